@@ -1,0 +1,3 @@
+//! The decisions of toolgate, as plain Rust.
+pub mod json;
+pub mod types;
