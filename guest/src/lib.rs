@@ -1,3 +1,21 @@
-//! The decisions of toolgate, as plain Rust.
+//! The decisions of toolgate, as plain Rust: no clock, no socket, no file, no random number.
+//!
+//! Each module is one interface of `wit/`. Built for `wasm32-wasip2` the crate is the component of world `logic`;
+//! built natively it is the same code without a sandbox, for tests, fuzzing and benches.
+
+pub mod arguments;
+pub mod backoff;
+pub mod catalog;
+pub mod content;
+pub mod execution;
+pub mod filtering;
 pub mod json;
+pub mod lifecycle;
+pub mod masking;
+pub mod naming;
+pub mod recovery;
+pub mod schema;
 pub mod types;
+
+#[cfg(target_family = "wasm")]
+mod export;

@@ -1,1 +1,9 @@
-fn main() {}
+//! The `toolgate` binary.
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -1,0 +1,484 @@
+//! What a model's free text means as the arguments of a tool: six readings, the first that succeeds wins.
+
+mod draft;
+mod fence;
+mod pairs;
+mod repair;
+mod yaml;
+
+use crate::json::{self, MAX_DEPTH, MAX_VALUES, Object, Value};
+use crate::schema::{self, Kinds, Schema, Source, Walk};
+use draft::{Draft, Members};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Which reading of the text succeeded first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing but white space: no arguments.
+    Empty,
+    /// A JSON object.
+    Json,
+    /// Another JSON value, as `input` or as the one property that the schema has for it.
+    JsonValue,
+    /// JSON after repairs.
+    JsonRepaired,
+    /// A YAML mapping with a list or a mapping in it.
+    Yaml,
+    /// Pairs of `key: value` or `key=value`.
+    KeyValue,
+    /// The text itself, as `input` or as the one text that the schema asks for.
+    Raw,
+}
+
+impl Stage {
+    /// The stage as the contract spells it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Empty => "empty",
+            Stage::Json => "json",
+            Stage::JsonValue => "json-value",
+            Stage::JsonRepaired => "json-repaired",
+            Stage::Yaml => "yaml",
+            Stage::KeyValue => "key-value",
+            Stage::Raw => "raw",
+        }
+    }
+}
+
+/// What a note is about, in the order in which notes are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// The text was mended in order to be read.
+    Repair,
+    /// A value was turned into what the schema asks for.
+    Coercion,
+    /// The arguments do not satisfy the schema.
+    Problem,
+}
+
+/// Something worth knowing about how the text was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What the note is about.
+    pub kind: NoteKind,
+    /// The note, in words.
+    pub text: String,
+}
+
+/// The arguments that the text means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// A JSON object.
+    pub arguments: String,
+    /// The stage that read the text.
+    pub stage: Stage,
+    /// Repairs, coercions and problems, in that order.
+    pub notes: Vec<Note>,
+}
+
+/// Why a text is not read at all: a limit, never its form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// More than this many bytes.
+    TooLarge(u64),
+    /// More than this many JSON values.
+    TooManyValues(u64),
+    /// Nested deeper than this.
+    TooDeep(u64),
+}
+
+impl Refusal {
+    /// The refusal that an error of JSON amounts to, where it is one of a limit.
+    fn of(error: &json::Error) -> Option<Refusal> {
+        match error {
+            json::Error::Syntax(..) => None,
+            json::Error::TooManyValues => Some(Refusal::TooManyValues(MAX_VALUES as u64)),
+            json::Error::TooDeep => Some(Refusal::TooDeep(MAX_DEPTH as u64)),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::TooLarge(limit) => {
+                write!(f, "arguments larger than {limit} bytes: send less in one call, or refer to the data")
+            }
+            Refusal::TooManyValues(limit) => {
+                write!(f, "arguments with more than {limit} JSON values: split them over several calls")
+            }
+            Refusal::TooDeep(limit) => write!(f, "arguments nested deeper than {limit} levels: flatten them"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Reads a text as arguments; with the input schema of the tool, the schema decides types.
+pub fn parse(text: &str, schema: Option<&Value<'_>>) -> Result<Parsed, Refusal> {
+    if text.len() > MAX_TEXT {
+        return Err(Refusal::TooLarge(MAX_TEXT as u64));
+    }
+    let text = text.trim().trim_start_matches('\u{feff}').trim();
+    let walk = schema.map(Walk::new);
+    let mut notes = Notes::default();
+    let (stage, members) = read(text, walk.as_ref().map(Walk::top), &mut notes)?;
+    let mut arguments = Value::Object(members);
+    if let Some(schema) = schema {
+        let source = if matches!(stage, Stage::Yaml | Stage::KeyValue) { Source::Text } else { Source::Json };
+        notes.coercions.extend(schema::coerce(&mut arguments, schema, source));
+        notes.problems = schema::check(&arguments, schema);
+    }
+    // `input` adds a level, and opening strings adds values: who gets the arguments must be able to read them.
+    let (values, depth) = schema::measure(&arguments);
+    if values > MAX_VALUES {
+        return Err(Refusal::TooManyValues(MAX_VALUES as u64));
+    }
+    if depth > MAX_DEPTH {
+        return Err(Refusal::TooDeep(MAX_DEPTH as u64));
+    }
+    Ok(Parsed { arguments: arguments.to_json(), stage, notes: notes.in_order() })
+}
+
+#[derive(Default)]
+struct Notes {
+    repairs: Vec<String>,
+    coercions: Vec<String>,
+    problems: Vec<String>,
+}
+
+impl Notes {
+    fn in_order(self) -> Vec<Note> {
+        let kinds = [NoteKind::Repair, NoteKind::Coercion, NoteKind::Problem];
+        let texts = [self.repairs, self.coercions, self.problems];
+        let note = |(kind, texts): (NoteKind, Vec<String>)| texts.into_iter().map(move |text| Note { kind, text });
+        kinds.into_iter().zip(texts).flat_map(note).collect()
+    }
+}
+
+/// The cascade.
+fn read<'a>(text: &'a str, schema: Option<Schema<'_>>, notes: &mut Notes) -> Result<(Stage, Object<'a>), Refusal> {
+    if text.is_empty() {
+        return Ok((Stage::Empty, Object::new()));
+    }
+    match json_value(text)? {
+        Some(Value::Object(members)) => return Ok((Stage::Json, members)),
+        Some(value) => return Ok((Stage::JsonValue, placed(value, schema, notes))),
+        None => {}
+    }
+    let text = match repaired(text, schema, notes)? {
+        Unfenced::Value(value) => return Ok((Stage::JsonRepaired, placed(value, schema, notes))),
+        Unfenced::Text("") => return Ok((Stage::Empty, Object::new())),
+        Unfenced::Text(text) => text,
+    };
+    let stages = [(Stage::Yaml, yaml::read as ReadMembers), (Stage::KeyValue, pairs::read)];
+    for (stage, read) in stages {
+        if let Some(members) = read(text)? {
+            return Ok((stage, settled(members, schema, notes)));
+        }
+    }
+    let property = schema.and_then(|schema| schema.sole_property(|kinds| kinds.has(Kinds::STRING)));
+    let property = property.map_or(Cow::Borrowed(INPUT), |name| name.to_owned().into());
+    Ok((Stage::Raw, [(property, Value::string(text))].into_iter().collect()))
+}
+
+type ReadMembers = for<'a> fn(&'a str) -> Result<Option<Members<'a>>, Refusal>;
+
+/// The text as JSON, where it can be.
+fn json_value(text: &str) -> Result<Option<Value<'_>>, Refusal> {
+    if !text.starts_with(|first: char| matches!(first, '{' | '[' | '"' | '-' | '0'..='9' | 't' | 'f' | 'n')) {
+        return Ok(None);
+    }
+    match json::parse(text) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) => Refusal::of(&error).map_or(Ok(None), Err),
+    }
+}
+
+/// What is left of a text without its code fence.
+enum Unfenced<'a> {
+    Value(Value<'a>),
+    Text(&'a str),
+}
+
+/// Takes the text out of its code fence, if it has one, and repairs the JSON, if it is some.
+fn repaired<'a>(text: &'a str, schema: Option<Schema<'_>>, notes: &mut Notes) -> Result<Unfenced<'a>, Refusal> {
+    let mut note = |texts: &[&str]| notes.repairs.extend(texts.iter().map(|text| text.to_string()));
+    let Some(fenced) = fence::find(text) else {
+        return Ok(match repair::read(text)? {
+            Some((value, repairs)) => {
+                note(&repairs);
+                Unfenced::Value(value)
+            }
+            None => Unfenced::Text(text),
+        });
+    };
+    let read = match json_value(fenced.inside)? {
+        Some(value) => Some((value, Vec::new())),
+        None => repair::read(fenced.inside)?,
+    };
+    match read {
+        // Words around a fence are dropped only for arguments that the tool can know: they may be part of a text.
+        Some((value, repairs)) if !fenced.prose || is_known(&value, schema) => {
+            note(&[if fenced.prose {
+                "removed the code fence and the words around it"
+            } else {
+                "removed the code fence"
+            }]);
+            note(&repairs);
+            Ok(Unfenced::Value(value))
+        }
+        None if !fenced.prose => {
+            note(&["removed the code fence"]);
+            Ok(Unfenced::Text(fenced.inside))
+        }
+        _ => Ok(Unfenced::Text(text)),
+    }
+}
+
+/// Whether a value is an object with a property that the schema names, or any object where there is no schema.
+fn is_known(value: &Value<'_>, schema: Option<Schema<'_>>) -> bool {
+    let Value::Object(members) = value else { return false };
+    schema.is_none_or(|schema| members.iter().any(|(name, _)| schema.names(name)))
+}
+
+/// Makes a value an object: as `input`, or as the one property that the schema has for it.
+fn placed<'a>(value: Value<'a>, schema: Option<Schema<'_>>, notes: &mut Notes) -> Object<'a> {
+    let value = match value {
+        Value::Object(members) => return members,
+        value => value,
+    };
+    let property = schema
+        .filter(|schema| !schema.names(INPUT))
+        .and_then(|schema| schema.sole_property(|kinds| schema::coercible(&value, kinds)));
+    if let Some(name) = property {
+        notes.coercions.push(format!("took the value as {}", Value::string(name).to_json()));
+        return [(name.to_owned().into(), value)].into_iter().collect();
+    }
+    // Models put whole objects into quotes; without a property for a string, that is what it must be.
+    if let (Some(schema), Value::String(text)) = (schema, &value)
+        && let Ok(opened @ Value::Object(_)) = json::parse(text)
+        && is_known(&opened, Some(schema))
+        && let Value::Object(members) = opened.into_owned()
+    {
+        notes.coercions.push("opened the object in quotes".into());
+        return members;
+    }
+    [(Cow::Borrowed(INPUT), value)].into_iter().collect()
+}
+
+/// Gives every unquoted word its meaning.
+fn settled<'a>(members: Members<'a>, schema: Option<Schema<'_>>, notes: &mut Notes) -> Object<'a> {
+    let written = members.len();
+    let Value::Object(members) = Draft::Map(members).settle(schema) else { return Object::new() };
+    if members.len() < written {
+        notes.repairs.push("some keys were given more than once: the last value of each counts".into());
+    }
+    members
+}
+
+/// The member that holds what is no object.
+const INPUT: &str = "input";
+/// The longest text that is read.
+pub const MAX_TEXT: usize = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str, schema: Option<&str>) -> (String, Stage, Vec<String>) {
+        let schema = schema.map(|schema| json::parse(schema).unwrap());
+        let parsed = parse(text, schema.as_ref()).unwrap();
+        let notes = parsed.notes.into_iter().map(|note| format!("{:?}: {}", note.kind, note.text)).collect();
+        (parsed.arguments, parsed.stage, notes)
+    }
+
+    #[test]
+    fn the_first_reading_that_succeeds_wins() {
+        use Stage::*;
+        for (text, arguments, stage) in [
+            ("", "{}", Empty),
+            ("   \n  ", "{}", Empty),
+            ("\u{feff}", "{}", Empty),
+            ("```json\n```", "{}", Empty),
+            (r#"{"namespace": "default", "limit": 10}"#, r#"{"namespace":"default","limit":10}"#, Json),
+            (r#"{"filter": {"app": "nginx"}, "n": "p"}"#, r#"{"filter":{"app":"nginx"},"n":"p"}"#, Json),
+            ("\u{feff}{\"key\": \"value\"}", r#"{"key":"value"}"#, Json),
+            (r#"{"id": 12345678901234567890123}"#, r#"{"id":12345678901234567890123}"#, Json),
+            (r#"["pod1", "pod2"]"#, r#"{"input":["pod1","pod2"]}"#, JsonValue),
+            ("\"hello world\"", r#"{"input":"hello world"}"#, JsonValue),
+            ("42", r#"{"input":42}"#, JsonValue),
+            ("true", r#"{"input":true}"#, JsonValue),
+            ("false", r#"{"input":false}"#, JsonValue),
+            ("null", r#"{"input":null}"#, JsonValue),
+            ("{'a': True,}", r#"{"a":true}"#, JsonRepaired),
+            ("[1, 2,]", r#"{"input":[1,2]}"#, JsonRepaired),
+            ("```json\n{\"a\": 1}\n```", r#"{"a":1}"#, JsonRepaired),
+            ("Here it is:\n```\n{a: 1}\n```\nDone.", r#"{"a":1}"#, JsonRepaired),
+            ("```\n42\n```", r#"{"input":42}"#, JsonRepaired),
+            ("a:\n  - b\n  - c\nd: e=f", r#"{"a":["b","c"],"d":"e=f"}"#, Yaml),
+            ("```yaml\na:\n  b: c\n```", r#"{"a":{"b":"c"}}"#, Yaml),
+            ("{a: [b, c]}", r#"{"a":["b","c"]}"#, Yaml),
+            ("namespace: default", r#"{"namespace":"default"}"#, KeyValue),
+            ("namespace=default", r#"{"namespace":"default"}"#, KeyValue),
+            ("namespace: default\nlimit: 10", r#"{"namespace":"default","limit":10}"#, KeyValue),
+            ("query: up{a=\"b\",c=\"d\"}", r#"{"query":"up{a=\"b\",c=\"d\"}"}"#, KeyValue),
+            ("```\na: 1\n```", r#"{"a":1}"#, KeyValue),
+            ("get all pods", r#"{"input":"get all pods"}"#, Raw),
+            ("default", r#"{"input":"default"}"#, Raw),
+            ("https://e.com/x", r#"{"input":"https://e.com/x"}"#, Raw),
+            ("note: a, b", r#"{"input":"note: a, b"}"#, Raw),
+            ("```sh\nls -l\n```", r#"{"input":"ls -l"}"#, Raw),
+            ("See:\n```\nls\n```", r#"{"input":"See:\n```\nls\n```"}"#, Raw),
+            ("- a\n- b", r#"{"input":"- a\n- b"}"#, Raw),
+            ("{\0", r#"{"input":"{\u0000"}"#, Raw),
+        ] {
+            let (found, by, _) = read(text, None);
+            assert_eq!((found.as_str(), by), (arguments, stage), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_schema_decides() {
+        const SCHEMA: &str = r#"{"type":"object","properties":{"id":{"type":"string"},"n":{"type":"integer"},
+            "on":{"type":"boolean"},"filter":{"type":"object"},"tags":{"type":"array","items":{"type":"string"}}}}"#;
+        for (text, arguments, notes) in [
+            ("id: 007, n: 12", r#"{"id":"007","n":12}"#, vec![]),
+            ("id: 1.10\non: TRUE", r#"{"id":"1.10","on":true}"#, vec![]),
+            ("id: None", r#"{"id":"None"}"#, vec![]),
+            ("id: [1]", r#"{"id":[1]}"#, vec![r#"Problem: "id": expected string, found array"#]),
+            ("id=[1]", r#"{"id":"[1]"}"#, vec![]),
+            ("id: True\ntags:\n  - 1.0\n  - no", r#"{"id":"True","tags":["1.0","no"]}"#, vec![]),
+            ("tags: True", r#"{"tags":["True"]}"#, vec![r#"Coercion: "tags": read string "True" as array"#]),
+            (r#"{"n":"12"}"#, r#"{"n":12}"#, vec![r#"Coercion: "n": read string "12" as integer 12"#]),
+            (r#"{"id":7}"#, r#"{"id":"7"}"#, vec![r#"Coercion: "id": read integer 7 as string "7""#]),
+            (r#"{"id":"{\"a\":1}"}"#, r#"{"id":"{\"a\":1}"}"#, vec![]),
+            (
+                r#"{'filter':'{"a":"1"}','n':'x'}"#,
+                r#"{"filter":{"a":"1"},"n":"x"}"#,
+                vec![
+                    "Repair: replaced single or typographic quotes by double quotes",
+                    r#"Coercion: "filter": read string "{\"a\":\"1\"}" as object"#,
+                    r#"Problem: "n": expected integer, found string "x""#,
+                ],
+            ),
+            (r#"{"id":null}"#, r#"{"id":null}"#, vec![r#"Problem: "id": expected string, found null"#]),
+            (
+                r#""{\"n\":\"1\"}""#,
+                r#"{"n":1}"#,
+                vec!["Coercion: opened the object in quotes", r#"Coercion: "n": read string "1" as integer 1"#],
+            ),
+            (
+                "n: 1, n: 2",
+                r#"{"n":2}"#,
+                vec!["Repair: some keys were given more than once: the last value of each counts"],
+            ),
+            ("Look:\n```\n{\"x\":1}\n```", r#"{"input":"Look:\n```\n{\"x\":1}\n```"}"#, vec![]),
+        ] {
+            let (found, _, said) = read(text, Some(SCHEMA));
+            assert_eq!(
+                (found.as_str(), said),
+                (arguments, notes.iter().map(|note| note.to_string()).collect()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_bare_value_goes_to_the_one_property_that_wants_it() {
+        let one = r#"{"properties":{"text":{"type":"string"},"n":{"type":"integer"}},"required":["text"]}"#;
+        let taken = r#"Coercion: took the value as "text""#;
+        for (text, schema, arguments, notes) in [
+            ("get all pods", one, r#"{"text":"get all pods"}"#, vec![]),
+            ("\"get all pods\"", one, r#"{"text":"get all pods"}"#, vec![taken]),
+            ("42", one, r#"{"text":"42"}"#, vec![taken, r#"Coercion: "text": read integer 42 as string "42""#]),
+            ("[1]", one, r#"{"input":[1]}"#, vec![r#"Problem: missing required property "text""#]),
+            ("", one, "{}", vec![r#"Problem: missing required property "text""#]),
+            ("a b", r#"{"properties":{"x":{"type":"integer"}}}"#, r#"{"input":"a b"}"#, vec![]),
+            ("a b", r#"{"properties":{"x":{"type":"string"}}}"#, r#"{"x":"a b"}"#, vec![]),
+            ("\"a\"", r#"{"properties":{"input":{"type":"string"}}}"#, r#"{"input":"a"}"#, vec![]),
+            ("a b", "true", r#"{"input":"a b"}"#, vec![]),
+        ] {
+            let (found, _, said) = read(text, Some(schema));
+            assert_eq!(
+                (found.as_str(), said),
+                (arguments, notes.iter().map(|note| note.to_string()).collect()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_a_limit_is_refused_in_clear_words() {
+        let deep = "arguments nested deeper than 256 levels: flatten them";
+        for (text, refusal) in [
+            ("[".repeat(100_000), deep),
+            (format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH)), deep),
+            (format!("a:\n  {}x", "- ".repeat(1000)), deep),
+            (
+                format!("[{}0]", "0,".repeat(MAX_VALUES)),
+                "arguments with more than 250000 JSON values: split them over several calls",
+            ),
+            (
+                " ".repeat(MAX_TEXT + 1),
+                "arguments larger than 16777216 bytes: send less in one call, or refer to the data",
+            ),
+        ] {
+            assert_eq!(parse(&text, None).unwrap_err().to_string(), refusal);
+        }
+    }
+
+    /// Pieces that the stages look for, so that random texts get past their first letters.
+    fn pieces() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            prop::sample::select(vec![
+                "{", "}", "[", "]", ":", ",", "=", "\"", "'", "\\", "\n", " ", "  ", "- ", "a", "b: ", "c=", "1", "0",
+                "-", ".5", "true", "None", "```", "~~~", "json\n", "//", "/*", "*/", "#", "&x ", "*x", "|\n", "“", "”",
+                "\u{feff}", "\0", "\\u0041", "\\ud800", "<<: ", "? ", "!!str ", "NaN", "é", "://", "(", ")",
+            ]),
+            prop::sample::select(vec!["\"a\": ", "\"b\": 2", "{\"a\": 1}", "key: value", "\n  - x", "[1, 2]", "---\n"]),
+        ];
+        prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+    }
+
+    fn any_value() -> impl Strategy<Value = Value<'static>> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::Bool),
+            "-?(0|[1-9][0-9]{0,25})(\\.[0-9]{1,9})?([eE][+-]?[0-9]{1,3})?"
+                .prop_map(|digits| Value::Number(digits.into())),
+            any::<String>().prop_map(Value::string),
+        ];
+        leaf.prop_recursive(4, 32, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
+                prop::collection::vec((any::<String>().prop_map(Cow::Owned), inner), 0..5)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_text_becomes_an_object(text in prop_oneof![any::<String>(), pieces()], with_schema: bool) {
+            let schema = json::parse(
+                r##"{"properties":{"a":{"type":"string"},"b":{"type":"integer"},"c":{"items":{"$ref":"#"}},
+                     "key":{"anyOf":[{"type":"array"},{"type":"object","required":["a"]}]}},"required":["a"]}"##,
+            ).unwrap();
+            let parsed = parse(&text, with_schema.then_some(&schema)).unwrap();
+            prop_assert!(json::parse(&parsed.arguments).unwrap().as_object().is_some());
+        }
+
+        #[test]
+        fn a_json_object_comes_back_as_it_was(value in any_value()) {
+            let object = Value::Object([(Cow::Borrowed("k"), value)].into_iter().collect());
+            let parsed = parse(&object.to_json(), None).unwrap();
+            prop_assert_eq!(parsed.stage, Stage::Json);
+            prop_assert_eq!(json::parse(&parsed.arguments).unwrap(), object);
+        }
+    }
+}

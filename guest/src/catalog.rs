@@ -1,0 +1,509 @@
+//! Which tools there are, which one a name means, and what the model is told of them.
+
+mod exposure;
+mod instructions;
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use crate::json::{self, Value};
+use crate::naming::{self, Audience, NameError, NamingStyle, Target};
+use crate::types::{Annotations, Tool, ToolRef, Trace};
+pub use exposure::ExposedTool;
+use exposure::Exposure;
+pub use instructions::{FailedServer, ServerNotes, ToolNote, instructions};
+
+/// The longest tool name that is taken from a server; MCP says 128 and some servers say more.
+const MAX_TOOL_NAME: usize = 512;
+
+/// Where a name leads, and how it was found.
+#[derive(Debug)]
+pub struct Route {
+    /// The id of the server.
+    pub server: Rc<str>,
+    /// The tool that is meant.
+    pub tool: Rc<Entry>,
+    /// How it was found, in words.
+    pub note: String,
+}
+
+/// Why a name leads to no tool that may be used.
+#[derive(Debug)]
+pub enum NoRoute {
+    /// There is no such tool.
+    Unknown(NameError),
+    /// There is such a tool, and it is kept out; the text is that of an unknown one.
+    Hidden(NameError, Rc<str>, Rc<Entry>),
+}
+
+/// A tool in the catalog.
+#[derive(Debug)]
+pub struct Entry {
+    /// What the server said of it.
+    pub tool: Tool,
+    schema: OnceCell<Option<Value<'static>>>,
+}
+
+impl Entry {
+    fn new(tool: Tool) -> Rc<Self> {
+        Rc::new(Entry { tool, schema: OnceCell::new() })
+    }
+
+    /// The schema of the arguments, read when it is first needed; one that is no JSON counts as none.
+    pub fn schema(&self) -> Option<&Value<'static>> {
+        let read = || json::parse(self.tool.input_schema.as_deref()?).ok().map(Value::into_owned);
+        self.schema.get_or_init(read).as_ref()
+    }
+}
+
+/// How a tool differs between two offers of its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The tool is new.
+    Added,
+    /// The tool is gone.
+    Removed,
+    /// Its description differs.
+    Description,
+    /// Its schema differs.
+    Schema,
+    /// What it says of itself differs.
+    Annotations,
+}
+
+/// One difference between two offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolChange {
+    /// The name of the tool.
+    pub tool: String,
+    /// What differs.
+    pub change: Change,
+}
+
+/// What was left out of an offer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// The server lists this tool twice; the first one counts.
+    Duplicate(String),
+    /// The name of this tool is empty or too long.
+    Unusable(String),
+}
+
+/// What one server offers.
+#[derive(Debug)]
+struct Shelf {
+    id: Rc<str>,
+    tools: Vec<Rc<Entry>>,
+    by_name: BTreeMap<Rc<str>, usize>,
+}
+
+/// A routing table; it holds nothing but offers, in the order of the servers.
+#[derive(Debug)]
+pub struct Catalog {
+    shelves: Vec<Option<Shelf>>,
+    order: BTreeMap<String, usize>,
+    bare_names: bool,
+    style: NamingStyle,
+    exposed: OnceCell<Exposure>,
+    shortened: OnceCell<Vec<Exposure>>,
+}
+
+impl Catalog {
+    /// An empty table for servers in the order in which they are shown, with names in the given style.
+    pub fn new<'a>(servers: impl IntoIterator<Item = &'a str>, style: NamingStyle, bare_names: bool) -> Self {
+        let mut order = BTreeMap::new();
+        for id in servers {
+            let at = order.len();
+            order.entry(id.to_owned()).or_insert(at);
+        }
+        let shelves = order.iter().map(|_| None).collect();
+        let (exposed, shortened) = (OnceCell::new(), OnceCell::new());
+        Catalog { shelves, order, bare_names, style, exposed, shortened }
+    }
+
+    /// A table of these offers alone, for anyone to ask.
+    pub fn open(offers: impl IntoIterator<Item = (String, Vec<Tool>)>, bare_names: bool) -> Self {
+        let offers: Vec<_> = offers.into_iter().collect();
+        let ids = offers.iter().map(|(server, _)| server.as_str());
+        let mut catalog = Catalog::new(ids, NamingStyle::DoubleUnderscore, bare_names);
+        for (server, tools) in offers {
+            catalog.offer(&server, tools);
+        }
+        catalog
+    }
+
+    /// Finds the one tool that the name means, where all may be used, and how it was found.
+    pub fn find(&self, name: &str) -> Result<(ToolRef, Trace), NameError> {
+        match self.resolve(name, &|_, _| true, &|_| true) {
+            Ok(route) => Ok((ToolRef::new(&*route.server, &*route.tool.tool.name), vec![route.note])),
+            Err(NoRoute::Unknown(error) | NoRoute::Hidden(error, ..)) => Err(error),
+        }
+    }
+
+    /// All tools in the given style, as their servers describe them.
+    pub fn list(&self, style: &NamingStyle) -> Vec<ExposedTool> {
+        self.tools(style, &|_, _| true, &|_, tool| (tool.description.clone(), tool.annotations))
+    }
+
+    /// Takes what `tools/list` of a configured server said in place of what it said before.
+    pub fn offer(&mut self, server: &str, tools: Vec<Tool>) -> (Vec<ToolChange>, Vec<LeftOut>) {
+        let Some(&at) = self.order.get(server) else { return Default::default() };
+        let mut left_out = Vec::new();
+        let mut shelf = Shelf { id: Rc::from(server), tools: Vec::new(), by_name: BTreeMap::new() };
+        for tool in tools {
+            let name: Rc<str> = Rc::from(&*tool.name);
+            if name.is_empty() || name.len() > MAX_TOOL_NAME {
+                left_out.push(LeftOut::Unusable(tool.name));
+            } else if shelf.by_name.contains_key(&name) {
+                left_out.push(LeftOut::Duplicate(tool.name));
+            } else {
+                shelf.by_name.insert(name, shelf.tools.len());
+                shelf.tools.push(Entry::new(tool));
+            }
+        }
+        let changes = match &self.shelves[at] {
+            Some(before) => changes(before.tools.iter().map(|e| &e.tool), shelf.tools.iter().map(|e| &e.tool)),
+            None => Vec::new(),
+        };
+        self.shelves[at] = Some(shelf);
+        self.forget_names();
+        (changes, left_out)
+    }
+
+    /// Forgets what a server offered.
+    pub fn withdraw(&mut self, server: &str) {
+        if let Some(&at) = self.order.get(server) {
+            self.shelves[at] = None;
+            self.forget_names();
+        }
+    }
+
+    fn forget_names(&mut self) {
+        self.exposed = OnceCell::new();
+        self.shortened = OnceCell::new();
+    }
+
+    /// Whether a server offers a tool.
+    pub fn has(&self, server: &str, tool: &str) -> bool {
+        self.shelf(server).is_some_and(|shelf| shelf.by_name.contains_key(tool))
+    }
+
+    /// Whether the server has offered anything, be it an empty list.
+    pub fn has_offered(&self, server: &str) -> bool {
+        self.shelf(server).is_some()
+    }
+
+    fn shelf(&self, server: &str) -> Option<&Shelf> {
+        self.shelves[*self.order.get(server)?].as_ref()
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&Rc<str>, &Rc<Entry>)> {
+        self.shelves.iter().flatten().flat_map(|shelf| shelf.tools.iter().map(|tool| (&shelf.id, tool)))
+    }
+
+    /// The tools that may be used, in the given style, in the order of the servers.
+    pub fn tools(
+        &self,
+        style: &NamingStyle,
+        may_use: &dyn Fn(&str, &Tool) -> bool,
+        describe: &dyn Fn(&str, &Tool) -> (Option<String>, Annotations),
+    ) -> Vec<ExposedTool> {
+        let visible: Vec<_> = self.all().filter(|(server, entry)| may_use(server, &entry.tool)).collect();
+        let names = exposure::names(style, &visible);
+        let expose = |((server, entry), name): ((&Rc<str>, &Rc<Entry>), String)| {
+            let (description, annotations) = describe(server, &entry.tool);
+            ExposedTool {
+                name,
+                tool: ToolRef::new(&**server, &*entry.tool.name),
+                description,
+                input_schema: exposure::schema(style, entry),
+                annotations,
+            }
+        };
+        visible.into_iter().zip(names).map(expose).collect()
+    }
+
+    /// Finds the one tool that the name means, among those that may be used.
+    ///
+    /// Exact names come first, then every form of every tool, then names as shortened for providers.
+    /// `selects` says which servers the caller may know of.
+    pub fn resolve(
+        &self,
+        name: &str,
+        may_use: &dyn Fn(&str, &Tool) -> bool,
+        selects: &dyn Fn(&str) -> bool,
+    ) -> Result<Route, NoRoute> {
+        let visible = || self.all().filter(|(server, entry)| may_use(server, &entry.tool));
+        let exposed = self.exposed.get_or_init(|| Exposure::new(&self.style, visible()));
+        if let Some((server, tool)) = exposed.find(name) {
+            return Ok(Route { server, tool, note: format!("name {name:?} is an exposed name") });
+        }
+        let mut matches = self.forms(name);
+        let bare = matches.is_empty() && self.bare_names;
+        if bare {
+            let named = |shelf: &'_ Shelf| shelf.by_name.get(name).copied();
+            matches.extend(
+                self.shelves.iter().flatten().filter_map(|shelf| Some((&shelf.id, &shelf.tools[named(shelf)?]))),
+            );
+        }
+        let found = matches.len();
+        let hidden = matches.first().copied();
+        matches.retain(|(server, entry)| may_use(server, &entry.tool));
+        match (&matches[..], hidden) {
+            ([(server, tool)], _) => {
+                let form = if bare { "a bare tool name" } else { "a form" };
+                let only = if found > 1 { ", the only one of several that may be used" } else { "" };
+                let note = format!("name {name:?} is {form} of server {server:?}, tool {:?}{only}", tool.tool.name);
+                Ok(Route { server: Rc::clone(server), tool: Rc::clone(tool), note })
+            }
+            ([], None) => self
+                .resolve_shortened(name, &visible)
+                .ok_or_else(|| NoRoute::Unknown(self.explain(name, may_use, selects))),
+            ([], Some((server, entry))) => {
+                let error = if selects(server) {
+                    NameError::unknown_tool(&entry.tool.name, server, &self.available(server, may_use))
+                } else {
+                    NameError::unknown_server(server, &self.servers(selects))
+                };
+                Err(NoRoute::Hidden(error, Rc::clone(server), Rc::clone(entry)))
+            }
+            (several, _) => {
+                let meanings: Vec<String> =
+                    several.iter().map(|(server, tool)| format!("{server}.{}", tool.tool.name)).collect();
+                Err(NoRoute::Unknown(NameError::ambiguous(name, &meanings)))
+            }
+        }
+    }
+
+    /// Every tool of which the name is a form.
+    fn forms(&self, name: &str) -> Vec<(&Rc<str>, &Rc<Entry>)> {
+        let existing = |(server, tool)| {
+            let shelf = self.shelf(server)?;
+            Some((&shelf.id, &shelf.tools[*shelf.by_name.get(tool)?]))
+        };
+        naming::readings(name).into_iter().filter_map(existing).collect()
+    }
+
+    /// Looks among the names as they would be shortened for each provider without an outer prefix.
+    fn resolve_shortened<'a, I>(&'a self, name: &str, visible: &dyn Fn() -> I) -> Option<Route>
+    where
+        I: Iterator<Item = (&'a Rc<str>, &'a Rc<Entry>)>,
+    {
+        let tables = self.shortened.get_or_init(|| {
+            let style = |&target| NamingStyle::Fitted(Audience { target, prefix: String::new() });
+            Target::ALL.iter().map(style).map(|style| Exposure::new(&style, visible())).collect()
+        });
+        let mut found: Vec<_> = tables.iter().filter_map(|table| table.find(name)).collect();
+        found.dedup_by(|(_, a), (_, b)| Rc::ptr_eq(a, b));
+        match found.pop() {
+            Some((server, tool)) if found.is_empty() => {
+                Some(Route { server, tool, note: format!("name {name:?} is a name shortened for a provider") })
+            }
+            _ => None,
+        }
+    }
+
+    /// Which servers that have offered nothing yet could make the name mean something else than it does.
+    pub fn contenders(&self, name: &str, selects: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let meant: BTreeSet<&str> = naming::readings(name).into_iter().map(|(server, _)| server).collect();
+        self.silent(selects).filter(|id| meant.contains(id)).map(str::to_owned).collect()
+    }
+
+    /// Which servers that have offered nothing yet a name that means nothing could belong to.
+    ///
+    /// A name shortened for a provider still begins like its server's id; a bare one may be anywhere.
+    pub fn candidates(&self, name: &str, selects: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let bare = self.bare_names && naming::likely_server(name).is_none();
+        self.silent(selects).filter(|id| bare || naming::begins_like(name, id)).map(str::to_owned).collect()
+    }
+
+    fn silent(&self, selects: &dyn Fn(&str) -> bool) -> impl Iterator<Item = &str> {
+        self.ids().filter(move |id| !self.has_offered(id) && selects(id))
+    }
+
+    /// Why nothing has this name.
+    fn explain(&self, name: &str, may_use: &dyn Fn(&str, &Tool) -> bool, selects: &dyn Fn(&str) -> bool) -> NameError {
+        let readings = naming::readings(name);
+        let known = readings.iter().filter(|(server, _)| self.order.contains_key(*server) && selects(server));
+        if let Some((server, tool)) = known.max_by_key(|(server, _)| server.len()) {
+            return NameError::unknown_tool(tool, server, &self.available(server, may_use));
+        }
+        match naming::likely_server(name) {
+            Some(server) => NameError::unknown_server(server, &self.servers(selects)),
+            None => NameError::invalid(name),
+        }
+    }
+
+    fn available(&self, server: &str, may_use: &dyn Fn(&str, &Tool) -> bool) -> Vec<&str> {
+        let tools = self.shelf(server).map_or(&[][..], |shelf| &shelf.tools);
+        tools.iter().filter(|entry| may_use(server, &entry.tool)).map(|entry| &*entry.tool.name).collect()
+    }
+
+    fn servers(&self, selects: &dyn Fn(&str) -> bool) -> Vec<&str> {
+        self.ids().filter(|id| selects(id)).collect()
+    }
+
+    /// The ids of the servers, in order.
+    fn ids(&self) -> impl Iterator<Item = &str> {
+        let mut ids: Vec<(usize, &str)> = self.order.iter().map(|(id, at)| (*at, &**id)).collect();
+        ids.sort_unstable();
+        ids.into_iter().map(|(_, id)| id)
+    }
+}
+
+/// How the second offer differs from the first.
+pub fn changes<'a>(before: impl Iterator<Item = &'a Tool>, after: impl Iterator<Item = &'a Tool>) -> Vec<ToolChange> {
+    let mut old: BTreeMap<&str, &Tool> = before.map(|tool| (&*tool.name, tool)).collect();
+    let mut found = Vec::new();
+    let mut note = |tool: &str, change| found.push(ToolChange { tool: tool.to_owned(), change });
+    for new in after {
+        match old.remove(&*new.name) {
+            None => note(&new.name, Change::Added),
+            Some(old) => {
+                if old.description != new.description {
+                    note(&new.name, Change::Description);
+                }
+                if old.input_schema != new.input_schema {
+                    note(&new.name, Change::Schema);
+                }
+                if old.annotations != new.annotations {
+                    note(&new.name, Change::Annotations);
+                }
+            }
+        }
+    }
+    old.into_keys().for_each(|gone| note(gone, Change::Removed));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::naming::NameProblem;
+
+    fn tool(name: &str) -> Tool {
+        Tool { name: name.to_owned(), ..Tool::default() }
+    }
+
+    fn catalog(servers: &[(&str, &[&str])]) -> Catalog {
+        let mut catalog = Catalog::new(servers.iter().map(|(id, _)| *id), NamingStyle::DoubleUnderscore, false);
+        for (id, tools) in servers {
+            catalog.offer(id, tools.iter().map(|name| tool(name)).collect());
+        }
+        catalog
+    }
+
+    fn resolve(catalog: &Catalog, name: &str) -> Result<String, NameError> {
+        catalog.find(name).map(|(tool, _)| format!("{}/{}", tool.server, tool.tool))
+    }
+
+    #[test]
+    fn every_form_leads_to_its_tool() {
+        let catalog = catalog(&[("a", &["x", "b__c", "t.u"]), ("a__b", &["d"]), ("k8s-prod", &["get_pods"])]);
+        for (name, expected) in [
+            ("a.x", "a/x"),
+            ("a__x", "a/x"),
+            ("mcp__a__x", "a/x"),
+            ("mcp_a_x", "a/x"),
+            ("a.t.u", "a/t.u"),
+            ("a__t.u", "a/t.u"),
+            ("a.b__c", "a/b__c"),
+            ("a__b__d", "a__b/d"),
+            ("a__b.d", "a__b/d"),
+            ("mcp_k8s-prod_get_pods", "k8s-prod/get_pods"),
+        ] {
+            assert_eq!(resolve(&catalog, name).as_deref(), Ok(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_means_two_tools_is_an_error_that_lists_them() {
+        let catalog = catalog(&[("a", &["b_c"]), ("a_b", &["c"])]);
+        let error = resolve(&catalog, "mcp_a_b_c").unwrap_err();
+        assert_eq!(error.problem, NameProblem::Ambiguous);
+        assert!(error.message.ends_with("It could mean: a.b_c, a_b.c"), "{}", error.message);
+    }
+
+    #[test]
+    fn exposed_names_that_collide_are_told_apart() {
+        let catalog = catalog(&[("a", &["b__c"]), ("a__b", &["c"])]);
+        assert_eq!(resolve(&catalog, "a__b__c").unwrap_err().problem, NameProblem::Ambiguous);
+        let tools = catalog.list(&NamingStyle::DoubleUnderscore);
+        for exposed in tools {
+            let expected = format!("{}/{}", exposed.tool.server, exposed.tool.tool);
+            assert_eq!(resolve(&catalog, &exposed.name), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn a_name_shortened_for_a_provider_routes() {
+        let long = "x".repeat(100);
+        let catalog = catalog(&[("server", &[&long])]);
+        let style = NamingStyle::Fitted(Audience { target: Target::Openai, prefix: String::new() });
+        let tools = catalog.list(&style);
+        assert!(tools[0].name.len() <= 64);
+        assert_eq!(resolve(&catalog, &tools[0].name), Ok(format!("server/{long}")));
+    }
+
+    #[test]
+    fn errors_say_what_there_is() {
+        let catalog = catalog(&[("a", &["x", "y"]), ("a_b", &["z"])]);
+        for (name, expected) in [
+            ("a.q", "tool \"q\" is not available on server \"a\". Available tools: x, y"),
+            ("mcp__a__q", "tool \"q\" is not available on server \"a\". Available tools: x, y"),
+            ("a_b__q", "tool \"q\" is not available on server \"a_b\". Available tools: z"),
+            ("c.x", "MCP server \"c\" is not available for this execution. Available servers: a, a_b"),
+            ("c__x", "MCP server \"c\" is not available for this execution. Available servers: a, a_b"),
+            ("x", "invalid tool name \"x\": must be in 'server.tool' format (e.g., 'kubernetes-server.get_pods')"),
+        ] {
+            assert_eq!(resolve(&catalog, name).unwrap_err().message, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn bare_names_route_where_they_are_unique_and_allowed_to() {
+        let mut catalog = Catalog::new(["a", "b"], NamingStyle::Dot, true);
+        catalog.offer("a", vec![tool("x"), tool("y")]);
+        catalog.offer("b", vec![tool("y")]);
+        assert_eq!(resolve(&catalog, "x").as_deref(), Ok("a/x"));
+        assert_eq!(resolve(&catalog, "y").unwrap_err().problem, NameProblem::Ambiguous);
+    }
+
+    #[test]
+    fn what_is_hidden_is_not_named() {
+        let catalog = catalog(&[("a", &["x", "secret"])]);
+        let error = catalog.resolve("a.secret", &|_, tool| tool.name != "secret", &|_| true).unwrap_err();
+        let NoRoute::Hidden(error, ..) = error else { panic!("{error:?}") };
+        assert_eq!(error.message, "tool \"secret\" is not available on server \"a\". Available tools: x");
+    }
+
+    #[test]
+    fn servers_that_have_offered_nothing_are_asked_for_by_name() {
+        let mut catalog = Catalog::new(["a", "a_b", "k8s-prod"], NamingStyle::Dot, false);
+        assert_eq!(catalog.contenders("a.x", &|_| true), ["a"]);
+        assert_eq!(catalog.contenders("mcp_a_b_c", &|_| true), ["a", "a_b"]);
+        assert_eq!(catalog.contenders("mcp_a_b_c", &|id| id == "a_b"), ["a_b"]);
+        assert!(catalog.candidates("whatever.x", &|_| true).is_empty());
+        assert_eq!(catalog.candidates("k8s_prod__x", &|_| true), ["k8s-prod"]);
+        catalog.offer("a", vec![]);
+        assert!(catalog.contenders("a.x", &|_| true).is_empty());
+        let bare = Catalog::new(["a", "b"], NamingStyle::Dot, true);
+        assert_eq!(bare.candidates("whatever", &|_| true), ["a", "b"]);
+    }
+
+    #[test]
+    fn an_offer_replaces_the_last_one_and_says_what_differs() {
+        let mut catalog = catalog(&[("a", &["x", "y"])]);
+        let described = Tool { description: Some("new".into()), ..tool("y") };
+        let (changes, left_out) = catalog.offer("a", vec![described, tool("z"), tool("z"), tool("")]);
+        let change = |tool: &str, change| ToolChange { tool: tool.into(), change };
+        assert_eq!(
+            changes,
+            [change("y", Change::Description), change("z", Change::Added), change("x", Change::Removed)]
+        );
+        assert_eq!(left_out, [LeftOut::Duplicate("z".into()), LeftOut::Unusable(String::new())]);
+        catalog.withdraw("a");
+        assert!(!catalog.has("a", "z"));
+    }
+}

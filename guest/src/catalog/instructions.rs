@@ -1,0 +1,97 @@
+//! One text for the model: what servers say of themselves, notes on tools, and which servers failed.
+
+/// A note on one tool, for the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolNote {
+    /// The name that the model knows the tool by.
+    pub name: String,
+    /// The note.
+    pub text: String,
+}
+
+/// What the model is told of one server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerNotes {
+    /// The id of the server.
+    pub server: String,
+    /// The server's own instructions.
+    pub instructions: Option<String>,
+    /// The descriptions of its prompts.
+    pub prompts: Vec<String>,
+    /// Notes on its tools.
+    pub tools: Vec<ToolNote>,
+}
+
+/// A server that cannot be used now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedServer {
+    /// The id of the server.
+    pub server: String,
+    /// Why, in words.
+    pub reason: String,
+}
+
+/// The text; empty where there is nothing to say.
+pub fn instructions(servers: &[ServerNotes], failed: &[FailedServer]) -> String {
+    let mut blocks: Vec<String> = Vec::new();
+    for notes in servers {
+        let said = notes.instructions.iter().chain(&notes.prompts).map(|text| text.trim());
+        let said: Vec<&str> = said.filter(|text| !text.is_empty()).collect();
+        let tools: Vec<&ToolNote> = notes.tools.iter().filter(|note| !note.text.trim().is_empty()).collect();
+        if said.is_empty() && tools.is_empty() {
+            continue;
+        }
+        let mut block = format!("#### MCP Server: {}", notes.server);
+        said.iter().for_each(|text| block.push_str(&format!("\n{text}")));
+        blocks.push(block);
+        blocks.extend(tools.iter().map(|note| format!("##### Tool: {}\n{}", note.name, note.text.trim())));
+    }
+    if !failed.is_empty() {
+        let line = |failed: &FailedServer| format!("\n- **{}**: {}", failed.server, one_line(&failed.reason));
+        let lines: String = failed.iter().map(line).collect();
+        blocks.push(format!(
+            "## Unavailable MCP Servers\n\n\
+             The following servers failed to initialize and their tools are NOT available:{lines}\n\n\
+             Do not attempt to use tools from these servers."
+        ));
+    }
+    blocks.join("\n\n")
+}
+
+/// A reason must not be able to add lines, and so items, to the list.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notes(instructions: &str, tools: &[(&str, &str)]) -> ServerNotes {
+        let tools = tools.iter().map(|(name, text)| ToolNote { name: (*name).into(), text: (*text).into() });
+        ServerNotes {
+            server: "a".into(),
+            instructions: Some(instructions.into()),
+            prompts: vec![],
+            tools: tools.collect(),
+        }
+    }
+
+    #[test]
+    fn servers_tools_and_failures_each_have_their_block() {
+        let failed = [FailedServer { server: "b".into(), reason: "refused\n- **c**: injected".into() }];
+        assert_eq!(
+            instructions(&[notes("Be kind.", &[("a__x", "Use sparingly.")])], &failed),
+            "#### MCP Server: a\nBe kind.\n\n##### Tool: a__x\nUse sparingly.\n\n\
+             ## Unavailable MCP Servers\n\n\
+             The following servers failed to initialize and their tools are NOT available:\n\
+             - **b**: refused - **c**: injected\n\n\
+             Do not attempt to use tools from these servers."
+        );
+    }
+
+    #[test]
+    fn nothing_to_say_is_an_empty_text() {
+        assert_eq!(instructions(&[notes(" ", &[("a__x", "")])], &[]), "");
+    }
+}

@@ -1,0 +1,254 @@
+//! What a result says, as text that fits.
+
+use std::fmt;
+
+use crate::json::{self, Object, Value};
+
+/// The largest result that is read.
+pub const MAX_RESULT: usize = 32 << 20;
+
+/// What a `tools/call` result says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Extracted<'a> {
+    /// Its text; what is no text leaves one line each.
+    pub text: String,
+    /// Its content blocks.
+    pub blocks: Vec<Value<'a>>,
+    /// Its structured content.
+    pub structured: Option<Value<'a>>,
+    /// The tool says that it failed.
+    pub is_error: bool,
+    /// Every other member of the result.
+    pub rest: Object<'a>,
+}
+
+/// Why a result cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It is no JSON, or no object.
+    Malformed(String),
+    /// More than this many bytes.
+    TooLarge(u64),
+    /// More than this many JSON values.
+    TooManyValues(u64),
+    /// Nested deeper than this.
+    TooDeep(u64),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unreadable::Malformed(why) => write!(f, "the result is malformed: {why}"),
+            Unreadable::TooLarge(limit) => write!(f, "the result is larger than {limit} bytes"),
+            Unreadable::TooManyValues(limit) => write!(f, "the result has more than {limit} JSON values"),
+            Unreadable::TooDeep(limit) => write!(f, "the result is nested deeper than {limit} levels"),
+        }
+    }
+}
+
+/// Reads the `result` member of an answer to `tools/call`.
+pub fn extract(result: &str) -> Result<Extracted<'_>, Unreadable> {
+    if result.len() > MAX_RESULT {
+        return Err(Unreadable::TooLarge(MAX_RESULT as u64));
+    }
+    let value = json::parse(result).map_err(|error| match error {
+        json::Error::TooManyValues => Unreadable::TooManyValues(json::MAX_VALUES as u64),
+        json::Error::TooDeep => Unreadable::TooDeep(json::MAX_DEPTH as u64),
+        syntax => Unreadable::Malformed(syntax.to_string()),
+    })?;
+    let Value::Object(mut rest) = value else {
+        return Err(Unreadable::Malformed(format!("expected an object, found {}", value.kind())));
+    };
+    let blocks = match rest.remove("content") {
+        Some(Value::Array(blocks)) => blocks,
+        None => Vec::new(),
+        Some(other) => {
+            return Err(Unreadable::Malformed(format!("expected a list as \"content\", found {}", other.kind())));
+        }
+    };
+    let structured = rest.remove("structuredContent").filter(|value| *value != Value::Null);
+    let is_error = rest.remove("isError").and_then(|value| value.as_bool()).unwrap_or(false);
+    let text = text_of(&blocks, structured.as_ref());
+    Ok(Extracted { text, blocks, structured, is_error, rest })
+}
+
+fn text_of(blocks: &[Value<'_>], structured: Option<&Value<'_>>) -> String {
+    let spoken = |block: &Value<'_>| is_text(block) && block.get("text").and_then(Value::as_str) != Some("");
+    // Structured content speaks where no text does.
+    let structured = structured.filter(|_| !blocks.iter().any(spoken)).map(Value::to_json);
+    let silent = |block: &&Value<'_>| structured.is_some() && is_text(block);
+    let mut parts: Vec<String> = structured.clone().into_iter().collect();
+    parts.extend(blocks.iter().filter(|block| !silent(block)).map(line_of));
+    parts.join("\n")
+}
+
+/// Whether a block is text.
+pub fn is_text(block: &Value<'_>) -> bool {
+    block.get("type").and_then(Value::as_str) == Some("text") && block.get("text").and_then(Value::as_str).is_some()
+}
+
+/// The text of a text block; a line that stands for any other.
+fn line_of(block: &Value<'_>) -> String {
+    let word = |value: &Value<'_>, key| value.get(key).and_then(Value::as_str).map(one_line);
+    let kind = word(block, "type").unwrap_or_else(|| "unknown".to_owned());
+    match kind.as_str() {
+        "text" if is_text(block) => block.get("text").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        "image" | "audio" => {
+            let mime = word(block, "mimeType").unwrap_or_else(|| "of unknown type".to_owned());
+            let size = block.get("data").and_then(Value::as_str).map_or(0, decoded_len);
+            format!("[{kind} {mime}, {}]", size_of(size, " "))
+        }
+        "resource" | "resource_link" => {
+            let uri = word(block, "uri").or_else(|| word(block.get("resource")?, "uri"));
+            format!("[resource {}]", uri.unwrap_or_else(|| "without uri".to_owned()))
+        }
+        _ => format!("[{kind}]"),
+    }
+}
+
+/// A word of a server, kept from breaking the line it stands in.
+fn one_line(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+/// How many bytes a base64 text stands for.
+fn decoded_len(base64: &str) -> usize {
+    let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
+    (base64.len() * 3 / 4).saturating_sub(padding)
+}
+
+/// Cuts at a line end and says so; zero means no limit.
+pub fn truncate(text: &str, max_bytes: u64, why: &str) -> String {
+    match cut(text, max_bytes) {
+        None => text.to_owned(),
+        Some(kept) => {
+            let (size, limit) = (size_of(text.len(), ""), size_of(max_bytes as usize, ""));
+            format!("{kept}\n\n[TRUNCATED: {why} — Original size: {size}, limit: {limit}]")
+        }
+    }
+}
+
+/// What is kept of a text that is too long: whole lines, or whole characters where the first line is too long.
+fn cut(text: &str, max_bytes: u64) -> Option<&str> {
+    let max = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+    if max == 0 || text.len() <= max {
+        return None;
+    }
+    if text.as_bytes()[max] == b'\n' {
+        return Some(&text[..max]);
+    }
+    let end = (0..=max).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let line_end = text[..end].rfind('\n').filter(|&at| at > 0);
+    Some(&text[..line_end.unwrap_or(end)])
+}
+
+fn size_of(bytes: usize, space: &str) -> String {
+    match bytes {
+        0..1024 => format!("{bytes}{space}B"),
+        1024..1_048_576 => format!("{}{space}KB", bytes / 1024),
+        _ => format!("{}{space}MB", bytes / 1_048_576),
+    }
+}
+
+/// About how many tokens a text is.
+pub fn estimate_tokens(text: &str) -> u64 {
+    text.len().div_ceil(4) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_joined_and_everything_else_leaves_a_line() {
+        for (result, expected) in [
+            (r#"{"content":[]}"#, ""),
+            ("{}", ""),
+            (r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#, "a\nb"),
+            (
+                r#"{"content":[{"type":"text","text":"a"},{"type":"image","mimeType":"image/png","data":"AAAA"}]}"#,
+                "a\n[image image/png, 3 B]",
+            ),
+            (r#"{"content":[{"type":"resource_link","uri":"file:///x"}]}"#, "[resource file:///x]"),
+            (
+                r#"{"content":[{"type":"resource","resource":{"uri":"file:///y\nz","text":"t"}}]}"#,
+                "[resource file:///y z]",
+            ),
+            (r#"{"content":[{"type":"hologram"},7,{"type":"text"}]}"#, "[hologram]\n[unknown]\n[text]"),
+            (r#"{"content":[],"structuredContent":{"n":1.10}}"#, r#"{"n":1.10}"#),
+            (r#"{"content":[{"type":"text","text":""}],"structuredContent":{"n":1}}"#, r#"{"n":1}"#),
+            (r#"{"content":[{"type":"text","text":"said"}],"structuredContent":{"n":1}}"#, "said"),
+            (
+                r#"{"content":[{"type":"image","mimeType":"a/b","data":""}],"structuredContent":[1]}"#,
+                "[1]\n[image a/b, 0 B]",
+            ),
+        ] {
+            assert_eq!(extract(result).unwrap().text, expected, "{result}");
+        }
+        assert_eq!(
+            extract(&format!(
+                r#"{{"content":[{{"type":"image","mimeType":"image/png","data":"{}"}}]}}"#,
+                "A".repeat(16_384)
+            ))
+            .unwrap()
+            .text,
+            "[image image/png, 12 KB]"
+        );
+    }
+
+    #[test]
+    fn errors_and_unknown_members_are_carried() {
+        let extracted = extract(r#"{"_meta":{"k":12345678901234567890},"isError":true,"content":[]}"#).unwrap();
+        assert!(extracted.is_error);
+        assert_eq!(Value::Object(extracted.rest).to_json(), r#"{"_meta":{"k":12345678901234567890}}"#);
+    }
+
+    #[test]
+    fn what_is_no_result_is_said_to_be_malformed() {
+        for result in ["", "[]", "7", "{", r#"{"content":"text"}"#] {
+            assert!(matches!(extract(result), Err(Unreadable::Malformed(_))), "{result}");
+        }
+    }
+
+    #[test]
+    fn long_text_is_cut_at_a_line_end() {
+        for (text, max, why, expected) in [
+            ("short text", 100, "test", "short text"),
+            ("abcde", 5, "test", "abcde"),
+            ("some text", 0, "test", "some text"),
+            (
+                "line1\nline2\nline3\nline4",
+                15,
+                "test marker",
+                "line1\nline2\n\n[TRUNCATED: test marker — Original size: 23B, limit: 15B]",
+            ),
+            (
+                "abcdefghijklmnopqrstuvwxyz",
+                10,
+                "hard cut",
+                "abcdefghij\n\n[TRUNCATED: hard cut — Original size: 26B, limit: 10B]",
+            ),
+            ("line1\nline2\nline3", 11, "end", "line1\nline2\n\n[TRUNCATED: end — Original size: 17B, limit: 11B]"),
+            (
+                "line1\nこんにちは\nline3",
+                10,
+                "utf8 newline",
+                "line1\n\n[TRUNCATED: utf8 newline — Original size: 27B, limit: 10B]",
+            ),
+            ("ab世界cd", 4, "cjk", "ab\n\n[TRUNCATED: cjk — Original size: 10B, limit: 4B]"),
+            ("\nabc", 2, "w", "\na\n\n[TRUNCATED: w — Original size: 4B, limit: 2B]"),
+        ] {
+            assert_eq!(truncate(text, max, why), expected);
+        }
+        assert!(
+            truncate(&"x".repeat(33_000), 32_000, "w").ends_with("[TRUNCATED: w — Original size: 32KB, limit: 31KB]")
+        );
+    }
+
+    #[test]
+    fn four_bytes_are_a_token() {
+        for (text, tokens) in [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("こんにちは世界", 6)] {
+            assert_eq!(estimate_tokens(text), tokens);
+        }
+    }
+}

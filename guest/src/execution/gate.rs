@@ -1,0 +1,119 @@
+//! What one agent session may use: its settings, the offers of its servers, and the calls it begins.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::{Directive, Execution, OfferNote, Settings, SettingsError, ToolCall};
+use crate::catalog::{Catalog, ExposedTool, LeftOut, NoRoute, Route};
+use crate::filtering::{Access, Verdict};
+use crate::masking::{Masker, Masks};
+use crate::naming::NamingStyle;
+use crate::types::{Annotations, Tool};
+
+/// A gate; it holds nothing but its settings and offers.
+#[derive(Debug)]
+pub struct Gate(Rc<RefCell<Inner>>);
+
+/// What a gate and the executions that still ask for servers share.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub settings: Settings,
+    pub access: Access,
+    catalog: Catalog,
+    masker: Rc<Masker>,
+    server_maskers: BTreeMap<String, Rc<Masker>>,
+}
+
+impl Gate {
+    /// Compiles the settings.
+    pub fn new(settings: Settings) -> Result<Gate, SettingsError> {
+        let access = Access::new(&settings.policy).map_err(SettingsError::Policy)?;
+        let ids = settings.policy.servers.iter().map(|server| server.id.as_str());
+        let catalog = Catalog::new(ids, settings.style.clone(), settings.bare_names);
+        let compile = |masks: &Masks| Masker::new(masks).map(Rc::new).map_err(SettingsError::Masks);
+        let masker = compile(&settings.masks)?;
+        let mut server_maskers = BTreeMap::new();
+        for server in &settings.server_masks {
+            if !access.knows(&server.server) {
+                return Err(SettingsError::UnknownServer(server.server.clone()));
+            }
+            let both = Masks {
+                groups: [&settings.masks.groups[..], &server.masks.groups].concat(),
+                patterns: [&settings.masks.patterns[..], &server.masks.patterns].concat(),
+                custom: [&settings.masks.custom[..], &server.masks.custom].concat(),
+            };
+            server_maskers.insert(server.server.clone(), compile(&both)?);
+        }
+        Ok(Gate(Rc::new(RefCell::new(Inner { settings, access, catalog, masker, server_maskers }))))
+    }
+
+    /// Takes what `tools/list` said; it replaces the server's last offer.
+    pub fn offer(&self, server: &str, tools: Vec<Tool>) -> Vec<OfferNote> {
+        let Inner { access, catalog, .. } = &mut *self.0.borrow_mut();
+        if !access.knows(server) {
+            return vec![OfferNote::UnknownServer(server.to_owned())];
+        }
+        let (changes, left_out) = catalog.offer(server, tools);
+        let ambiguous = access.learn(|server, tool| catalog.has(server, tool));
+        let left_out = left_out.into_iter().map(|left_out| match left_out {
+            LeftOut::Duplicate(tool) => OfferNote::Duplicate(tool),
+            LeftOut::Unusable(tool) => OfferNote::Unusable(tool),
+        });
+        let changes = changes.into_iter().map(OfferNote::Changed);
+        changes.chain(left_out).chain(ambiguous.into_iter().map(OfferNote::AmbiguousGrant)).collect()
+    }
+
+    /// Forgets the server's offer.
+    pub fn withdraw(&self, server: &str) {
+        let Inner { access, catalog, .. } = &mut *self.0.borrow_mut();
+        catalog.withdraw(server);
+        access.learn(|server, tool| catalog.has(server, tool));
+    }
+
+    /// The tools that may be used, in the given style, in the order of the servers.
+    pub fn tools(&self, style: &NamingStyle) -> Vec<ExposedTool> {
+        let inner = self.0.borrow();
+        let describe = |server: &str, tool: &Tool| -> (Option<String>, Annotations) {
+            let own = tool.description.as_deref();
+            let description = match inner.settings.describe_server {
+                true => Some(format!("[MCP:{server}] {}", own.unwrap_or_default()).trim_end().to_owned()),
+                false => own.map(str::to_owned),
+            };
+            (description, inner.access.annotations(server, &tool.name, tool.annotations))
+        };
+        inner.catalog.tools(style, &|server, tool| inner.may_use(server, tool), &describe)
+    }
+
+    /// Begins a call.
+    pub fn begin(&self, call: ToolCall) -> (Execution, Directive) {
+        Execution::begin(Rc::clone(&self.0), call)
+    }
+}
+
+impl Inner {
+    fn may_use(&self, server: &str, tool: &Tool) -> bool {
+        self.access.verdict(server, &tool.name, tool.annotations) != Verdict::Deny
+    }
+
+    /// Finds the tool that a name means.
+    pub fn resolve(&self, name: &str) -> Result<Route, NoRoute> {
+        let may_use = |server: &str, tool: &Tool| self.may_use(server, tool);
+        self.catalog.resolve(name, &may_use, &|server| self.access.selects(server))
+    }
+
+    /// Which servers must be connected before the name can be said to mean what it means now, or nothing.
+    pub fn missing(&self, name: &str, route: &Result<Route, NoRoute>) -> Vec<String> {
+        let selects = |server: &str| self.access.selects(server);
+        let contenders = self.catalog.contenders(name, &selects);
+        match route {
+            Err(NoRoute::Unknown(_)) if contenders.is_empty() => self.catalog.candidates(name, &selects),
+            _ => contenders,
+        }
+    }
+
+    /// What masks the answers of a server.
+    pub fn masker(&self, server: &str) -> Rc<Masker> {
+        Rc::clone(self.server_maskers.get(server).unwrap_or(&self.masker))
+    }
+}

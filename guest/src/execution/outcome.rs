@@ -1,0 +1,155 @@
+//! What an answer or a failure comes to: code, text, and what is kept of the answer.
+
+use std::rc::Rc;
+
+use super::{Code, ResultForm};
+use crate::content::{self, Extracted, Unreadable};
+use crate::json::{self, Object, Value};
+use crate::masking::{Masker, REDACTED};
+use crate::recovery::RetryPolicy;
+use crate::types::{Failure, ToolRef};
+
+/// All that is decided on a call before it is sent.
+#[derive(Debug)]
+pub struct Plan {
+    pub tool: ToolRef,
+    pub arguments: String,
+    pub read_only: bool,
+    pub idempotent: bool,
+    pub retry: RetryPolicy,
+    pub masker: Rc<Masker>,
+    pub form: ResultForm,
+    pub max_result_bytes: u64,
+}
+
+/// What an answer came to.
+#[derive(Debug)]
+pub struct Outcome {
+    pub code: Code,
+    pub text: String,
+    pub content: Vec<String>,
+    pub structured: Option<String>,
+    pub answer: Option<String>,
+    pub truncated: bool,
+    pub note: String,
+}
+
+impl Outcome {
+    fn refused(code: Code, text: String) -> Self {
+        let note = format!("answer withheld: {text}");
+        Outcome { code, text, content: Vec::new(), structured: None, answer: None, truncated: false, note }
+    }
+}
+
+/// Reads the `result` of an answer: masked first, then cut. The error says why it cannot be read.
+pub fn answered(plan: &Plan, result: &str) -> Result<Outcome, String> {
+    let extracted = match content::extract(result) {
+        Ok(extracted) => extracted,
+        Err(Unreadable::Malformed(why)) => return Err(why),
+        Err(limit) => {
+            return Ok(Outcome::refused(Code::ResultTooLarge, format!("MCP tool execution failed: {limit}")));
+        }
+    };
+    if plan.masker.is_empty() {
+        return Ok(finish(plan, extracted, result));
+    }
+    let masked = plan.masker.mask_json(result);
+    match content::extract(&masked) {
+        Ok(mut extracted) => {
+            // Once more over the whole: a key may stand in one block and its secret in the next.
+            extracted.text = plan.masker.mask(&extracted.text).into_owned();
+            Ok(finish(plan, extracted, &masked))
+        }
+        Err(_) => Ok(Outcome::refused(Code::MaskingFailed, REDACTED.to_owned())),
+    }
+}
+
+fn finish(plan: &Plan, extracted: Extracted<'_>, result: &str) -> Outcome {
+    let code = if extracted.is_error { Code::ToolError } else { Code::Ok };
+    let note = format!("answer: {} bytes of text", extracted.text.len());
+    let (text, truncated) = fit(plan, &extracted.text);
+    let limit = usize::try_from(plan.max_result_bytes).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let structured = extracted.structured.as_ref().map(Value::to_json).filter(|json| json.len() <= limit);
+    let dropped = structured.is_none() && extracted.structured.is_some();
+    let truncated = truncated || dropped;
+    let blocks = if truncated { cut_blocks(extracted.blocks, &text) } else { extracted.blocks };
+    let outcome = Outcome { code, text, content: Vec::new(), structured: None, answer: None, truncated, note };
+    match plan.form {
+        ResultForm::Text => Outcome { content: blocks.iter().map(Value::to_json).collect(), structured, ..outcome },
+        ResultForm::PassThrough if !truncated => {
+            Outcome { text: String::new(), answer: Some(result.to_owned()), ..outcome }
+        }
+        ResultForm::PassThrough => {
+            let answer = cut_answer(result, blocks, dropped);
+            Outcome { text: String::new(), answer: Some(answer), ..outcome }
+        }
+    }
+}
+
+/// The text cut to size, and whether it was.
+pub fn fit(plan: &Plan, text: &str) -> (String, bool) {
+    let truncated = plan.max_result_bytes > 0 && text.len() as u64 > plan.max_result_bytes;
+    (content::truncate(text, plan.max_result_bytes, "result exceeded the size limit"), truncated)
+}
+
+/// The cut text in place of all text blocks, and the other blocks as they are.
+fn cut_blocks<'a>(blocks: Vec<Value<'a>>, text: &str) -> Vec<Value<'a>> {
+    let mut block = Object::new();
+    block.set("type", Value::string("text"));
+    block.set("text", Value::string(text.to_owned()));
+    let others = blocks.into_iter().filter(|block| !content::is_text(block));
+    std::iter::once(Value::Object(block)).chain(others).collect()
+}
+
+/// The result with other content blocks, everything else in its place.
+fn cut_answer(result: &str, blocks: Vec<Value<'_>>, without_structured: bool) -> String {
+    let mut object = match json::parse(result) {
+        Ok(Value::Object(object)) => object,
+        _ => Object::new(),
+    };
+    object.set("content", Value::Array(blocks));
+    if without_structured {
+        object.remove("structuredContent");
+    }
+    Value::Object(object).to_json()
+}
+
+/// The code of a call that ended with a failure.
+pub fn code(failure: &Failure) -> Code {
+    match failure {
+        Failure::Cancelled => Code::Cancelled,
+        Failure::Timeout => Code::Timeout,
+        Failure::Connect(_) | Failure::Closed | Failure::Exited(_) => Code::ServerUnavailable,
+        Failure::Http(http) => match http.status {
+            401 => Code::NeedsAuth,
+            403 if http.challenge => Code::NeedsAuth,
+            400 | 404 if http.session => Code::ServerUnavailable,
+            429 | 500..=599 => Code::ServerUnavailable,
+            _ => Code::RpcError,
+        },
+        Failure::Rpc(_) | Failure::Protocol(_) => Code::RpcError,
+        Failure::QueueFull => Code::QueueFull,
+        Failure::NeedsAuth(_) => Code::NeedsAuth,
+        Failure::RestartInProgress => Code::RestartInProgress,
+        Failure::RestartFailed(_) => Code::RestartFailed,
+    }
+}
+
+/// A failure in words, for the model.
+pub fn describe(failure: &Failure, server: &str) -> String {
+    match failure {
+        Failure::Cancelled => "the call was cancelled".to_owned(),
+        Failure::Timeout => format!("no answer from server {server:?} in time"),
+        Failure::Connect(why) => format!("cannot connect to server {server:?}: {why}"),
+        Failure::Closed => format!("server {server:?} closed the connection"),
+        Failure::Exited(Some(code)) => format!("the process of server {server:?} ended with exit code {code}"),
+        Failure::Exited(None) => format!("the process of server {server:?} was killed"),
+        Failure::Http(http) => format!("server {server:?} answered with HTTP status {}", http.status),
+        Failure::Rpc(rpc) => format!("{} (code {})", rpc.message, rpc.code),
+        Failure::Protocol(why) => format!("server {server:?} broke the protocol: {why}"),
+        Failure::QueueFull => format!("too many calls are waiting for server {server:?}"),
+        Failure::NeedsAuth(why) => format!("server {server:?} needs authorization: {why}"),
+        Failure::RestartInProgress => format!("mcp_restart_in_progress: server {server:?} is being restarted"),
+        Failure::RestartFailed(why) => format!("mcp_restart_failed: server {server:?} did not come up: {why}"),
+    }
+}

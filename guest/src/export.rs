@@ -1,0 +1,227 @@
+//! The door of the component: the generated exports, each a thin call of the plain code.
+
+mod convert;
+
+use std::cell::RefCell;
+
+use crate as logic;
+use bindings::exports::toolgate::logic as wit;
+use convert::Convert;
+
+#[allow(unsafe_code, missing_docs, reason = "generated glue of the canonical ABI")]
+mod bindings {
+    wit_bindgen::generate!({ path: "../wit", world: "logic" });
+    use super::Component;
+    export!(Component);
+}
+
+struct Component;
+
+impl wit::types::Guest for Component {}
+
+impl wit::naming::Guest for Component {
+    fn normalize(name: String) -> String {
+        logic::naming::normalize(&name)
+    }
+
+    fn split(name: String) -> Result<wit::types::ToolRef, wit::naming::NameError> {
+        logic::naming::split(&name).convert()
+    }
+
+    fn fit(
+        tools: Vec<wit::naming::Candidate>,
+        audience: wit::naming::Audience,
+    ) -> Result<Vec<wit::naming::FittedTool>, wit::naming::FitError> {
+        let tools: Vec<logic::naming::Candidate> = tools.convert();
+        logic::naming::fit(&tools, &audience.convert()).convert()
+    }
+}
+
+impl wit::arguments::Guest for Component {
+    fn parse(text: String, schema: Option<String>) -> Result<wit::arguments::Parsed, wit::arguments::Refusal> {
+        let schema = schema.as_deref().and_then(|schema| logic::json::parse(schema).ok());
+        logic::arguments::parse(&text, schema.as_ref()).convert()
+    }
+}
+
+impl wit::filtering::Guest for Component {
+    fn filter(rules: wit::filtering::Rules, tools: Vec<String>) -> Vec<String> {
+        let kept = logic::filtering::filter(&rules.convert(), tools.iter().map(String::as_str));
+        kept.into_iter().map(str::to_owned).collect()
+    }
+
+    fn decide(
+        policy: wit::filtering::Policy,
+        tool: wit::types::ToolRef,
+        annotations: wit::types::Annotations,
+    ) -> Result<wit::filtering::Decision, wit::filtering::PolicyError> {
+        let access = logic::filtering::Access::new(&policy.convert());
+        access.map(|access| access.decide(&tool.convert(), annotations.convert())).convert()
+    }
+}
+
+impl wit::catalog::Guest for Component {
+    type Catalog = logic::catalog::Catalog;
+
+    fn changes(before: Vec<wit::types::Tool>, after: Vec<wit::types::Tool>) -> Vec<wit::catalog::ToolChange> {
+        let (before, after): (Vec<logic::types::Tool>, Vec<logic::types::Tool>) = (before.convert(), after.convert());
+        logic::catalog::changes(before.iter(), after.iter()).convert()
+    }
+
+    fn instructions(servers: Vec<wit::catalog::ServerNotes>, failed: Vec<wit::catalog::FailedServer>) -> String {
+        let (servers, failed): (Vec<_>, Vec<_>) = (servers.convert(), failed.convert());
+        logic::catalog::instructions(&servers, &failed)
+    }
+}
+
+impl wit::catalog::GuestCatalog for logic::catalog::Catalog {
+    fn new(servers: Vec<wit::catalog::Offered>, bare_names: bool) -> Self {
+        logic::catalog::Catalog::open(
+            servers.into_iter().map(|offered| (offered.server, offered.tools.convert())),
+            bare_names,
+        )
+    }
+
+    fn resolve(&self, name: String) -> Result<wit::catalog::Route, wit::naming::NameError> {
+        match self.find(&name) {
+            Ok((tool, trace)) => Ok(wit::catalog::Route { tool: tool.convert(), trace }),
+            Err(error) => Err(error.convert()),
+        }
+    }
+
+    fn tools(&self, style: wit::naming::NamingStyle) -> Vec<wit::catalog::ExposedTool> {
+        self.list(&style.convert()).convert()
+    }
+}
+
+impl wit::recovery::Guest for Component {
+    fn classify(failure: wit::types::Failure, context: wit::recovery::Context) -> wit::recovery::Decision {
+        logic::recovery::classify(&failure.convert(), &context.convert()).convert()
+    }
+}
+
+impl wit::backoff::Guest for Component {
+    fn restart_delay(restarts: u32, schedule_ms: Option<Vec<u64>>) -> u64 {
+        logic::backoff::restart_delay(restarts, schedule_ms.as_deref())
+    }
+
+    fn spread(delay_ms: u64) -> wit::types::WaitRange {
+        logic::backoff::spread(delay_ms).convert()
+    }
+
+    fn retry_wait(retry_after_ms: Option<u64>) -> wit::types::WaitRange {
+        logic::backoff::retry_wait(retry_after_ms).convert()
+    }
+}
+
+impl wit::lifecycle::Guest for Component {
+    fn default_policy() -> wit::lifecycle::Policy {
+        logic::lifecycle::Policy::default().convert()
+    }
+
+    fn initial(enabled: bool) -> wit::lifecycle::Server {
+        logic::lifecycle::Server::new(enabled).convert()
+    }
+
+    fn step(
+        server: wit::lifecycle::Server,
+        event: wit::lifecycle::Event,
+        policy: wit::lifecycle::Policy,
+        now_ms: u64,
+    ) -> wit::lifecycle::Transition {
+        logic::lifecycle::step(&server.convert(), &event.convert(), &policy.convert(), now_ms).convert()
+    }
+
+    fn counts_as_ready(server: wit::lifecycle::Server) -> bool {
+        logic::lifecycle::counts_as_ready(&server.convert())
+    }
+}
+
+impl wit::content::Guest for Component {
+    fn extract(result: String) -> Result<wit::content::Extracted, wit::content::Unreadable> {
+        match logic::content::extract(&result) {
+            Ok(extracted) => Ok(wit::content::Extracted {
+                text: extracted.text,
+                blocks: extracted.blocks.iter().map(logic::json::Value::to_json).collect(),
+                structured: extracted.structured.as_ref().map(logic::json::Value::to_json),
+                is_error: extracted.is_error,
+            }),
+            Err(unreadable) => Err(unreadable.convert()),
+        }
+    }
+
+    fn truncate(text: String, max_bytes: u64, why: String) -> String {
+        logic::content::truncate(&text, max_bytes, &why)
+    }
+
+    fn estimate_tokens(text: String) -> u64 {
+        logic::content::estimate_tokens(&text)
+    }
+}
+
+impl wit::masking::Guest for Component {
+    type Masker = logic::masking::Masker;
+
+    fn pattern_names() -> Vec<String> {
+        logic::masking::pattern_names().into_iter().map(str::to_owned).collect()
+    }
+
+    fn group_names() -> Vec<String> {
+        logic::masking::group_names().into_iter().map(str::to_owned).collect()
+    }
+}
+
+impl wit::masking::GuestMasker for logic::masking::Masker {
+    fn new(masks: wit::masking::Masks) -> Result<wit::masking::Masker, wit::masking::MaskError> {
+        let masker = logic::masking::Masker::new(&masks.convert());
+        masker.map(wit::masking::Masker::new).map_err(Convert::convert)
+    }
+
+    fn mask(&self, text: String) -> String {
+        self.mask(&text).into_owned()
+    }
+}
+
+impl wit::execution::Guest for Component {
+    type Execution = RefCell<logic::execution::Execution>;
+    type Gate = logic::execution::Gate;
+
+    fn default_settings(servers: Vec<String>) -> wit::execution::Settings {
+        logic::execution::Settings::new(servers).convert()
+    }
+}
+
+impl wit::execution::GuestGate for logic::execution::Gate {
+    fn new(settings: wit::execution::Settings) -> Result<wit::execution::Gate, wit::execution::SettingsError> {
+        let gate = logic::execution::Gate::new(settings.convert());
+        gate.map(wit::execution::Gate::new).map_err(Convert::convert)
+    }
+
+    fn offer(&self, server: String, tools: Vec<wit::types::Tool>) -> Vec<wit::execution::OfferNote> {
+        self.offer(&server, tools.convert()).convert()
+    }
+
+    fn withdraw(&self, server: String) {
+        self.withdraw(&server);
+    }
+
+    fn tools(&self, style: wit::naming::NamingStyle) -> Vec<wit::catalog::ExposedTool> {
+        self.tools(&style.convert()).convert()
+    }
+
+    fn begin(&self, call: wit::execution::ToolCall) -> wit::execution::Started {
+        let (execution, directive) = self.begin(call.convert());
+        let execution = wit::execution::Execution::new(RefCell::new(execution));
+        wit::execution::Started { execution, directive: directive.convert() }
+    }
+}
+
+impl wit::execution::GuestExecution for RefCell<logic::execution::Execution> {
+    fn next(&self, event: wit::execution::Event) -> wit::execution::Directive {
+        self.borrow_mut().next(event.convert()).convert()
+    }
+
+    fn trace(&self) -> Vec<String> {
+        self.borrow().trace().to_vec()
+    }
+}

@@ -1,0 +1,173 @@
+//! The one map between the plain types of this crate (`logic`) and those generated from the WIT (`wit`).
+//!
+//! Both names come from the module around it: the tests compile this file a second time against the host's generated
+//! types, so that the plain code and the component can be compared on the same values.
+
+use super::{logic, wit};
+
+/// Turns a value of one side into the same value of the other.
+pub trait Convert<T> {
+    /// The same value on the other side.
+    fn convert(self) -> T;
+}
+
+impl<T: Convert<U>, U> Convert<Option<U>> for Option<T> {
+    fn convert(self) -> Option<U> {
+        self.map(T::convert)
+    }
+}
+
+impl<T: Convert<U>, U> Convert<Vec<U>> for Vec<T> {
+    fn convert(self) -> Vec<U> {
+        self.into_iter().map(T::convert).collect()
+    }
+}
+
+impl<T: Convert<U>, U, E: Convert<F>, F> Convert<Result<U, F>> for Result<T, E> {
+    fn convert(self) -> Result<U, F> {
+        self.map(T::convert).map_err(E::convert)
+    }
+}
+
+macro_rules! same {
+    ($($type:ty),*) => {
+        $(impl Convert<$type> for $type {
+            fn convert(self) -> $type {
+                self
+            }
+        })*
+    };
+}
+
+macro_rules! records {
+    ($($module:ident::$name:ident { $($field:ident),* })*) => {
+        $(impl Convert<wit::$module::$name> for logic::$module::$name {
+            fn convert(self) -> wit::$module::$name {
+                wit::$module::$name { $($field: self.$field.convert()),* }
+            }
+        }
+        impl Convert<logic::$module::$name> for wit::$module::$name {
+            fn convert(self) -> logic::$module::$name {
+                logic::$module::$name { $($field: self.$field.convert()),* }
+            }
+        })*
+    };
+}
+
+macro_rules! variants {
+    ($($module:ident::$name:ident { $($case:ident $(($value:ident))?),* })*) => {
+        $(impl Convert<wit::$module::$name> for logic::$module::$name {
+            fn convert(self) -> wit::$module::$name {
+                match self {
+                    $(logic::$module::$name::$case $(($value))? => wit::$module::$name::$case $(($value.convert()))?),*
+                }
+            }
+        }
+        impl Convert<logic::$module::$name> for wit::$module::$name {
+            fn convert(self) -> logic::$module::$name {
+                match self {
+                    $(wit::$module::$name::$case $(($value))? => logic::$module::$name::$case $(($value.convert()))?),*
+                }
+            }
+        })*
+    };
+}
+
+same!(String, bool, u16, u32, u64, i32, i64);
+
+records! {
+    types::ToolRef { server, tool }
+    types::Annotations { read_only, destructive, idempotent, open_world }
+    types::Tool { name, description, input_schema, annotations }
+    types::HttpFailure { status, session, challenge, retry_after_ms }
+    types::RpcFailure { code, message }
+    types::WaitRange { min_ms, max_ms }
+    naming::NameError { problem, message }
+    naming::Audience { target, prefix }
+    naming::Candidate { tool, schema }
+    naming::FittedTool { name, tool, schema }
+    arguments::Note { kind, text }
+    arguments::Parsed { arguments, stage, notes }
+    filtering::Rules { allow, deny }
+    filtering::ToolRules { tool, annotations, requires }
+    filtering::ServerRules { id, rules, ask, requires, tools }
+    filtering::SelectedServer { id, tools }
+    filtering::Policy { servers, selection, read_only, destructive, capabilities }
+    filtering::AmbiguousGrant { grant, meanings }
+    filtering::Decision { verdict, trace }
+    catalog::ExposedTool { name, tool, description, input_schema, annotations }
+    catalog::ToolChange { tool, change }
+    catalog::ToolNote { name, text }
+    catalog::ServerNotes { server, instructions, prompts, tools }
+    catalog::FailedServer { server, reason }
+    recovery::Context { phase, attempt, read_only, idempotent, retry }
+    recovery::Decision { action, trace }
+    lifecycle::Server { state, users, failures, attempting, since_ms, retry_at_ms, probe_at_ms, idle_at_ms, proven }
+    lifecycle::Policy { eager, acquire_limit_ms, restart_delays_ms, health_interval_ms, idle_timeout_ms }
+    lifecycle::Transition { server, commands }
+    masking::CustomMask { pattern, replacement }
+    masking::Masks { groups, patterns, custom }
+    masking::UnknownName { name, known }
+    masking::BadPattern { pattern, reason }
+    execution::ServerMasks { server, masks }
+    execution::Settings {
+        policy, style, bare_names, describe_server, check_arguments, retry, masks, server_masks, form, max_result_bytes
+    }
+    execution::ToolCall { id, name, arguments }
+    execution::Request { server, method, params, forward_up_to }
+    execution::Question { tool, arguments, reason }
+    execution::Summary { is_error }
+    execution::Failed { failure, phase }
+    execution::ToolResult {
+        call_id, name, tool, text, content, structured, answer, is_error, code, attempts, truncated, trace
+    }
+}
+
+variants! {
+    types::Phase { NotSent, Sent }
+    types::Failure {
+        Cancelled, Timeout, Connect(why), Closed, Exited(code), Http(http), Rpc(rpc), Protocol(why), QueueFull,
+        NeedsAuth(why), RestartInProgress, RestartFailed(why)
+    }
+    naming::NameProblem { InvalidName, UnknownServer, UnknownTool, Ambiguous }
+    naming::Target { Mcp, Anthropic, Openai, Gemini, Cursor }
+    naming::NamingStyle { Dot, DoubleUnderscore, McpPrefix, Fitted(audience) }
+    naming::FitError { PrefixTooLong(least), BadSchema(tool) }
+    arguments::Stage { Empty, Json, JsonValue, JsonRepaired, Yaml, KeyValue, Raw }
+    arguments::NoteKind { Repair, Coercion, Problem }
+    arguments::Refusal { TooLarge(limit), TooManyValues(limit), TooDeep(limit) }
+    filtering::DestructivePolicy { Allow, Ask, Deny }
+    filtering::PolicyError {
+        EmptySelection, UnknownServer(id), DuplicateServer(id), BadServerId(id), AmbiguousGrant(grant)
+    }
+    filtering::Verdict { Allow, Ask, Deny }
+    catalog::Change { Added, Removed, Description, Schema, Annotations }
+    recovery::Action { Surface, RetrySameSession, RetryNewSession, Reauthenticate, OutcomeUnknown }
+    recovery::RetryPolicy { Safe, Always, Never }
+    lifecycle::State { Disabled, Dormant, Connecting, Ready, Degraded, Restarting, Failed, NeedsAuth }
+    lifecycle::Event {
+        Enabled, Disabled, Wanted, Released, Connected, Failed(failure), Exited, ProbeOk, ProbeFailed, CallTimedOut,
+        Authenticated, Tick
+    }
+    lifecycle::Command { Connect, Probe, Stop, WaitUntil(range) }
+    content::Unreadable { Malformed(why), TooLarge(limit), TooManyValues(limit), TooDeep(limit) }
+    masking::MaskError { UnknownGroup(name), UnknownPattern(name), BadPattern(bad) }
+    execution::ResultForm { Text, PassThrough }
+    execution::SettingsError { Policy(error), Masks(error), UnknownServer(id) }
+    execution::Code {
+        Ok, ToolError, InvalidName, UnknownServer, UnknownTool, NotAllowed, Declined, InvalidArguments,
+        ServerUnavailable, RestartInProgress, RestartFailed, NeedsAuth, RpcError, Timeout, Cancelled, QueueFull,
+        OutcomeUnknown, ResultTooLarge, MaskingFailed, Internal
+    }
+    execution::Directive {
+        Connect(servers), Request(request), Reconnect(server), Reauthenticate(server), Wait(range), Ask(question),
+        Done(result)
+    }
+    execution::Event {
+        Connected, Answered(result), Forwarded(summary), Failed(failed), Reconnected, Authenticated, Waited,
+        Approved(yes), Unasked, Cancelled
+    }
+    execution::OfferNote {
+        Changed(change), Duplicate(tool), Unusable(tool), AmbiguousGrant(grant), UnknownServer(id)
+    }
+}

@@ -1,0 +1,464 @@
+//! Who may see and call what: one decision for listing and for calling.
+
+mod glob;
+mod grants;
+
+use std::collections::BTreeMap;
+
+use crate::types::{Annotations, ToolRef, Trace};
+use glob::Globs;
+use grants::Grants;
+
+/// Which tools of a server exist for anyone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Names and globs that are let through; `None` or an empty list lets all through.
+    pub allow: Option<Vec<String>>,
+    /// Names and globs that are kept out, whatever `allow` says.
+    pub deny: Vec<String>,
+}
+
+/// What the configuration says of one tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolRules {
+    /// The name of the tool on its server.
+    pub tool: String,
+    /// Overrides of what the server says of the tool.
+    pub annotations: Annotations,
+    /// Capabilities that all are needed to use the tool.
+    pub requires: Vec<String>,
+}
+
+/// What the configuration says of one server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerRules {
+    /// The id of the server.
+    pub id: String,
+    /// Which of its tools exist.
+    pub rules: Rules,
+    /// Names and globs of tools that a person must approve.
+    pub ask: Vec<String>,
+    /// Capabilities that all are needed to use any tool of the server.
+    pub requires: Vec<String>,
+    /// What is said of single tools.
+    pub tools: Vec<ToolRules>,
+}
+
+/// A server that a gate may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelectedServer {
+    /// The id of the server.
+    pub id: String,
+    /// Names and globs of its tools that the gate may use; empty means all.
+    pub tools: Vec<String>,
+}
+
+/// What happens to tools that may delete or overwrite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DestructivePolicy {
+    /// They are like any other tool.
+    #[default]
+    Allow,
+    /// A person must approve each call.
+    Ask,
+    /// They are neither listed nor callable.
+    Deny,
+}
+
+/// All rules of one gate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// The configured servers, in the order in which they are shown.
+    pub servers: Vec<ServerRules>,
+    /// The servers that this gate may use; `None` means all.
+    pub selection: Option<Vec<SelectedServer>>,
+    /// Only tools that change nothing.
+    pub read_only: bool,
+    /// What happens to destructive tools.
+    pub destructive: DestructivePolicy,
+    /// What the principal has been granted; `None` means that no principal is given.
+    pub capabilities: Option<Vec<String>>,
+}
+
+/// A grant that could mean several things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AmbiguousGrant {
+    /// The grant as written.
+    pub grant: String,
+    /// What it could mean, in the unambiguous form.
+    pub meanings: Vec<String>,
+}
+
+/// Why a policy cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyError {
+    /// The selection names no server.
+    EmptySelection,
+    /// The selection names this server, which is not configured.
+    UnknownServer(String),
+    /// Two servers have this id.
+    DuplicateServer(String),
+    /// This server id is not of the form `[A-Za-z0-9_-]+`.
+    BadServerId(String),
+    /// A grant names two things in this configuration.
+    AmbiguousGrant(AmbiguousGrant),
+}
+
+/// Whether a tool may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is listed and callable.
+    Allow,
+    /// It is listed, and a person must approve each call.
+    Ask,
+    /// It is neither listed nor callable.
+    Deny,
+}
+
+/// A verdict and the rules that led to it; the last one decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The rules, in the order in which they were asked.
+    pub trace: Trace,
+}
+
+/// Keeps the names that the rules let through, in their order.
+pub fn filter<'a>(rules: &Rules, tools: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let rules = CompiledRules::new(rules);
+    tools.into_iter().filter(|tool| rules.lets_through(tool)).collect()
+}
+
+/// A policy made ready to be asked often.
+#[derive(Debug)]
+pub struct Access {
+    servers: BTreeMap<String, Server>,
+    read_only: bool,
+    destructive: DestructivePolicy,
+    grants: Option<Grants>,
+}
+
+#[derive(Debug)]
+struct Server {
+    /// `None` where the gate may not use the server at all.
+    selected: Option<Globs>,
+    rules: CompiledRules,
+    ask: Globs,
+    requires: Vec<String>,
+    tools: BTreeMap<String, ToolRules>,
+}
+
+#[derive(Debug)]
+struct CompiledRules {
+    allow: Globs,
+    deny: Globs,
+}
+
+impl CompiledRules {
+    fn new(rules: &Rules) -> Self {
+        let allow = rules.allow.as_deref().unwrap_or_default();
+        CompiledRules { allow: Globs::all_if_empty(allow), deny: Globs::new(&rules.deny) }
+    }
+
+    fn lets_through(&self, tool: &str) -> bool {
+        self.deny.find(tool).is_none() && self.allow.find(tool).is_some()
+    }
+}
+
+impl Access {
+    /// Compiles a policy.
+    pub fn new(policy: &Policy) -> Result<Access, PolicyError> {
+        let mut servers = BTreeMap::new();
+        for rules in &policy.servers {
+            if !is_server_id(&rules.id) {
+                return Err(PolicyError::BadServerId(rules.id.clone()));
+            }
+            let server = Server {
+                selected: policy.selection.is_none().then(Globs::all),
+                rules: CompiledRules::new(&rules.rules),
+                ask: Globs::new(&rules.ask),
+                requires: rules.requires.clone(),
+                tools: rules.tools.iter().map(|tool| (tool.tool.clone(), tool.clone())).collect(),
+            };
+            if servers.insert(rules.id.clone(), server).is_some() {
+                return Err(PolicyError::DuplicateServer(rules.id.clone()));
+            }
+        }
+        if let Some(selection) = &policy.selection {
+            if selection.is_empty() {
+                return Err(PolicyError::EmptySelection);
+            }
+            for selected in selection {
+                let unknown = || PolicyError::UnknownServer(selected.id.clone());
+                servers.get_mut(&selected.id).ok_or_else(unknown)?.selected =
+                    Some(Globs::all_if_empty(&selected.tools));
+            }
+        }
+        let ids: Vec<&str> = servers.keys().map(String::as_str).collect();
+        let grants = policy.capabilities.as_ref().map(|capabilities| Grants::new(capabilities, &ids));
+        let mut access = Access { servers, read_only: policy.read_only, destructive: policy.destructive, grants };
+        match access.learn(|_, _| false).into_iter().next() {
+            Some(ambiguous) => Err(PolicyError::AmbiguousGrant(ambiguous)),
+            None => Ok(access),
+        }
+    }
+
+    /// Takes in which tools exist, and says which grants have become ambiguous by it.
+    pub fn learn(&mut self, exists: impl Fn(&str, &str) -> bool) -> Vec<AmbiguousGrant> {
+        let servers = &self.servers;
+        let known = |server: &str, tool: &str| {
+            exists(server, tool) || servers.get(server).is_some_and(|server| server.tools.contains_key(tool))
+        };
+        self.grants.as_mut().map_or_else(Vec::new, |grants| grants.learn(known))
+    }
+
+    /// Whether a server of this id is configured.
+    pub fn knows(&self, server: &str) -> bool {
+        self.servers.contains_key(server)
+    }
+
+    /// Whether the gate may use the server at all.
+    pub fn selects(&self, server: &str) -> bool {
+        self.servers.get(server).is_some_and(|server| server.selected.is_some())
+    }
+
+    /// What is said of a tool: by the configuration, else by its server.
+    pub fn annotations(&self, server: &str, tool: &str, said: Annotations) -> Annotations {
+        let rules = self.servers.get(server).and_then(|server| server.tools.get(tool));
+        rules.map_or(said, |rules| rules.annotations.or(said))
+    }
+
+    /// Decides on one tool; `said` is what its server says of it.
+    pub fn decide(&self, tool: &ToolRef, said: Annotations) -> Decision {
+        let mut trace = Trace::new();
+        let verdict = self.judge(&tool.server, &tool.tool, said, &mut |note| trace.push(note()));
+        Decision { verdict, trace }
+    }
+
+    /// The verdict alone, for long lists.
+    pub fn verdict(&self, server: &str, tool: &str, said: Annotations) -> Verdict {
+        self.judge(server, tool, said, &mut |_| {})
+    }
+
+    /// Asks every rule in turn. Notes are made only where somebody listens.
+    fn judge(&self, id: &str, tool: &str, said: Annotations, note: &mut dyn FnMut(&dyn Fn() -> String)) -> Verdict {
+        let Some(server) = self.servers.get(id) else {
+            note(&|| format!("server {id:?} is not configured"));
+            return Verdict::Deny;
+        };
+        let Some(selected) = &server.selected else {
+            note(&|| format!("selection: server {id:?} is not in it"));
+            return Verdict::Deny;
+        };
+        if selected.find(tool).is_none() {
+            note(&|| format!("selection: tool {tool:?} is not in it"));
+            return Verdict::Deny;
+        }
+        if let Some(glob) = server.rules.deny.find(tool) {
+            note(&|| format!("deny: {glob:?} keeps it out"));
+            return Verdict::Deny;
+        }
+        match server.rules.allow.find(tool) {
+            Some(glob) => note(&|| format!("allow: {glob:?} lets it through")),
+            None => {
+                note(&|| "allow: nothing in the list lets it through".to_owned());
+                return Verdict::Deny;
+            }
+        }
+        let annotations = self.annotations(id, tool, said);
+        let read_only = annotations.read_only == Some(true);
+        let destructive = !read_only && annotations.destructive != Some(false);
+        if self.read_only && !read_only {
+            note(&|| "read_only: the tool is not declared read-only".to_owned());
+            return Verdict::Deny;
+        }
+        if self.destructive == DestructivePolicy::Deny && destructive {
+            note(&|| "destructive: deny, and the tool is not declared harmless".to_owned());
+            return Verdict::Deny;
+        }
+        if let Some(grants) = &self.grants {
+            match grants.covering(id, tool) {
+                Some(grant) => note(&|| format!("capability: {grant:?} grants it")),
+                None => {
+                    note(&|| grants.refusal(id, tool));
+                    return Verdict::Deny;
+                }
+            }
+            let own = server.tools.get(tool).map_or(&[][..], |rules| &rules.requires);
+            if let Some(missing) = server.requires.iter().chain(own).find(|needed| !grants.holds(needed)) {
+                note(&|| format!("requires: {missing:?} is missing"));
+                return Verdict::Deny;
+            }
+        }
+        if let Some(glob) = server.ask.find(tool) {
+            note(&|| format!("ask: {glob:?} wants a person's approval"));
+            return Verdict::Ask;
+        }
+        if self.destructive == DestructivePolicy::Ask && destructive {
+            note(&|| "destructive: ask, and the tool is not declared harmless".to_owned());
+            return Verdict::Ask;
+        }
+        Verdict::Allow
+    }
+}
+
+fn is_server_id(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    fn server(id: &str) -> ServerRules {
+        ServerRules { id: id.to_owned(), ..ServerRules::default() }
+    }
+
+    fn policy(servers: &[&str]) -> Policy {
+        Policy { servers: servers.iter().map(|id| server(id)).collect(), ..Policy::default() }
+    }
+
+    fn verdict(policy: &Policy, tool: &str, said: Annotations) -> Verdict {
+        Access::new(policy).unwrap().verdict("a", tool, said)
+    }
+
+    const READ_ONLY: Annotations =
+        Annotations { read_only: Some(true), destructive: None, idempotent: None, open_world: None };
+    const HARMLESS: Annotations =
+        Annotations { read_only: None, destructive: Some(false), idempotent: None, open_world: None };
+
+    #[test]
+    fn lists_keep_and_deny_wins() {
+        let tools = ["get_pods", "get_logs", "delete_pod", "Alpha"];
+        let all = &tools[..];
+        for (allow, deny, kept) in [
+            (None, &[][..], all),
+            (Some(&[][..]), &[], all),
+            (Some(&["*"]), &[], all),
+            (Some(&[" ANY "]), &[], all),
+            (Some(&["", "  "]), &[], &[]),
+            (Some(&["get_*"]), &[], &["get_pods", "get_logs"]),
+            (Some(&["alpha"]), &[], &["Alpha"]),
+            (Some(&["*"]), &["delete_*"], &["get_pods", "get_logs", "Alpha"]),
+            (None, &["any"], &[]),
+            (Some(&["get_pods"]), &["GET_PODS"], &[]),
+            (None, &[" "], all),
+        ] {
+            let rules = Rules { allow: allow.map(strings), deny: strings(deny) };
+            assert_eq!(filter(&rules, tools), kept, "{rules:?}");
+        }
+    }
+
+    #[test]
+    fn a_selection_replaces_the_server_list() {
+        let mut policy = policy(&["a", "b"]);
+        policy.selection = Some(vec![SelectedServer { id: "b".into(), tools: vec![] }]);
+        assert_eq!(verdict(&policy, "x", READ_ONLY), Verdict::Deny);
+        policy.selection = Some(vec![SelectedServer { id: "a".into(), tools: strings(&["x"]) }]);
+        assert_eq!(verdict(&policy, "x", READ_ONLY), Verdict::Allow);
+        assert_eq!(verdict(&policy, "y", READ_ONLY), Verdict::Deny);
+        policy.selection = Some(vec![SelectedServer { id: "c".into(), tools: vec![] }]);
+        assert_eq!(Access::new(&policy).unwrap_err(), PolicyError::UnknownServer("c".into()));
+        policy.selection = Some(vec![]);
+        assert_eq!(Access::new(&policy).unwrap_err(), PolicyError::EmptySelection);
+    }
+
+    #[test]
+    fn a_tool_that_says_nothing_counts_as_destructive() {
+        let none = Annotations::default();
+        for (read_only, destructive, said, expected) in [
+            (false, DestructivePolicy::Allow, none, Verdict::Allow),
+            (false, DestructivePolicy::Ask, none, Verdict::Ask),
+            (false, DestructivePolicy::Deny, none, Verdict::Deny),
+            (false, DestructivePolicy::Deny, HARMLESS, Verdict::Allow),
+            (false, DestructivePolicy::Deny, READ_ONLY, Verdict::Allow),
+            (true, DestructivePolicy::Allow, HARMLESS, Verdict::Deny),
+            (true, DestructivePolicy::Allow, READ_ONLY, Verdict::Allow),
+        ] {
+            let policy = Policy { read_only, destructive, ..policy(&["a"]) };
+            assert_eq!(verdict(&policy, "x", said), expected, "{read_only} {destructive:?} {said:?}");
+        }
+    }
+
+    #[test]
+    fn the_configuration_overrides_what_a_server_says() {
+        let mut policy = Policy { read_only: true, ..policy(&["a"]) };
+        policy.servers[0].tools = vec![ToolRules {
+            tool: "x".into(),
+            annotations: Annotations { read_only: Some(false), ..Annotations::default() },
+            requires: vec![],
+        }];
+        assert_eq!(verdict(&policy, "x", READ_ONLY), Verdict::Deny);
+        assert_eq!(verdict(&policy, "y", READ_ONLY), Verdict::Allow);
+    }
+
+    #[test]
+    fn grants_and_requirements_are_both_needed() {
+        for (requires, capabilities, expected) in [
+            (&[][..], None, Verdict::Allow),
+            (&[], Some(&["mcp_integration"][..]), Verdict::Allow),
+            (&[], Some(&["mcp_a"]), Verdict::Allow),
+            (&[], Some(&["mcp_a_x"]), Verdict::Allow),
+            (&[], Some(&["mcp_a_y"]), Verdict::Deny),
+            (&[], Some(&["server:a"]), Verdict::Allow),
+            (&[], Some(&["tool:a/x"]), Verdict::Allow),
+            (&[], Some(&["tool:a/y", "server:b", "other"]), Verdict::Deny),
+            (&[], Some(&[]), Verdict::Deny),
+            (&["admin", "write"], Some(&["mcp_integration", "admin", "write"]), Verdict::Allow),
+            (&["admin", "write"], Some(&["mcp_integration", "admin"]), Verdict::Deny),
+            (&["admin", "write"], Some(&["admin", "write"]), Verdict::Deny),
+            (&["admin"], None, Verdict::Allow),
+        ] {
+            let mut policy = policy(&["a", "b"]);
+            policy.servers[0].requires = strings(requires);
+            policy.capabilities = capabilities.map(strings);
+            assert_eq!(verdict(&policy, "x", HARMLESS), expected, "{requires:?} {capabilities:?}");
+        }
+    }
+
+    #[test]
+    fn the_requirements_of_a_tool_add_to_those_of_its_server() {
+        let mut policy = policy(&["a"]);
+        policy.servers[0].requires = strings(&["team"]);
+        policy.servers[0].tools =
+            vec![ToolRules { tool: "x".into(), requires: strings(&["admin"]), ..ToolRules::default() }];
+        policy.capabilities = Some(strings(&["mcp_a", "team"]));
+        assert_eq!(verdict(&policy, "x", HARMLESS), Verdict::Deny);
+        assert_eq!(verdict(&policy, "y", HARMLESS), Verdict::Allow);
+    }
+
+    #[test]
+    fn a_grant_that_names_two_things_is_an_error() {
+        let mut policy = policy(&["a", "a_b"]);
+        policy.capabilities = Some(strings(&["mcp_a_b"]));
+        let mut access = Access::new(&policy).unwrap();
+        assert_eq!(access.verdict("a_b", "x", HARMLESS), Verdict::Allow);
+        let ambiguous = access.learn(|server, tool| (server, tool) == ("a", "b"));
+        assert_eq!(ambiguous[0].meanings, ["server:a_b", "tool:a/b"]);
+        assert_eq!(access.verdict("a_b", "x", HARMLESS), Verdict::Deny);
+        policy.servers[0].tools = vec![ToolRules { tool: "b".into(), ..ToolRules::default() }];
+        assert!(matches!(Access::new(&policy).unwrap_err(), PolicyError::AmbiguousGrant(_)));
+    }
+
+    #[test]
+    fn a_tool_on_the_ask_list_needs_a_person() {
+        let mut policy = policy(&["a"]);
+        policy.servers[0].ask = strings(&["drop_*"]);
+        let access = Access::new(&policy).unwrap();
+        let decision = access.decide(&ToolRef::new("a", "drop_table"), READ_ONLY);
+        assert_eq!(decision.verdict, Verdict::Ask);
+        assert_eq!(decision.trace.last().unwrap(), "ask: \"drop_*\" wants a person's approval");
+    }
+
+    #[test]
+    fn ids_are_checked() {
+        assert_eq!(Access::new(&policy(&["a.b"])).unwrap_err(), PolicyError::BadServerId("a.b".into()));
+        assert_eq!(Access::new(&policy(&["a", "a"])).unwrap_err(), PolicyError::DuplicateServer("a".into()));
+        assert!(Access::new(&policy(&[])).is_ok());
+    }
+}

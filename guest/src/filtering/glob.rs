@@ -1,0 +1,97 @@
+//! Lists of names with `*` and `?`, trimmed and case-insensitive.
+
+/// A list of patterns; one that fits is enough.
+#[derive(Debug)]
+pub struct Globs(Vec<Glob>);
+
+#[derive(Debug)]
+struct Glob {
+    /// As written, for the trace.
+    text: String,
+    /// Lower case; `any` is `*`.
+    pattern: String,
+}
+
+impl Globs {
+    /// The patterns of a list; blank ones are dropped.
+    pub fn new(patterns: &[String]) -> Self {
+        let glob = |text: &str| {
+            let pattern = text.to_lowercase();
+            Glob { text: text.to_owned(), pattern: if pattern == "any" { "*".to_owned() } else { pattern } }
+        };
+        Globs(patterns.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).map(glob).collect())
+    }
+
+    /// The patterns of a list, where an empty list means all. A list of blanks still means none.
+    pub fn all_if_empty(patterns: &[String]) -> Self {
+        if patterns.is_empty() { Self::all() } else { Self::new(patterns) }
+    }
+
+    /// One pattern that fits everything.
+    pub fn all() -> Self {
+        Globs(vec![Glob { text: "*".to_owned(), pattern: "*".to_owned() }])
+    }
+
+    /// The first pattern that fits, as it was written.
+    pub fn find(&self, name: &str) -> Option<&str> {
+        if let [Glob { text, pattern }] = &self.0[..]
+            && pattern == "*"
+        {
+            return Some(text);
+        }
+        if self.0.is_empty() {
+            return None;
+        }
+        let name = name.to_lowercase();
+        self.0.iter().find(|glob| fits(glob.pattern.as_bytes(), name.as_bytes())).map(|glob| &*glob.text)
+    }
+}
+
+/// Whether the pattern fits the whole name: on a mismatch, the last `*` takes one byte more.
+fn fits(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    let mut star = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(b'?') => (p, n) = (p + 1, n + 1),
+            Some(byte) if *byte == name[n] => (p, n) = (p + 1, n + 1),
+            _ => match star {
+                Some((at, taken)) => {
+                    star = Some((at, taken + 1));
+                    (p, n) = (at + 1, taken + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn stars_fit_any_run_and_question_marks_one_byte() {
+        for (pattern, name, expected) in [
+            ("get_*", "get_pods", true),
+            ("get_*", "get_", true),
+            ("get_*", "forget_x", false),
+            ("*_pod*", "delete_pods", true),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-b-b", false),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("**", "x", true),
+        ] {
+            assert_eq!(fits(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
+    }
+}

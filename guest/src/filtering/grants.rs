@@ -1,0 +1,106 @@
+//! What a principal has been granted, and which servers and tools that covers.
+
+use super::AmbiguousGrant;
+
+/// The capabilities of one principal.
+#[derive(Debug)]
+pub struct Grants(Vec<Grant>);
+
+#[derive(Debug)]
+struct Grant {
+    text: String,
+    /// Everything the text could mean with these servers; a tool may turn out not to exist.
+    meanings: Vec<Meaning>,
+    /// More than one of the meanings exists, so the grant grants nothing.
+    ambiguous: bool,
+}
+
+#[derive(Debug, PartialEq)]
+enum Meaning {
+    Everything,
+    Server(String),
+    Tool(String, String),
+}
+
+impl Grants {
+    /// Reads the capabilities; one that means no server or tool may still be required by name.
+    pub fn new(capabilities: &[String], servers: &[&str]) -> Self {
+        let grant = |text: &String| Grant { text: text.clone(), meanings: meanings(text, servers), ambiguous: false };
+        Grants(capabilities.iter().map(grant).collect())
+    }
+
+    /// Looks again at what each grant means, and gives those that mean two things which exist.
+    pub fn learn(&mut self, exists: impl Fn(&str, &str) -> bool) -> Vec<AmbiguousGrant> {
+        let mut found = Vec::new();
+        for grant in &mut self.0 {
+            let real = grant.meanings.iter().filter(|meaning| match meaning {
+                Meaning::Everything | Meaning::Server(_) => true,
+                Meaning::Tool(server, tool) => exists(server, tool),
+            });
+            let meanings: Vec<String> = real.map(Meaning::spell).collect();
+            grant.ambiguous = meanings.len() > 1;
+            if grant.ambiguous {
+                found.push(AmbiguousGrant { grant: grant.text.clone(), meanings });
+            }
+        }
+        found
+    }
+
+    /// The first grant that covers the tool.
+    pub fn covering(&self, server: &str, tool: &str) -> Option<&str> {
+        self.0.iter().find(|grant| !grant.ambiguous && grant.covers(server, tool)).map(|grant| &*grant.text)
+    }
+
+    /// Whether the principal has this very capability.
+    pub fn holds(&self, capability: &str) -> bool {
+        self.0.iter().any(|grant| grant.text == capability)
+    }
+
+    /// Why nothing covers the tool.
+    pub fn refusal(&self, server: &str, tool: &str) -> String {
+        match self.0.iter().find(|grant| grant.ambiguous && grant.covers(server, tool)) {
+            Some(grant) => {
+                let meanings: Vec<String> = grant.meanings.iter().map(Meaning::spell).collect();
+                format!("capability: {:?} names two things and grants neither: {}", grant.text, meanings.join(", "))
+            }
+            None => format!("capability: none grants it, such as \"server:{server}\" or \"tool:{server}/{tool}\""),
+        }
+    }
+}
+
+impl Grant {
+    fn covers(&self, server: &str, tool: &str) -> bool {
+        self.meanings.iter().any(|meaning| match meaning {
+            Meaning::Everything => true,
+            Meaning::Server(id) => id == server,
+            Meaning::Tool(id, name) => id == server && name == tool,
+        })
+    }
+}
+
+impl Meaning {
+    fn spell(&self) -> String {
+        match self {
+            Meaning::Everything => "mcp_integration (everything)".to_owned(),
+            Meaning::Server(id) => format!("server:{id}"),
+            Meaning::Tool(id, tool) => format!("tool:{id}/{tool}"),
+        }
+    }
+}
+
+fn meanings(text: &str, servers: &[&str]) -> Vec<Meaning> {
+    if let Some(id) = text.strip_prefix("server:") {
+        return vec![Meaning::Server(id.to_owned())];
+    }
+    if let Some((id, tool)) = text.strip_prefix("tool:").and_then(|rest| rest.split_once('/')) {
+        return vec![Meaning::Tool(id.to_owned(), tool.to_owned())];
+    }
+    let Some(rest) = text.strip_prefix("mcp_") else { return Vec::new() };
+    let everything = (rest == "integration").then_some(Meaning::Everything);
+    let server = servers.iter().filter(|&&id| id == rest).map(|id| Meaning::Server((*id).to_owned()));
+    let tools = servers.iter().filter_map(|id| {
+        let tool = rest.strip_prefix(id)?.strip_prefix('_')?;
+        (!tool.is_empty()).then(|| Meaning::Tool((*id).to_owned(), tool.to_owned()))
+    });
+    everything.into_iter().chain(server).chain(tools).collect()
+}

@@ -1,0 +1,387 @@
+//! One server's connection, as a state machine that the host drives: an event in, commands out, no clock of its own.
+//!
+//! The host answers each `Connect` with one `Connected` or `Failed` and each `Probe` with one `ProbeOk` or
+//! `ProbeFailed`, unless a `Stop` came between, and reports `Exited` only of the connection it made last.
+
+use crate::backoff;
+use crate::recovery::wants_authorization;
+use crate::types::{Failure, WaitRange};
+
+/// Where a server stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Switched off by configuration or by an operator.
+    Disabled,
+    /// Not started, because nobody wants it.
+    Dormant,
+    /// On its way up for the first time; callers wait.
+    Connecting,
+    /// Answering.
+    Ready,
+    /// In doubt: a call timed out or a health check failed, and a probe is under way.
+    Degraded,
+    /// Lost, and being started again; callers wait for the attempt.
+    Restarting,
+    /// Down; callers fail at once while attempts go on in the background.
+    Failed,
+    /// Waiting for an authorization.
+    NeedsAuth,
+}
+
+/// All that the machine remembers of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Where it stands.
+    pub state: State,
+    /// How many callers hold it.
+    pub users: u32,
+    /// Failed attempts since it last answered; a restart that has yet to show that it holds counts as one.
+    pub failures: u32,
+    /// Whether a connection attempt is under way.
+    pub attempting: bool,
+    /// When it was first wanted in the present attempt to bring it up, in milliseconds.
+    pub since_ms: u64,
+    /// When to try again.
+    pub retry_at_ms: Option<u64>,
+    /// When to look whether it is well; a ready server without one has a health check under way, or none to come.
+    pub probe_at_ms: Option<u64>,
+    /// When to stop it for idleness.
+    pub idle_at_ms: Option<u64>,
+    /// Whether its last start succeeded.
+    pub proven: bool,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It was switched on.
+    Enabled,
+    /// It was switched off.
+    Disabled,
+    /// A caller wants it.
+    Wanted,
+    /// A caller is done with it.
+    Released,
+    /// The connection attempt succeeded.
+    Connected,
+    /// The connection attempt failed.
+    Failed(Failure),
+    /// The connection ended, or the process did.
+    Exited,
+    /// A probe was answered.
+    ProbeOk,
+    /// A probe was not answered.
+    ProbeFailed,
+    /// A call was not answered in time.
+    CallTimedOut,
+    /// An authorization was given.
+    Authenticated,
+    /// The time asked for with `WaitUntil` has come.
+    Tick,
+}
+
+/// What the host must do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Start a connection attempt and report how it ended.
+    Connect,
+    /// Probe the server and report how it ended.
+    Probe,
+    /// End the connection, or the attempt, and the process.
+    Stop,
+    /// Report a tick at a time drawn from here; it replaces the timer asked for before.
+    WaitUntil(WaitRange),
+}
+
+/// The settings of the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Start without being wanted, and never stop for idleness.
+    pub eager: bool,
+    /// How long callers wait for a server to come up for the first time.
+    pub acquire_limit_ms: u64,
+    /// The delays before restarts; the last one repeats.
+    pub restart_delays_ms: Vec<u64>,
+    /// The time between two health checks; zero means none.
+    pub health_interval_ms: u64,
+    /// How long a server that nobody wants is kept.
+    pub idle_timeout_ms: u64,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            eager: false,
+            acquire_limit_ms: 60_000,
+            restart_delays_ms: backoff::SCHEDULE_MS.to_vec(),
+            health_interval_ms: 15_000,
+            idle_timeout_ms: 300_000,
+        }
+    }
+}
+
+/// The outcome of one step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// What to remember.
+    pub server: Server,
+    /// What to do, in this order; without a `WaitUntil` no timer is needed.
+    pub commands: Vec<Command>,
+}
+
+impl Server {
+    /// A server before its first event: dormant, or disabled.
+    pub fn new(enabled: bool) -> Self {
+        Server {
+            state: if enabled { State::Dormant } else { State::Disabled },
+            users: 0,
+            failures: 0,
+            attempting: false,
+            since_ms: 0,
+            retry_at_ms: None,
+            probe_at_ms: None,
+            idle_at_ms: None,
+            proven: false,
+        }
+    }
+
+    /// Whether there is a connection.
+    fn is_up(&self) -> bool {
+        matches!(self.state, State::Ready | State::Degraded)
+    }
+
+    /// Whether there is none, and attempts are made to get one.
+    fn is_coming_up(&self) -> bool {
+        matches!(self.state, State::Connecting | State::Restarting | State::Failed)
+    }
+}
+
+/// Whether the server counts as ready: it answers, or it sleeps and its last start succeeded.
+pub fn counts_as_ready(server: &Server) -> bool {
+    match server.state {
+        // A server in doubt is still sent calls, and one slow call must not make a whole gateway unready.
+        State::Ready | State::Degraded => true,
+        State::Dormant => server.proven,
+        _ => false,
+    }
+}
+
+/// One step of the machine; `now_ms` is any clock that never goes back.
+///
+/// An eager server starts at its first event of any kind, for which `Enabled` will do.
+pub fn step(server: &Server, event: &Event, policy: &Policy, now_ms: u64) -> Transition {
+    let mut step = Step { server: *server, commands: Vec::new(), policy, now: now_ms };
+    step.take(event);
+    step.finish()
+}
+
+/// A step half done.
+struct Step<'a> {
+    server: Server,
+    commands: Vec<Command>,
+    policy: &'a Policy,
+    now: u64,
+}
+
+impl Step<'_> {
+    fn take(&mut self, event: &Event) {
+        let state = self.server.state;
+        match event {
+            Event::Wanted => self.server.users = self.server.users.saturating_add(1),
+            Event::Released => self.server.users = self.server.users.saturating_sub(1),
+            Event::Enabled if state == State::Disabled => self.server.state = State::Dormant,
+            Event::Disabled => self.rest(State::Disabled),
+            Event::Connected => self.connected(),
+            Event::Failed(failure) => self.failed(failure),
+            // While an attempt is under way this is the end of an older process, or of the attempt, which will be
+            // reported as failed: counting it here would count it twice.
+            Event::Exited if self.server.is_up() => self.restart(),
+            Event::ProbeOk if self.server.is_up() => {
+                self.server.state = State::Ready;
+                self.server.failures = 0;
+                self.plan_probe();
+            }
+            // Slow is not dead: there is a second look before a restart.
+            Event::ProbeFailed | Event::CallTimedOut if state == State::Ready => {
+                self.server.state = State::Degraded;
+                self.commands.push(Command::Probe);
+            }
+            Event::ProbeFailed if state == State::Degraded => {
+                self.stop();
+                self.restart();
+            }
+            Event::Authenticated if state == State::NeedsAuth => self.start(),
+            Event::Tick => self.tick(),
+            _ => {}
+        }
+    }
+
+    fn connected(&mut self) {
+        match self.server.state {
+            State::Ready | State::Degraded => {}
+            // Too late: nobody wants it any more.
+            State::Disabled | State::Dormant => self.commands.push(Command::Stop),
+            state => {
+                // A server that starts and dies at once would be restarted without a pause if each start cleared the
+                // count, so a restart counts until a probe or `HOLDS_MS` shows that it holds.
+                let restarted = state == State::Restarting;
+                self.server.failures = if restarted { self.server.failures.saturating_add(1) } else { 0 };
+                self.server.state = State::Ready;
+                self.server.attempting = false;
+                self.server.proven = true;
+                self.plan_probe();
+            }
+        }
+    }
+
+    fn failed(&mut self, failure: &Failure) {
+        let unauthorized = wants_authorization(failure);
+        if self.server.is_up() && !unauthorized {
+            self.restart();
+        } else if self.server.is_up() {
+            self.stop();
+            self.server.proven = false;
+            self.server.state = State::NeedsAuth;
+        } else if self.server.attempting {
+            self.server.attempting = false;
+            self.server.proven = false;
+            if unauthorized {
+                // More attempts would only be refused again.
+                self.server.state = State::NeedsAuth;
+                return;
+            }
+            self.server.failures = self.server.failures.saturating_add(1);
+            if self.server.state != State::Connecting || self.now >= self.acquire_end() {
+                self.server.state = State::Failed;
+            }
+            self.connect_after_delay();
+        }
+    }
+
+    fn tick(&mut self) {
+        let now = self.now;
+        let due = |at: Option<u64>| at.is_some_and(|at| at <= now);
+        if due(self.server.idle_at_ms) && !self.is_wanted() {
+            return self.rest(State::Dormant);
+        }
+        if self.server.state == State::Connecting && now >= self.acquire_end() {
+            self.server.state = State::Failed;
+        }
+        if due(self.server.retry_at_ms) && self.server.is_coming_up() && !self.server.attempting {
+            self.connect();
+        }
+        if due(self.server.probe_at_ms) && self.server.state == State::Ready && self.policy.health_interval_ms > 0 {
+            self.server.probe_at_ms = None;
+            self.commands.push(Command::Probe);
+        }
+    }
+
+    /// Brings it up for the first time, or anew after a rest or an authorization.
+    fn start(&mut self) {
+        self.server.state = State::Connecting;
+        self.server.failures = 0;
+        self.server.since_ms = self.now;
+        self.connect();
+    }
+
+    /// Brings it up again after its connection was lost, if there is anybody to do it for.
+    fn restart(&mut self) {
+        if !self.is_wanted() {
+            self.server.state = State::Dormant;
+            self.server.failures = 0;
+            return;
+        }
+        if self.now.saturating_sub(self.server.since_ms) >= HOLDS_MS {
+            self.server.failures = 0;
+        }
+        self.server.state = State::Restarting;
+        self.connect_after_delay();
+    }
+
+    fn connect_after_delay(&mut self) {
+        match backoff::restart_delay(self.server.failures, Some(&self.policy.restart_delays_ms)) {
+            0 => self.connect(),
+            delay => self.server.retry_at_ms = Some(self.now.saturating_add(delay)),
+        }
+    }
+
+    fn connect(&mut self) {
+        if self.server.state == State::Restarting {
+            self.server.since_ms = self.now;
+        }
+        self.server.attempting = true;
+        self.commands.push(Command::Connect);
+    }
+
+    fn rest(&mut self, state: State) {
+        self.stop();
+        self.server.state = state;
+        self.server.failures = 0;
+    }
+
+    /// Ends what runs or is being attempted, if anything does.
+    fn stop(&mut self) {
+        if self.server.attempting || self.server.is_up() {
+            self.commands.push(Command::Stop);
+        }
+        self.server.attempting = false;
+    }
+
+    fn plan_probe(&mut self) {
+        self.server.probe_at_ms = Some(self.now.saturating_add(self.policy.health_interval_ms));
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.server.users > 0 || self.policy.eager
+    }
+
+    fn acquire_end(&self) -> u64 {
+        self.server.since_ms.saturating_add(self.policy.acquire_limit_ms)
+    }
+
+    /// Settles what holds after every event, so that no event has to think of it.
+    fn finish(mut self) -> Transition {
+        let wanted = self.is_wanted();
+        if self.server.state == State::Dormant && wanted {
+            self.start();
+        }
+        let (up, coming_up) = (self.server.is_up(), self.server.is_coming_up());
+        let server = &mut self.server;
+        server.attempting &= coming_up;
+        // A server on its way up has an attempt or a time for the next one, so it is never given up for ever.
+        server.retry_at_ms = (coming_up && !server.attempting).then(|| server.retry_at_ms.unwrap_or(self.now));
+        if server.state != State::Ready || self.policy.health_interval_ms == 0 {
+            server.probe_at_ms = None;
+        }
+        // Set once and cleared by callers only, so that no probe and no attempt puts it off.
+        server.idle_at_ms = ((up || coming_up) && !wanted)
+            .then(|| server.idle_at_ms.unwrap_or(self.now.saturating_add(self.policy.idle_timeout_ms)));
+        if let Some(range) = self.timer() {
+            self.commands.push(Command::WaitUntil(range));
+        }
+        Transition { server: self.server, commands: self.commands }
+    }
+
+    /// The one timer for all that is pending.
+    fn timer(&self) -> Option<WaitRange> {
+        let server = &self.server;
+        // The first attempt has the host's own limit; the callers' limit matters once it has failed.
+        let acquire_end = (server.state == State::Connecting && server.failures > 0).then(|| self.acquire_end());
+        let exact = [server.probe_at_ms, server.idle_at_ms, acquire_end].into_iter().flatten().min();
+        match server.retry_at_ms {
+            // Only attempts are spread, so that gates which lost the same server do not return as one.
+            Some(retry_at) if exact.is_none_or(|at| retry_at <= at) => {
+                let delay = backoff::spread(retry_at.saturating_sub(self.now));
+                let latest = retry_at.saturating_add(delay.max_ms - delay.min_ms);
+                Some(WaitRange { min_ms: retry_at, max_ms: exact.map_or(latest, |at| latest.min(at)) })
+            }
+            _ => exact.map(|at| WaitRange { min_ms: at, max_ms: at }),
+        }
+    }
+}
+
+/// How long a restarted server must last for its next end to be a new story.
+const HOLDS_MS: u64 = 10_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! The JSON strings in a text: where they are, and what they say once their escapes are read.
+
+use super::Span;
+
+/// Stands between two strings in a view; no rule matches across it.
+pub const BREAK: char = '\0';
+
+/// The contents of all strings with escapes in a text, each read once and parted by breaks.
+#[derive(Debug)]
+pub struct View {
+    /// What the strings say.
+    pub text: String,
+    /// Where the view and the text part ways: from the first offset on the view continues at the second one.
+    turns: Vec<(usize, usize)>,
+}
+
+impl View {
+    /// Reads the strings of a text that have escapes, if there are any.
+    pub fn of(text: &str) -> Option<View> {
+        let bytes = text.as_bytes();
+        let mut view = View { text: String::new(), turns: Vec::new() };
+        let mut at = bytes.iter().position(|byte| *byte == b'\\')?;
+        // The first backslash stands in a string that began on its line.
+        at = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let mut outside = at;
+        while at < bytes.len() {
+            at = match bytes[at] {
+                b'"' => view.read(text, at + 1) + 1,
+                b'\\' => {
+                    let slashes = bytes[at..].iter().take_while(|byte| **byte == b'\\').count();
+                    if bytes.get(at + slashes) == Some(&b'"') {
+                        // Escaped quotes outside of a string: the middle of one whose beginning was cut off.
+                        view.read(text, outside) + 1
+                    } else {
+                        at + slashes
+                    }
+                }
+                b'\n' => at + 1,
+                _ => {
+                    at += 1;
+                    continue;
+                }
+            };
+            outside = at;
+        }
+        (!view.text.is_empty()).then_some(view)
+    }
+
+    /// Reads one string up to its closing quote, the end of the line or of the text, and gives that place.
+    fn read(&mut self, text: &str, start: usize) -> usize {
+        let bytes = text.as_bytes();
+        let mut end = start;
+        let mut escaped = false;
+        while end < bytes.len() && !matches!(bytes[end], b'"' | b'\n') {
+            escaped |= bytes[end] == b'\\';
+            end += if bytes[end] == b'\\' && bytes.get(end + 1).is_some_and(|next| *next != b'\n') { 2 } else { 1 };
+        }
+        // Two bytes were skipped where the second may begin a longer character.
+        while !text.is_char_boundary(end) {
+            end += 1;
+        }
+        if !escaped {
+            return end;
+        }
+        let stop = end;
+        // An escape that the text breaks off in says nothing.
+        let slashes = text[start..end].len() - text[start..end].trim_end_matches('\\').len();
+        if slashes % 2 == 1 {
+            end -= 1;
+        }
+        if !self.text.is_empty() {
+            self.text.extend(['\n', BREAK, '\n']);
+        }
+        self.turns.push((self.text.len(), start));
+        let mut copied = start;
+        let mut at = start;
+        while let Some(found) = text[at..end].find('\\') {
+            let slash = at + found;
+            let Some((letter, length)) = escape(&bytes[slash + 1..end]) else {
+                at = slash + 1;
+                continue;
+            };
+            self.text.push_str(&text[copied..slash]);
+            self.turns.push((self.text.len(), slash));
+            self.text.push(letter);
+            at = slash + 1 + length;
+            copied = at;
+            self.turns.push((self.text.len(), at));
+        }
+        self.text.push_str(&text[copied..end]);
+        stop
+    }
+
+    /// Where a span of the view stands in the text; a span across a break is one for each string.
+    pub fn outside(&self, span: Span) -> impl Iterator<Item = Span> + '_ {
+        let mut start = span.start;
+        self.text[span.start..span.end].split(BREAK).filter_map(move |piece| {
+            let from = start + piece.len() - piece.trim_start_matches('\n').len();
+            let to = start + piece.trim_end_matches('\n').len();
+            start += piece.len() + BREAK.len_utf8();
+            (from < to).then(|| Span {
+                start: self.place(from),
+                end: self.place(to),
+                level: span.level + 1,
+                quoted: span.quoted.map(|slashes| 2 * slashes + 1),
+                ..span
+            })
+        })
+    }
+
+    fn place(&self, at: usize) -> usize {
+        let next = self.turns.partition_point(|(view, _)| *view <= at);
+        let (view, text) = self.turns[next.saturating_sub(1)];
+        text + (at - view)
+    }
+}
+
+/// Reads what follows a backslash: the character and how many bytes it took.
+fn escape(bytes: &[u8]) -> Option<(char, usize)> {
+    let letter = match bytes.first()? {
+        letter @ (b'"' | b'\\' | b'/') => char::from(*letter),
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => {
+            let digits = std::str::from_utf8(bytes.get(1..5)?).ok()?;
+            // A surrogate stays as it is written: no rule asks for letters beyond the first plane.
+            return Some((char::from_u32(u32::from_str_radix(digits, 16).ok()?)?, 5));
+        }
+        _ => return None,
+    };
+    Some((letter, 1))
+}
+
+/// A string without its quotes, or a number or word, of a JSON text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// The first byte.
+    pub start: usize,
+    /// The byte after the last.
+    pub end: usize,
+    /// Whether it is a string.
+    pub string: bool,
+}
+
+/// The strings, numbers and words of a text that is known to be JSON.
+pub fn tokens(text: &str) -> impl Iterator<Item = Token> + '_ {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let structure = |byte: &u8| b" \t\r\n,:{}[]".contains(byte);
+        at += bytes[at..].iter().take_while(|byte| structure(byte)).count();
+        if *bytes.get(at)? == b'"' {
+            let start = at + 1;
+            let mut end = start;
+            while end < bytes.len() && bytes[end] != b'"' {
+                end += if bytes[end] == b'\\' { 2 } else { 1 };
+            }
+            at = end + 1;
+            return Some(Token { start, end, string: true });
+        }
+        let start = at;
+        at += bytes[at..].iter().take_while(|byte| !structure(byte)).count();
+        Some(Token { start, end: at, string: false })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_says_what_escaped_strings_say() {
+        for (text, said) in [
+            (r#"{"a":"b"}"#, None),
+            (r#"{"a":"x\ny","b":"plain","c":"\"q\""}"#, Some("x\ny\n\0\n\"q\"")),
+            (r#"cut "x\ty"#, Some("x\ty")),
+            (r#"\"a\": \"b\""#, Some(r#""a": "b""#)),
+            ("first \"line\nsecond \\ \"\\u0041\"", Some("A")),
+            (r#""C:\Users\é""#, Some(r"C:\Users\é")),
+        ] {
+            assert_eq!(View::of(text).map(|view| view.text).as_deref(), said, "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_of_a_view_find_their_place_in_the_text() {
+        let text = r#"{"a":"x\nsecret\u0041","b":"\tmore"}"#;
+        let view = View::of(text).unwrap();
+        let whole = Span::new(2, view.text.len());
+        let found: Vec<&str> = view.outside(whole).map(|span| &text[span.start..span.end]).collect();
+        assert_eq!(found, [r"secret\u0041", r"\tmore"]);
+    }
+
+    #[test]
+    fn tokens_are_strings_numbers_and_words() {
+        let text = r#"{"a\"": [1, true, "x"]}"#;
+        let found: Vec<_> = tokens(text).map(|token| (&text[token.start..token.end], token.string)).collect();
+        assert_eq!(found, [(r#"a\""#, true), ("1", false), ("true", false), ("x", true)]);
+    }
+}

@@ -1,0 +1,197 @@
+//! The data of Kubernetes Secrets, wherever they stand in a text and even where it breaks off.
+//!
+//! No parser: JSON and YAML are scanned side by side for objects, and each object remembers its `data` until its kind
+//! is known, which may come after.
+
+use super::Span;
+
+mod block;
+mod flow;
+
+/// Reports the values under `data` and `stringData` of each Secret.
+pub fn find(text: &str, report: &mut dyn FnMut(Span)) {
+    let has = |word: &str| text.contains(word);
+    if !(has("data") || has("stringData")) || !(has("kind") || has("apiVersion") || has("type")) {
+        return;
+    }
+    flow::scan(text).into_iter().chain(block::scan(text)).for_each(report);
+}
+
+/// The objects that are open at one place of a text, outermost first.
+#[derive(Debug, Default)]
+struct Objects {
+    open: Vec<Object>,
+    /// Values under `data` that belong to an object whose kind is not known yet.
+    waiting: Vec<Waiting>,
+    /// Values of Secrets.
+    found: Vec<Span>,
+}
+
+/// One object, or in JSON one list.
+#[derive(Debug, Default)]
+struct Object {
+    is_list: bool,
+    /// Where it begins, if it is in braces.
+    start: Option<usize>,
+    /// The member that is being read.
+    member: Member,
+    kind: Kind,
+    /// Its `type` is one that Secrets have.
+    secret_type: bool,
+    /// Whether its `apiVersion`, if it has one, is that of Secrets.
+    core: Option<bool>,
+    /// It is itself the `data` of the object that it stands in.
+    is_data: bool,
+    /// How many values were waiting when it began.
+    waiting: usize,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    span: Span,
+    /// The index of the object whose kind decides.
+    owner: usize,
+    /// It was handed up once from an item of a list to the list.
+    handed_up: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Unknown,
+    Secret,
+    SecretList,
+    Other,
+}
+
+/// The members of an object that matter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Member {
+    #[default]
+    None,
+    Kind,
+    ApiVersion,
+    Type,
+    Data,
+    Items,
+    Other,
+}
+
+impl Member {
+    fn named(key: &str) -> Member {
+        match key {
+            "kind" => Member::Kind,
+            "apiVersion" | "api_version" => Member::ApiVersion,
+            "type" => Member::Type,
+            "data" | "stringData" | "string_data" => Member::Data,
+            "items" => Member::Items,
+            _ => Member::Other,
+        }
+    }
+}
+
+/// How an object ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// As it should.
+    Closed,
+    /// The text broke off before.
+    Cut,
+}
+
+impl Objects {
+    /// Begins an object or list as the value of the member that is being read.
+    fn begin(&mut self, start: Option<usize>, is_list: bool) {
+        let is_data = !is_list && self.open.last().is_some_and(|parent| parent.member == Member::Data);
+        self.open.push(Object { is_list, start, is_data, waiting: self.waiting.len(), ..Object::default() });
+    }
+
+    /// Takes note of a scalar value of the member that is being read; `whole` is false where the text broke off in it.
+    fn value(&mut self, value: &str, span: Span, whole: bool) {
+        let Some(object) = self.open.last_mut() else { return };
+        match object.member {
+            // A Secret stays one: what follows may be forged or belong to the next object.
+            Member::Kind if !matches!(object.kind, Kind::Secret | Kind::SecretList) => {
+                object.kind = match value {
+                    "Secret" => Kind::Secret,
+                    "SecretList" => Kind::SecretList,
+                    cut if !whole && "Secret".starts_with(cut) => Kind::Secret,
+                    "" => Kind::Unknown,
+                    _ => Kind::Other,
+                }
+            }
+            Member::ApiVersion => object.core = Some(value == "v1"),
+            Member::Type => object.secret_type = value == "Opaque" || value.starts_with("kubernetes.io/"),
+            _ => {}
+        }
+        self.wait(span);
+    }
+
+    /// Lets a value wait that is `data`, or stands in it, for the kind of the object that it belongs to.
+    fn wait(&mut self, span: Span) {
+        self.wait_in_data(span);
+        if self.open.last().is_some_and(|object| object.member == Member::Data) {
+            self.wait_for(self.open.len() - 1, span);
+        }
+    }
+
+    /// The same for a value that is not `data` itself.
+    fn wait_in_data(&mut self, span: Span) {
+        if self.open.last().is_some_and(|object| object.is_data) {
+            self.wait_for(self.open.len().saturating_sub(2), span);
+        }
+    }
+
+    fn wait_for(&mut self, owner: usize, span: Span) {
+        if span.start < span.end {
+            self.waiting.push(Waiting { span, owner, handed_up: false });
+        }
+    }
+
+    /// Ends the innermost object: what waits for it is found, dropped, or handed up to the list whose item it is.
+    fn end(&mut self, end: usize, ending: Ending) {
+        let Some(object) = self.open.pop() else { return };
+        let index = self.open.len();
+        let is_secret = match object.kind {
+            Kind::Secret | Kind::SecretList => true,
+            Kind::Other => false,
+            // `kubectl` writes the kind after the data, so a cut object of the core API may be a Secret: mask it.
+            Kind::Unknown => object.secret_type || (object.core == Some(true) && ending == Ending::Cut),
+        };
+        let parents = self.open.iter().enumerate().rev();
+        let list = parents.take(2).find(|(_, parent)| !parent.is_list);
+        let list = list.filter(|(_, list)| list.member == Member::Items && object.kind == Kind::Unknown);
+        let list = list.map(|(index, _)| index);
+        let mut kept = object.waiting;
+        for at in object.waiting..self.waiting.len() {
+            let Waiting { span, owner, handed_up } = self.waiting[at];
+            let stays = if owner < index {
+                Some(Waiting { span, owner, handed_up })
+            } else if is_secret {
+                self.found.push(span);
+                None
+            } else {
+                list.filter(|_| !handed_up).map(|owner| Waiting { span, owner, handed_up: true })
+            };
+            if let Some(waiting) = stays {
+                self.waiting[kept] = waiting;
+                kept += 1;
+            }
+        }
+        self.waiting.truncate(kept);
+        // An object or list as a value under `data` is one value; as `data` itself only a list is.
+        let Some(start) = object.start else { return };
+        let whole = Span { quoted: Some(0), ..Span::new(start, end) };
+        if object.is_data { self.wait_in_data(whole) } else { self.wait(whole) }
+    }
+
+    /// Ends all objects from this depth on because the text broke off.
+    fn cut(&mut self, depth: usize, end: usize) {
+        while self.open.len() > depth {
+            self.end(end, Ending::Cut);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

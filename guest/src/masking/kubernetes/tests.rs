@@ -1,0 +1,166 @@
+//! Secrets in every place where they have been seen.
+
+use super::find;
+
+/// The text with each value found replaced by `MASK`.
+fn masked(text: &str) -> String {
+    let mut spans = Vec::new();
+    find(text, &mut |span| spans.push(span));
+    let mut out = String::new();
+    let mut copied = 0;
+    for span in crate::masking::merge(spans) {
+        out.push_str(&text[copied..span.start]);
+        out.push_str(if span.quoted.is_some() { "\"MASK\"" } else { "MASK" });
+        copied = span.end;
+    }
+    out + &text[copied..]
+}
+
+fn check(rows: &[(&str, &str)]) {
+    for (text, expected) in rows {
+        assert_eq!(masked(text), *expected, "\n{text}");
+        // A second scan sees masks where values were; it must find the same places and no others.
+        assert_eq!(masked(expected), *expected, "\nmasked twice: {text}");
+    }
+}
+
+#[test]
+fn the_data_of_a_json_secret_is_found() {
+    check(&[
+        (r#"{"kind":"Secret","data":{"a":"eA==","b":""}}"#, r#"{"kind":"Secret","data":{"a":"MASK","b":""}}"#),
+        (
+            r#"{"data":{"a":"eA=="},"stringData":{"b":"x"},"kind":"Secret"}"#,
+            r#"{"data":{"a":"MASK"},"stringData":{"b":"MASK"},"kind":"Secret"}"#,
+        ),
+        (
+            r#"[{"kind":"Secret","data":{"a":"x"}},{"kind":"ConfigMap","data":{"a":"x"}}]"#,
+            r#"[{"kind":"Secret","data":{"a":"MASK"}},{"kind":"ConfigMap","data":{"a":"x"}}]"#,
+        ),
+        (
+            r#"{"kind":"List","items":[{"data":{"a":"x"},"kind":"Secret"}]}"#,
+            r#"{"kind":"List","items":[{"data":{"a":"MASK"},"kind":"Secret"}]}"#,
+        ),
+        (
+            r#"{"items":[{"metadata":{},"data":{"a":"x"}}],"kind":"SecretList"}"#,
+            r#"{"items":[{"metadata":{},"data":{"a":"MASK"}}],"kind":"SecretList"}"#,
+        ),
+        (
+            r#"{"kind":"Secret","data":{"a":1,"b":{"c":"x"},"d":null,"e":[1]}}"#,
+            r#"{"kind":"Secret","data":{"a":"MASK","b":"MASK","d":null,"e":"MASK"}}"#,
+        ),
+        (
+            r#"{"status":"ok","data":{"kind":"Secret","data":{"a":"x"}}}"#,
+            r#"{"status":"ok","data":{"kind":"Secret","data":{"a":"MASK"}}}"#,
+        ),
+        (
+            r#"Here it is, 5" wide: {"kind": "Secret", "data": {"a": "x"}} and more"#,
+            r#"Here it is, 5" wide: {"kind": "Secret", "data": {"a": "MASK"}} and more"#,
+        ),
+        (
+            r#"{'api_version': 'v1', 'data': {'a': 'x'}, 'kind': 'Secret'}"#,
+            r#"{'api_version': 'v1', 'data': {'a': 'MASK'}, 'kind': 'Secret'}"#,
+        ),
+        (
+            r#"{"metadata":{"name":"x"},"type":"Opaque","data":{"a":"x"}}"#,
+            r#"{"metadata":{"name":"x"},"type":"Opaque","data":{"a":"MASK"}}"#,
+        ),
+        (
+            "{\n  \"kind\": \"Secret\",\n  \"data\": {\n    \"a\": \"x\",\n    \"n\": 1,\n    \"b\": \"y\"\n  },\n  \"type\": \"Opaque\"\n}\n",
+            "{\n  \"kind\": \"Secret\",\n  \"data\": {\n    \"a\": \"MASK\",\n    \"n\": \"MASK\",\n    \"b\": \"MASK\"\n  },\n  \"type\": \"Opaque\"\n}\n",
+        ),
+        (
+            "{ unclosed\n{\"kind\":\"Secret\",\"data\":{\"a\":\"x\"}}",
+            "{ unclosed\n{\"kind\":\"Secret\",\"data\":{\"a\":\"MASK\"}}",
+        ),
+    ]);
+}
+
+#[test]
+fn the_data_of_a_yaml_secret_is_found() {
+    check(&[
+        ("kind: Secret\ndata:\n  a: x\n# why\n  b: y\n", "kind: Secret\ndata:\n  a: MASK\n# why\n  b: MASK\n"),
+        (
+            "apiVersion: v1\nkind: Secret\ndata:\n  a: eA==\n  b: \"eA==\"\ntype: Opaque\n",
+            "apiVersion: v1\nkind: Secret\ndata:\n  a: MASK\n  b: \"MASK\"\ntype: Opaque\n",
+        ),
+        ("data:\n    a: x # why\nkind: \"Secret\" # yes\n", "data:\n    a: MASK # why\nkind: \"Secret\" # yes\n"),
+        (
+            "kind: Secret\nstringData:\n  a: |\n    one\n\n    two: three\n  b: x\n",
+            "kind: Secret\nstringData:\n  a: MASK\n  b: MASK\n",
+        ),
+        ("kind: Secret\ndata: {a: x, \"b\": 'y'}\n", "kind: Secret\ndata: {a: \"MASK\", \"b\": 'MASK'}\n"),
+        ("kind: Secret\r\ndata:\r\n  a: x\r\n", "kind: Secret\r\ndata:\r\n  a: MASK\r\n"),
+        (
+            "kind: ConfigMap\ndata:\n  a: x\n---\nkind: Secret\ndata:\n  a: x\n---\nkind: Pod\n",
+            "kind: ConfigMap\ndata:\n  a: x\n---\nkind: Secret\ndata:\n  a: MASK\n---\nkind: Pod\n",
+        ),
+        (
+            "kind: List\nitems:\n- kind: Secret\n  data:\n    a: x\n- data:\n    a: x\n  kind: ConfigMap\n",
+            "kind: List\nitems:\n- kind: Secret\n  data:\n    a: MASK\n- data:\n    a: x\n  kind: ConfigMap\n",
+        ),
+        (
+            "items:\n  - metadata:\n      name: n\n    data:\n      a: x\nkind: SecretList\n",
+            "items:\n  - metadata:\n      name: n\n    data:\n      a: MASK\nkind: SecretList\n",
+        ),
+        (
+            "The secret:\n\n    kind: Secret\n    data:\n      a: x\n\nThat was it: done\n",
+            "The secret:\n\n    kind: Secret\n    data:\n      a: MASK\n\nThat was it: done\n",
+        ),
+        (
+            "kind: Secret\ndata:\n  a: x\nkind: ConfigMap\ndata:\n  a: x\n",
+            "kind: Secret\ndata:\n  a: MASK\nkind: ConfigMap\ndata:\n  a: x\n",
+        ),
+        (
+            "kind: Secret\ndata:\n  a: x\nmetadata:\n  annotations:\n    last: |\n      {\"kind\":\"Secret\",\"data\":{\"a\":\"x\"}}\n",
+            "kind: Secret\ndata:\n  a: MASK\nmetadata:\n  annotations:\n    last: |\n      {\"kind\":\"Secret\",\"data\":{\"a\":\"MASK\"}}\n",
+        ),
+        (
+            "kind: ConfigMap\ndata:\n  manifest: |\n    kind: Secret\n    data:\n      a: x\n",
+            "kind: ConfigMap\ndata:\n  manifest: |\n    kind: Secret\n    data:\n      a: MASK\n",
+        ),
+        ("data:\n  kind: Secret\n  data:\n    a: x\n", "data:\n  kind: Secret\n  data:\n    a: MASK\n"),
+        (
+            "kind: Secret\ndata:\n  a:\n    x\n  b:\n  c: null\n",
+            "kind: Secret\ndata:\n  a:\n    MASK\n  b:\n  c: null\n",
+        ),
+    ]);
+}
+
+#[test]
+fn a_secret_that_breaks_off_is_found() {
+    check(&[
+        (r#"{"kind":"Secret","data":{"a":"eA=="#, r#"{"kind":"Secret","data":{"a":"MASK"#),
+        (r#"{"apiVersion":"v1","data":{"a":"x","b":"y"#, r#"{"apiVersion":"v1","data":{"a":"MASK","b":"MASK"#),
+        (
+            r#"{"apiVersion":"v1","items":[{"apiVersion":"v1","data":{"a":"x"},"ki"#,
+            r#"{"apiVersion":"v1","items":[{"apiVersion":"v1","data":{"a":"MASK"},"ki"#,
+        ),
+        (r#"{"data":{"a":"x"},"kind":"Sec"#, r#"{"data":{"a":"MASK"},"kind":"Sec"#),
+        (r#"{"kind":"SecretList","items":[{"data":{"a":"x"#, r#"{"kind":"SecretList","items":[{"data":{"a":"MASK"#),
+        ("apiVersion: v1\ndata:\n  a: x\n  b: eA", "apiVersion: v1\ndata:\n  a: MASK\n  b: MASK"),
+        ("apiVersion: v1\ndata:\n  a: x\n  b: \"eA", "apiVersion: v1\ndata:\n  a: MASK\n  b: \"MASK"),
+        ("data:\n  a: x\nkind: Secr", "data:\n  a: MASK\nkind: Secr"),
+        (
+            "items:\n- apiVersion: v1\n  data:\n    a: x\n\n[TRUNCATED: too long]",
+            "items:\n- apiVersion: v1\n  data:\n    a: MASK\n\n[TRUNCATED: too long]",
+        ),
+        ("kind: Secret\ndata: {a: eA", "kind: Secret\ndata: {a: \"MASK\""),
+    ]);
+}
+
+#[test]
+fn everything_else_is_left_alone() {
+    let alone = [
+        "",
+        "This is a Secret message about data and its kind: something",
+        "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: x\n",
+        "apiVersion: external-secrets.io/v1\nkind: SecretStore\nspec: {}\ndata:\n  a: x\n",
+        r#"{"kind":"Pod","data":{"a":"x"}}"#,
+        r#"{"data":{"a":"x"}}"#,
+        r#"{"data":{"users":[{"kind":"admin","name":"x"}]}}"#,
+        r#"{"involvedObject":{"kind":"Secret","name":"x"},"message":"data"}"#,
+        r#"{"apiVersion":"v1","data":{"a":"x"}}"#,
+        "{\n  \"apiVersion\": \"v1\",\n  \"data\": {\n    \"a\": \"x\"\n  }\n}",
+    ];
+    check(&alone.map(|text| (text, text)));
+}

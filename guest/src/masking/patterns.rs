@@ -1,0 +1,348 @@
+//! The built-in patterns and groups, and how each finds its values.
+
+use regex::{Regex, RegexBuilder};
+
+use super::{Span, kubernetes, pem, values};
+
+/// One built-in pattern.
+#[derive(Debug)]
+pub struct Pattern {
+    /// Its name, as configured.
+    pub name: &'static str,
+    rules: &'static [Rule],
+}
+
+/// One way in which a pattern finds values.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    /// Values of at least so many bytes that follow a key; the expression ignores case and may begin anywhere in a name.
+    Key(&'static str, usize),
+    /// Values that are known by their looks: the group `value` of the expression or all of it, if the function agrees.
+    Shape(&'static str, fn(&str, Span) -> bool),
+    /// Any PEM block.
+    Pem,
+    /// The PEM block of a private key.
+    PrivatePem,
+    /// The data of Kubernetes Secrets.
+    KubernetesSecret,
+}
+use Rule::{Key, KubernetesSecret, Pem, PrivatePem, Shape};
+
+/// All patterns, the more specific first: the first one that finds a value gives the mask its name.
+pub const PATTERNS: &[Pattern] = &[
+    Pattern { name: "kubernetes_secret", rules: &[KubernetesSecret] },
+    Pattern { name: "private_key", rules: &[PrivatePem, Key("private[-_. ]?key|client[-_]?key[-_]?data", 16)] },
+    Pattern { name: "certificate", rules: &[Pem] },
+    Pattern {
+        name: "certificate_authority_data",
+        rules: &[Key("(?:certificate[-_]?authority|client[-_]?certificate|client[-_]?key)[-_]?data|ca[-_]?bundle", 16)],
+    },
+    Pattern {
+        name: "ssh_key",
+        rules: &[Shape(
+            r"(?:ssh-(?:rsa|dss|ed25519|ed448)|ecdsa-sha2-nistp[0-9]+|sk-[a-z0-9-]+@openssh\.com)[ \t]+[A-Za-z0-9+/]{20,}={0,3}",
+            any,
+        )],
+    },
+    Pattern {
+        name: "aws_secret_key",
+        rules: &[Key(
+            "aws[-_. ]?(?:secret(?:[-_. ]?access)?[-_. ]?key|session[-_. ]?token)|secret[-_. ]?access[-_. ]?key",
+            16,
+        )],
+    },
+    Pattern {
+        name: "aws_access_key",
+        rules: &[
+            Shape(r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA|AGPA|ANPA|ANVA|AIPA)[A-Z0-9]{12,}", any),
+            Key("aws[-_. ]?access[-_. ]?key(?:[-_. ]?id)?|access[-_. ]?key[-_. ]?id", 16),
+        ],
+    },
+    Pattern {
+        name: "github_token",
+        rules: &[
+            Shape(r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}", any),
+            Key("(?:github|gh)[-_. ]?(?:token|pat)", 16),
+        ],
+    },
+    Pattern {
+        name: "slack_token",
+        rules: &[
+            Shape(r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}", any),
+            Shape(r"hooks\.slack\.com/(?:services|workflows)/(?<value>[A-Za-z0-9/_-]{16,})", any),
+            Key("slack[-_. ]?(?:bot|app|user)?[-_. ]?token", 10),
+        ],
+    },
+    Pattern { name: "secret_key", rules: &[Key("secret(?:[-_. ]?access)?(?:[-_. ]?key)?(?:[-_]?base)?", 8)] },
+    Pattern {
+        name: "api_key",
+        rules: &[
+            Key("(?:api|app|access|account|auth|encryption|master|signing|subscription)[-_. ]?key", 16),
+            Shape(r"(?:\b|\\[nrt])(?<value>sk-[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,})", any),
+            Shape(r"AIza[A-Za-z0-9_-]{35}", any),
+        ],
+    },
+    Pattern {
+        name: "token",
+        rules: &[
+            Key("(?:page|continuation)[-_. ]?token|token|bearer|jwt|authorization", 8),
+            Shape(r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?", any),
+            Shape(r"(?i:bearer|basic)[ \t]+(?<value>[A-Za-z0-9._~+/-]{16,}=*)", looks_like_a_credential),
+            Shape(r"glpat-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{30,}", any),
+        ],
+    },
+    Pattern {
+        name: "password",
+        rules: &[
+            Key("passw(?:or)?d|passwort|pass[-_. ]?phrase|pwd|_pass", 6),
+            Shape(r#"://(?u:[^\s/:@"'`<>\\]*):(?<value>(?u:[^\s/"'`<>\\])+)@"#, any),
+        ],
+    },
+    Pattern { name: "email", rules: &[Shape(r"(?u:[\w.%+-])+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}", is_not_of_a_url)] },
+    Pattern { name: "base64_secret", rules: &[Shape(r"[A-Za-z0-9+/]{20,}={0,2}", looks_like_base64)] },
+    Pattern {
+        name: "base64_short",
+        rules: &[Shape(r#"[:=][ \t]*\\*["']?(?<value>[A-Za-z0-9+/]{2,20}={0,2})"#, looks_like_short_base64)],
+    },
+];
+
+/// The groups but for `all`, and their patterns.
+pub const GROUPS: &[(&str, &[&str])] = &[
+    ("basic", &["api_key", "password"]),
+    ("secrets", &["api_key", "password", "token", "private_key", "secret_key"]),
+    ("security", &["api_key", "password", "token", "certificate", "certificate_authority_data", "email", "ssh_key"]),
+    ("kubernetes", &["kubernetes_secret", "api_key", "password", "certificate_authority_data"]),
+    ("cloud", &["aws_access_key", "aws_secret_key", "api_key", "token"]),
+];
+
+/// The group of all patterns.
+pub const ALL: &str = "all";
+
+/// The patterns of a group.
+pub fn group(name: &str) -> Option<Vec<&'static str>> {
+    if name == ALL {
+        return Some(super::pattern_names());
+    }
+    GROUPS.iter().find(|(group, _)| *group == name).map(|(_, members)| members.to_vec())
+}
+
+impl Pattern {
+    /// What stands in place of a value.
+    pub fn replacement(&self) -> String {
+        match self.name {
+            "kubernetes_secret" => "[MASKED_SECRET_DATA]".to_owned(),
+            name => format!("[MASKED_{}]", name.to_ascii_uppercase()),
+        }
+    }
+
+    /// Its rules, compiled.
+    pub fn finders(&self) -> impl Iterator<Item = Finder> {
+        self.rules.iter().map(|rule| match *rule {
+            Key(keys, least) => Finder::Key(built_in(&format!("(?i:{keys})[0-9]{{0,2}}{SEPARATOR}")), least),
+            Shape(shape, accepts) => Finder::Shape(built_in(shape), shape.contains("(?<value>"), accepts),
+            Pem => Finder::Pem { private_only: false },
+            PrivatePem => Finder::Pem { private_only: true },
+            KubernetesSecret => Finder::KubernetesSecret,
+        })
+    }
+}
+
+/// What parts a key from its value: a sign, an element's end, `, "value":` after the name of a variable, and after a
+/// flag also a blank or the next item of a list.
+const SEPARATOR: &str = concat!(
+    r#"(?:(?:\\*["'`]\]?)?[ \t]*(?:===?|:=|=>|[:=])[ \t]*|>"#,
+    r#"|\\*["']?,?(?:\s|\\+[nr])*\\*["']?value\\*["']?[ \t]*:[ \t]*"#,
+    r#"|\\*["'],[ \t]*|[ \t]+)"#
+);
+
+fn built_in(pattern: &str) -> Regex {
+    // ASCII alone: keys and tokens are, and it is several times faster.
+    RegexBuilder::new(pattern).unicode(false).build().expect("the built-in patterns compile, as a test shows")
+}
+
+/// A rule, compiled.
+#[derive(Debug)]
+pub enum Finder {
+    /// A key before its value, and the shortest value that counts.
+    Key(Regex, usize),
+    /// A value by its looks, whether it is the group `value`, and what else it must be.
+    Shape(Regex, bool, fn(&str, Span) -> bool),
+    /// PEM blocks.
+    Pem {
+        /// Private keys only.
+        private_only: bool,
+    },
+    /// The data of Kubernetes Secrets.
+    KubernetesSecret,
+}
+
+impl Finder {
+    /// Reports what is found in a text.
+    pub fn find(&self, text: &str, report: &mut dyn FnMut(Span)) {
+        match self {
+            Finder::Key(regex, least) => find_keys(regex, *least, text, report),
+            Finder::Shape(regex, has_value, accepts) => matches(regex, *has_value, text, |start, end| {
+                let span = Span::new(start, end);
+                if accepts(text, span) {
+                    report(span);
+                }
+            }),
+            Finder::Pem { private_only } => {
+                pem::find(text, *private_only, &mut |start, end| report(Span::new(start, end)));
+            }
+            Finder::KubernetesSecret => kubernetes::find(text, report),
+        }
+    }
+}
+
+/// Reports each match of an expression, or its group `value`.
+pub fn matches(regex: &Regex, has_value: bool, text: &str, mut report: impl FnMut(usize, usize)) {
+    if has_value {
+        for found in regex.captures_iter(text) {
+            if let Some(value) = found.name("value").or(found.get(0)) {
+                report(value.start(), value.end());
+            }
+        }
+    } else {
+        regex.find_iter(text).for_each(|found| report(found.start(), found.end()));
+    }
+}
+
+fn find_keys(regex: &Regex, least: usize, text: &str, report: &mut dyn FnMut(Span)) {
+    let mut at = 0;
+    while let Some(key) = regex.find_at(text, at) {
+        at = key.end();
+        let by_sign = key.as_str().trim_end_matches([' ', '\t']).ends_with([':', '=', '>']);
+        if !by_sign && !is_flag(text, key.start()) {
+            continue;
+        }
+        let name = key.as_str().to_ascii_lowercase();
+        let is_password = name.starts_with("pass") || name.starts_with("pwd") || name.starts_with("_pass");
+        let Some(mut span) = values::after(text, key.as_str(), at) else { continue };
+        let in_quotes = text[at..span.start].ends_with(['"', '\'', '`']);
+        if !is_password {
+            let credential = after_scheme(text, span.start);
+            // A bare value ends at the blank behind its scheme: what counts is the word after that.
+            if !in_quotes && credential > span.start {
+                span.end = values::after(text, "", credential).map_or(credential, |rest| rest.end);
+            }
+            span.start = credential.min(span.end);
+        }
+        let value = &text[span.start..span.end];
+        let is_prose = !in_quotes && key.as_str().ends_with(": ") && is_prose(value, &text[span.end..]);
+        let is_path = name.starts_with("pwd") && value.starts_with(['/', '~']);
+        let is_cursor = name.starts_with("page") || name.starts_with("continuation");
+        let is_secret = values::unmasked_length(value) >= least
+            && !(is_word_or_reference(value) || is_path || is_cursor)
+            && (is_password || !value.contains([' ', '\t']) && !is_prose);
+        if is_secret {
+            report(span);
+        }
+        // What stands in quotes and is no secret may still hold one; a bare value was read to its end.
+        if is_secret || !in_quotes {
+            at = at.max(span.end);
+        }
+    }
+}
+
+/// Whether a key belongs to a command line flag, as in `--db-password`.
+fn is_flag(text: &str, key: usize) -> bool {
+    let before = &text.as_bytes()[key.saturating_sub(MAX_FLAG)..key];
+    let name = before.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte)).count();
+    before[before.len() - name..].starts_with(b"-")
+}
+
+/// The longest part of a flag before its key.
+const MAX_FLAG: usize = 48;
+
+/// Where the credential begins that stands here, perhaps behind `Bearer`, `Basic` or the like.
+fn after_scheme(text: &str, at: usize) -> usize {
+    let rest = &text[at..];
+    for scheme in ["bearer", "basic", "token", "digest", "apikey", "negotiate"] {
+        if rest.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)) {
+            let blanks = rest[scheme.len()..].bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+            return if blanks > 0 { at + scheme.len() + blanks } else { at };
+        }
+    }
+    at
+}
+
+/// A type, an absence, or the name of a variable whose value stands elsewhere.
+fn is_word_or_reference(value: &str) -> bool {
+    let word = value.to_ascii_lowercase();
+    let inside = |open: &str, close: &str| {
+        value
+            .strip_prefix(open)
+            .and_then(|rest| rest.strip_suffix(close))
+            .is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-. ".contains(&byte)))
+    };
+    ["string", "integer", "boolean", "number", "object", "undefined", "required", "optional"].contains(&word.as_str())
+        || inside("${", "}")
+        || inside("$(", ")")
+        || inside("{{", "}}")
+}
+
+/// A word that is followed by another one on its line: `unexpected token: identifier expected`.
+fn is_prose(value: &str, rest: &str) -> bool {
+    let mut following = rest.chars().take(2);
+    value.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && value.len() < 20
+        && following.next() == Some(' ')
+        && following.next().is_some_and(char::is_alphanumeric)
+}
+
+fn any(_: &str, _: Span) -> bool {
+    true
+}
+
+/// Long, or with a sign that words do not have: `basic authentication` is no credential.
+fn looks_like_a_credential(text: &str, span: Span) -> bool {
+    let value = &text[span.start..span.end];
+    value.len() >= 24 || value.bytes().any(|byte| byte.is_ascii_digit() || b"=_~+".contains(&byte))
+}
+
+/// An address, and not the user of a URL such as `ssh://git@example.com`.
+fn is_not_of_a_url(text: &str, span: Span) -> bool {
+    let before = &text.as_bytes()[span.start.saturating_sub(MAX_USER)..span.start];
+    let user = before.iter().rev().take_while(|byte| !byte.is_ascii_whitespace() && !b"/\"'<>".contains(byte)).count();
+    !before[..before.len() - user].ends_with(b"//")
+}
+
+/// The longest user name in a URL that is looked at.
+const MAX_USER: usize = 128;
+
+/// Mixed as base64 is: not a hash, an identifier, or a path with a slash every few letters.
+fn looks_like_base64(text: &str, span: Span) -> bool {
+    let value = &text.as_bytes()[span.start..span.end];
+    let slashes = value.iter().filter(|byte| **byte == b'/').count();
+    let padded = value.ends_with(b"=") && value.len().is_multiple_of(4);
+    (padded || is_mixed(value)) && slashes <= value.len() / 8
+}
+
+/// A whole value in groups of four letters, padded or mixed.
+fn looks_like_short_base64(text: &str, span: Span) -> bool {
+    let value = &text.as_bytes()[span.start..span.end];
+    let ends =
+        text.as_bytes().get(span.end).is_none_or(|byte| byte.is_ascii_whitespace() || b"\"'`,;&\\}])<".contains(byte));
+    ends && value.len().is_multiple_of(4) && (value.ends_with(b"=") || is_mixed(value))
+}
+
+fn is_mixed(value: &[u8]) -> bool {
+    value.iter().any(u8::is_ascii_uppercase)
+        && value.iter().any(u8::is_ascii_lowercase)
+        && value.iter().any(|byte| !byte.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles_and_every_group_has_known_patterns() {
+        let names = super::super::pattern_names();
+        assert!(PATTERNS.iter().all(|pattern| pattern.finders().count() > 0));
+        assert!(GROUPS.iter().flat_map(|(_, members)| *members).all(|name| names.contains(name)));
+        assert_eq!(group("all").unwrap().len(), 16);
+        assert_eq!(group("none"), None);
+    }
+}

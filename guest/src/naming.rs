@@ -1,0 +1,279 @@
+//! Names of tools: what a model writes, and what a model's provider accepts.
+
+mod fit;
+mod lower;
+
+use crate::types::ToolRef;
+pub use fit::{Audience, Candidate, FitError, FittedTool, Target, fit, names};
+pub use lower::lower;
+
+/// The longest name that is looked at; MCP allows 128 for the tool alone.
+const MAX_NAME: usize = 1_024;
+
+/// What is wrong with a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameProblem {
+    /// The name has no form that could mean a tool.
+    InvalidName,
+    /// The name means a server that is not there.
+    UnknownServer,
+    /// The name means a tool that its server does not have.
+    UnknownTool,
+    /// The name means several tools.
+    Ambiguous,
+}
+
+/// Why a name leads to no tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameError {
+    /// What is wrong.
+    pub problem: NameProblem,
+    /// The same in words, for the model to read and try again.
+    pub message: String,
+}
+
+/// How a tool's name is shown.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NamingStyle {
+    /// `server.tool`
+    Dot,
+    /// `server__tool`
+    DoubleUnderscore,
+    /// `mcp__server__tool`
+    McpPrefix,
+    /// `server__tool`, made to fit an audience; schemas are lowered for it too.
+    Fitted(Audience),
+}
+
+/// Turns the first `__` into `.` where the name has no dot.
+pub fn normalize(name: &str) -> String {
+    if name.contains('.') { name.to_owned() } else { name.replacen("__", ".", 1) }
+}
+
+/// Splits `server.tool`, without a catalog.
+pub fn split(name: &str) -> Result<ToolRef, NameError> {
+    match name.split_once('.') {
+        Some((server, tool)) if is_word(server) && is_word(tool) => Ok(ToolRef::new(server, tool)),
+        _ => Err(NameError::invalid(name)),
+    }
+}
+
+/// `[\w][\w-]*`, in ASCII.
+fn is_word(part: &str) -> bool {
+    !part.is_empty()
+        && !part.starts_with('-')
+        && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// Every pair of server and tool that the name could mean, in any form; most of them do not exist.
+pub fn readings(name: &str) -> Vec<(&str, &str)> {
+    if name.len() > MAX_NAME {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    splits(name, ".", &mut found);
+    splits(name, "__", &mut found);
+    if let Some(rest) = name.strip_prefix("mcp__") {
+        splits(rest, "__", &mut found);
+    }
+    if let Some(rest) = name.strip_prefix("mcp_") {
+        splits(rest, "_", &mut found);
+    }
+    found
+}
+
+/// Splits at every place where the separator stands, overlapping ones included: `a___b` is `a` + `_b` and `a_` + `b`.
+fn splits<'a>(name: &'a str, separator: &str, found: &mut Vec<(&'a str, &'a str)>) {
+    for (at, _) in name.char_indices() {
+        if let Some(tool) = name[at..].strip_prefix(separator)
+            && at > 0
+            && !tool.is_empty()
+        {
+            let reading = (&name[..at], tool);
+            if !found.contains(&reading) {
+                found.push(reading);
+            }
+        }
+    }
+}
+
+/// The server that a name most plausibly means, where it has a separator at all.
+pub fn likely_server(name: &str) -> Option<&str> {
+    let name = match name.strip_prefix("mcp__") {
+        Some(rest) if rest.contains("__") => rest,
+        _ => name,
+    };
+    let (server, _) = name.split_once('.').or_else(|| name.split_once("__"))?;
+    Some(server)
+}
+
+/// Whether a name that was made to fit a provider could be of this server: signs it does not accept became `_`,
+/// `mcp` or `_` may stand before it, and a long id may have been cut.
+pub fn begins_like(name: &str, server: &str) -> bool {
+    /// No target cuts a name below this many characters.
+    const KEPT: usize = 40;
+    let flat = |text: &str| -> String {
+        text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect()
+    };
+    let (name, server) = (flat(name), flat(server));
+    let begins = |name: &str| match server.get(..KEPT) {
+        Some(kept) => name.starts_with(kept),
+        None => name.strip_prefix(&*server).is_some_and(|rest| rest.starts_with('_')),
+    };
+    ["", "_", "mcp_", "mcp__"].iter().filter_map(|prefix| name.strip_prefix(prefix)).any(begins)
+}
+
+impl NameError {
+    /// The name has no form that could mean a tool.
+    pub fn invalid(name: &str) -> Self {
+        let message = format!(
+            "invalid tool name {}: must be in 'server.tool' format (e.g., 'kubernetes-server.get_pods')",
+            quote(name)
+        );
+        NameError { problem: NameProblem::InvalidName, message }
+    }
+
+    /// The name means a server that is not there.
+    pub fn unknown_server(server: &str, available: &[&str]) -> Self {
+        let message = format!(
+            "MCP server {} is not available for this execution. Available servers: {}",
+            quote(server),
+            nearest(available, server)
+        );
+        NameError { problem: NameProblem::UnknownServer, message }
+    }
+
+    /// The name means a tool that its server does not have.
+    pub fn unknown_tool(tool: &str, server: &str, available: &[&str]) -> Self {
+        let message = format!(
+            "tool {} is not available on server {}. Available tools: {}",
+            quote(tool),
+            quote(server),
+            nearest(available, tool)
+        );
+        NameError { problem: NameProblem::UnknownTool, message }
+    }
+
+    /// The name means several tools.
+    pub fn ambiguous(name: &str, meanings: &[String]) -> Self {
+        let shown: Vec<&str> = meanings.iter().map(String::as_str).collect();
+        let message = format!("tool name {} is ambiguous. It could mean: {}", quote(name), nearest(&shown, name));
+        NameError { problem: NameProblem::Ambiguous, message }
+    }
+}
+
+/// How many names a message lists before it leaves some out.
+const LISTED: usize = 20;
+/// How much of a name a message shows, and how much counts for likeness.
+const SHOWN: usize = 128;
+
+/// A name in quotes, control characters escaped, cut where it is endless.
+fn quote(name: &str) -> String {
+    match name.char_indices().nth(SHOWN) {
+        Some((cut, _)) => format!("{:?}", format!("{}…", &name[..cut])),
+        None => format!("{name:?}"),
+    }
+}
+
+/// The names as a list; a long one is shortened to those most like the one wanted.
+fn nearest(names: &[&str], wanted: &str) -> String {
+    if names.is_empty() {
+        return "none".to_owned();
+    }
+    if names.len() <= LISTED {
+        return names.join(", ");
+    }
+    let wanted: Vec<char> = wanted.chars().take(SHOWN).flat_map(char::to_lowercase).collect();
+    let mut ranked: Vec<(usize, &str)> = names.iter().map(|&name| (distance(name, &wanted), name)).collect();
+    ranked.sort_by_key(|&(distance, _)| distance);
+    let shown: Vec<&str> = ranked.iter().take(LISTED).map(|&(_, name)| name).collect();
+    format!("{}, … ({} more)", shown.join(", "), names.len() - LISTED)
+}
+
+/// The number of letters to change, add or drop to get from one name to the other.
+fn distance(name: &str, wanted: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=wanted.len()).collect();
+    for (n, letter) in name.chars().take(SHOWN).flat_map(char::to_lowercase).enumerate() {
+        let mut diagonal = row[0];
+        row[0] = n + 1;
+        for (w, &other) in wanted.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != other);
+            diagonal = row[w + 1];
+            row[w + 1] = changed.min(diagonal + 1).min(row[w] + 1);
+        }
+    }
+    row[wanted.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_double_underscore_becomes_a_dot_where_there_is_none() {
+        for (name, expected) in [
+            ("kubernetes-server__get_pods", "kubernetes-server.get_pods"),
+            ("kubernetes-server.get_pods", "kubernetes-server.get_pods"),
+            ("get_pods", "get_pods"),
+            ("server.tool__name", "server.tool__name"),
+            ("server__tool__extra", "server.tool__extra"),
+            ("", ""),
+        ] {
+            assert_eq!(normalize(name), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_splits_at_its_one_dot() {
+        for name in ["kubernetes.get_pods", "kubernetes-server.get-pods", "server1.tool2", "my_server.my_tool"] {
+            let (server, tool) = name.split_once('.').unwrap();
+            assert_eq!(split(name), Ok(ToolRef::new(server, tool)));
+        }
+        for name in [
+            "",
+            "kubernetes_get_pods",
+            "server.tool.extra",
+            ".tool",
+            "server.",
+            ".",
+            "my server.my tool",
+            "-s.tool",
+            "é.x",
+        ] {
+            assert_eq!(split(name).unwrap_err().problem, NameProblem::InvalidName, "{name}");
+        }
+        assert_eq!(
+            split("x").unwrap_err().message,
+            "invalid tool name \"x\": must be in 'server.tool' format (e.g., 'kubernetes-server.get_pods')"
+        );
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        for (name, expected) in [
+            ("a.b", &[("a", "b")][..]),
+            ("a.b.c", &[("a", "b.c"), ("a.b", "c")]),
+            ("a__b__c", &[("a", "b__c"), ("a__b", "c")]),
+            ("a___b", &[("a", "_b"), ("a_", "b")]),
+            ("mcp__a__b", &[("mcp", "a__b"), ("mcp__a", "b"), ("a", "b"), ("_a", "_b"), ("_a_", "b")]),
+            ("mcp_a_b", &[("a", "b")]),
+            ("mcp_a_b_c", &[("a", "b_c"), ("a_b", "c")]),
+            ("plain", &[]),
+            (".x", &[]),
+            ("x.", &[]),
+        ] {
+            assert_eq!(readings(name), expected, "{name}");
+        }
+        assert!(readings(&"_".repeat(1_000_000)).is_empty());
+    }
+
+    #[test]
+    fn long_lists_show_the_nearest_first() {
+        let names: Vec<String> = (0..50).map(|n| format!("tool_{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let error = NameError::unknown_tool("tool_42x", "s", &names);
+        assert!(error.message.contains("Available tools: tool_42, "), "{}", error.message);
+        assert!(error.message.ends_with("… (30 more)"), "{}", error.message);
+        assert!(NameError::unknown_tool("t", "s", &[]).message.ends_with("Available tools: none"));
+    }
+}

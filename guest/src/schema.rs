@@ -1,0 +1,395 @@
+//! A small JSON Schema: what the schema of a tool says of its arguments, as far as a model can be helped with it.
+//!
+//! Known are `type`, `nullable`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`,
+//! `prefixItems`, `minLength`, `maxLength`, `minimum`, `maximum` and their exclusive forms, `minItems`, `maxItems`,
+//! `anyOf`, `oneOf`, `allOf` and local `$ref`. Everything else passes: the server has the last word.
+
+mod check;
+mod coerce;
+mod decimal;
+
+pub use check::check;
+pub use coerce::{Source, coerce, coercible};
+
+use crate::json::{MAX_DEPTH, Object, Value};
+use std::cell::Cell;
+use std::fmt;
+
+/// One place in a schema; it shares the whole schema and the work that may be spent on it.
+#[derive(Clone, Copy)]
+pub struct Schema<'s> {
+    walk: &'s Walk<'s>,
+    here: &'s Value<'s>,
+}
+
+/// A whole schema, and how much work may still be spent on it.
+///
+/// Alternatives within alternatives grow without bound, so a walk that has used up its steps lets the rest pass.
+pub struct Walk<'s> {
+    root: &'s Value<'s>,
+    steps: Cell<usize>,
+}
+
+impl<'s> Walk<'s> {
+    /// Begins a walk.
+    pub fn new(root: &'s Value<'s>) -> Self {
+        Walk { root, steps: Cell::new(MAX_STEPS) }
+    }
+
+    /// The place where a walk begins.
+    pub fn top(&'s self) -> Schema<'s> {
+        Schema { walk: self, here: self.root }.resolved()
+    }
+
+    /// Spends steps; false when none are left.
+    fn spend(&self, steps: usize) -> bool {
+        let left = self.steps.get().saturating_sub(steps);
+        self.steps.set(left);
+        left > 0
+    }
+}
+
+impl<'s> Schema<'s> {
+    /// The kinds of values that may stand here.
+    pub fn kinds(self) -> Kinds {
+        self.kinds_within(0)
+    }
+
+    /// The schema of a member of an object that may stand here.
+    pub fn property(self, name: &str) -> Option<Schema<'s>> {
+        self.find(MAX_NESTING, &|schema| {
+            let named = schema.properties().and_then(|all| schema.lookup(all, name));
+            // `false` forbids unknown members and says nothing of their type.
+            named.or_else(|| schema.keyword("additionalProperties").filter(|rest| rest.as_object().is_some()))
+        })
+    }
+
+    /// The schema of the items of a list that may stand here.
+    pub fn items(self) -> Option<Schema<'s>> {
+        self.find(MAX_NESTING, &|schema| schema.keyword("items"))
+    }
+
+    /// The one property that a bare value must mean: the only one, or the only one required, that `accepts` it.
+    pub fn sole_property(self, accepts: impl Fn(Kinds) -> bool) -> Option<&'s str> {
+        let properties = self.properties()?;
+        let fitting = |name: &&'s str| self.property(name).is_some_and(|property| accepts(property.kinds()));
+        let mut required = self.required().filter(fitting);
+        if let (Some(name), None) = (required.next(), required.next()) {
+            return Some(name);
+        }
+        let mut all = properties.iter().map(|(name, _)| name);
+        all.next().filter(fitting).filter(|_| properties.len() == 1)
+    }
+
+    /// Whether an object that may stand here names a property so.
+    pub fn names(self, name: &str) -> bool {
+        self.find(MAX_NESTING, &|schema| schema.lookup(schema.properties()?, name)).is_some()
+    }
+
+    fn kinds_within(self, nesting: usize) -> Kinds {
+        // The first level is part of the step that asks for it.
+        if nesting == MAX_NESTING || !self.walk.spend(nesting.min(1)) {
+            return Kinds::ALL;
+        }
+        if let Value::Bool(false) = self.here {
+            return Kinds::NONE;
+        }
+        let mut kinds = match self.keyword("type") {
+            Some(Value::String(name)) => Kinds::named(name),
+            Some(Value::Array(names)) => {
+                names.iter().filter_map(Value::as_str).map(Kinds::named).fold(Kinds::NONE, Kinds::or)
+            }
+            _ => Kinds::ALL,
+        };
+        if let Some(Value::Bool(true)) = self.keyword("nullable") {
+            kinds = kinds.or(Kinds::NULL);
+        }
+        if let Some(values) = self.keyword("enum").and_then(Value::as_array) {
+            kinds = kinds.and(values.iter().map(Kinds::of).fold(Kinds::NONE, Kinds::or));
+        }
+        if let Some(value) = self.keyword("const") {
+            kinds = kinds.and(Kinds::of(value));
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            if self.keyword(keyword).is_some() {
+                let any = self.branches(keyword).map(|branch| branch.kinds_within(nesting + 1));
+                kinds = kinds.and(any.fold(Kinds::NONE, Kinds::or));
+            }
+        }
+        self.branches("allOf").map(|branch| branch.kinds_within(nesting + 1)).fold(kinds, Kinds::and)
+    }
+
+    /// Looks here, then in the alternatives, for a schema.
+    fn find(self, nesting: usize, look: &dyn Fn(Schema<'s>) -> Option<&'s Value<'s>>) -> Option<Schema<'s>> {
+        if nesting == 0 || !self.walk.spend(1) {
+            return None;
+        }
+        if let Some(found) = look(self) {
+            return Some(self.at(found));
+        }
+        let mut branches = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|keyword| self.branches(keyword));
+        branches.find_map(|branch| branch.find(nesting - 1, look))
+    }
+
+    /// The same walk at another place.
+    fn at(self, here: &'s Value<'s>) -> Schema<'s> {
+        Schema { here, ..self }.resolved()
+    }
+
+    /// Follows local references, through no more of them than could make sense.
+    fn resolved(mut self) -> Schema<'s> {
+        for _ in 0..MAX_NESTING {
+            let Some(reference) = self.keyword("$ref").and_then(Value::as_str) else { break };
+            let Some(target) = self.pointed(reference) else { break };
+            self.here = target;
+        }
+        self
+    }
+
+    /// The place that `#/a/b` points to (RFC 6901).
+    fn pointed(self, reference: &str) -> Option<&'s Value<'s>> {
+        let pointer = reference.strip_prefix('#')?;
+        pointer.split('/').skip(1).try_fold(self.walk.root, |at, step| {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            match at {
+                Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+                Value::Object(members) => self.lookup(members, &step),
+                _ => None,
+            }
+        })
+    }
+
+    fn keyword(self, name: &str) -> Option<&'s Value<'s>> {
+        self.here.get(name)
+    }
+
+    fn properties(self) -> Option<&'s Object<'s>> {
+        self.keyword("properties").and_then(Value::as_object)
+    }
+
+    fn required(self) -> impl Iterator<Item = &'s str> {
+        self.keyword("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    fn branches(self, keyword: &str) -> impl Iterator<Item = Schema<'s>> {
+        self.keyword(keyword).and_then(Value::as_array).into_iter().flatten().map(move |branch| self.at(branch))
+    }
+
+    /// Finds a member, and spends what the search costs.
+    fn lookup<'v>(self, members: &'v Object<'_>, name: &str) -> Option<&'v Value<'v>> {
+        // A step is about as much work as comparing eight names.
+        if self.walk.spend(members.len() / 8) { members.get(name) } else { None }
+    }
+}
+
+/// A set of the kinds of values that JSON Schema knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    /// No value at all.
+    pub const NONE: Kinds = Kinds(0);
+    /// `null`
+    pub const NULL: Kinds = Kinds(1);
+    /// `true` and `false`
+    pub const BOOLEAN: Kinds = Kinds(1 << 1);
+    /// Numbers without a fraction.
+    pub const INTEGER: Kinds = Kinds(1 << 2);
+    /// Numbers with a fraction.
+    pub const FRACTION: Kinds = Kinds(1 << 3);
+    /// Strings.
+    pub const STRING: Kinds = Kinds(1 << 4);
+    /// Lists.
+    pub const ARRAY: Kinds = Kinds(1 << 5);
+    /// Objects.
+    pub const OBJECT: Kinds = Kinds(1 << 6);
+    /// Every value.
+    pub const ALL: Kinds = Kinds((1 << 7) - 1);
+
+    /// The kind of a value.
+    pub fn of(value: &Value<'_>) -> Kinds {
+        match value.kind() {
+            "number" => Kinds::FRACTION,
+            name => Kinds::named(name),
+        }
+    }
+
+    /// Whether one kind of the other set is in this one.
+    pub fn has(self, other: Kinds) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn named(name: &str) -> Kinds {
+        match name {
+            "null" => Kinds::NULL,
+            "boolean" => Kinds::BOOLEAN,
+            "integer" => Kinds::INTEGER,
+            "number" => Kinds::INTEGER.or(Kinds::FRACTION),
+            "string" => Kinds::STRING,
+            "array" => Kinds::ARRAY,
+            "object" => Kinds::OBJECT,
+            _ => Kinds::ALL,
+        }
+    }
+
+    fn or(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+
+    fn and(self, other: Kinds) -> Kinds {
+        Kinds(self.0 & other.0)
+    }
+}
+
+impl fmt::Display for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = ["string", "number", "integer", "boolean", "array", "object", "null"];
+        let number = self.has(Kinds::FRACTION);
+        let mut names = names.into_iter().filter(|&name| match name {
+            "number" => number,
+            "integer" => !number && self.has(Kinds::INTEGER),
+            name => self.has(Kinds::named(name)),
+        });
+        f.write_str(names.next().unwrap_or("nothing"))?;
+        names.try_for_each(|name| write!(f, " or {name}"))
+    }
+}
+
+/// How many values there are in a value, itself included, and how deep they are nested.
+pub fn measure(value: &Value<'_>) -> (usize, usize) {
+    let sum = |(count, depth): (usize, usize), inner: &Value<'_>| {
+        let (more, deeper) = measure(inner);
+        (count + more, depth.max(deeper + 1))
+    };
+    match value {
+        Value::Array(items) => items.iter().fold((1, 1), sum),
+        Value::Object(members) => members.iter().map(|(_, value)| value).fold((1, 1), sum),
+        _ => (1, 0),
+    }
+}
+
+/// Where a value stands among the arguments, as a prefix for a note about it.
+#[derive(Default)]
+struct Path(String);
+
+impl Path {
+    /// Steps into a member; gives what [`Path::leave`] needs to step back.
+    fn member(&mut self, name: &str) -> usize {
+        let length = self.0.len();
+        if length > 0 {
+            self.0.push('.');
+        }
+        self.0.push_str(&short(name));
+        length
+    }
+
+    /// Steps into an item; gives what [`Path::leave`] needs to step back.
+    fn item(&mut self, index: usize) -> usize {
+        let length = self.0.len();
+        self.0.push_str(&format!("[{index}]"));
+        length
+    }
+
+    fn leave(&mut self, length: usize) {
+        self.0.truncate(length);
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, "{}: ", Value::string(self.0.as_str()).to_json()) }
+    }
+}
+
+/// A value with its kind, short enough for a note.
+fn shown(value: &Value<'_>) -> String {
+    match value {
+        Value::Null => "null".into(),
+        Value::String(text) => format!("string {}", Value::string(short(text)).to_json()),
+        Value::Number(digits) => format!("{} {}", value.kind(), short(digits)),
+        Value::Bool(truth) => format!("boolean {truth}"),
+        Value::Array(_) | Value::Object(_) => value.kind().into(),
+    }
+}
+
+/// The beginning of a text.
+fn short(text: &str) -> String {
+    let mut letters = text.chars();
+    let mut start: String = letters.by_ref().take(MAX_SHOWN).collect();
+    if letters.next().is_some() {
+        start.push('…');
+    }
+    start
+}
+
+/// How much work one walk may take: two steps for each of the most values there can be, or about 0.1 s.
+const MAX_STEPS: usize = 500_000;
+/// How many alternatives and references within one another are looked through.
+const MAX_NESTING: usize = 16;
+/// How deep a walk follows values and alternatives together.
+const MAX_WALK: usize = MAX_DEPTH;
+/// How many notes of one kind are worth reading.
+const MAX_NOTES: usize = 20;
+/// How many letters of a value are shown.
+const MAX_SHOWN: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::parse;
+
+    #[test]
+    fn a_schema_says_which_kinds_it_accepts() {
+        for (schema, kinds) in [
+            (r#"{"type":"string"}"#, "string"),
+            (r#"{"type":["integer","null"]}"#, "integer or null"),
+            (r#"{"type":"number"}"#, "number"),
+            (r#"{"type":"string","nullable":true}"#, "string or null"),
+            (r#"{"enum":["a",1]}"#, "string or integer"),
+            (r#"{"const":false}"#, "boolean"),
+            (r#"{"anyOf":[{"type":"string"},{"type":"array"}]}"#, "string or array"),
+            (r#"{"allOf":[{"type":["string","null"]},{"type":["null","array"]}]}"#, "null"),
+            (r##"{"$ref":"#/$defs/a~1b","$defs":{"a/b":{"type":"object"}}}"##, "object"),
+            (r##"{"$ref":"#/x/1","x":[0,{"type":"null"}]}"##, "null"),
+            ("false", "nothing"),
+        ] {
+            let schema = parse(schema).unwrap();
+            assert_eq!(Walk::new(&schema).top().kinds().to_string(), kinds, "{schema:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_judged_accepts_everything() {
+        for schema in [
+            "{}",
+            "true",
+            "7",
+            r#"{"type":"date"}"#,
+            r##"{"$ref":"#"}"##,
+            r##"{"$ref":"#/gone"}"##,
+            r#"{"$ref":"http://e.com/s"}"#,
+            r##"{"anyOf":[{"$ref":"#"},{"$ref":"#"}]}"##,
+        ] {
+            let schema = parse(schema).unwrap();
+            assert_eq!(Walk::new(&schema).top().kinds(), Kinds::ALL, "{schema:?}");
+        }
+    }
+
+    #[test]
+    fn a_bare_value_means_the_sole_property_that_accepts_it() {
+        for (schema, expected) in [
+            (r#"{"properties":{"a":{"type":"string"}}}"#, Some("a")),
+            (r#"{"properties":{"a":{"type":"integer"}}}"#, None),
+            (r#"{"properties":{"a":{"type":"string"},"b":{"type":"string"}}}"#, None),
+            (r#"{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["b"]}"#, Some("b")),
+            (r#"{"properties":{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a","b"]}"#, Some("a")),
+            (r#"{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["a","b"]}"#, None),
+            (r##"{"properties":{"a":{"$ref":"#/s"}},"s":{"type":"string"}}"##, Some("a")),
+            ("{}", None),
+        ] {
+            let schema = parse(schema).unwrap();
+            let walk = Walk::new(&schema);
+            assert_eq!(walk.top().sole_property(|kinds| kinds.has(Kinds::STRING)), expected, "{schema:?}");
+        }
+    }
+}

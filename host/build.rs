@@ -1,0 +1,123 @@
+//! Builds the guest for wasm32-wasip2 into OUT_DIR as `logic.wasm`, and tells the crate its digest.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use sha2::{Digest, Sha256};
+
+const TARGET: &str = "wasm32-wasip2";
+
+fn main() {
+    let host = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
+    let out = PathBuf::from(variable("OUT_DIR"));
+    println!("cargo:rerun-if-changed=build.rs");
+    let built = if host.join("../guest/Cargo.toml").exists() {
+        build_guest(&host, &out)
+    } else {
+        // A packaged crate has no guest beside it; the component then comes with the package.
+        println!("cargo:rerun-if-changed=logic.wasm");
+        host.join("logic.wasm")
+    };
+    let bytes = fs::read(&built).unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", built.display())));
+    let wasm = out.join("logic.wasm");
+    fs::write(&wasm, &bytes).unwrap_or_else(|error| fail(&format!("cannot write {}: {error}", wasm.display())));
+    println!("cargo:rustc-env=TOOLGATE_LOGIC_DIGEST={:x}", Sha256::digest(&bytes));
+}
+
+/// Runs a cargo of its own for the guest and says where the component is.
+fn build_guest(host: &Path, out: &Path) -> PathBuf {
+    for path in ["../guest/src", "../guest/Cargo.toml", "../wit", "../Cargo.toml", "../Cargo.lock"] {
+        println!("cargo:rerun-if-changed={path}");
+    }
+    let sysroot = ask_rustc(&["--print", "sysroot"]).unwrap_or_else(|| fail("`rustc --print sysroot` fails"));
+    ensure_target();
+    let target_dir = out.join("guest");
+    let mut cargo = scrubbed(&variable("CARGO"));
+    cargo.args(["build", "--release", "--locked", "--lib", "-p", "toolgate-guest", "--target", TARGET]);
+    cargo.arg("--manifest-path").arg(host.join("../guest/Cargo.toml")).arg("--target-dir").arg(&target_dir);
+    for setting in ["opt-level=3", "lto='fat'", "codegen-units=1", "panic='abort'", "strip=true", "debug=false"] {
+        cargo.args(["--config", &format!("profile.release.{setting}")]);
+    }
+    // The encoded form, since a path may hold a space.
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", remaps(host, out, &sysroot).join("\x1f"));
+    // What it prints would be taken for instructions to the outer cargo.
+    cargo.stdout(Stdio::null());
+    match cargo.status() {
+        Ok(status) if status.success() => target_dir.join(TARGET).join("release/toolgate_guest.wasm"),
+        // The errors of the guest are worth more than one line, so cargo must print them.
+        Ok(_) => std::process::exit(1),
+        Err(error) => fail(&format!("cannot start cargo for the guest: {error}")),
+    }
+}
+
+/// Adds the target where rustup can, and otherwise says what is missing.
+fn ensure_target() {
+    let installed =
+        || ask_rustc(&["--print", "target-libdir", "--target", TARGET]).is_some_and(|dir| Path::new(&dir).is_dir());
+    if installed() {
+        return;
+    }
+    // Cargo sets RUSTUP_TOOLCHAIN, so this is the toolchain that builds.
+    let added = Command::new("rustup").args(["target", "add", TARGET]).stdout(Stdio::null()).status();
+    if !added.is_ok_and(|status| status.success()) || !installed() {
+        fail(&format!(
+            "this Rust has no standard library for {TARGET}: run `rustup target add {TARGET}`, \
+             or install your distribution's package for it, and build again"
+        ));
+    }
+}
+
+/// Flags that keep the paths of this machine out of the component; the last match wins, so the wider ones come first.
+fn remaps(host: &Path, out: &Path, sysroot: &str) -> Vec<String> {
+    let home = env::var("HOME").or_else(|_| env::var("USERPROFILE")).unwrap_or_default();
+    let cargo_home = env::var("CARGO_HOME").unwrap_or_else(|_| format!("{home}/.cargo"));
+    let workspace = host.parent().unwrap_or(host).display().to_string();
+    let out = out.display().to_string();
+    [(home, "home"), (cargo_home, "cargo"), (sysroot.to_owned(), "rust"), (workspace, "toolgate"), (out, "target")]
+        .into_iter()
+        .filter(|(from, _)| !from.is_empty())
+        .map(|(from, to)| format!("--remap-path-prefix={from}={to}"))
+        .collect()
+}
+
+/// A command without the settings of the outer build: its flags, wrappers (clippy is one), target and profile.
+fn scrubbed(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if SCRUBBED.contains(&name.as_ref()) || SCRUBBED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(name.as_ref());
+        }
+    }
+    command
+}
+
+fn ask_rustc(arguments: &[&str]) -> Option<String> {
+    let output = scrubbed(&variable("RUSTC")).args(arguments).stderr(Stdio::null()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|error| fail(&format!("{name}: {error}")))
+}
+
+/// Ends the build with one line: cargo prints what a script wrote only where it exits with an error.
+fn fail(reason: &str) -> ! {
+    println!("cargo::error={reason}");
+    std::process::exit(0)
+}
+
+const SCRUBBED: [&str; 9] = [
+    "RUSTFLAGS",
+    "RUSTDOCFLAGS",
+    "RUSTC_WRAPPER",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "CLIPPY_ARGS",
+    "CLIPPY_CONF_DIR",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_ENCODED_RUSTDOCFLAGS",
+    "CARGO_TARGET_DIR",
+];
+const SCRUBBED_PREFIXES: [&str; 4] = ["CARGO_BUILD_", "CARGO_PROFILE_", "CARGO_TARGET_", "CARGO_UNSTABLE_"];

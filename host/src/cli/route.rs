@@ -1,0 +1,225 @@
+//! `toolgate route`: which tool a name means, how its arguments are read, and why.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use toolgate::decide::{Decide, GateId};
+use toolgate::demo;
+use toolgate::eval::Servers;
+use toolgate::logic::Supervisor;
+use toolgate::logic::types::{ToolRef, execution, naming};
+use toolgate::plan::{Plan, plan};
+use toolgate::words::{Named, Say};
+
+use super::failure::{Failure, NO_TOOL, USAGE};
+use super::style;
+
+/// What to route, and where.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The name as a model wrote it: server.tool, server__tool, mcp__server__tool, mcp_server_tool
+    name: Option<String>,
+    /// The arguments as a model wrote them: JSON, YAML, `key: value` pairs or plain text
+    arguments: Option<String>,
+    /// The servers and their tools, in the `servers` shape of `eval`, in place of the demo server
+    #[arg(long, value_name = "FILE")]
+    servers: Option<PathBuf>,
+    /// Read the arguments with this JSON Schema in place of the tool's own
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+    /// Also show the name and schema that this provider would get
+    #[arg(long, value_name = "PROVIDER", value_parser = ["openai", "anthropic", "gemini", "cursor", "mcp"])]
+    target: Option<String>,
+    /// Answer with one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is shown when nothing is asked.
+const EXAMPLE: (&str, &str) = ("demo__forecast", "city: Zürich, days: 3");
+
+/// Decides, and shows the decision.
+pub fn run(logic: &mut Supervisor, args: &Args) -> Result<ExitCode, Failure> {
+    let mut servers = read_servers(args.servers.as_deref())?;
+    let (name, arguments) = match &args.name {
+        Some(name) => (name.as_str(), args.arguments.as_deref().unwrap_or_default()),
+        None => EXAMPLE,
+    };
+    if args.name.is_none() && args.servers.is_some() {
+        return Err(Failure::Usage("NAME is missing: say which tool of these servers to route to".to_owned()));
+    }
+    if args.servers.is_none() {
+        let note = if args.name.is_none() {
+            "an example on the built-in demo server; try: toolgate route demo__add 'a: 1, b: 2'"
+        } else {
+            "using the built-in demo server; name others with --servers FILE"
+        };
+        eprintln!("{}", style::stderr().dim(note));
+    }
+    let call = || execution::ToolCall { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned() };
+    let gate = open(logic, &servers)?;
+    let mut decided = plan(logic, gate, call())?;
+    if let Some(file) = &args.schema {
+        let schema = read(file)?;
+        let tool = match &decided {
+            Ok(plan) => Some(plan.tool.clone()),
+            Err(result) => result.tool.clone(),
+        };
+        if let Some(tool) = tool {
+            servers.set_schema(&tool.server, &tool.tool, schema).map_err(|error| in_file(file, &error))?;
+            let gate = open(logic, &servers)?;
+            decided = plan(logic, gate, call())?;
+        }
+    }
+    match decided {
+        Ok(plan) => {
+            let fitted = match &args.target {
+                Some(target) => Some(fit(logic, &servers, &plan.tool, target)?),
+                None => None,
+            };
+            show(args, name, plan, fitted)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(result) => refuse(args, &result),
+    }
+}
+
+fn read_servers(file: Option<&Path>) -> Result<Servers, Failure> {
+    match file {
+        None => Ok(serde_json::from_str(demo::SERVERS).expect("the demo catalog has the shape of eval")),
+        Some(file) => serde_json::from_str(&read(file)?).map_err(|error| in_file(file, &error.to_string())),
+    }
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file).map_err(|error| in_file(file, &error.to_string()))
+}
+
+fn in_file(file: &Path, error: &str) -> Failure {
+    Failure::Usage(format!("{}: {error}", file.display()))
+}
+
+fn open(logic: &mut Supervisor, servers: &Servers) -> Result<GateId, Failure> {
+    let ids: Vec<String> = servers.0.iter().map(|(id, _)| id.clone()).collect();
+    let mut settings = logic.default_settings(&ids)?;
+    settings.policy.servers = servers.0.iter().map(|(id, server)| server.rules(id)).collect();
+    let gate = logic.open_gate(&settings)?.map_err(|error| Failure::Usage(error.say()))?;
+    for (id, server) in &servers.0 {
+        logic.offer(gate, id, &server.tools())?;
+    }
+    Ok(gate)
+}
+
+/// The tool as a provider would see it. All tools take part, since names must not collide.
+fn fit(
+    logic: &mut Supervisor,
+    servers: &Servers,
+    wanted: &ToolRef,
+    target: &str,
+) -> Result<(String, naming::FittedTool), Failure> {
+    let target_case = Named::parse(target).map_err(Failure::Usage)?;
+    let candidates: Vec<naming::Candidate> = servers
+        .0
+        .iter()
+        .flat_map(|(id, server)| server.tools().into_iter().map(move |tool| (id.clone(), tool)))
+        .map(|(server, tool)| naming::Candidate {
+            tool: ToolRef { server, tool: tool.name },
+            schema: tool.input_schema,
+        })
+        .collect();
+    let audience = naming::Audience { target: target_case, prefix: String::new() };
+    let fitted = logic.fit(&candidates, &audience)?.map_err(|error| Failure::Usage(error.say()))?;
+    let found = fitted.into_iter().find(|fitted| fitted.tool == *wanted);
+    let found = found.ok_or_else(|| Failure::Usage("the tool has no name for this provider".to_owned()))?;
+    Ok((target.to_owned(), found))
+}
+
+#[derive(Serialize)]
+struct Shown {
+    name: String,
+    server: String,
+    tool: String,
+    arguments: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fitted: Option<ShownFit>,
+    trace: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ShownFit {
+    target: String,
+    name: String,
+    schema: Box<RawValue>,
+}
+
+fn show(args: &Args, name: &str, plan: Plan, fitted: Option<(String, naming::FittedTool)>) -> Result<(), Failure> {
+    let raw = |json: String| {
+        RawValue::from_string(json).map_err(|error| Failure::Usage(format!("the component gave no JSON: {error}")))
+    };
+    if args.json {
+        let fitted = match fitted {
+            Some((target, fitted)) => Some(ShownFit { target, name: fitted.name, schema: raw(fitted.schema)? }),
+            None => None,
+        };
+        let ToolRef { server, tool } = plan.tool;
+        let (name, approval, trace) = (name.to_owned(), plan.approval, plan.trace);
+        return print(&Shown { name, server, tool, arguments: raw(plan.arguments)?, approval, fitted, trace });
+    }
+    let style = style::stdout();
+    let mut text = format!(
+        "{}  {}\n",
+        style.bold(name),
+        style.green(&format!("→ tool {:?} of server {:?}", plan.tool.tool, plan.tool.server))
+    );
+    let mut row = |label: &str, value: &str| {
+        let _ = writeln!(text, "  {} {value}", style.dim(&format!("{label:<10}")));
+    };
+    row("arguments", &plan.arguments);
+    if let Some(reason) = &plan.approval {
+        row("approval", reason);
+    }
+    if let Some((target, fitted)) = &fitted {
+        row(target, &fitted.name);
+        row("", &fitted.schema);
+    }
+    for (n, note) in plan.trace.iter().enumerate() {
+        row(if n == 0 { "why" } else { "" }, note);
+    }
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Refused<'a> {
+    error: &'a str,
+    code: &'static str,
+    trace: &'a [String],
+}
+
+fn refuse(args: &Args, result: &execution::ToolResult) -> Result<ExitCode, Failure> {
+    if args.json {
+        print(&Refused { error: &result.text, code: result.code.name(), trace: &result.trace })?;
+    } else {
+        let style = style::stderr();
+        eprintln!("{}: {}", style.red(result.code.name()), result.text);
+        for note in &result.trace {
+            eprintln!("  {}", style.dim(note));
+        }
+    }
+    let code = match result.code {
+        execution::Code::InvalidArguments => USAGE,
+        _ => NO_TOOL,
+    };
+    Ok(ExitCode::from(code))
+}
+
+fn print<T: Serialize>(value: &T) -> Result<(), Failure> {
+    let json = serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON");
+    Ok(writeln!(std::io::stdout(), "{json}")?)
+}

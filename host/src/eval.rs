@@ -1,0 +1,94 @@
+//! `toolgate eval`: one JSON object a line in, one a line out, each decided by the logic.
+
+mod gates;
+mod lines;
+mod ops;
+mod shapes;
+
+use std::io::{Read, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::decide::Decide;
+use lines::{Line, Lines};
+pub use shapes::{ServerShape, Servers, ToolShape};
+
+/// The operations with an example each, for `--help`.
+pub const HELP: &str = r#"Each line is one JSON object with an "op", and gets one line: {"ok": …} or {"error": "…"}.
+
+  {"op":"normalize","name":"a__b"}
+  {"op":"split","name":"a.b"}
+  {"op":"arguments","text":"n: 1","schema":{"type":"object"}}
+  {"op":"filter","allow":["get_*"],"deny":[],"tools":["get_pods","delete_pod"]}
+  {"op":"classify","failure":{"kind":"http","status":429},"phase":"sent","attempt":1}
+  {"op":"extract","result":{"content":[{"type":"text","text":"hello"}]}}
+  {"op":"mask","groups":["basic"],"text":"password: hunter2hunter2"}
+  {"op":"truncate","text":"a long text","max_bytes":6,"why":"too long"}
+  {"op":"fit","target":"openai","tools":[{"server":"a","tool":"b"}]}
+  {"op":"backoff","attempt":3}
+  {"op":"resolve","servers":{"a":{"tools":["x"]}},"call":{"name":"a__x","arguments":"n: 1"}}
+  {"op":"execute","servers":{"a":{"tools":["x"]}},"call":{"name":"a.x"},"events":[{"answered":{"content":[]}}]}
+  {"op":"lifecycle","events":[{"at_ms":0,"event":"wanted"},{"at_ms":40,"event":"connected"}]}
+  {"op":"instructions","servers":{"a":{"instructions":"Be kind."}},"failed":{"b":"refused"}}"#;
+
+/// The longest line that is read.
+const MAX_LINE: usize = 64 << 20;
+
+/// Answers every line until the input ends.
+pub fn run(logic: &mut impl Decide, input: impl Read, mut output: impl Write) -> std::io::Result<()> {
+    let mut lines = Lines::new(input, MAX_LINE);
+    while let Some(line) = lines.next()? {
+        let answer = match line {
+            Line::Text(line) => answer(logic, line),
+            Line::TooLong => Reply::error(format!("the line is longer than {MAX_LINE} bytes")),
+            Line::NotUtf8 => Reply::error("the line is not UTF-8".to_owned()),
+        };
+        output.write_all(answer.as_bytes())?;
+        output.write_all(b"\n")?;
+        // Whoever waits for each answer gets it at once; whoever sends many lines is not slowed down.
+        if !lines.has_more_at_hand() {
+            output.flush()?;
+        }
+    }
+    output.flush()
+}
+
+/// Answers one line, as one line.
+pub fn answer(logic: &mut impl Decide, line: &str) -> String {
+    match op_of(line).and_then(|op| ops::run(logic, &op, line)) {
+        Ok(ok) => Reply::ok(&ok),
+        Err(error) => Reply::error(error),
+    }
+}
+
+/// The answer to one line.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Reply<'a> {
+    Ok(&'a RawValue),
+    Error(String),
+}
+
+impl Reply<'_> {
+    fn ok(value: &RawValue) -> String {
+        to_json(&Reply::Ok(value))
+    }
+
+    fn error(text: String) -> String {
+        to_json(&Reply::Error(text))
+    }
+}
+
+fn to_json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON")
+}
+
+fn op_of(line: &str) -> Result<String, String> {
+    #[derive(Deserialize)]
+    struct Op {
+        op: Option<String>,
+    }
+    let Op { op } = serde_json::from_str(line).map_err(|error| format!("not a JSON object: {error}"))?;
+    op.ok_or_else(|| format!("no \"op\"; there are: {}", ops::NAMES.join(", ")))
+}

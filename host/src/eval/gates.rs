@@ -1,0 +1,163 @@
+//! The operations of `eval` that need a gate: `resolve` and `execute`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::ops::{Outcome, broken, shown};
+use super::shapes::{CallShape, EventShape, MasksShape, RangeShape, SelectionShape, Servers, raw};
+use crate::decide::{Decide, GateId};
+use crate::logic::types::{execution, filtering};
+use crate::plan::{Plan, plan};
+use crate::words::{Named, Say};
+
+/// The fields of both operations; `events` belongs to `execute` alone.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gated {
+    #[serde(rename = "op")]
+    _op: serde::de::IgnoredAny,
+    servers: Servers,
+    call: CallShape,
+    capabilities: Option<Vec<String>>,
+    selection: Option<SelectionShape>,
+    #[serde(default)]
+    read_only: bool,
+    destructive: Option<String>,
+    #[serde(default)]
+    settings: SettingsShape,
+    events: Option<Vec<EventShape>>,
+}
+
+/// Settings of a gate beyond its rules.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SettingsShape {
+    retry: Option<String>,
+    masking: Option<MasksShape>,
+    max_result_bytes: Option<u64>,
+    check_arguments: Option<bool>,
+    bare_names: Option<bool>,
+    form: Option<String>,
+}
+
+impl Gated {
+    /// The settings of the gate.
+    fn settings(&mut self, logic: &mut impl Decide) -> Result<execution::Settings, String> {
+        let ids: Vec<String> = self.servers.0.iter().map(|(id, _)| id.clone()).collect();
+        let default = logic.default_settings(&ids).map_err(broken)?;
+        let given = std::mem::take(&mut self.settings);
+        let policy = filtering::Policy {
+            servers: self.servers.0.iter().map(|(id, server)| server.rules(id)).collect(),
+            selection: self.selection.take().and_then(SelectionShape::into_selection),
+            read_only: self.read_only,
+            destructive: self.destructive.as_deref().map_or(Ok(default.policy.destructive), Named::parse)?,
+            capabilities: self.capabilities.take(),
+        };
+        Ok(execution::Settings {
+            policy,
+            retry: given.retry.as_deref().map_or(Ok(default.retry), Named::parse)?,
+            form: given.form.as_deref().map_or(Ok(default.form), Named::parse)?,
+            masks: given.masking.map_or(default.masks, Into::into),
+            max_result_bytes: given.max_result_bytes.unwrap_or(default.max_result_bytes),
+            check_arguments: given.check_arguments.unwrap_or(default.check_arguments),
+            bare_names: given.bare_names.unwrap_or(default.bare_names),
+            ..default
+        })
+    }
+
+    /// Opens a gate with all servers' tools offered, uses it, and closes it.
+    fn with_gate<L: Decide, T>(
+        mut self,
+        logic: &mut L,
+        work: impl FnOnce(&mut L, GateId, Self) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let settings = self.settings(logic)?;
+        let gate = logic.open_gate(&settings).map_err(broken)?.map_err(|error| error.say())?;
+        let done = self.offer(logic, gate).and_then(|()| work(logic, gate, self));
+        logic.close_gate(gate).map_err(broken)?;
+        done
+    }
+
+    fn offer(&self, logic: &mut impl Decide, gate: GateId) -> Result<(), String> {
+        for (id, server) in &self.servers.0 {
+            for note in logic.offer(gate, id, &server.tools()).map_err(broken)? {
+                // All tools are known here, so a grant that names two of them is a mistake to be told.
+                if let execution::OfferNote::AmbiguousGrant(grant) = note {
+                    return Err(grant.say());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Serialize)]
+struct RouteShape {
+    server: String,
+    tool: String,
+    arguments: Box<RawValue>,
+    trace: Vec<String>,
+}
+
+pub fn resolve(logic: &mut impl Decide, op: Gated) -> Outcome {
+    if op.events.is_some() {
+        return Err("unknown field `events`; resolve takes none".to_owned());
+    }
+    op.with_gate(logic, |logic, gate, op| match plan(logic, gate, op.call.into_call()).map_err(broken)? {
+        Ok(Plan { tool, arguments, trace, .. }) => {
+            shown(&RouteShape { server: tool.server, tool: tool.tool, arguments: raw(arguments)?, trace })
+        }
+        Err(result) => Err(result.text),
+    })
+}
+
+pub fn execute(logic: &mut impl Decide, op: Gated) -> Outcome {
+    op.with_gate(logic, |logic, gate, op| {
+        let (execution, mut directive) = logic.begin(gate, op.call.into_call()).map_err(broken)?;
+        let mut directives = Vec::new();
+        for EventShape(event) in op.events.unwrap_or_default() {
+            if matches!(directive, execution::Directive::Done(_)) {
+                break;
+            }
+            directives.push(DirectiveShape::new(directive)?);
+            directive = logic.next(execution, event).map_err(broken)?;
+        }
+        directives.push(DirectiveShape::new(directive)?);
+        shown(&directives)
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum DirectiveShape {
+    Connect(Vec<String>),
+    Request { server: String, method: String, params: Box<RawValue> },
+    Reconnect(String),
+    Reauthenticate(String),
+    Wait(RangeShape),
+    Ask { server: String, tool: String, arguments: Box<RawValue>, reason: String },
+    Done { code: &'static str, is_error: bool, text: String },
+}
+
+impl DirectiveShape {
+    fn new(directive: execution::Directive) -> Result<Self, String> {
+        Ok(match directive {
+            execution::Directive::Connect(servers) => DirectiveShape::Connect(servers),
+            execution::Directive::Request(execution::Request { server, method, params, .. }) => {
+                DirectiveShape::Request { server, method, params: raw(params)? }
+            }
+            execution::Directive::Reconnect(server) => DirectiveShape::Reconnect(server),
+            execution::Directive::Reauthenticate(server) => DirectiveShape::Reauthenticate(server),
+            execution::Directive::Wait(range) => DirectiveShape::Wait(range.into()),
+            execution::Directive::Ask(question) => DirectiveShape::Ask {
+                server: question.tool.server,
+                tool: question.tool.tool,
+                arguments: raw(question.arguments)?,
+                reason: question.reason,
+            },
+            execution::Directive::Done(result) => {
+                DirectiveShape::Done { code: result.code.name(), is_error: result.is_error, text: result.text }
+            }
+        })
+    }
+}

@@ -1,0 +1,473 @@
+//! The JSON shapes of `eval`, and the typed values that they stand for.
+
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::logic::types::{
+    Annotations, Failure, HttpFailure, Phase, RpcFailure, Tool, WaitRange, execution, filtering, lifecycle, masking,
+};
+use crate::words::Named;
+
+/// A JSON object whose members keep their order.
+#[derive(Debug)]
+pub struct Ordered<T>(pub Vec<(String, T)>);
+
+impl<T> Default for Ordered<T> {
+    fn default() -> Self {
+        Ordered(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = Ordered<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members: Vec<(String, T)> = Vec::new();
+                while let Some((key, value)) = map.next_entry::<String, T>()? {
+                    if members.iter().any(|(known, _)| *known == key) {
+                        return Err(A::Error::custom(format!("{key:?} stands twice")));
+                    }
+                    members.push((key, value));
+                }
+                Ok(Ordered(members))
+            }
+        }
+        deserializer.deserialize_map(Members(std::marker::PhantomData))
+    }
+}
+
+/// Reads a word, or an object; serde's own `untagged` would lose the digits of raw JSON.
+macro_rules! word_or_object {
+    ($type:ident, $expected:literal, $word:expr, $object:expr) => {
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Shape;
+                impl<'de> Visitor<'de> for Shape {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($expected)
+                    }
+                    fn visit_str<E: Error>(self, word: &str) -> Result<$type, E> {
+                        $word(word).map_err(E::custom)
+                    }
+                    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<$type, A::Error> {
+                        $object(map)
+                    }
+                }
+                deserializer.deserialize_any(Shape)
+            }
+        }
+    };
+}
+
+/// Servers by id, as `resolve`, `execute` and `route --servers` take them.
+pub type Servers = Ordered<ServerShape>;
+
+impl Servers {
+    /// Gives a tool another schema.
+    pub fn set_schema(&mut self, server: &str, tool: &str, schema: String) -> Result<(), String> {
+        let schema = raw(schema.trim().to_owned())?;
+        let server = self.0.iter_mut().find(|(id, _)| id == server).map(|(_, server)| server);
+        let shape = server.and_then(|server| server.tools.iter_mut().find(|shape| shape.tool.name == tool));
+        shape.ok_or("no such tool")?.tool.input_schema = Some(schema.get().to_owned());
+        Ok(())
+    }
+}
+
+/// One server.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerShape {
+    /// Its tools, which count as offered.
+    #[serde(default)]
+    pub tools: Vec<ToolShape>,
+    /// Names and globs that are let through.
+    pub allow: Option<Vec<String>>,
+    /// Names and globs that are kept out.
+    #[serde(default)]
+    pub deny: Vec<String>,
+    /// Names and globs that a person must approve.
+    #[serde(default)]
+    pub ask: Vec<String>,
+    /// Capabilities needed for every tool.
+    #[serde(default)]
+    pub requires: Vec<String>,
+    /// Overrides of annotations, by tool.
+    #[serde(default)]
+    pub annotations: Ordered<AnnotationsShape>,
+}
+
+impl ServerShape {
+    /// What the server would offer.
+    pub fn tools(&self) -> Vec<Tool> {
+        self.tools.iter().map(|tool| tool.tool.clone()).collect()
+    }
+
+    /// What the configuration says of the server.
+    pub fn rules(&self, id: &str) -> filtering::ServerRules {
+        let mut tools: Vec<filtering::ToolRules> = Vec::new();
+        let rules_of = |name: &str| filtering::ToolRules {
+            tool: name.to_owned(),
+            annotations: AnnotationsShape::default().into(),
+            requires: Vec::new(),
+        };
+        for tool in self.tools.iter().filter(|tool| !tool.requires.is_empty()) {
+            tools.push(filtering::ToolRules { requires: tool.requires.clone(), ..rules_of(&tool.tool.name) });
+        }
+        for (name, annotations) in &self.annotations.0 {
+            let at = tools.iter().position(|tool| tool.tool == *name).unwrap_or_else(|| {
+                tools.push(rules_of(name));
+                tools.len() - 1
+            });
+            tools[at].annotations = annotations.clone().into();
+        }
+        filtering::ServerRules {
+            id: id.to_owned(),
+            rules: filtering::Rules { allow: self.allow.clone(), deny: self.deny.clone() },
+            ask: self.ask.clone(),
+            requires: self.requires.clone(),
+            tools,
+        }
+    }
+}
+
+/// A tool: its name, or an object.
+#[derive(Debug)]
+pub struct ToolShape {
+    /// The tool as a server would list it.
+    pub tool: Tool,
+    requires: Vec<String>,
+}
+
+word_or_object!(
+    ToolShape,
+    "the name of a tool, or an object with \"name\"",
+    |name: &str| Ok::<_, String>(ToolShape { tool: tool(name.to_owned()), requires: Vec::new() }),
+    |map| {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Object {
+            name: String,
+            description: Option<String>,
+            schema: Option<Box<RawValue>>,
+            #[serde(default)]
+            annotations: AnnotationsShape,
+            #[serde(default)]
+            requires: Vec<String>,
+        }
+        let object = Object::deserialize(MapAccessDeserializer::new(map))?;
+        let tool = Tool {
+            description: object.description,
+            input_schema: object.schema.map(|schema| schema.get().to_owned()),
+            annotations: object.annotations.into(),
+            ..tool(object.name)
+        };
+        Ok(ToolShape { tool, requires: object.requires })
+    }
+);
+
+fn tool(name: String) -> Tool {
+    let annotations = AnnotationsShape::default().into();
+    Tool { name, description: None, input_schema: None, annotations }
+}
+
+/// Annotations under our names, or under those of MCP.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnnotationsShape {
+    #[serde(alias = "readOnlyHint")]
+    read_only: Option<bool>,
+    #[serde(alias = "destructiveHint")]
+    destructive: Option<bool>,
+    #[serde(alias = "idempotentHint")]
+    idempotent: Option<bool>,
+    #[serde(alias = "openWorldHint")]
+    open_world: Option<bool>,
+    /// MCP's title for people; it decides nothing.
+    #[serde(rename = "title")]
+    _title: Option<String>,
+}
+
+impl From<AnnotationsShape> for Annotations {
+    fn from(shape: AnnotationsShape) -> Self {
+        let AnnotationsShape { read_only, destructive, idempotent, open_world, .. } = shape;
+        Annotations { read_only, destructive, idempotent, open_world }
+    }
+}
+
+/// A call; arguments are the text that a model wrote, or JSON as it stands.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallShape {
+    #[serde(default)]
+    id: String,
+    name: String,
+    arguments: Option<Box<RawValue>>,
+}
+
+impl CallShape {
+    /// The call.
+    pub fn into_call(self) -> execution::ToolCall {
+        let arguments = self.arguments.as_deref().map_or("", RawValue::get);
+        let arguments = serde_json::from_str::<String>(arguments).unwrap_or_else(|_| arguments.to_owned());
+        execution::ToolCall { id: self.id, name: self.name, arguments }
+    }
+}
+
+/// A selection of servers and their tools.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SelectionShape {
+    servers: Option<Vec<SelectedShape>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SelectedShape {
+    name: String,
+    tools: Option<Vec<String>>,
+}
+
+impl SelectionShape {
+    /// The selection; an object without `servers` selects nothing in particular.
+    pub fn into_selection(self) -> Option<Vec<filtering::SelectedServer>> {
+        let selected = |server: SelectedShape| filtering::SelectedServer {
+            id: server.name,
+            tools: server.tools.unwrap_or_default(),
+        };
+        Some(self.servers?.into_iter().map(selected).collect())
+    }
+}
+
+/// What to mask.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MasksShape {
+    #[serde(default)]
+    pub groups: Vec<String>,
+    #[serde(default)]
+    pub patterns: Vec<String>,
+    #[serde(default)]
+    pub custom: Vec<CustomShape>,
+}
+
+/// A mask of one's own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CustomShape {
+    pattern: String,
+    #[serde(default = "masked")]
+    replacement: String,
+}
+
+fn masked() -> String {
+    "[MASKED]".to_owned()
+}
+
+impl From<MasksShape> for masking::Masks {
+    fn from(shape: MasksShape) -> Self {
+        let custom = |mask: CustomShape| masking::CustomMask { pattern: mask.pattern, replacement: mask.replacement };
+        let custom = shape.custom.into_iter().map(custom).collect();
+        masking::Masks { groups: shape.groups, patterns: shape.patterns, custom }
+    }
+}
+
+/// A failure, with the fields of every kind.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailureShape {
+    kind: String,
+    status: Option<u16>,
+    #[serde(default)]
+    session: bool,
+    #[serde(default)]
+    challenge: bool,
+    retry_after_ms: Option<u64>,
+    code: Option<i64>,
+    message: Option<String>,
+    detail: Option<String>,
+    phase: Option<String>,
+}
+
+/// The kinds of failure.
+const KINDS: [&str; 12] = [
+    "cancelled",
+    "timeout",
+    "connect",
+    "closed",
+    "exited",
+    "http",
+    "rpc",
+    "protocol",
+    "queue-full",
+    "needs-auth",
+    "restart-in-progress",
+    "restart-failed",
+];
+
+impl FailureShape {
+    /// How far the operation had come; not knowing better, it was sent.
+    pub fn phase(&self) -> Result<Phase, String> {
+        self.phase.as_deref().map_or(Ok(Phase::Sent), Phase::parse)
+    }
+
+    /// The failure of the kind.
+    pub fn failure(&self) -> Result<Failure, String> {
+        let detail = || self.detail.clone().or_else(|| self.message.clone()).unwrap_or_default();
+        let needs = |field: &str| format!("a failure of kind {:?} needs {field:?}", self.kind);
+        Ok(match self.kind.as_str() {
+            "cancelled" => Failure::Cancelled,
+            "timeout" => Failure::Timeout,
+            "connect" => Failure::Connect(detail()),
+            "closed" => Failure::Closed,
+            "exited" => {
+                let code = self.code.map(i32::try_from).transpose();
+                Failure::Exited(code.map_err(|_| "an exit code has 32 bits".to_owned())?)
+            }
+            "http" => Failure::Http(HttpFailure {
+                status: self.status.ok_or_else(|| needs("status"))?,
+                session: self.session,
+                challenge: self.challenge,
+                retry_after_ms: self.retry_after_ms,
+            }),
+            "rpc" => Failure::Rpc(RpcFailure { code: self.code.ok_or_else(|| needs("code"))?, message: detail() }),
+            "protocol" => Failure::Protocol(detail()),
+            "queue-full" => Failure::QueueFull,
+            "needs-auth" => Failure::NeedsAuth(detail()),
+            "restart-in-progress" => Failure::RestartInProgress,
+            "restart-failed" => Failure::RestartFailed(detail()),
+            other => return Err(format!("unknown kind {other:?} of failure; there are: {}", KINDS.join(", "))),
+        })
+    }
+}
+
+/// An event of an execution.
+#[derive(Debug)]
+pub struct EventShape(pub execution::Event);
+
+word_or_object!(
+    EventShape,
+    "an event: a word, or an object with one member",
+    |word: &str| Ok::<_, String>(EventShape(match word {
+        "connected" => execution::Event::Connected,
+        "reconnected" => execution::Event::Reconnected,
+        "authenticated" => execution::Event::Authenticated,
+        "waited" => execution::Event::Waited,
+        "unasked" => execution::Event::Unasked,
+        "cancelled" => execution::Event::Cancelled,
+        other => {
+            return Err(format!(
+                "unknown event {other:?}; there are: connected, reconnected, authenticated, waited, unasked, cancelled, \
+                 and objects with answered, forwarded, failed, approved"
+            ));
+        }
+    })),
+    |map: A| {
+        let event = single(map, |kind, map: &mut A| {
+            Ok(match kind {
+                "answered" => execution::Event::Answered(map.next_value::<Box<RawValue>>()?.get().to_owned()),
+                "forwarded" => {
+                    let SummaryShape { is_error } = map.next_value()?;
+                    execution::Event::Forwarded(execution::Summary { is_error })
+                }
+                "failed" => {
+                    let shape: FailureShape = map.next_value()?;
+                    let failure = shape.failure().map_err(A::Error::custom)?;
+                    let phase = shape.phase().map_err(A::Error::custom)?;
+                    execution::Event::Failed(execution::Failed { failure, phase })
+                }
+                "approved" => execution::Event::Approved(map.next_value()?),
+                other => return Err(A::Error::custom(format!("unknown event {other:?}"))),
+            })
+        })?;
+        Ok(EventShape(event))
+    }
+);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SummaryShape {
+    #[serde(default)]
+    is_error: bool,
+}
+
+/// An event of a lifecycle.
+#[derive(Debug)]
+pub struct LifecycleEventShape(pub lifecycle::Event);
+
+word_or_object!(
+    LifecycleEventShape,
+    "an event: a word, or {\"failed\": …}",
+    |word: &str| Ok::<_, String>(LifecycleEventShape(match word {
+        "enabled" => lifecycle::Event::Enabled,
+        "disabled" => lifecycle::Event::Disabled,
+        "wanted" => lifecycle::Event::Wanted,
+        "released" => lifecycle::Event::Released,
+        "connected" => lifecycle::Event::Connected,
+        "failed" => lifecycle::Event::Failed(Failure::Connect(String::new())),
+        "exited" => lifecycle::Event::Exited,
+        "probe-ok" => lifecycle::Event::ProbeOk,
+        "probe-failed" => lifecycle::Event::ProbeFailed,
+        "call-timed-out" => lifecycle::Event::CallTimedOut,
+        "authenticated" => lifecycle::Event::Authenticated,
+        "tick" => lifecycle::Event::Tick,
+        other => {
+            return Err(format!(
+                "unknown event {other:?}; there are: enabled, disabled, wanted, released, connected, failed, exited, \
+                 probe-ok, probe-failed, call-timed-out, authenticated, tick"
+            ));
+        }
+    })),
+    |map: A| {
+        let failure = single(map, |kind, map: &mut A| match kind {
+            "failed" => map.next_value::<FailureShape>()?.failure().map_err(A::Error::custom),
+            other => Err(A::Error::custom(format!("unknown event {other:?}"))),
+        })?;
+        Ok(LifecycleEventShape(lifecycle::Event::Failed(failure)))
+    }
+);
+
+/// Reads an object that has exactly one member.
+fn single<'de, A: MapAccess<'de>, T>(
+    mut map: A,
+    read: impl FnOnce(&str, &mut A) -> Result<T, A::Error>,
+) -> Result<T, A::Error> {
+    let key: String = map.next_key()?.ok_or_else(|| A::Error::custom("an event needs a member"))?;
+    let value = read(&key, &mut map)?;
+    match map.next_entry::<IgnoredAny, IgnoredAny>()? {
+        None => Ok(value),
+        Some(_) => Err(A::Error::custom("an event has one member only")),
+    }
+}
+
+/// A span of time.
+#[derive(Serialize)]
+pub struct RangeShape {
+    min_ms: u64,
+    max_ms: u64,
+}
+
+impl From<WaitRange> for RangeShape {
+    fn from(range: WaitRange) -> Self {
+        RangeShape { min_ms: range.min_ms, max_ms: range.max_ms }
+    }
+}
+
+/// JSON that the logic gave, to be shown as it is.
+pub fn raw(json: String) -> Result<Box<RawValue>, String> {
+    RawValue::from_string(json).map_err(|error| format!("no JSON: {error}"))
+}
+
+/// The fields of one operation.
+pub fn fields<T: DeserializeOwned>(line: &str) -> Result<T, String> {
+    serde_json::from_str(line).map_err(|error| error.to_string())
+}

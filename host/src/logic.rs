@@ -1,0 +1,27 @@
+//! The component that decides, run by wasmtime; the only module that knows wasmtime.
+//!
+//! A [`Component`] is loaded once, an [`Instance`] is made of it in microseconds, and each of its calls is one function
+//! of the WIT. A call never blocks, and never runs longer or larger than its [`Limits`].
+
+mod bindings;
+mod cache;
+mod calls;
+mod component;
+mod contract;
+mod engine;
+mod error;
+mod instance;
+mod options;
+mod state;
+mod supervisor;
+#[cfg(test)]
+mod tests;
+pub mod types;
+mod wasi;
+
+pub use calls::{CatalogHandle, ExecutionHandle, GateHandle, MaskerHandle};
+pub use component::{Component, EMBEDDED, EMBEDDED_DIGEST};
+pub use error::{BadComponent, LogicError};
+pub use instance::Instance;
+pub use options::{Allocation, Cache, Limits, Options};
+pub use supervisor::Supervisor;

@@ -1,0 +1,211 @@
+//! Compiled components on disk, so that a start takes a millisecond and not a third of a second.
+//!
+//! A cached file is machine code that is run as it stands. Two things make that sound: nobody but its owner can have
+//! written it (the folder and the file are checked each time), and a seal at its end proves that it is whole. The seal
+//! is a quick sum against accidents only; against people stands the owner check.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::hash::{Hash, Hasher};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use super::error::LogicError;
+
+/// Takes the component from the folder, or compiles it and leaves it there. A cache that cannot be used is a warning.
+pub(super) fn load(
+    folder: &Path,
+    engine: &Engine,
+    digest: &str,
+    compile: impl FnOnce() -> Result<Component, LogicError>,
+) -> Result<(Component, Option<String>), LogicError> {
+    let path = folder.join(format!("{}.{EXTENSION}", key(engine, digest)));
+    let found = read(&path, engine);
+    if let Ok(Some(component)) = found {
+        return Ok((component, None));
+    }
+    let component = compile()?;
+    let warning = found.and_then(|_| write(&path, &component)).err().map(|error| {
+        format!("compiled components cannot be kept in {}, so each start is slower: {error}", folder.display())
+    });
+    Ok((component, warning))
+}
+
+/// One name for each component, engine configuration and version, since only these together fit a compiled file.
+fn key(engine: &Engine, digest: &str) -> String {
+    struct Feed(Sha256);
+    impl Hasher for Feed {
+        fn write(&mut self, bytes: &[u8]) {
+            self.0.update(bytes);
+        }
+        fn finish(&self) -> u64 {
+            0
+        }
+    }
+    let mut feed = Feed(Sha256::new());
+    digest.hash(&mut feed);
+    engine.precompile_compatibility_hash().hash(&mut feed);
+    env!("CARGO_PKG_VERSION").hash(&mut feed);
+    format!("{:x}", feed.0.finalize())
+}
+
+/// The component in this file; none where there is no file, or one that is not ours, not whole, or of another engine.
+fn read(path: &Path, engine: &Engine) -> io::Result<Option<Component>> {
+    match path.parent().map(fs::metadata) {
+        Some(Ok(folder)) => check_owner(&folder)?,
+        // There is no such folder yet, or writing will say what is wrong with it.
+        _ => return Ok(None),
+    }
+    // Before it is opened, since opening a pipe would wait for ever.
+    let ours = fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && check_owner(&file).is_ok());
+    if !ours || !sealed(File::open(path)?)? {
+        return Ok(None);
+    }
+    #[allow(unsafe_code, reason = "the file is whole and ours: only this user could write it, and this module did")]
+    let component = unsafe { Component::deserialize_file(engine, path) };
+    Ok(component.ok())
+}
+
+/// Writes to a name of its own and renames, so that no reader ever sees a part.
+fn write(path: &Path, component: &Component) -> io::Result<()> {
+    let Some(folder) = path.parent() else { return Ok(()) };
+    private_folder(folder)?;
+    check_owner(&fs::metadata(folder)?)?;
+    let image = component.serialize().map_err(|error| io::Error::other(error.to_string()))?;
+    let mut seal = Seal::default();
+    seal.update(&image);
+    let part = path.with_extension(part_extension());
+    let written = private_file(&part).and_then(|mut file| {
+        file.write_all(&image)?;
+        file.write_all(&seal.finish())?;
+        file.sync_all()
+    });
+    if let Err(error) = written.and_then(|()| fs::rename(&part, path)) {
+        // What cannot be removed now is swept away by a later start.
+        let _ = fs::remove_file(&part);
+        return Err(error);
+    }
+    sweep(folder);
+    Ok(())
+}
+
+/// Keeps the newest files, and no parts that a stopped process left. What fails here is tried again by the next start.
+fn sweep(folder: &Path) {
+    let mut kept: Vec<(SystemTime, PathBuf)> = Vec::new();
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let Ok(modified) = fs::symlink_metadata(&path).and_then(|metadata| metadata.modified()) else { continue };
+        let extension = path.extension().unwrap_or_default();
+        if extension == EXTENSION {
+            kept.push((modified, path));
+        } else if extension == PART && modified.elapsed().is_ok_and(|age| age > PART_AGE) {
+            let _ = fs::remove_file(path);
+        }
+    }
+    kept.sort_by(|one, other| other.cmp(one));
+    for (_, path) in kept.iter().skip(KEPT) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// An extension that no other writer has: not another thread, nor an earlier process that was given the same id.
+fn part_extension() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    format!("{}-{count}-{now}.{PART}", std::process::id())
+}
+
+/// Whether the last bytes of the file are the seal of all before.
+fn sealed(file: File) -> io::Result<bool> {
+    let Some(length) = file.metadata()?.len().checked_sub(SEAL_BYTES as u64) else { return Ok(false) };
+    let mut seal = Seal::default();
+    let mut image = file.take(length);
+    let mut buffer = vec![0; 64 * 1024];
+    let mut filled = 0;
+    loop {
+        match image.read(&mut buffer[filled..])? {
+            0 => break,
+            count => filled += count,
+        }
+        // Whole buffers, so that words are cut where the writer cut them.
+        if filled == buffer.len() {
+            seal.update(&buffer);
+            filled = 0;
+        }
+    }
+    seal.update(&buffer[..filled]);
+    let mut found = [0; SEAL_BYTES];
+    image.into_inner().read_exact(&mut found)?;
+    Ok(seal.finish() == found)
+}
+
+/// The length and a sum over words, in four lanes for speed: SHA-256 would cost more than all the rest of a start.
+#[derive(Default)]
+struct Seal {
+    length: u64,
+    lanes: [u64; 4],
+}
+
+impl Seal {
+    fn update(&mut self, bytes: &[u8]) {
+        self.length += bytes.len() as u64;
+        let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+        let mut last = [0; BLOCK];
+        last[..rest.len()].copy_from_slice(rest);
+        for block in blocks.iter().chain((!rest.is_empty()).then_some(&last)) {
+            for (lane, word) in self.lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+                *lane = (lane.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            }
+        }
+    }
+
+    fn finish(&self) -> Vec<u8> {
+        [self.length].iter().chain(&self.lanes).flat_map(|word| word.to_le_bytes()).collect()
+    }
+}
+
+#[cfg(unix)]
+fn check_owner(metadata: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    let others_write = metadata.mode() & 0o022 != 0;
+    match (ours, others_write) {
+        (true, false) => Ok(()),
+        (true, true) => Err(io::Error::other("others may write to it; take that right away with `chmod go-w`")),
+        (false, _) => Err(io::Error::other("it belongs to another user; choose another folder")),
+    }
+}
+
+/// Elsewhere a user's cache folder is private by the system's rules.
+#[cfg(not(unix))]
+fn check_owner(_metadata: &fs::Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+fn private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+const EXTENSION: &str = "cwasm";
+const PART: &str = "part";
+const PART_AGE: Duration = Duration::from_secs(3600);
+const KEPT: usize = 8;
+const BLOCK: usize = 32;
+const SEAL_BYTES: usize = 8 + BLOCK;

@@ -1,0 +1,289 @@
+//! The typed calls of an instance: every function of world `logic`, under the name and with the types of the WIT.
+
+use super::error::LogicError;
+use super::instance::{Handle, Instance};
+use super::types::{
+    Annotations, Failure, Json, Tool, ToolRef, WaitRange, arguments, catalog, content, execution, filtering, lifecycle,
+    masking, naming, recovery,
+};
+
+/// A catalog in one instance.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CatalogHandle(Handle);
+
+/// A masker in one instance.
+#[derive(Debug, PartialEq, Eq)]
+pub struct MaskerHandle(Handle);
+
+/// A gate in one instance.
+#[derive(Debug, PartialEq, Eq)]
+pub struct GateHandle(Handle);
+
+/// A call under way in one instance.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ExecutionHandle(Handle);
+
+type Answer<T> = Result<T, LogicError>;
+
+/// `naming`
+impl Instance {
+    /// Turns the first `__` into `.` where the name has no dot.
+    pub fn normalize(&mut self, name: &str) -> Answer<String> {
+        self.call(|logic, store| logic.toolgate_logic_naming().call_normalize(store, name))
+    }
+
+    /// Splits `server.tool`, without a catalog.
+    pub fn split(&mut self, name: &str) -> Answer<Result<ToolRef, naming::NameError>> {
+        self.call(|logic, store| logic.toolgate_logic_naming().call_split(store, name))
+    }
+
+    /// Gives each tool a name and a schema that the audience accepts.
+    pub fn fit(
+        &mut self,
+        tools: &[naming::Candidate],
+        audience: &naming::Audience,
+    ) -> Answer<Result<Vec<naming::FittedTool>, naming::FitError>> {
+        self.call(|logic, store| logic.toolgate_logic_naming().call_fit(store, tools, audience))
+    }
+}
+
+/// `arguments`
+impl Instance {
+    /// Reads a model's text as the arguments of a tool.
+    pub fn parse_arguments(
+        &mut self,
+        text: &str,
+        schema: Option<&Json>,
+    ) -> Answer<Result<arguments::Parsed, arguments::Refusal>> {
+        self.call(|logic, store| logic.toolgate_logic_arguments().call_parse(store, text, schema))
+    }
+}
+
+/// `filtering`
+impl Instance {
+    /// Keeps the names that the rules let through, in their order.
+    pub fn filter(&mut self, rules: &filtering::Rules, tools: &[String]) -> Answer<Vec<String>> {
+        self.call(|logic, store| logic.toolgate_logic_filtering().call_filter(store, rules, tools))
+    }
+
+    /// Decides on one tool, with what its server says of it.
+    pub fn decide(
+        &mut self,
+        policy: &filtering::Policy,
+        tool: &ToolRef,
+        annotations: Annotations,
+    ) -> Answer<Result<filtering::Decision, filtering::PolicyError>> {
+        self.call(|logic, store| logic.toolgate_logic_filtering().call_decide(store, policy, tool, annotations))
+    }
+}
+
+/// `catalog`
+impl Instance {
+    /// Builds a routing table.
+    pub fn new_catalog(&mut self, servers: &[catalog::Offered], bare_names: bool) -> Answer<CatalogHandle> {
+        let resource = self.call(|logic, store| {
+            logic.toolgate_logic_catalog().catalog().call_constructor(store, servers, bare_names)
+        })?;
+        Ok(CatalogHandle(self.handle(resource)))
+    }
+
+    /// Finds the one tool that the name means.
+    pub fn resolve(
+        &mut self,
+        catalog: &CatalogHandle,
+        name: &str,
+    ) -> Answer<Result<catalog::Route, naming::NameError>> {
+        let catalog = self.resource(&catalog.0)?;
+        self.call(|logic, store| logic.toolgate_logic_catalog().catalog().call_resolve(store, catalog, name))
+    }
+
+    /// The tools of a catalog in the given style.
+    pub fn catalog_tools(
+        &mut self,
+        catalog: &CatalogHandle,
+        style: &naming::NamingStyle,
+    ) -> Answer<Vec<catalog::ExposedTool>> {
+        let catalog = self.resource(&catalog.0)?;
+        self.call(|logic, store| logic.toolgate_logic_catalog().catalog().call_tools(store, catalog, style))
+    }
+
+    /// Frees a catalog.
+    pub fn drop_catalog(&mut self, catalog: CatalogHandle) -> Answer<()> {
+        self.drop_handle(&catalog.0)
+    }
+
+    /// How the second offer differs from the first.
+    pub fn changes(&mut self, before: &[Tool], after: &[Tool]) -> Answer<Vec<catalog::ToolChange>> {
+        self.call(|logic, store| logic.toolgate_logic_catalog().call_changes(store, before, after))
+    }
+
+    /// One text for the model: instructions of servers, notes on tools, and which servers failed.
+    pub fn instructions(
+        &mut self,
+        servers: &[catalog::ServerNotes],
+        failed: &[catalog::FailedServer],
+    ) -> Answer<String> {
+        self.call(|logic, store| logic.toolgate_logic_catalog().call_instructions(store, servers, failed))
+    }
+}
+
+/// `recovery` and `backoff`
+impl Instance {
+    /// Whether a failed operation may be tried again.
+    pub fn classify(&mut self, failure: &Failure, context: recovery::Context) -> Answer<recovery::Decision> {
+        self.call(|logic, store| logic.toolgate_logic_recovery().call_classify(store, failure, context))
+    }
+
+    /// The delay before a restart, in milliseconds, after so many restarts.
+    pub fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> Answer<u64> {
+        self.call(|logic, store| logic.toolgate_logic_backoff().call_restart_delay(store, restarts, schedule_ms))
+    }
+
+    /// The delay with room for jitter.
+    pub fn spread(&mut self, delay_ms: u64) -> Answer<WaitRange> {
+        self.call(|logic, store| logic.toolgate_logic_backoff().call_spread(store, delay_ms))
+    }
+
+    /// The wait before the one retry of an operation.
+    pub fn retry_wait(&mut self, retry_after_ms: Option<u64>) -> Answer<WaitRange> {
+        self.call(|logic, store| logic.toolgate_logic_backoff().call_retry_wait(store, retry_after_ms))
+    }
+}
+
+/// `lifecycle`
+impl Instance {
+    /// The settings of the machine where nothing is said.
+    pub fn default_policy(&mut self) -> Answer<lifecycle::Policy> {
+        self.call(|logic, store| logic.toolgate_logic_lifecycle().call_default_policy(store))
+    }
+
+    /// A server before its first event.
+    pub fn initial(&mut self, enabled: bool) -> Answer<lifecycle::Server> {
+        self.call(|logic, store| logic.toolgate_logic_lifecycle().call_initial(store, enabled))
+    }
+
+    /// One step of the machine; `now_ms` is any clock that never goes back.
+    pub fn step(
+        &mut self,
+        server: lifecycle::Server,
+        event: &lifecycle::Event,
+        policy: &lifecycle::Policy,
+        now_ms: u64,
+    ) -> Answer<lifecycle::Transition> {
+        self.call(|logic, store| logic.toolgate_logic_lifecycle().call_step(store, server, event, policy, now_ms))
+    }
+
+    /// Whether the server counts as ready.
+    pub fn counts_as_ready(&mut self, server: lifecycle::Server) -> Answer<bool> {
+        self.call(|logic, store| logic.toolgate_logic_lifecycle().call_counts_as_ready(store, server))
+    }
+}
+
+/// `content`
+impl Instance {
+    /// Reads the `result` member of an answer to `tools/call`.
+    pub fn extract(&mut self, result: &Json) -> Answer<Result<content::Extracted, content::Unreadable>> {
+        self.call(|logic, store| logic.toolgate_logic_content().call_extract(store, result))
+    }
+
+    /// Cuts at a line end and says so; zero means no limit.
+    pub fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> Answer<String> {
+        self.call(|logic, store| logic.toolgate_logic_content().call_truncate(store, text, max_bytes, why))
+    }
+
+    /// About how many tokens a text is.
+    pub fn estimate_tokens(&mut self, text: &str) -> Answer<u64> {
+        self.call(|logic, store| logic.toolgate_logic_content().call_estimate_tokens(store, text))
+    }
+}
+
+/// `masking`
+impl Instance {
+    /// Compiles masks.
+    pub fn new_masker(&mut self, masks: &masking::Masks) -> Answer<Result<MaskerHandle, masking::MaskError>> {
+        let made = self.call(|logic, store| logic.toolgate_logic_masking().masker().call_constructor(store, masks))?;
+        Ok(made.map(|resource| MaskerHandle(self.handle(resource))))
+    }
+
+    /// Replaces what the masks find.
+    pub fn mask(&mut self, masker: &MaskerHandle, text: &str) -> Answer<String> {
+        let masker = self.resource(&masker.0)?;
+        self.call(|logic, store| logic.toolgate_logic_masking().masker().call_mask(store, masker, text))
+    }
+
+    /// Frees a masker.
+    pub fn drop_masker(&mut self, masker: MaskerHandle) -> Answer<()> {
+        self.drop_handle(&masker.0)
+    }
+
+    /// The names of the built-in patterns.
+    pub fn pattern_names(&mut self) -> Answer<Vec<String>> {
+        self.call(|logic, store| logic.toolgate_logic_masking().call_pattern_names(store))
+    }
+
+    /// The names of the built-in groups.
+    pub fn group_names(&mut self) -> Answer<Vec<String>> {
+        self.call(|logic, store| logic.toolgate_logic_masking().call_group_names(store))
+    }
+}
+
+/// `execution`
+impl Instance {
+    /// The settings of a gate where nothing is said, for these servers.
+    pub fn default_settings(&mut self, servers: &[String]) -> Answer<execution::Settings> {
+        self.call(|logic, store| logic.toolgate_logic_execution().call_default_settings(store, servers))
+    }
+
+    /// Compiles the settings of a gate.
+    pub fn new_gate(&mut self, settings: &execution::Settings) -> Answer<Result<GateHandle, execution::SettingsError>> {
+        let made =
+            self.call(|logic, store| logic.toolgate_logic_execution().gate().call_constructor(store, settings))?;
+        Ok(made.map(|resource| GateHandle(self.handle(resource))))
+    }
+
+    /// Takes what `tools/list` of a server said; it replaces the server's last offer.
+    pub fn offer(&mut self, gate: &GateHandle, server: &str, tools: &[Tool]) -> Answer<Vec<execution::OfferNote>> {
+        let gate = self.resource(&gate.0)?;
+        self.call(|logic, store| logic.toolgate_logic_execution().gate().call_offer(store, gate, server, tools))
+    }
+
+    /// Forgets the server's offer.
+    pub fn withdraw(&mut self, gate: &GateHandle, server: &str) -> Answer<()> {
+        let gate = self.resource(&gate.0)?;
+        self.call(|logic, store| logic.toolgate_logic_execution().gate().call_withdraw(store, gate, server))
+    }
+
+    /// The tools that a gate may use, in the given style.
+    pub fn gate_tools(&mut self, gate: &GateHandle, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
+        let gate = self.resource(&gate.0)?;
+        self.call(|logic, store| logic.toolgate_logic_execution().gate().call_tools(store, gate, style))
+    }
+
+    /// Begins a call, and says what to do first.
+    pub fn begin(
+        &mut self,
+        gate: &GateHandle,
+        call: &execution::ToolCall,
+    ) -> Answer<(ExecutionHandle, execution::Directive)> {
+        let gate = self.resource(&gate.0)?;
+        let started =
+            self.call(|logic, store| logic.toolgate_logic_execution().gate().call_begin(store, gate, call))?;
+        Ok((ExecutionHandle(self.handle(started.execution)), started.directive))
+    }
+
+    /// Frees a gate; calls that it began go on.
+    pub fn drop_gate(&mut self, gate: GateHandle) -> Answer<()> {
+        self.drop_handle(&gate.0)
+    }
+
+    /// Takes what happened to a call and says what to do next.
+    pub fn next(&mut self, execution: &ExecutionHandle, event: &execution::Event) -> Answer<execution::Directive> {
+        let execution = self.resource(&execution.0)?;
+        self.call(|logic, store| logic.toolgate_logic_execution().execution().call_next(store, execution, event))
+    }
+
+    /// Frees a call.
+    pub fn drop_execution(&mut self, execution: ExecutionHandle) -> Answer<()> {
+        self.drop_handle(&execution.0)
+    }
+}

@@ -1,0 +1,155 @@
+//! A loaded component: read, checked against world `logic`, compiled or taken from the cache, linked once.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::{Component as Compiled, Linker};
+
+use super::bindings::LogicPre;
+use super::error::{BadComponent, LogicError};
+use super::instance::Instance;
+use super::options::{Cache, Options};
+use super::state::State;
+use super::{cache, contract, engine, wasi};
+
+/// The component that this crate was built with, as a file would hold it.
+pub const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/logic.wasm"));
+
+/// The SHA-256 of [`EMBEDDED`], in hexadecimal.
+pub const EMBEDDED_DIGEST: &str = env!("TOOLGATE_LOGIC_DIGEST");
+
+/// A component of world `logic`, ready to be instantiated any number of times and from any thread.
+#[derive(Clone)]
+pub struct Component {
+    pre: LogicPre<State>,
+    options: Options,
+    digest: String,
+    warning: Option<String>,
+}
+
+impl Component {
+    /// The component that this crate was built with.
+    pub fn embedded(options: &Options) -> Result<Self, LogicError> {
+        // The digest is known from the build, so the bytes are touched only where the cache does not have them.
+        Self::load(EMBEDDED, EMBEDDED_DIGEST.to_owned(), options)
+    }
+
+    /// A component from a file.
+    pub fn from_file(path: impl AsRef<Path>, options: &Options) -> Result<Self, LogicError> {
+        let mut bytes = Vec::new();
+        File::open(&path)
+            .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+            .map_err(|source| LogicError::Unreadable { path: path.as_ref().to_owned(), source })?;
+        Self::from_bytes(&bytes, options)
+    }
+
+    /// A component from memory.
+    pub fn from_bytes(bytes: &[u8], options: &Options) -> Result<Self, LogicError> {
+        check_form(bytes)?;
+        let component = Self::load(bytes, format!("{:x}", Sha256::digest(bytes)), options)?;
+        // The generated bindings check the types of functions when they are first looked up, in an instance.
+        match component.instantiate() {
+            Err(LogicError::Trap { reason }) => Err(component.unfit(reason)),
+            Err(error) => Err(error),
+            Ok(_) => Ok(component),
+        }
+    }
+
+    /// Makes an instance, in microseconds.
+    pub fn instantiate(&self) -> Result<Instance, LogicError> {
+        Instance::new(&self.pre, &self.options)
+    }
+
+    /// The SHA-256 of the component, in hexadecimal.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The options that it was loaded with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Why the cache could not be used, if it could not; the component works all the same.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
+    fn load(bytes: &[u8], digest: String, options: &Options) -> Result<Self, LogicError> {
+        let engine = engine::engine(options)?;
+        let compile = || Compiled::from_binary(&engine, bytes).map_err(|error| not_a_component(&damage(&error)));
+        let (compiled, warning) = match &options.cache {
+            Cache::None => (compile()?, None),
+            Cache::Dir(folder) => cache::load(folder, &engine, &digest, compile)?,
+        };
+        let pre = link(&engine, &compiled)?;
+        Ok(Self { pre, options: options.clone(), digest, warning })
+    }
+
+    /// Says which functions have another type; where none has, the component just breaks off at its start.
+    fn unfit(&self, reason: String) -> LogicError {
+        let engine = self.pre.engine();
+        match contract::compare(engine, self.pre.instance_pre().component()) {
+            Ok(differences) if differences.is_empty() => LogicError::Trap { reason },
+            Ok(differences) => differences.into_error(Vec::new()),
+            Err(error) => not_a_component(&damage(&error)),
+        }
+    }
+}
+
+impl fmt::Debug for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Component").field("digest", &self.digest).finish_non_exhaustive()
+    }
+}
+
+/// Links the imports and finds the exports, or lists all that does not fit.
+fn link(engine: &Engine, compiled: &Compiled) -> Result<LogicPre<State>, LogicError> {
+    let mut linker = Linker::new(engine);
+    let mismatch = |error: wasmtime::Error| LogicError::from(BadComponent::Mismatch(format!("{error:#}")));
+    let forbidden = wasi::link(engine, compiled, &mut linker).map_err(mismatch)?;
+    let linked = if forbidden.is_empty() {
+        linker.instantiate_pre(compiled).and_then(LogicPre::new)
+    } else {
+        Err(wasmtime::Error::msg("forbidden imports"))
+    };
+    linked.map_err(|error| match contract::compare(engine, compiled) {
+        Ok(differences) if differences.is_empty() && forbidden.is_empty() => mismatch(error),
+        Ok(differences) => differences.into_error(forbidden),
+        Err(error) => mismatch(error),
+    })
+}
+
+/// Tells the usual mistakes apart before a compiler sees the bytes.
+fn check_form(bytes: &[u8]) -> Result<(), LogicError> {
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(BadComponent::TooLarge { limit: MAX_BYTES }.into());
+    }
+    let text = bytes.trim_ascii_start();
+    match bytes {
+        [b'\0', b'a', b's', b'm', _, _, 1, 0, ..] => Ok(()),
+        [b'\0', b'a', b's', b'm', _, _, 0, 0, ..] => Err(not_a_component(
+            "it is a core module; build it for wasm32-wasip2, or wrap it with `wasm-tools component new`",
+        )),
+        [] => Err(not_a_component("the file is empty")),
+        [0x7f, b'E', b'L', b'F', ..] => Err(not_a_component("it is native code; give the .wasm it was compiled from")),
+        _ if text.starts_with(b"(component") || text.starts_with(b"(module") => {
+            Err(not_a_component("it is WebAssembly text; turn it into a binary with `wasm-tools parse`"))
+        }
+        _ => Err(not_a_component("it does not begin like a WebAssembly binary")),
+    }
+}
+
+fn not_a_component(reason: &str) -> LogicError {
+    BadComponent::NotAComponent(reason.to_owned()).into()
+}
+
+fn damage(error: &wasmtime::Error) -> String {
+    format!("it is damaged, or uses what this version does not know: {error:#}")
+}
+
+const MAX_BYTES: u64 = 64 << 20;

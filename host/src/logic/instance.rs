@@ -1,0 +1,110 @@
+//! One running component: a store, an instance in it, and a bound on every call.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wasmtime::component::ResourceAny;
+use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
+
+use super::bindings::{Logic, LogicPre};
+use super::error::LogicError;
+use super::options::{Allocation, Limits, Options};
+use super::state::{OverMemory, State};
+
+/// A component that is ready to decide; one thread at a time.
+pub struct Instance {
+    logic: Logic,
+    store: Store<State>,
+    limits: Limits,
+    id: u64,
+    dead: bool,
+}
+
+impl Instance {
+    pub(super) fn new(pre: &LogicPre<State>, options: &Options) -> Result<Self, LogicError> {
+        let limits = options.limits;
+        let mut store = Store::new(pre.engine(), State::new(limits.memory_bytes));
+        store.limiter(|state| state);
+        let logic = refuel(&mut store, limits).and_then(|()| pre.instantiate(&mut store));
+        let logic = logic.map_err(|error| match options.allocation {
+            Allocation::Pooled { instances } if error.is::<PoolConcurrencyLimitError>() => {
+                LogicError::PoolFull { instances }
+            }
+            _ => explain(&error, store.data(), limits),
+        })?;
+        Ok(Self { logic, store, limits, id: NEXT_ID.fetch_add(1, Ordering::Relaxed), dead: false })
+    }
+
+    /// Whether a call broke off, so that this instance answers no more.
+    pub fn is_dead(&self) -> bool {
+        self.dead
+    }
+
+    /// How much linear memory the component has now; it never shrinks.
+    pub fn memory_bytes(&self) -> usize {
+        self.store.data().memory_used()
+    }
+
+    /// Makes one bounded call; after any error the instance is dead, since its state may be half written.
+    pub(super) fn call<R>(
+        &mut self,
+        call: impl FnOnce(&Logic, &mut Store<State>) -> wasmtime::Result<R>,
+    ) -> Result<R, LogicError> {
+        if self.dead {
+            return Err(LogicError::Dead);
+        }
+        self.store.data_mut().begin_call();
+        refuel(&mut self.store, self.limits).and_then(|()| call(&self.logic, &mut self.store)).map_err(|error| {
+            self.dead = true;
+            explain(&error, self.store.data(), self.limits)
+        })
+    }
+
+    /// Wraps what the component handed out, so that no other instance takes it for its own.
+    pub(super) fn handle(&self, resource: ResourceAny) -> Handle {
+        Handle { instance: self.id, resource }
+    }
+
+    /// The resource behind a handle, if it is one of this instance.
+    pub(super) fn resource(&self, handle: &Handle) -> Result<ResourceAny, LogicError> {
+        if handle.instance == self.id { Ok(handle.resource) } else { Err(LogicError::ForeignHandle) }
+    }
+
+    /// Frees what is behind a handle; a dead instance has nothing left to free.
+    pub(super) fn drop_handle(&mut self, handle: &Handle) -> Result<(), LogicError> {
+        let resource = self.resource(handle)?;
+        if self.dead {
+            return Ok(());
+        }
+        self.call(|_, store| resource.resource_drop(store))
+    }
+}
+
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Instance").field("id", &self.id).field("dead", &self.dead).finish_non_exhaustive()
+    }
+}
+
+/// A resource, and the instance that it lives in. Not `Copy`, so that it is freed once.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Handle {
+    instance: u64,
+    resource: ResourceAny,
+}
+
+fn refuel(store: &mut Store<State>, limits: Limits) -> wasmtime::Result<()> {
+    limits.fuel.map_or(Ok(()), |fuel| store.set_fuel(fuel))
+}
+
+fn explain(error: &wasmtime::Error, state: &State, limits: Limits) -> LogicError {
+    if error.is::<OverMemory>() {
+        return LogicError::Memory { limit: limits.memory_bytes };
+    }
+    match (error.downcast_ref::<Trap>(), limits.fuel) {
+        (Some(Trap::OutOfFuel), Some(limit)) => LogicError::Fuel { limit },
+        _ => LogicError::Trap { reason: state.last_words().unwrap_or_else(|| error.root_cause().to_string()) },
+    }
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);

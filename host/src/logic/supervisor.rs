@@ -1,0 +1,476 @@
+//! An instance that outlives its traps: what the component knew is kept here and fed to the next instance.
+//!
+//! A gate is its settings and its offers, a call is its beginning and its events. Because nothing but its inputs
+//! decides, a new instance that is fed the same inputs stands where the old one stood. A call that breaks the
+//! component off a second time is ended; all others go on as if nothing had happened.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::types::{
+    Failure, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming, recovery,
+};
+use super::{Component, ExecutionHandle, GateHandle, Instance, LogicError};
+use crate::decide::{Answer, Decide, ExecutionId, GateId};
+
+/// The text in place of an answer that could not be masked.
+const REDACTED: &str = "[REDACTED: data masking failure — tool result could not be safely processed]";
+
+/// A component that is always ready to decide.
+#[derive(Debug)]
+pub struct Supervisor {
+    component: Component,
+    instance: Instance,
+    gates: BTreeMap<GateId, GateRecord>,
+    calls: BTreeMap<ExecutionId, CallRecord>,
+    next_id: u64,
+    replacements: u64,
+}
+
+/// What servers have offered, in the order in which they first did.
+type Offers = Arc<Vec<(String, Arc<[Tool]>)>>;
+
+#[derive(Debug)]
+struct GateRecord {
+    settings: Arc<execution::Settings>,
+    offers: Offers,
+    handle: Option<GateHandle>,
+    /// Why it could not be rebuilt.
+    broken: Option<String>,
+}
+
+#[derive(Debug)]
+struct CallRecord {
+    gate: GateId,
+    settings: Arc<execution::Settings>,
+    call: execution::ToolCall,
+    /// What had been offered when it began.
+    offers: Offers,
+    /// Each event, with what had been offered when it came.
+    events: Vec<(Offers, execution::Event)>,
+    /// How often a request was asked for.
+    requests: u32,
+    place: Place,
+}
+
+/// Where a call stands in the present instance.
+#[derive(Debug)]
+enum Place {
+    /// It has yet to be fed.
+    Nowhere,
+    /// It runs.
+    Running(Running),
+    /// Feeding it broke the component off; it is not fed again.
+    Broken(String),
+}
+
+#[derive(Debug)]
+struct Running {
+    handle: ExecutionHandle,
+    /// What it said last, until the host has heard it.
+    directive: Option<execution::Directive>,
+    /// A gate of its own and what it has been offered, where the call began on older offers than its gate has now.
+    gate: Option<(GateHandle, Offers)>,
+}
+
+impl Supervisor {
+    /// Starts an instance of the component.
+    pub fn new(component: Component) -> Answer<Self> {
+        let instance = component.instantiate()?;
+        let (gates, calls) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Supervisor { component, instance, gates, calls, next_id: 0, replacements: 0 })
+    }
+
+    /// The component that is supervised.
+    pub fn component(&self) -> &Component {
+        &self.component
+    }
+
+    /// How often an instance had to be replaced.
+    pub fn replacements(&self) -> u64 {
+        self.replacements
+    }
+
+    /// How much linear memory the present instance has.
+    pub fn memory_bytes(&self) -> usize {
+        self.instance.memory_bytes()
+    }
+
+    /// Asks the instance; if it breaks off, the answer is the error, and the next question finds a new instance.
+    fn ask<R>(&mut self, question: impl FnOnce(&mut Instance) -> Answer<R>) -> Answer<R> {
+        let answer = question(&mut self.instance);
+        if self.instance.is_dead() {
+            self.replace()?;
+        }
+        answer
+    }
+
+    /// Starts a new instance and brings it to where the old one stood.
+    fn replace(&mut self) -> Answer<()> {
+        self.calls.values_mut().for_each(CallRecord::displace);
+        loop {
+            self.replacements += 1;
+            self.instance = self.component.instantiate()?;
+            // What breaks the new instance off again is left behind, so each round has less to feed.
+            if self.feed_gates() && self.feed_calls() {
+                return Ok(());
+            }
+            self.calls.values_mut().for_each(CallRecord::displace);
+        }
+    }
+
+    fn feed_gates(&mut self) -> bool {
+        for gate in self.gates.values_mut().filter(|gate| gate.broken.is_none()) {
+            gate.handle = None;
+            match build_gate(&mut self.instance, &gate.settings, &gate.offers) {
+                Ok(handle) => gate.handle = Some(handle),
+                Err(error) => {
+                    gate.broken = Some(error.to_string());
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn feed_calls(&mut self) -> bool {
+        for call in self.calls.values_mut().filter(|call| matches!(call.place, Place::Nowhere)) {
+            match call.feed(&mut self.instance, self.gates.get(&call.gate)) {
+                Ok(running) => call.place = Place::Running(running),
+                Err(error) => {
+                    call.place = Place::Broken(error.to_string());
+                    if self.instance.is_dead() {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    fn gate(&mut self, id: GateId) -> Answer<&mut GateRecord> {
+        match self.gates.get_mut(&id) {
+            Some(GateRecord { broken: Some(reason), .. }) => Err(LogicError::Trap { reason: reason.clone() }),
+            Some(gate) => Ok(gate),
+            None => Err(LogicError::ForeignHandle),
+        }
+    }
+
+    /// Changes what a gate has been offered, here and in the instance.
+    fn change_offers<R>(
+        &mut self,
+        id: GateId,
+        offers: Offers,
+        change: impl FnOnce(&mut Instance, &GateHandle) -> Answer<R>,
+    ) -> Answer<R> {
+        let gate = self.gate(id)?;
+        gate.offers = offers;
+        let handle = gate.handle.take().ok_or(LogicError::Dead)?;
+        let answer = self.ask(|instance| change(instance, &handle));
+        // After a trap the gate has been rebuilt, with a handle of its own.
+        if answer.is_ok() {
+            self.gate(id)?.handle = Some(handle);
+        }
+        answer
+    }
+
+    /// What the call is to do next, now that it has been fed; it is forgotten when it is over.
+    fn directive(&mut self, id: ExecutionId) -> Answer<execution::Directive> {
+        let call = self.calls.get_mut(&id).ok_or(LogicError::ForeignHandle)?;
+        let directive = match &mut call.place {
+            Place::Running(running) => running.directive.take().ok_or(LogicError::Dead)?,
+            Place::Broken(reason) => {
+                let reason = std::mem::take(reason);
+                execution::Directive::Done(call.broken_result(&reason))
+            }
+            Place::Nowhere => return Err(LogicError::Dead),
+        };
+        match directive {
+            execution::Directive::Request(_) => call.requests += 1,
+            execution::Directive::Done(_) => self.end(id)?,
+            _ => {}
+        }
+        Ok(directive)
+    }
+}
+
+impl CallRecord {
+    /// Forgets the place in an instance that is gone.
+    fn displace(&mut self) {
+        if let Place::Running(_) = self.place {
+            self.place = Place::Nowhere;
+        }
+    }
+
+    /// Begins the call in a new instance and tells it all that has happened.
+    fn feed(&self, instance: &mut Instance, gate: Option<&GateRecord>) -> Answer<Running> {
+        let current = gate.filter(|gate| Arc::ptr_eq(&gate.offers, &self.offers));
+        let (started, gate) = match current.and_then(|gate| gate.handle.as_ref()) {
+            Some(shared) => (instance.begin(shared, &self.call)?, None),
+            None => {
+                let own = build_gate(instance, &self.settings, &self.offers)?;
+                (instance.begin(&own, &self.call)?, Some((own, Arc::clone(&self.offers))))
+            }
+        };
+        let (handle, directive) = started;
+        let mut running = Running { handle, directive: Some(directive), gate };
+        for (offers, event) in &self.events {
+            running.next(instance, offers, event)?;
+        }
+        Ok(running)
+    }
+
+    /// The end of a call that broke the component off twice.
+    fn broken_result(&self, reason: &str) -> execution::ToolResult {
+        let answered =
+            matches!(self.events.last(), Some((_, execution::Event::Answered(_) | execution::Event::Forwarded(_))));
+        let masks =
+            |masks: &masking::Masks| !(masks.groups.is_empty() && masks.patterns.is_empty() && masks.custom.is_empty());
+        let masked =
+            masks(&self.settings.masks) || self.settings.server_masks.iter().any(|server| masks(&server.masks));
+        let (code, text) = match (self.requests, answered) {
+            (_, true) if masked => (execution::Code::MaskingFailed, REDACTED.to_owned()),
+            (_, true) => (
+                execution::Code::Internal,
+                format!("MCP tool execution failed: the tool ran, but its answer could not be read: {reason}"),
+            ),
+            (0, false) => (execution::Code::Internal, format!("MCP tool execution failed: {reason}")),
+            (_, false) => (
+                execution::Code::OutcomeUnknown,
+                format!(
+                    "MCP tool execution failed: outcome unknown: {reason}; the tool may have run, so check before \
+                     calling it again"
+                ),
+            ),
+        };
+        execution::ToolResult {
+            call_id: self.call.id.clone(),
+            name: self.call.name.clone(),
+            tool: None,
+            text,
+            content: Vec::new(),
+            structured: None,
+            answer: None,
+            is_error: true,
+            code,
+            attempts: self.requests,
+            truncated: false,
+            trace: vec![format!("the component broke off twice: {reason}")],
+        }
+    }
+}
+
+impl Running {
+    /// Tells the call what happened, with what had been offered by then.
+    fn next(&mut self, instance: &mut Instance, offers: &Offers, event: &execution::Event) -> Answer<()> {
+        if let Some((gate, known)) = &mut self.gate
+            && !Arc::ptr_eq(known, offers)
+        {
+            for (server, _) in known.iter().filter(|(server, _)| !offers.iter().any(|(other, _)| other == server)) {
+                instance.withdraw(gate, server)?;
+            }
+            for (server, tools) in offers.iter() {
+                instance.offer(gate, server, tools)?;
+            }
+            *known = Arc::clone(offers);
+        }
+        self.directive = Some(instance.next(&self.handle, event)?);
+        Ok(())
+    }
+}
+
+/// Builds a gate that was built before, so its settings are known to be good.
+fn build_gate(instance: &mut Instance, settings: &execution::Settings, offers: &Offers) -> Answer<GateHandle> {
+    let refused = |_| LogicError::Trap { reason: "the component refuses settings that it took before".to_owned() };
+    let gate = instance.new_gate(settings)?.map_err(refused)?;
+    for (server, tools) in offers.iter() {
+        instance.offer(&gate, server, tools)?;
+    }
+    Ok(gate)
+}
+
+impl Decide for Supervisor {
+    fn normalize(&mut self, name: &str) -> Answer<String> {
+        self.ask(|logic| logic.normalize(name))
+    }
+
+    fn split(&mut self, name: &str) -> Answer<Result<ToolRef, naming::NameError>> {
+        self.ask(|logic| logic.split(name))
+    }
+
+    fn fit(
+        &mut self,
+        tools: &[naming::Candidate],
+        audience: &naming::Audience,
+    ) -> Answer<Result<Vec<naming::FittedTool>, naming::FitError>> {
+        self.ask(|logic| logic.fit(tools, audience))
+    }
+
+    fn parse_arguments(
+        &mut self,
+        text: &str,
+        schema: Option<&String>,
+    ) -> Answer<Result<arguments::Parsed, arguments::Refusal>> {
+        self.ask(|logic| logic.parse_arguments(text, schema))
+    }
+
+    fn filter(&mut self, rules: &filtering::Rules, tools: &[String]) -> Answer<Vec<String>> {
+        self.ask(|logic| logic.filter(rules, tools))
+    }
+
+    fn classify(&mut self, failure: &Failure, context: recovery::Context) -> Answer<recovery::Decision> {
+        self.ask(|logic| logic.classify(failure, context))
+    }
+
+    fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> Answer<u64> {
+        self.ask(|logic| logic.restart_delay(restarts, schedule_ms))
+    }
+
+    fn extract(&mut self, result: &String) -> Answer<Result<content::Extracted, content::Unreadable>> {
+        self.ask(|logic| logic.extract(result))
+    }
+
+    fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> Answer<String> {
+        self.ask(|logic| logic.truncate(text, max_bytes, why))
+    }
+
+    fn mask(&mut self, masks: &masking::Masks, text: &str) -> Answer<Result<String, masking::MaskError>> {
+        self.ask(|logic| {
+            let masker = match logic.new_masker(masks)? {
+                Ok(masker) => masker,
+                Err(error) => return Ok(Err(error)),
+            };
+            let masked = logic.mask(&masker, text)?;
+            logic.drop_masker(masker)?;
+            Ok(Ok(masked))
+        })
+    }
+
+    fn expose(
+        &mut self,
+        offers: &[catalog::Offered],
+        style: &naming::NamingStyle,
+    ) -> Answer<Vec<catalog::ExposedTool>> {
+        self.ask(|logic| {
+            let catalog = logic.new_catalog(offers, false)?;
+            let tools = logic.catalog_tools(&catalog, style)?;
+            logic.drop_catalog(catalog)?;
+            Ok(tools)
+        })
+    }
+
+    fn instructions(&mut self, servers: &[catalog::ServerNotes], failed: &[catalog::FailedServer]) -> Answer<String> {
+        self.ask(|logic| logic.instructions(servers, failed))
+    }
+
+    fn default_policy(&mut self) -> Answer<lifecycle::Policy> {
+        self.ask(Instance::default_policy)
+    }
+
+    fn initial(&mut self, enabled: bool) -> Answer<lifecycle::Server> {
+        self.ask(|logic| logic.initial(enabled))
+    }
+
+    fn step(
+        &mut self,
+        server: lifecycle::Server,
+        event: &lifecycle::Event,
+        policy: &lifecycle::Policy,
+        now_ms: u64,
+    ) -> Answer<lifecycle::Transition> {
+        self.ask(|logic| logic.step(server, event, policy, now_ms))
+    }
+
+    fn default_settings(&mut self, servers: &[String]) -> Answer<execution::Settings> {
+        self.ask(|logic| logic.default_settings(servers))
+    }
+
+    fn open_gate(&mut self, settings: &execution::Settings) -> Answer<Result<GateId, execution::SettingsError>> {
+        let handle = match self.ask(|logic| logic.new_gate(settings))? {
+            Ok(handle) => handle,
+            Err(error) => return Ok(Err(error)),
+        };
+        let id = GateId(self.next_id);
+        self.next_id += 1;
+        let settings = Arc::new(settings.clone());
+        self.gates.insert(id, GateRecord { settings, offers: Offers::default(), handle: Some(handle), broken: None });
+        Ok(Ok(id))
+    }
+
+    fn offer(&mut self, gate: GateId, server: &str, tools: &[Tool]) -> Answer<Vec<execution::OfferNote>> {
+        let mut offers = (*self.gate(gate)?.offers).clone();
+        let taken: Arc<[Tool]> = tools.into();
+        match offers.iter_mut().find(|(known, _)| known == server) {
+            Some((_, old)) => *old = taken,
+            None => offers.push((server.to_owned(), taken)),
+        }
+        self.change_offers(gate, Arc::new(offers), |logic, gate| logic.offer(gate, server, tools))
+    }
+
+    fn withdraw(&mut self, gate: GateId, server: &str) -> Answer<()> {
+        let mut offers = (*self.gate(gate)?.offers).clone();
+        offers.retain(|(known, _)| known != server);
+        self.change_offers(gate, Arc::new(offers), |logic, gate| logic.withdraw(gate, server))
+    }
+
+    fn tools(&mut self, gate: GateId, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
+        let offers = Arc::clone(&self.gate(gate)?.offers);
+        self.change_offers(gate, offers, |logic, gate| logic.gate_tools(gate, style))
+    }
+
+    fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)> {
+        let record = self.gate(gate)?;
+        let (settings, offers) = (Arc::clone(&record.settings), Arc::clone(&record.offers));
+        let place = Place::Nowhere;
+        let mut call = CallRecord { gate, settings, call, offers, events: Vec::new(), requests: 0, place };
+        if let Ok(running) = call.feed(&mut self.instance, self.gates.get(&gate)) {
+            call.place = Place::Running(running);
+        }
+        let id = ExecutionId(self.next_id);
+        self.next_id += 1;
+        self.calls.insert(id, call);
+        if self.instance.is_dead() {
+            self.replace()?;
+        }
+        Ok((id, self.directive(id)?))
+    }
+
+    fn next(&mut self, execution: ExecutionId, event: execution::Event) -> Answer<execution::Directive> {
+        let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
+        let offers = self.gates.get(&call.gate).map_or_else(Offers::default, |gate| Arc::clone(&gate.offers));
+        let (offers, event) = call.events.push_mut((offers, event));
+        if let Place::Running(running) = &mut call.place
+            && running.next(&mut self.instance, offers, event).is_err()
+        {
+            self.replace()?;
+        }
+        self.directive(execution)
+    }
+
+    fn trace(&mut self, execution: ExecutionId) -> Answer<Vec<String>> {
+        let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
+        let Place::Running(running) = &call.place else { return Err(LogicError::Dead) };
+        let trace = self.instance.trace(&running.handle);
+        if self.instance.is_dead() {
+            self.replace()?;
+        }
+        trace
+    }
+
+    fn end(&mut self, execution: ExecutionId) -> Answer<()> {
+        let Some(call) = self.calls.remove(&execution) else { return Ok(()) };
+        let Place::Running(Running { handle, gate, .. }) = call.place else { return Ok(()) };
+        self.ask(|logic| {
+            logic.drop_execution(handle)?;
+            gate.map_or(Ok(()), |(gate, _)| logic.drop_gate(gate))
+        })
+    }
+
+    fn close_gate(&mut self, gate: GateId) -> Answer<()> {
+        let calls: Vec<ExecutionId> =
+            self.calls.iter().filter(|(_, call)| call.gate == gate).map(|(id, _)| *id).collect();
+        calls.into_iter().try_for_each(|call| self.end(call))?;
+        let handle = self.gates.remove(&gate).and_then(|gate| gate.handle);
+        handle.map_or(Ok(()), |handle| self.ask(|logic| logic.drop_gate(handle)))
+    }
+}

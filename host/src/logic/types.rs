@@ -1,0 +1,62 @@
+//! The data of world `logic`, as plain Rust: one module per interface, with the names of the WIT.
+
+use super::bindings::exports::toolgate::logic as generated;
+
+pub use generated::types::{
+    Annotations, Failure, HttpFailure, Json, Phase, RpcFailure, Tool, ToolRef, Trace, WaitRange,
+};
+
+/// How text became the arguments of a tool.
+pub mod arguments {
+    pub use super::generated::arguments::{Note, NoteKind, Parsed, Refusal, Stage};
+}
+
+/// Tools, routes, and what the model is told of them.
+pub mod catalog {
+    pub use super::generated::catalog::{
+        Change, ExposedTool, FailedServer, Offered, Route, ServerNotes, ToolChange, ToolNote,
+    };
+}
+
+/// What a result says.
+pub mod content {
+    pub use super::generated::content::{Extracted, Unreadable};
+}
+
+/// A gate's settings, and the directives and events of a call.
+pub mod execution {
+    pub use super::generated::execution::{
+        Code, Directive, Event, Failed, OfferNote, Question, Request, ResultForm, ServerMasks, Settings, SettingsError,
+        Summary, ToolCall, ToolResult,
+    };
+}
+
+/// Who may see and call what.
+pub mod filtering {
+    pub use super::generated::filtering::{
+        AmbiguousGrant, Decision, DestructivePolicy, Policy, PolicyError, Rules, SelectedServer, ServerRules,
+        ToolRules, Verdict,
+    };
+}
+
+/// One server's connection.
+pub mod lifecycle {
+    pub use super::generated::lifecycle::{Command, Event, Policy, Server, State, Transition};
+}
+
+/// Secrets, and what stands in their place.
+pub mod masking {
+    pub use super::generated::masking::{BadPattern, CustomMask, MaskError, Masks};
+}
+
+/// Names, and who reads them.
+pub mod naming {
+    pub use super::generated::naming::{
+        Audience, Candidate, FitError, FittedTool, NameError, NameProblem, NamingStyle, Target,
+    };
+}
+
+/// Failures, and whether to try again.
+pub mod recovery {
+    pub use super::generated::recovery::{Action, Context, Decision, RetryPolicy};
+}

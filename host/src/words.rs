@@ -1,0 +1,163 @@
+//! The logic's typed errors in words, and its cases by the names that the WIT gives them.
+
+use crate::logic::types::{arguments, content, execution, filtering, lifecycle, masking, naming, recovery};
+
+/// Says what went wrong, for a person or a model.
+pub trait Say {
+    /// In lower case and without a full stop, but for texts that models know.
+    fn say(&self) -> String;
+}
+
+impl Say for naming::NameError {
+    fn say(&self) -> String {
+        self.message.clone()
+    }
+}
+
+impl Say for naming::FitError {
+    fn say(&self) -> String {
+        match self {
+            naming::FitError::PrefixTooLong(least) => {
+                format!("the prefix leaves fewer than {least} characters for a name; use a shorter one")
+            }
+            naming::FitError::BadSchema(tool) => {
+                format!("the schema of tool {:?} on server {:?} cannot be read as JSON", tool.tool, tool.server)
+            }
+        }
+    }
+}
+
+impl Say for arguments::Refusal {
+    fn say(&self) -> String {
+        match self {
+            arguments::Refusal::TooLarge(limit) => {
+                format!("the arguments are larger than {limit} bytes; pass a reference to the data instead")
+            }
+            arguments::Refusal::TooManyValues(limit) => {
+                format!("the arguments have more than {limit} JSON values; call with fewer at a time")
+            }
+            arguments::Refusal::TooDeep(limit) => {
+                format!("the arguments are nested deeper than {limit} levels; pass flatter ones")
+            }
+        }
+    }
+}
+
+impl Say for content::Unreadable {
+    fn say(&self) -> String {
+        match self {
+            content::Unreadable::Malformed(why) => format!("the result is malformed: {why}"),
+            content::Unreadable::TooLarge(limit) => format!("the result is larger than {limit} bytes"),
+            content::Unreadable::TooManyValues(limit) => format!("the result has more than {limit} JSON values"),
+            content::Unreadable::TooDeep(limit) => format!("the result is nested deeper than {limit} levels"),
+        }
+    }
+}
+
+impl Say for masking::MaskError {
+    fn say(&self) -> String {
+        match self {
+            masking::MaskError::UnknownGroup(unknown) => {
+                format!("mask pattern group {:?} not found; there are: {}", unknown.name, unknown.known.join(", "))
+            }
+            masking::MaskError::UnknownPattern(unknown) => {
+                format!("mask pattern {:?} not found; there are: {}", unknown.name, unknown.known.join(", "))
+            }
+            masking::MaskError::BadPattern(bad) => {
+                format!("custom mask pattern {:?} cannot be used: {}", bad.pattern, bad.reason)
+            }
+        }
+    }
+}
+
+impl Say for filtering::AmbiguousGrant {
+    fn say(&self) -> String {
+        format!("capability {:?} names two things; write one of: {}", self.grant, self.meanings.join(", "))
+    }
+}
+
+impl Say for filtering::PolicyError {
+    fn say(&self) -> String {
+        match self {
+            filtering::PolicyError::EmptySelection => "MCP selection must have at least one server".to_owned(),
+            filtering::PolicyError::UnknownServer(id) => format!("MCP server {id:?} of the selection not found"),
+            filtering::PolicyError::DuplicateServer(id) => format!("two servers have the id {id:?}"),
+            filtering::PolicyError::BadServerId(id) => {
+                format!("server id {id:?} must be letters, digits, '_' and '-'")
+            }
+            filtering::PolicyError::AmbiguousGrant(grant) => grant.say(),
+        }
+    }
+}
+
+impl Say for execution::SettingsError {
+    fn say(&self) -> String {
+        match self {
+            execution::SettingsError::Policy(error) => error.say(),
+            execution::SettingsError::Masks(error) => error.say(),
+            execution::SettingsError::UnknownServer(id) => {
+                format!("masks are given for server {id:?}, which is not configured")
+            }
+        }
+    }
+}
+
+/// A case with a name, as the WIT and every JSON of ours spell it.
+pub trait Named: Sized + Copy + 'static {
+    /// All cases and their names.
+    const ALL: &'static [(Self, &'static str)];
+
+    /// The name of the case.
+    fn name(self) -> &'static str;
+
+    /// The case of a name; an error lists the names that there are.
+    fn parse(name: &str) -> Result<Self, String> {
+        let known = || Self::ALL.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
+        let found = Self::ALL.iter().find(|(_, known)| *known == name);
+        found.map(|(case, _)| *case).ok_or_else(|| format!("unknown {name:?}; there are: {}", known()))
+    }
+}
+
+macro_rules! named {
+    ($($type:ty { $($case:ident = $name:literal),* $(,)? })*) => {
+        $(impl Named for $type {
+            const ALL: &'static [(Self, &'static str)] = &[$((<$type>::$case, $name)),*];
+            fn name(self) -> &'static str {
+                match self {
+                    $(<$type>::$case => $name),*
+                }
+            }
+        })*
+    };
+}
+
+named! {
+    naming::Target {
+        Mcp = "mcp", Anthropic = "anthropic", Openai = "openai", Gemini = "gemini", Cursor = "cursor",
+    }
+    arguments::Stage {
+        Empty = "empty", Json = "json", JsonValue = "json-value", JsonRepaired = "json-repaired", Yaml = "yaml",
+        KeyValue = "key-value", Raw = "raw",
+    }
+    filtering::DestructivePolicy { Allow = "allow", Ask = "ask", Deny = "deny" }
+    recovery::RetryPolicy { Safe = "safe", Always = "always", Never = "never" }
+    recovery::Action {
+        Surface = "surface", RetrySameSession = "retry-same-session", RetryNewSession = "retry-new-session",
+        Reauthenticate = "reauthenticate", OutcomeUnknown = "outcome-unknown",
+    }
+    lifecycle::State {
+        Disabled = "disabled", Dormant = "dormant", Connecting = "connecting", Ready = "ready",
+        Degraded = "degraded", Restarting = "restarting", Failed = "failed", NeedsAuth = "needs-auth",
+    }
+    crate::logic::types::Phase { NotSent = "not-sent", Sent = "sent" }
+    execution::ResultForm { Text = "text", PassThrough = "pass-through" }
+    execution::Code {
+        Ok = "ok", ToolError = "tool-error", InvalidName = "invalid-name", UnknownServer = "unknown-server",
+        UnknownTool = "unknown-tool", NotAllowed = "not-allowed", Declined = "declined",
+        InvalidArguments = "invalid-arguments", ServerUnavailable = "server-unavailable",
+        RestartInProgress = "restart-in-progress", RestartFailed = "restart-failed", NeedsAuth = "needs-auth",
+        RpcError = "rpc-error", Timeout = "timeout", Cancelled = "cancelled", QueueFull = "queue-full",
+        OutcomeUnknown = "outcome-unknown", ResultTooLarge = "result-too-large", MaskingFailed = "masking-failed",
+        Internal = "internal",
+    }
+}

@@ -1,0 +1,194 @@
+//! The logic without its sandbox: the guest's plain code behind the same questions that the component answers.
+
+use std::collections::BTreeMap;
+
+use toolgate::decide::{Answer, Decide, ExecutionId, GateId};
+use toolgate::logic::types::{
+    Failure, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming, recovery,
+};
+use toolgate_guest as logic;
+
+use convert::Convert;
+
+/// The component's own map of types, compiled against the host's side of the boundary.
+#[path = "../../guest/src/export/convert.rs"]
+mod convert;
+
+/// The host's generated types under the names that the map expects.
+mod wit {
+    pub use toolgate::logic::types::{
+        arguments, catalog, content, execution, filtering, lifecycle, masking, naming, recovery,
+    };
+    pub mod types {
+        pub use toolgate::logic::types::{
+            Annotations, Failure, HttpFailure, Phase, RpcFailure, Tool, ToolRef, WaitRange,
+        };
+    }
+}
+
+/// The guest's code, native.
+#[derive(Debug, Default)]
+pub struct Native {
+    gates: BTreeMap<GateId, logic::execution::Gate>,
+    executions: BTreeMap<ExecutionId, (GateId, logic::execution::Execution)>,
+    next_id: u64,
+}
+
+impl Native {
+    fn id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+}
+
+impl Decide for Native {
+    fn normalize(&mut self, name: &str) -> Answer<String> {
+        Ok(logic::naming::normalize(name))
+    }
+
+    fn split(&mut self, name: &str) -> Answer<Result<ToolRef, naming::NameError>> {
+        Ok(logic::naming::split(name).convert())
+    }
+
+    fn fit(
+        &mut self,
+        tools: &[naming::Candidate],
+        audience: &naming::Audience,
+    ) -> Answer<Result<Vec<naming::FittedTool>, naming::FitError>> {
+        let tools: Vec<logic::naming::Candidate> = tools.to_vec().convert();
+        Ok(logic::naming::fit(&tools, &audience.clone().convert()).convert())
+    }
+
+    fn parse_arguments(
+        &mut self,
+        text: &str,
+        schema: Option<&String>,
+    ) -> Answer<Result<arguments::Parsed, arguments::Refusal>> {
+        let schema = schema.and_then(|schema| logic::json::parse(schema).ok());
+        Ok(logic::arguments::parse(text, schema.as_ref()).convert())
+    }
+
+    fn filter(&mut self, rules: &filtering::Rules, tools: &[String]) -> Answer<Vec<String>> {
+        let kept = logic::filtering::filter(&rules.clone().convert(), tools.iter().map(String::as_str));
+        Ok(kept.into_iter().map(str::to_owned).collect())
+    }
+
+    fn classify(&mut self, failure: &Failure, context: recovery::Context) -> Answer<recovery::Decision> {
+        Ok(logic::recovery::classify(&failure.clone().convert(), &context.convert()).convert())
+    }
+
+    fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> Answer<u64> {
+        Ok(logic::backoff::restart_delay(restarts, schedule_ms))
+    }
+
+    fn extract(&mut self, result: &String) -> Answer<Result<content::Extracted, content::Unreadable>> {
+        Ok(match logic::content::extract(result) {
+            Ok(extracted) => Ok(content::Extracted {
+                text: extracted.text,
+                blocks: extracted.blocks.iter().map(logic::json::Value::to_json).collect(),
+                structured: extracted.structured.as_ref().map(logic::json::Value::to_json),
+                is_error: extracted.is_error,
+            }),
+            Err(unreadable) => Err(unreadable.convert()),
+        })
+    }
+
+    fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> Answer<String> {
+        Ok(logic::content::truncate(text, max_bytes, why))
+    }
+
+    fn mask(&mut self, masks: &masking::Masks, text: &str) -> Answer<Result<String, masking::MaskError>> {
+        Ok(match logic::masking::Masker::new(&masks.clone().convert()) {
+            Ok(masker) => Ok(masker.mask(text).into_owned()),
+            Err(error) => Err(error.convert()),
+        })
+    }
+
+    fn expose(
+        &mut self,
+        offers: &[catalog::Offered],
+        style: &naming::NamingStyle,
+    ) -> Answer<Vec<catalog::ExposedTool>> {
+        let offers = offers.iter().map(|offered| (offered.server.clone(), offered.tools.clone().convert()));
+        Ok(logic::catalog::Catalog::open(offers, false).list(&style.clone().convert()).convert())
+    }
+
+    fn instructions(&mut self, servers: &[catalog::ServerNotes], failed: &[catalog::FailedServer]) -> Answer<String> {
+        let (servers, failed): (Vec<_>, Vec<_>) = (servers.to_vec().convert(), failed.to_vec().convert());
+        Ok(logic::catalog::instructions(&servers, &failed))
+    }
+
+    fn default_policy(&mut self) -> Answer<lifecycle::Policy> {
+        Ok(logic::lifecycle::Policy::default().convert())
+    }
+
+    fn initial(&mut self, enabled: bool) -> Answer<lifecycle::Server> {
+        Ok(logic::lifecycle::Server::new(enabled).convert())
+    }
+
+    fn step(
+        &mut self,
+        server: lifecycle::Server,
+        event: &lifecycle::Event,
+        policy: &lifecycle::Policy,
+        now_ms: u64,
+    ) -> Answer<lifecycle::Transition> {
+        let (event, policy) = (event.clone().convert(), policy.clone().convert());
+        Ok(logic::lifecycle::step(&server.convert(), &event, &policy, now_ms).convert())
+    }
+
+    fn default_settings(&mut self, servers: &[String]) -> Answer<execution::Settings> {
+        Ok(logic::execution::Settings::new(servers.to_vec()).convert())
+    }
+
+    fn open_gate(&mut self, settings: &execution::Settings) -> Answer<Result<GateId, execution::SettingsError>> {
+        Ok(match logic::execution::Gate::new(settings.clone().convert()) {
+            Ok(gate) => {
+                let id = GateId::from(self.id());
+                self.gates.insert(id, gate);
+                Ok(id)
+            }
+            Err(error) => Err(error.convert()),
+        })
+    }
+
+    fn offer(&mut self, gate: GateId, server: &str, tools: &[Tool]) -> Answer<Vec<execution::OfferNote>> {
+        Ok(self.gates[&gate].offer(server, tools.to_vec().convert()).convert())
+    }
+
+    fn withdraw(&mut self, gate: GateId, server: &str) -> Answer<()> {
+        self.gates[&gate].withdraw(server);
+        Ok(())
+    }
+
+    fn tools(&mut self, gate: GateId, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
+        Ok(self.gates[&gate].tools(&style.clone().convert()).convert())
+    }
+
+    fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)> {
+        let (execution, directive) = self.gates[&gate].begin(call.convert());
+        let id = ExecutionId::from(self.id());
+        self.executions.insert(id, (gate, execution));
+        Ok((id, directive.convert()))
+    }
+
+    fn next(&mut self, execution: ExecutionId, event: execution::Event) -> Answer<execution::Directive> {
+        let (_, execution) = self.executions.get_mut(&execution).expect("the execution was begun here");
+        Ok(execution.next(event.convert()).convert())
+    }
+
+    fn trace(&mut self, execution: ExecutionId) -> Answer<Vec<String>> {
+        Ok(self.executions[&execution].1.trace().to_vec())
+    }
+
+    fn end(&mut self, execution: ExecutionId) -> Answer<()> {
+        self.executions.remove(&execution);
+        Ok(())
+    }
+
+    fn close_gate(&mut self, gate: GateId) -> Answer<()> {
+        self.executions.retain(|_, (owner, _)| *owner != gate);
+        self.gates.remove(&gate);
+        Ok(())
+    }
+}
