@@ -17,8 +17,6 @@ mod bindings {
 
 struct Component;
 
-impl wit::types::Guest for Component {}
-
 impl wit::naming::Guest for Component {
     fn normalize(name: String) -> String {
         logic::naming::normalize(&name)
@@ -172,9 +170,8 @@ impl wit::masking::Guest for Component {
 }
 
 impl wit::masking::GuestMasker for logic::masking::Masker {
-    fn new(masks: wit::masking::Masks) -> Result<wit::masking::Masker, wit::masking::MaskError> {
-        let masker = logic::masking::Masker::new(&masks.convert());
-        masker.map(wit::masking::Masker::new).map_err(Convert::convert)
+    fn new(masks: wit::masking::Masks) -> Result<Self, wit::masking::MaskError> {
+        logic::masking::Masker::new(&masks.convert()).map_err(Convert::convert)
     }
 
     fn mask(&self, text: String) -> String {
@@ -192,9 +189,8 @@ impl wit::execution::Guest for Component {
 }
 
 impl wit::execution::GuestGate for logic::execution::Gate {
-    fn new(settings: wit::execution::Settings) -> Result<wit::execution::Gate, wit::execution::SettingsError> {
-        let gate = logic::execution::Gate::new(settings.convert());
-        gate.map(wit::execution::Gate::new).map_err(Convert::convert)
+    fn new(settings: wit::execution::Settings) -> Result<Self, wit::execution::SettingsError> {
+        logic::execution::Gate::new(settings.convert()).map_err(Convert::convert)
     }
 
     fn offer(&self, server: String, tools: Vec<wit::types::Tool>) -> Vec<wit::execution::OfferNote> {

@@ -209,3 +209,6 @@ const PART_AGE: Duration = Duration::from_secs(3600);
 const KEPT: usize = 8;
 const BLOCK: usize = 32;
 const SEAL_BYTES: usize = 8 + BLOCK;
+
+#[cfg(test)]
+mod tests;

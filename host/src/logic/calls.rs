@@ -3,8 +3,8 @@
 use super::error::LogicError;
 use super::instance::{Handle, Instance};
 use super::types::{
-    Annotations, Failure, Json, Tool, ToolRef, WaitRange, arguments, catalog, content, execution, filtering, lifecycle,
-    masking, naming, recovery,
+    Annotations, Failure, Json, Tool, ToolRef, Trace, WaitRange, arguments, catalog, content, execution, filtering,
+    lifecycle, masking, naming, recovery,
 };
 
 /// A catalog in one instance.
@@ -280,6 +280,12 @@ impl Instance {
     pub fn next(&mut self, execution: &ExecutionHandle, event: &execution::Event) -> Answer<execution::Directive> {
         let execution = self.resource(&execution.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().execution().call_next(store, execution, event))
+    }
+
+    /// How a call was decided so far; after `done` the result has it.
+    pub fn trace(&mut self, execution: &ExecutionHandle) -> Answer<Trace> {
+        let execution = self.resource(&execution.0)?;
+        self.call(|logic, store| logic.toolgate_logic_execution().execution().call_trace(store, execution))
     }
 
     /// Frees a call.

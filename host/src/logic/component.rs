@@ -53,7 +53,10 @@ impl Component {
         let component = Self::load(bytes, format!("{:x}", Sha256::digest(bytes)), options)?;
         // The generated bindings check the types of functions when they are first looked up, in an instance.
         match component.instantiate() {
-            Err(LogicError::Trap { reason }) => Err(component.unfit(reason)),
+            Err(error @ LogicError::Trap { .. }) => {
+                let compiled = component.pre.instance_pre().component();
+                Err(unfit(component.pre.engine(), compiled, &options.cache, Vec::new())?.unwrap_or(error))
+            }
             Err(error) => Err(error),
             Ok(_) => Ok(component),
         }
@@ -81,23 +84,9 @@ impl Component {
 
     fn load(bytes: &[u8], digest: String, options: &Options) -> Result<Self, LogicError> {
         let engine = engine::engine(options)?;
-        let compile = || Compiled::from_binary(&engine, bytes).map_err(|error| not_a_component(&damage(&error)));
-        let (compiled, warning) = match &options.cache {
-            Cache::None => (compile()?, None),
-            Cache::Dir(folder) => cache::load(folder, &engine, &digest, compile)?,
-        };
-        let pre = link(&engine, &compiled)?;
+        let (compiled, warning) = compile(&engine, bytes, &digest, &options.cache)?;
+        let pre = link(&engine, &compiled, &options.cache)?;
         Ok(Self { pre, options: options.clone(), digest, warning })
-    }
-
-    /// Says which functions have another type; where none has, the component just breaks off at its start.
-    fn unfit(&self, reason: String) -> LogicError {
-        let engine = self.pre.engine();
-        match contract::compare(engine, self.pre.instance_pre().component()) {
-            Ok(differences) if differences.is_empty() => LogicError::Trap { reason },
-            Ok(differences) => differences.into_error(Vec::new()),
-            Err(error) => not_a_component(&damage(&error)),
-        }
     }
 }
 
@@ -107,21 +96,48 @@ impl fmt::Debug for Component {
     }
 }
 
+fn compile(
+    engine: &Engine,
+    bytes: &[u8],
+    digest: &str,
+    cache: &Cache,
+) -> Result<(Compiled, Option<String>), LogicError> {
+    let compile = || {
+        Compiled::from_binary(engine, bytes).map_err(|error| {
+            not_a_component(&format!("it is damaged, or uses what this version does not know: {error:#}"))
+        })
+    };
+    match cache {
+        Cache::None => Ok((compile()?, None)),
+        Cache::Dir(folder) => cache::load(folder, engine, digest, compile),
+    }
+}
+
 /// Links the imports and finds the exports, or lists all that does not fit.
-fn link(engine: &Engine, compiled: &Compiled) -> Result<LogicPre<State>, LogicError> {
+fn link(engine: &Engine, compiled: &Compiled, cache: &Cache) -> Result<LogicPre<State>, LogicError> {
     let mut linker = Linker::new(engine);
     let mismatch = |error: wasmtime::Error| LogicError::from(BadComponent::Mismatch(format!("{error:#}")));
     let forbidden = wasi::link(engine, compiled, &mut linker).map_err(mismatch)?;
-    let linked = if forbidden.is_empty() {
-        linker.instantiate_pre(compiled).and_then(LogicPre::new)
+    if forbidden.is_empty() {
+        let linked = linker.instantiate_pre(compiled).and_then(LogicPre::new);
+        linked.or_else(|error| Err(unfit(engine, compiled, cache, forbidden)?.unwrap_or_else(|| mismatch(error))))
     } else {
-        Err(wasmtime::Error::msg("forbidden imports"))
-    };
-    linked.map_err(|error| match contract::compare(engine, compiled) {
-        Ok(differences) if differences.is_empty() && forbidden.is_empty() => mismatch(error),
-        Ok(differences) => differences.into_error(forbidden),
-        Err(error) => mismatch(error),
-    })
+        Err(unfit(engine, compiled, cache, forbidden)?.expect("a forbidden import is a difference"))
+    }
+}
+
+/// All that keeps a component from fitting, if there is anything that has a name.
+fn unfit(
+    engine: &Engine,
+    compiled: &Compiled,
+    cache: &Cache,
+    forbidden: Vec<String>,
+) -> Result<Option<LogicError>, LogicError> {
+    // The embedded component is the measure, so there is no second list to keep; a component that fits does not need it.
+    let (measure, _) = compile(engine, EMBEDDED, EMBEDDED_DIGEST, cache)?;
+    let (missing, mistyped) = contract::compare(engine, &measure, compiled);
+    let fits = missing.is_empty() && mistyped.is_empty() && forbidden.is_empty();
+    Ok((!fits).then(|| BadComponent::Unfit { missing, mistyped, forbidden }.into()))
 }
 
 /// Tells the usual mistakes apart before a compiler sees the bytes.
@@ -146,10 +162,6 @@ fn check_form(bytes: &[u8]) -> Result<(), LogicError> {
 
 fn not_a_component(reason: &str) -> LogicError {
     BadComponent::NotAComponent(reason.to_owned()).into()
-}
-
-fn damage(error: &wasmtime::Error) -> String {
-    format!("it is damaged, or uses what this version does not know: {error:#}")
 }
 
 const MAX_BYTES: u64 = 64 << 20;

@@ -1,61 +1,30 @@
-//! What a component lacks of world `logic`. The embedded component is the measure, so there is no second list to keep.
+//! What a component lacks of world `logic`, measured by one that has it all.
 
+use wasmtime::Engine;
 use wasmtime::component::Component;
-use wasmtime::component::types::{ComponentFunc, ComponentInstance, ComponentItem, Type};
-use wasmtime::{Engine, Result};
+use wasmtime::component::types::{ComponentFunc, ComponentItem, Type};
 
-use super::component::EMBEDDED;
-use super::error::{BadComponent, LogicError};
-
-/// How the exports of a component differ from those of the embedded one.
-#[derive(Debug, Default)]
-pub(super) struct Differences {
-    missing: Vec<String>,
-    mistyped: Vec<String>,
-}
-
-impl Differences {
-    pub(super) fn is_empty(&self) -> bool {
-        self.missing.is_empty() && self.mistyped.is_empty()
-    }
-
-    pub(super) fn into_error(self, forbidden: Vec<String>) -> LogicError {
-        BadComponent::Unfit { missing: self.missing, mistyped: self.mistyped, forbidden }.into()
-    }
-}
-
-/// Compares with the embedded component; that one is compiled for it, so this is for a component that was refused.
-pub(super) fn compare(engine: &Engine, component: &Component) -> Result<Differences> {
-    let measure = Component::from_binary(engine, EMBEDDED)?.component_type();
+/// The interfaces and functions that are missing, and the functions that have another type.
+pub(super) fn compare(engine: &Engine, measure: &Component, component: &Component) -> (Vec<String>, Vec<String>) {
+    let (mut missing, mut mistyped) = (Vec::new(), Vec::new());
     let found = component.component_type();
-    let mut differences = Differences::default();
-    for (interface, item) in measure.exports(engine) {
+    for (interface, item) in measure.component_type().exports(engine) {
         let ComponentItem::ComponentInstance(wanted) = item.ty else { continue };
-        match found.get_export(engine, interface).map(|item| item.ty) {
-            Some(ComponentItem::ComponentInstance(found)) => {
-                compare_functions(engine, interface, &wanted, &found, &mut differences);
+        let Some(ComponentItem::ComponentInstance(found)) = found.get_export(engine, interface).map(|item| item.ty)
+        else {
+            missing.push(interface.to_owned());
+            continue;
+        };
+        for (name, item) in wanted.exports(engine) {
+            let ComponentItem::ComponentFunc(wanted) = item.ty else { continue };
+            match found.get_export(engine, name).map(|item| item.ty) {
+                Some(ComponentItem::ComponentFunc(found)) if signature(&found) == signature(&wanted) => {}
+                Some(_) => mistyped.push(format!("{interface}#{name}")),
+                None => missing.push(format!("{interface}#{name}")),
             }
-            _ => differences.missing.push(interface.to_owned()),
         }
     }
-    Ok(differences)
-}
-
-fn compare_functions(
-    engine: &Engine,
-    interface: &str,
-    wanted: &ComponentInstance,
-    found: &ComponentInstance,
-    differences: &mut Differences,
-) {
-    for (name, item) in wanted.exports(engine) {
-        let ComponentItem::ComponentFunc(wanted) = item.ty else { continue };
-        match found.get_export(engine, name).map(|item| item.ty) {
-            Some(ComponentItem::ComponentFunc(found)) if signature(&found) == signature(&wanted) => {}
-            Some(_) => differences.mistyped.push(format!("{interface}#{name}")),
-            None => differences.missing.push(format!("{interface}#{name}")),
-        }
-    }
+    (missing, mistyped)
 }
 
 /// A function's type as text; types of two components have no other measure in common where they speak of resources.

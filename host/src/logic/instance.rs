@@ -97,7 +97,7 @@ fn refuel(store: &mut Store<State>, limits: Limits) -> wasmtime::Result<()> {
     limits.fuel.map_or(Ok(()), |fuel| store.set_fuel(fuel))
 }
 
-fn explain(error: &wasmtime::Error, state: &State, limits: Limits) -> LogicError {
+pub(super) fn explain(error: &wasmtime::Error, state: &State, limits: Limits) -> LogicError {
     if error.is::<OverMemory>() {
         return LogicError::Memory { limit: limits.memory_bytes };
     }

@@ -46,7 +46,7 @@ pub mod lifecycle {
 
 /// Secrets, and what stands in their place.
 pub mod masking {
-    pub use super::generated::masking::{BadPattern, CustomMask, MaskError, Masks};
+    pub use super::generated::masking::{BadPattern, CustomMask, MaskError, Masks, UnknownName};
 }
 
 /// Names, and who reads them.

@@ -170,3 +170,89 @@ struct Terminal;
 const STDOUT: u32 = 1;
 const STDERR: u32 = 2;
 const WRITE_PERMIT: u64 = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::Store;
+
+    use super::super::instance::explain;
+    use super::super::{Limits, LogicError};
+    use super::*;
+
+    /// Writes a line to stderr and breaks off, as a panic does; or calls exit.
+    const BREAKS_OFF: &str = r#"(component
+        (import "wasi:io/error@0.2.6" (instance $errors (export "error" (type (sub resource)))))
+        (alias export $errors "error" (type $error))
+        (import "wasi:io/streams@0.2.6" (instance $streams
+            (alias outer 1 $error (type $outer-error))
+            (export "error" (type $error (eq $outer-error)))
+            (export "output-stream" (type $stream (sub resource)))
+            (type $case (variant (case "last-operation-failed" (own $error)) (case "closed")))
+            (export "stream-error" (type $stream-error (eq $case)))
+            (export "[method]output-stream.blocking-write-and-flush" (func
+                (param "self" (borrow $stream)) (param "contents" (list u8)) (result (result (error $stream-error)))))))
+        (alias export $streams "output-stream" (type $stream))
+        (import "wasi:cli/stderr@0.2.6" (instance $stderr
+            (alias outer 1 $stream (type $outer-stream))
+            (export "output-stream" (type $stream (eq $outer-stream)))
+            (export "get-stderr" (func (result (own $stream))))))
+        (import "wasi:cli/exit@0.2.0" (instance $exits (export "exit" (func (param "status" (result))))))
+        (core module $memories (memory (export "memory") 1))
+        (core instance $memory (instantiate $memories))
+        (core func $open (canon lower (func $stderr "get-stderr")))
+        (core func $exit (canon lower (func $exits "exit")))
+        (core func $write (canon lower (func $streams "[method]output-stream.blocking-write-and-flush")
+            (memory (core memory $memory "memory"))))
+        (core module $program
+            (import "" "memory" (memory 1))
+            (import "" "open" (func $open (result i32)))
+            (import "" "write" (func $write (param i32 i32 i32 i32)))
+            (import "" "exit" (func $exit (param i32)))
+            (data (i32.const 0) "no way\n")
+            (func (export "panic")
+                (call $write (call $open) (i32.const 0) (i32.const 7) (i32.const 16))
+                unreachable)
+            (func (export "exit") (call $exit (i32.const 1))))
+        (core instance $running (instantiate $program (with "" (instance
+            (export "memory" (memory $memory "memory"))
+            (export "open" (func $open))
+            (export "write" (func $write))
+            (export "exit" (func $exit))))))
+        (func (export "panic") (canon lift (core func $running "panic")))
+        (func (export "exit") (canon lift (core func $running "exit"))))"#;
+
+    fn reason_of(function: &str) -> String {
+        let limits = Limits::default();
+        let engine = Engine::default();
+        let component = Component::from_binary(&engine, &wat::parse_str(BREAKS_OFF).unwrap()).unwrap();
+        let mut linker = Linker::new(&engine);
+        assert_eq!(link(&engine, &component, &mut linker).unwrap(), Vec::<String>::new());
+        let mut store = Store::new(&engine, State::new(limits.memory_bytes));
+        let instance = linker.instantiate(&mut store, &component).unwrap();
+        let error = instance.get_typed_func::<(), ()>(&mut store, function).unwrap().call(&mut store, ()).unwrap_err();
+        match explain(&error, store.data(), limits) {
+            LogicError::Trap { reason } => reason,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn what_breaks_off_on_a_worker_of_tokio_says_why() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        for (function, reason) in [("panic", "no way"), ("exit", "it called exit with code 1")] {
+            assert_eq!(runtime.block_on(runtime.spawn(async move { reason_of(function) })).unwrap(), reason);
+        }
+    }
+
+    #[test]
+    fn only_the_dregs_of_the_standard_library_are_allowed() {
+        for import in ["wasi:io/streams@0.2.0", "wasi:cli/exit@0.2.6", "wasi:cli/terminal-stdout@0.2.6"] {
+            assert!(allowed(import).is_some(), "{import}");
+        }
+        for import in
+            ["wasi:io/streams", "wasi:io/streams@0.3.0", "wasi:cli/run@0.2.6", "wasi:random/insecure-seed@0.2.6"]
+        {
+            assert!(allowed(import).is_none(), "{import}");
+        }
+    }
+}
