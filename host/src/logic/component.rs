@@ -72,6 +72,12 @@ impl Component {
         &self.digest
     }
 
+    /// The interfaces that it imports, by their full names.
+    pub fn imports(&self) -> Vec<String> {
+        let compiled = self.pre.instance_pre().component().component_type();
+        compiled.imports(self.pre.engine()).map(|(name, _)| name.to_owned()).collect()
+    }
+
     /// The options that it was loaded with.
     pub fn options(&self) -> &Options {
         &self.options

@@ -11,7 +11,7 @@ pub(super) fn engine(options: &Options) -> Result<Engine, LogicError> {
     let mut config = Config::new();
     config.cranelift_opt_level(OptLevel::Speed).parallel_compilation(true);
     config.consume_fuel(options.limits.fuel.is_some());
-    // A trap tells its reason by stderr; frames of a stripped component would say nothing, and their map is a fifth of it.
+    // A trap tells its reason by stderr; frames of a stripped component would say nothing, and cost space.
     config.wasm_backtrace_max_frames(None).generate_address_map(false).native_unwind_info(false);
     config.concurrency_support(false);
     if let Allocation::Pooled { instances } = options.allocation {

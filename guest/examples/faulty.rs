@@ -1,0 +1,214 @@
+//! A component of world `logic` that misbehaves on demand, for the tests of whoever hosts it.
+//!
+//! Only `normalize` does anything, and what it does is in the name that it is given.
+
+#![allow(missing_docs, unsafe_code, reason = "generated glue, and a fixture")]
+#![cfg(target_family = "wasm")]
+
+wit_bindgen::generate!({ path: "../wit", world: "logic" });
+export!(Faulty);
+
+use exports::toolgate::logic::{
+    arguments, backoff, catalog, content, execution, filtering, lifecycle, masking, naming, recovery, types,
+};
+
+struct Faulty;
+
+impl naming::Guest for Faulty {
+    fn normalize(name: String) -> String {
+        match name.as_str() {
+            "panic" => panic!("the gate is stuck"),
+            "chatter" => {
+                eprintln!("{}", "chatter ".repeat(100_000));
+                panic!("after much chatter")
+            }
+            "exit" => std::process::exit(3),
+            "loop" => loop {
+                std::hint::spin_loop();
+            },
+            "grow" => {
+                let mut hoard = Vec::new();
+                loop {
+                    hoard.push(vec![1_u8; 1 << 20]);
+                }
+            }
+            "recurse" => recurse(1).to_string(),
+            _ => name,
+        }
+    }
+
+    fn split(_: String) -> Result<types::ToolRef, naming::NameError> {
+        unimplemented!()
+    }
+
+    fn fit(_: Vec<naming::Candidate>, _: naming::Audience) -> Result<Vec<naming::FittedTool>, naming::FitError> {
+        unimplemented!()
+    }
+}
+
+#[expect(unconditional_recursion, reason = "that is the fault")]
+fn recurse(depth: u64) -> u64 {
+    let local = std::hint::black_box([depth; 64]);
+    recurse(local[0] + 1) + local[1]
+}
+
+impl arguments::Guest for Faulty {
+    fn parse(_: String, _: Option<String>) -> Result<arguments::Parsed, arguments::Refusal> {
+        unimplemented!()
+    }
+}
+
+impl filtering::Guest for Faulty {
+    fn filter(_: filtering::Rules, _: Vec<String>) -> Vec<String> {
+        unimplemented!()
+    }
+
+    fn decide(
+        _: filtering::Policy,
+        _: types::ToolRef,
+        _: types::Annotations,
+    ) -> Result<filtering::Decision, filtering::PolicyError> {
+        unimplemented!()
+    }
+}
+
+impl catalog::Guest for Faulty {
+    type Catalog = Faulty;
+
+    fn changes(_: Vec<types::Tool>, _: Vec<types::Tool>) -> Vec<catalog::ToolChange> {
+        unimplemented!()
+    }
+
+    fn instructions(_: Vec<catalog::ServerNotes>, _: Vec<catalog::FailedServer>) -> String {
+        unimplemented!()
+    }
+}
+
+impl catalog::GuestCatalog for Faulty {
+    fn new(_: Vec<catalog::Offered>, _: bool) -> Self {
+        unimplemented!()
+    }
+
+    fn resolve(&self, _: String) -> Result<catalog::Route, naming::NameError> {
+        unimplemented!()
+    }
+
+    fn tools(&self, _: naming::NamingStyle) -> Vec<catalog::ExposedTool> {
+        unimplemented!()
+    }
+}
+
+impl recovery::Guest for Faulty {
+    fn classify(_: types::Failure, _: recovery::Context) -> recovery::Decision {
+        unimplemented!()
+    }
+}
+
+impl backoff::Guest for Faulty {
+    fn restart_delay(_: u32, _: Option<Vec<u64>>) -> u64 {
+        unimplemented!()
+    }
+
+    fn spread(_: u64) -> types::WaitRange {
+        unimplemented!()
+    }
+
+    fn retry_wait(_: Option<u64>) -> types::WaitRange {
+        unimplemented!()
+    }
+}
+
+impl lifecycle::Guest for Faulty {
+    fn default_policy() -> lifecycle::Policy {
+        unimplemented!()
+    }
+
+    fn initial(_: bool) -> lifecycle::Server {
+        unimplemented!()
+    }
+
+    fn step(_: lifecycle::Server, _: lifecycle::Event, _: lifecycle::Policy, _: u64) -> lifecycle::Transition {
+        unimplemented!()
+    }
+
+    fn counts_as_ready(_: lifecycle::Server) -> bool {
+        unimplemented!()
+    }
+}
+
+impl content::Guest for Faulty {
+    fn extract(_: String) -> Result<content::Extracted, content::Unreadable> {
+        unimplemented!()
+    }
+
+    fn truncate(_: String, _: u64, _: String) -> String {
+        unimplemented!()
+    }
+
+    fn estimate_tokens(_: String) -> u64 {
+        unimplemented!()
+    }
+}
+
+impl masking::Guest for Faulty {
+    type Masker = Faulty;
+
+    fn pattern_names() -> Vec<String> {
+        unimplemented!()
+    }
+
+    fn group_names() -> Vec<String> {
+        unimplemented!()
+    }
+}
+
+impl masking::GuestMasker for Faulty {
+    fn new(_: masking::Masks) -> Result<Self, masking::MaskError> {
+        unimplemented!()
+    }
+
+    fn mask(&self, _: String) -> String {
+        unimplemented!()
+    }
+}
+
+impl execution::Guest for Faulty {
+    type Execution = Faulty;
+    type Gate = Faulty;
+
+    fn default_settings(_: Vec<String>) -> execution::Settings {
+        unimplemented!()
+    }
+}
+
+impl execution::GuestGate for Faulty {
+    fn new(_: execution::Settings) -> Result<Self, execution::SettingsError> {
+        unimplemented!()
+    }
+
+    fn offer(&self, _: String, _: Vec<types::Tool>) -> Vec<execution::OfferNote> {
+        unimplemented!()
+    }
+
+    fn withdraw(&self, _: String) {
+        unimplemented!()
+    }
+
+    fn tools(&self, _: naming::NamingStyle) -> Vec<catalog::ExposedTool> {
+        unimplemented!()
+    }
+
+    fn begin(&self, _: execution::ToolCall) -> execution::Started {
+        unimplemented!()
+    }
+}
+
+impl execution::GuestExecution for Faulty {
+    fn next(&self, _: execution::Event) -> execution::Directive {
+        unimplemented!()
+    }
+
+    fn trace(&self) -> Vec<String> {
+        unimplemented!()
+    }
+}

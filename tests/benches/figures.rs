@@ -1,0 +1,182 @@
+//! The figures that the design promises, as ratios taken in one run.
+//!
+//! Rounds of each contender follow one another, so that a busy machine slows all of them down alike.
+//! Run with `cargo bench -p toolgate-tests --bench figures`.
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use toolgate::decide::Decide;
+use toolgate::logic::types::execution::{Event, ToolCall};
+use toolgate::logic::types::{self, catalog::Offered};
+use toolgate::logic::{Cache, Component, EMBEDDED, Limits, Options};
+use toolgate_guest as native;
+
+fn main() {
+    let folder = std::env::temp_dir().join("toolgate-figures");
+    let options = |fuel| Options {
+        limits: Limits { fuel, ..Limits::default() },
+        cache: Cache::Dir(folder.clone()),
+        ..Options::default()
+    };
+    let fuelled = Component::embedded(&options(Limits::default().fuel)).expect("the component loads");
+    let free = Component::embedded(&options(None)).expect("the component loads");
+    calls(&free, &fuelled);
+    routing(&fuelled);
+    starts();
+    size_and_memory(&fuelled);
+}
+
+const ROUNDS: usize = 25;
+
+/// The median time of one run of each contender, taken in rounds.
+fn race<const N: usize>(runs: u32, mut contenders: [&mut dyn FnMut(); N]) -> [Duration; N] {
+    let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::new());
+    for round in 0..=ROUNDS {
+        for (contender, times) in contenders.iter_mut().zip(&mut times) {
+            let start = Instant::now();
+            (0..runs).for_each(|_| contender());
+            // The first round warms up.
+            if round > 0 {
+                times.push(start.elapsed() / runs);
+            }
+        }
+    }
+    times.map(|mut times| {
+        times.sort_unstable();
+        times[ROUNDS / 2]
+    })
+}
+
+fn report(what: &str, time: Duration, than: Duration, limit: f64) {
+    let ratio = time.as_secs_f64() / than.as_secs_f64();
+    let verdict = if ratio <= limit { "ok" } else { "TOO SLOW" };
+    println!("{what:<58} {time:>10.2?}  {ratio:>5.2} × (at most {limit} ×) {verdict}");
+}
+
+const SCHEMA: &str = r#"{"type":"object","properties":{"namespace":{"type":"string"},"labels":{"type":"object"},"limit":{"type":"integer"},"query":{"type":"string"}},"required":["namespace"]}"#;
+
+/// 200 bytes, as a model writes them.
+fn arguments() -> String {
+    let query = "x".repeat(200 - 91);
+    let text = format!(r#"{{"namespace":"kube-system","limit":100,"labels":{{"app":"nginx","tier":"web"}},"query":"{query}"}}"#);
+    assert_eq!(text.len(), 200, "the bench promises 200 bytes");
+    text
+}
+
+/// 1 KB, as a server answers.
+fn answer() -> String {
+    let line = "pod-1   Running   10.0.0.1   node-7\\n";
+    let text = line.repeat(27);
+    let answer = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}],"isError":false}}"#);
+    assert!((980..1060).contains(&answer.len()), "the bench promises 1 KB, not {}", answer.len());
+    answer
+}
+
+/// `begin`, one answer, `done`: the plain code against the component.
+fn calls(free: &Component, fuelled: &Component) {
+    let (arguments, answer) = (arguments(), answer());
+    let call = || ToolCall { id: "1".into(), name: "k8s__find".into(), arguments: arguments.clone() };
+
+    let gate = native::execution::Gate::new(native::execution::Settings::new(["k8s".to_owned()])).expect("good settings");
+    gate.offer("k8s", vec![native::types::Tool { name: "find".into(), input_schema: Some(SCHEMA.into()), ..Default::default() }]);
+    let mut plain = || {
+        let call = native::execution::ToolCall { id: "1".into(), name: "k8s__find".into(), arguments: arguments.clone() };
+        let (mut execution, directive) = gate.begin(call);
+        black_box(directive);
+        black_box(execution.next(native::execution::Event::Answered(answer.clone())));
+    };
+
+    let instance = |component: &Component| {
+        let mut instance = component.instantiate().expect("an instance starts");
+        let settings = instance.default_settings(&["k8s".to_owned()]).expect("it answers");
+        let gate = instance.new_gate(&settings).expect("it answers").expect("good settings");
+        instance.offer(&gate, "k8s", &[tool("find")]).expect("it answers");
+        (instance, gate)
+    };
+    let run = |(instance, gate): &mut (toolgate::logic::Instance, toolgate::logic::GateHandle)| {
+        let (execution, directive) = instance.begin(gate, &call()).expect("it answers");
+        black_box(directive);
+        black_box(instance.next(&execution, &Event::Answered(answer.clone())).expect("it answers"));
+        instance.drop_execution(execution).expect("it answers");
+    };
+    let (mut free, mut fuelled_instance) = (instance(free), instance(fuelled));
+    let mut supervisor = toolgate::logic::Supervisor::new(fuelled.clone()).expect("it starts");
+    let settings = supervisor.default_settings(&["k8s".to_owned()]).expect("it answers");
+    let supervised_gate = supervisor.open_gate(&settings).expect("it answers").expect("good settings");
+    supervisor.offer(supervised_gate, "k8s", &[tool("find")]).expect("it answers");
+    let mut supervised = || {
+        let (execution, directive) = supervisor.begin(supervised_gate, call()).expect("it answers");
+        black_box(directive);
+        black_box(supervisor.next(execution, Event::Answered(answer.clone())).expect("it answers"));
+    };
+    let [plain, free, fuelled, supervised] =
+        race(2_000, [&mut plain, &mut || run(&mut free), &mut || run(&mut fuelled_instance), &mut supervised]);
+    println!("{:<58} {plain:>10.2?}", "call, plain code");
+    report("call, component without fuel", free, plain, 2.5);
+    report("call, component with fuel", fuelled, plain, 4.0);
+    report("call, component with fuel, supervised", supervised, plain, 4.0);
+}
+
+fn tool(name: &str) -> types::Tool {
+    let annotations = types::Annotations { read_only: None, destructive: None, idempotent: None, open_world: None };
+    types::Tool { name: name.to_owned(), description: None, input_schema: Some(SCHEMA.to_owned()), annotations }
+}
+
+/// A name in a small catalog against one in a large catalog.
+fn routing(component: &Component) {
+    let catalog = |tools: usize| {
+        let mut instance = component.instantiate().expect("an instance starts");
+        let tools = (0..tools).map(|n| tool(&format!("tool_{n}"))).collect();
+        let offered = [Offered { server: "k8s".to_owned(), tools }];
+        let catalog = instance.new_catalog(&offered, false).expect("it answers");
+        (instance, catalog)
+    };
+    let (mut small, mut large) = (catalog(10), catalog(10_000));
+    let run = |(instance, catalog): &mut (toolgate::logic::Instance, toolgate::logic::CatalogHandle), name: &str| {
+        black_box(instance.resolve(catalog, name).expect("it answers").expect("the tool is there"));
+    };
+    let [small, large] =
+        race(5_000, [&mut || run(&mut small, "k8s__tool_7"), &mut || run(&mut large, "k8s__tool_7777")]);
+    println!("{:<58} {small:>10.2?}", "routing among 10 tools, component");
+    report("routing among 10,000 tools, component", large, small, 1.5);
+}
+
+/// `toolgate eval` with one line against a program that does nothing.
+fn starts() {
+    let folder = std::env::current_exe().expect("a bench has a path");
+    let release = folder.ancestors().nth(2).expect("benches lie in target/release/deps").to_owned();
+    let (empty, toolgate) = (release.join("empty"), release.join("toolgate"));
+    if !toolgate.exists() || !empty.exists() {
+        println!("start of `toolgate eval`: SKIPPED, first run `cargo build --release --workspace`");
+        return;
+    }
+    let input = std::env::temp_dir().join("toolgate-figures-line");
+    std::fs::write(&input, "{\"op\":\"normalize\",\"name\":\"a__b\"}\n").expect("the folder for temporary files is writable");
+    let [empty, toolgate] =
+        race(20, [&mut || start(&empty, &[], &input), &mut || start(&toolgate, &["eval"], &input)]);
+    println!("{:<58} {empty:>10.2?}", "start and end of an empty program");
+    report("start and end of `toolgate eval` with one line, warm cache", toolgate, empty, 6.0);
+}
+
+fn start(program: &PathBuf, arguments: &[&str], input: &Path) {
+    let line = std::fs::File::open(input).expect("the line was written");
+    let status = Command::new(program).args(arguments).stdin(line).stdout(Stdio::null()).status();
+    assert!(status.expect("the program starts").success());
+}
+
+fn size_and_memory(component: &Component) {
+    println!("{:<58} {:>8} B  (at most 1500000 B)", "component file", EMBEDDED.len());
+    let mut instance = component.instantiate().expect("an instance starts");
+    let settings = instance.default_settings(&["k8s".to_owned()]).expect("it answers");
+    let gate = instance.new_gate(&settings).expect("it answers").expect("good settings");
+    let schema = format!(r#"{{"type":"object","description":"{}"}}"#, "d".repeat(463));
+    assert_eq!(schema.len(), 500);
+    let tools: Vec<_> =
+        (0..1_000).map(|n| types::Tool { input_schema: Some(schema.clone()), ..tool(&format!("tool_{n}")) }).collect();
+    instance.offer(&gate, "k8s", &tools).expect("it answers");
+    let mib = instance.memory_bytes() as f64 / f64::from(1 << 20);
+    println!("{:<58} {mib:>6.2} MiB  (at most 8 MiB)", "memory of a gate with 1,000 tools of 500 B schemas");
+}

@@ -1,0 +1,7 @@
+//! Ring 2: the component in its sandbox, and against the same code without one.
+
+mod cases;
+mod contract;
+mod differential;
+mod hostile;
+mod supervision;

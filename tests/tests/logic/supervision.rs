@@ -1,0 +1,182 @@
+//! Components that break off: a clear error, a new instance, and calls that go on as if nothing had happened.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use toolgate::decide::{Decide, ExecutionId, GateId};
+use toolgate::logic::types::execution::{Code, Directive, Event, ToolCall, ToolResult};
+use toolgate::logic::types::{Annotations, Tool};
+use toolgate::logic::{Allocation, Cache, Component, Limits, LogicError, Options, Supervisor};
+
+/// Builds the component that misbehaves on demand.
+fn faulty() -> &'static PathBuf {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("faulty");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(workspace).args(["build", "--locked", "-p", "toolgate-guest", "--example", "faulty"]);
+        cargo.args(["--target", "wasm32-wasip2", "--target-dir"]).arg(&target);
+        for name in ["RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "CARGO_ENCODED_RUSTFLAGS"] {
+            cargo.env_remove(name);
+        }
+        assert!(cargo.status().expect("cargo starts").success(), "the faulty component does not build");
+        target.join("wasm32-wasip2/debug/examples/faulty.wasm")
+    })
+}
+
+fn faulty_supervisor(limits: Limits) -> Supervisor {
+    let options = Options { limits, ..Options::default() };
+    Supervisor::new(Component::from_file(faulty(), &options).expect("it fits the world")).expect("it starts")
+}
+
+/// Every fault, and what is said of it.
+fn break_it(logic: &mut Supervisor) {
+    let mut broken = 0;
+    for (fault, reason) in [
+        ("panic", "the gate is stuck"),
+        ("chatter", "chatter"),
+        ("exit", "exit"),
+        ("recurse", "wasm trap"),
+        ("loop", "fuel"),
+        ("grow", "memory"),
+    ] {
+        let error = logic.normalize(fault).unwrap_err();
+        assert!(error.to_string().contains(reason), "{fault}: {error}");
+        assert!(error.to_string().len() < 6_000, "{fault}: {} bytes", error.to_string().len());
+        broken += 1;
+        assert_eq!(logic.replacements(), broken, "{fault}");
+        assert_eq!(logic.normalize("fine").unwrap(), "fine", "after {fault}");
+    }
+}
+
+const SMALL: Limits = Limits { fuel: Some(50_000_000), memory_bytes: 32 << 20 };
+
+#[test]
+fn each_fault_is_an_error_with_its_reason_and_the_next_call_works() {
+    break_it(&mut faulty_supervisor(SMALL));
+}
+
+#[test]
+fn the_same_holds_on_a_worker_of_an_async_runtime() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let mut logic = faulty_supervisor(SMALL);
+    runtime.block_on(async { tokio::spawn(async move { break_it(&mut logic) }).await }).unwrap();
+}
+
+#[test]
+fn other_gates_do_not_notice() {
+    let options = Options { limits: SMALL, allocation: Allocation::Pooled { instances: 4 }, cache: Cache::None };
+    let component = Component::from_file(faulty(), &options).unwrap();
+    let mut one = Supervisor::new(component.clone()).unwrap();
+    let mut other = Supervisor::new(component).unwrap();
+    assert!(matches!(one.normalize("panic"), Err(LogicError::Trap { .. })));
+    assert_eq!(other.normalize("fine").unwrap(), "fine");
+    assert_eq!(other.replacements(), 0);
+}
+
+/// The real component with so little fuel that a large answer is too much for it, and with masks if wanted.
+fn starved(masks: &[&str], fuel: u64) -> (Supervisor, GateId) {
+    let limits = Limits { fuel: Some(fuel), ..Limits::default() };
+    let options = Options { limits, cache: toolgate_tests::component().options().cache.clone(), ..Options::default() };
+    let mut logic = Supervisor::new(Component::embedded(&options).unwrap()).unwrap();
+    let mut settings = logic.default_settings(&["a".to_owned(), "lazy".to_owned()]).unwrap();
+    settings.masks.groups = masks.iter().map(|&group| group.to_owned()).collect();
+    settings.max_result_bytes = 0;
+    let gate = logic.open_gate(&settings).unwrap().unwrap();
+    logic.offer(gate, "a", &[tool("x"), tool("y")]).unwrap();
+    (logic, gate)
+}
+
+fn tool(name: &str) -> Tool {
+    let annotations = Annotations { read_only: None, destructive: None, idempotent: None, open_world: None };
+    Tool { name: name.to_owned(), description: None, input_schema: None, annotations }
+}
+
+fn begin(logic: &mut Supervisor, gate: GateId, name: &str) -> (ExecutionId, Directive) {
+    let call = ToolCall { id: "7".to_owned(), name: name.to_owned(), arguments: String::new() };
+    logic.begin(gate, call).unwrap()
+}
+
+fn answer(text: &str) -> Event {
+    Event::Answered(format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#))
+}
+
+/// Too much for the fuel of [`starved`], with masks and without.
+fn huge() -> Event {
+    answer(&"password: hunter2hunter2 ".repeat(400_000))
+}
+
+fn done(directive: Directive) -> ToolResult {
+    match directive {
+        Directive::Done(result) => result,
+        other => panic!("not done: {other:?}"),
+    }
+}
+
+#[test]
+fn a_call_that_breaks_the_component_twice_ends_and_the_others_go_on() {
+    let (mut logic, gate) = starved(&[], 8_000_000);
+    let (bystander, _) = begin(&mut logic, gate, "a.x");
+    let (culprit, _) = begin(&mut logic, gate, "a.y");
+    let result = done(logic.next(culprit, huge()).unwrap());
+    assert_eq!((result.code, result.is_error), (Code::Internal, true));
+    assert_eq!((result.call_id.as_str(), result.name.as_str(), result.attempts), ("7", "a.y", 1));
+    assert!(result.text.contains("the tool ran, but its answer could not be read"), "{}", result.text);
+    assert_eq!(logic.replacements(), 2);
+    let result = done(logic.next(bystander, answer("hello")).unwrap());
+    assert_eq!((result.code, result.text.as_str()), (Code::Ok, "hello"));
+    assert_eq!(done(begin(&mut logic, gate, "a.nope").1).code, Code::UnknownTool);
+}
+
+#[test]
+fn an_answer_that_could_not_be_masked_is_redacted() {
+    let (mut logic, gate) = starved(&["basic"], 500_000_000);
+    let (call, _) = begin(&mut logic, gate, "a.x");
+    let result = done(logic.next(call, huge()).unwrap());
+    assert_eq!(result.code, Code::MaskingFailed);
+    assert_eq!(result.text, "[REDACTED: data masking failure — tool result could not be safely processed]");
+    assert!(!format!("{result:?}").contains("hunter2"));
+}
+
+#[test]
+fn a_call_is_fed_what_was_offered_when_it_began() {
+    let (mut logic, gate) = starved(&[], 8_000_000);
+    // One call has begun on an offer that is gone, one waits for a server that has spoken since.
+    let (old, _) = begin(&mut logic, gate, "a.x");
+    let (waiting, directive) = begin(&mut logic, gate, "lazy.run");
+    assert_eq!(directive, Directive::Connect(vec!["lazy".to_owned()]));
+    logic.offer(gate, "a", &[tool("y")]).unwrap();
+    logic.offer(gate, "lazy", &[tool("run")]).unwrap();
+    let (culprit, _) = begin(&mut logic, gate, "a.y");
+    done(logic.next(culprit, huge()).unwrap());
+    assert_eq!(logic.replacements(), 2);
+    assert_eq!(done(logic.next(old, answer("old")).unwrap()).text, "old");
+    let Directive::Request(request) = logic.next(waiting, Event::Connected).unwrap() else { panic!("no request") };
+    assert_eq!((request.server.as_str(), request.params.as_str()), ("lazy", r#"{"name":"run","arguments":{}}"#));
+    assert_eq!(done(begin(&mut logic, gate, "a.x").1).code, Code::UnknownTool);
+}
+
+#[test]
+fn what_breaks_while_its_fate_is_open_is_outcome_unknown() {
+    let (mut logic, gate) = starved(&[], 8_000_000);
+    let (call, _) = begin(&mut logic, gate, "a.x");
+    let message = "x".repeat(30_000_000);
+    let failure = toolgate::logic::types::Failure::Protocol(message);
+    let phase = toolgate::logic::types::Phase::Sent;
+    let event = Event::Failed(toolgate::logic::types::execution::Failed { failure, phase });
+    let result = done(logic.next(call, event).unwrap());
+    assert_eq!(result.code, Code::OutcomeUnknown);
+    assert!(result.text.contains("the tool may have run"), "{}", &result.text[..200]);
+}
+
+#[test]
+fn what_is_over_is_forgotten() {
+    let (mut logic, gate) = starved(&[], 8_000_000);
+    let (call, _) = begin(&mut logic, gate, "a.x");
+    done(logic.next(call, answer("hello")).unwrap());
+    assert!(matches!(logic.next(call, answer("again")), Err(LogicError::ForeignHandle)));
+    logic.close_gate(gate).unwrap();
+    assert!(logic.offer(gate, "a", &[]).is_err());
+}
