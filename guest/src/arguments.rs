@@ -172,18 +172,37 @@ fn read<'a>(text: &'a str, schema: Option<Schema<'_>>, notes: &mut Notes) -> Res
         Unfenced::Text("") => return Ok((Stage::Empty, Object::new())),
         Unfenced::Text(text) => text,
     };
-    let stages = [(Stage::Yaml, yaml::read as ReadMembers), (Stage::KeyValue, pairs::read)];
-    for (stage, read) in stages {
-        if let Some(members) = read(text)? {
-            return Ok((stage, settled(members, schema, notes)));
-        }
+    let yaml = yaml::read(text)?;
+    // What the schema has as a text is not opened: `query: {app="nginx"}` is a query.
+    let opened =
+        |members: &Members<'_>| schema.is_some_and(|schema| members.iter().any(|member| is_opened(member, schema)));
+    let (yaml, doubtful) = match yaml {
+        Some(members) if opened(&members) => (None, Some(members)),
+        other => (other, None),
+    };
+    if let Some(members) = yaml {
+        return Ok((Stage::Yaml, settled(members, schema, notes)));
+    }
+    if let Some(members) = pairs::read(text)? {
+        return Ok((Stage::KeyValue, settled(members, schema, notes)));
+    }
+    if let Some(members) = doubtful {
+        return Ok((Stage::Yaml, settled(members, schema, notes)));
     }
     let property = schema.and_then(|schema| schema.sole_property(|kinds| kinds.has(Kinds::STRING)));
     let property = property.map_or(Cow::Borrowed(INPUT), |name| name.to_owned().into());
     Ok((Stage::Raw, [(property, Value::string(text))].into_iter().collect()))
 }
 
-type ReadMembers = for<'a> fn(&'a str) -> Result<Option<Members<'a>>, Refusal>;
+/// Whether a member is a list or a mapping, and the schema wants a text in its place.
+fn is_opened((key, value): &(Cow<'_, str>, Draft<'_>), schema: Schema<'_>) -> bool {
+    let kind = match value {
+        Draft::List(_) => Kinds::ARRAY,
+        Draft::Map(_) => Kinds::OBJECT,
+        Draft::Word(..) | Draft::Text(_) => return false,
+    };
+    schema.property(key).map(Schema::kinds).is_some_and(|kinds| kinds.has(Kinds::STRING) && !kinds.has(kind))
+}
 
 /// The text as JSON, where it can be.
 fn json_value(text: &str) -> Result<Option<Value<'_>>, Refusal> {
@@ -296,6 +315,23 @@ mod tests {
     }
 
     #[test]
+    fn the_schema_decides_whether_brackets_are_text() {
+        let schema =
+            r#"{"properties":{"query":{"type":"string"},"labels":{"type":"array","items":{"type":"string"}}}}"#;
+        for (text, arguments, stage) in [
+            (r#"query: {app="nginx"}"#, r#"{"query":"{app=\"nginx\"}"}"#, Stage::KeyValue),
+            ("query: {\"a\": 1}", r#"{"query":"{\"a\": 1}"}"#, Stage::KeyValue),
+            ("query: [a, b]", r#"{"query":"[a, b]"}"#, Stage::KeyValue),
+            ("labels: [a, b], query: x", r#"{"labels":["a","b"],"query":"x"}"#, Stage::KeyValue),
+            ("labels: [a, b]", r#"{"labels":["a","b"]}"#, Stage::Yaml),
+        ] {
+            let (read, read_as, _) = read(text, Some(schema));
+            assert_eq!((read.as_str(), read_as), (arguments, stage), "{text}");
+        }
+        assert_eq!(read(r#"query: {app="nginx"}"#, None).0, r#"{"query":"{app=\"nginx\"}"}"#);
+    }
+
+    #[test]
     fn the_first_reading_that_succeeds_wins() {
         use Stage::*;
         for (text, arguments, stage) in [
@@ -348,7 +384,7 @@ mod tests {
             ("id: 007, n: 12", r#"{"id":"007","n":12}"#, vec![]),
             ("id: 1.10\non: TRUE", r#"{"id":"1.10","on":true}"#, vec![]),
             ("id: None", r#"{"id":"None"}"#, vec![]),
-            ("id: [1]", r#"{"id":[1]}"#, vec![r#"Problem: "id": expected string, found array"#]),
+            ("id: [1]", r#"{"id":"[1]"}"#, vec![]),
             ("id=[1]", r#"{"id":"[1]"}"#, vec![]),
             ("id: True\ntags:\n  - 1.0\n  - no", r#"{"id":"True","tags":["1.0","no"]}"#, vec![]),
             ("tags: True", r#"{"tags":["True"]}"#, vec![r#"Coercion: "tags": read string "True" as array"#]),

@@ -17,15 +17,14 @@ pub fn spread(delay_ms: u64) -> WaitRange {
     WaitRange { min_ms: delay_ms, max_ms: delay_ms.saturating_add(delay_ms / 5) }
 }
 
-/// The wait before the one retry of an operation: 250 to 750 ms, or from what the server asked for if that is longer.
+/// The wait before the one retry of an operation: 250 to 750 ms, or what the server asked for if that is longer.
 pub fn retry_wait(retry_after_ms: Option<u64>) -> WaitRange {
-    // Never sooner than the server asked, and just as widely spread: all who were turned away got the same Retry-After.
-    let min_ms = retry_after_ms.unwrap_or(0).max(RETRY_MIN_MS);
-    WaitRange { min_ms, max_ms: min_ms.saturating_add(RETRY_SPREAD_MS) }
+    let asked = retry_after_ms.unwrap_or(0);
+    WaitRange { min_ms: asked.max(RETRY_MIN_MS), max_ms: asked.max(RETRY_MAX_MS) }
 }
 
 const RETRY_MIN_MS: u64 = 250;
-const RETRY_SPREAD_MS: u64 = 500;
+const RETRY_MAX_MS: u64 = 750;
 
 #[cfg(test)]
 mod tests {
@@ -63,8 +62,9 @@ mod tests {
             (None, 250, 750),
             (Some(0), 250, 750),
             (Some(250), 250, 750),
-            (Some(600), 600, 1_100),
-            (Some(2_000), 2_000, 2_500),
+            (Some(600), 600, 750),
+            (Some(750), 750, 750),
+            (Some(2_000), 2_000, 2_000),
             (Some(u64::MAX), u64::MAX, u64::MAX),
         ] {
             assert_eq!(retry_wait(retry_after), WaitRange { min_ms, max_ms }, "Retry-After {retry_after:?}");

@@ -98,6 +98,15 @@ struct Shelf {
     by_name: BTreeMap<Rc<str>, usize>,
 }
 
+impl Shelf {
+    fn listed(&self) -> Vec<&Tool> {
+        self.tools.iter().map(|entry| &entry.tool).collect()
+    }
+}
+
+/// What is shown of a server's tool: its description, and what is said of it.
+pub type Describe<'a> = dyn Fn(&str, &Tool) -> (Option<String>, Annotations) + 'a;
+
 /// A routing table; it holds nothing but offers, in the order of the servers.
 #[derive(Debug)]
 pub struct Catalog {
@@ -163,7 +172,7 @@ impl Catalog {
             }
         }
         let changes = match &self.shelves[at] {
-            Some(before) => changes(before.tools.iter().map(|e| &e.tool), shelf.tools.iter().map(|e| &e.tool)),
+            Some(before) => changes(&before.listed(), &shelf.listed()),
             None => Vec::new(),
         };
         self.shelves[at] = Some(shelf);
@@ -207,7 +216,7 @@ impl Catalog {
         &self,
         style: &NamingStyle,
         may_use: &dyn Fn(&str, &Tool) -> bool,
-        describe: &dyn Fn(&str, &Tool) -> (Option<String>, Annotations),
+        describe: &Describe<'_>,
     ) -> Vec<ExposedTool> {
         let visible: Vec<_> = self.all().filter(|(server, entry)| may_use(server, &entry.tool)).collect();
         let names = exposure::names(style, &visible);
@@ -353,8 +362,8 @@ impl Catalog {
 }
 
 /// How the second offer differs from the first.
-pub fn changes<'a>(before: impl Iterator<Item = &'a Tool>, after: impl Iterator<Item = &'a Tool>) -> Vec<ToolChange> {
-    let mut old: BTreeMap<&str, &Tool> = before.map(|tool| (&*tool.name, tool)).collect();
+pub fn changes(before: &[&Tool], after: &[&Tool]) -> Vec<ToolChange> {
+    let mut old: BTreeMap<&str, &Tool> = before.iter().map(|tool| (&*tool.name, *tool)).collect();
     let mut found = Vec::new();
     let mut note = |tool: &str, change| found.push(ToolChange { tool: tool.to_owned(), change });
     for new in after {

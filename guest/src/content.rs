@@ -59,6 +59,9 @@ pub fn extract(result: &str) -> Result<Extracted<'_>, Unreadable> {
     let Value::Object(mut rest) = value else {
         return Err(Unreadable::Malformed(format!("expected an object, found {}", value.kind())));
     };
+    if let Some(kind) = rest.get("resultType").filter(|kind| kind.as_str() != Some("complete")) {
+        return Err(Unreadable::Malformed(format!("it is no complete result, but {}", kind.to_json())));
+    }
     let blocks = match rest.remove("content") {
         Some(Value::Array(blocks)) => blocks,
         None => Vec::new(),
@@ -205,7 +208,7 @@ mod tests {
 
     #[test]
     fn what_is_no_result_is_said_to_be_malformed() {
-        for result in ["", "[]", "7", "{", r#"{"content":"text"}"#] {
+        for result in ["", "[]", "7", "{", r#"{"content":"text"}"#, r#"{"resultType":"input_required"}"#] {
             assert!(matches!(extract(result), Err(Unreadable::Malformed(_))), "{result}");
         }
     }

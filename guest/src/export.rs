@@ -63,7 +63,7 @@ impl wit::catalog::Guest for Component {
 
     fn changes(before: Vec<wit::types::Tool>, after: Vec<wit::types::Tool>) -> Vec<wit::catalog::ToolChange> {
         let (before, after): (Vec<logic::types::Tool>, Vec<logic::types::Tool>) = (before.convert(), after.convert());
-        logic::catalog::changes(before.iter(), after.iter()).convert()
+        logic::catalog::changes(&before.iter().collect::<Vec<_>>(), &after.iter().collect::<Vec<_>>()).convert()
     }
 
     fn instructions(servers: Vec<wit::catalog::ServerNotes>, failed: Vec<wit::catalog::FailedServer>) -> String {

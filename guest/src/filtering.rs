@@ -146,7 +146,13 @@ struct Server {
     rules: CompiledRules,
     ask: Globs,
     requires: Vec<String>,
-    tools: BTreeMap<String, ToolRules>,
+    tools: Vec<ToolRules>,
+}
+
+impl Server {
+    fn rules_of(&self, tool: &str) -> Option<&ToolRules> {
+        self.tools.iter().find(|rules| rules.tool == tool)
+    }
 }
 
 #[derive(Debug)]
@@ -179,7 +185,7 @@ impl Access {
                 rules: CompiledRules::new(&rules.rules),
                 ask: Globs::new(&rules.ask),
                 requires: rules.requires.clone(),
-                tools: rules.tools.iter().map(|tool| (tool.tool.clone(), tool.clone())).collect(),
+                tools: rules.tools.clone(),
             };
             if servers.insert(rules.id.clone(), server).is_some() {
                 return Err(PolicyError::DuplicateServer(rules.id.clone()));
@@ -208,7 +214,7 @@ impl Access {
     pub fn learn(&mut self, exists: impl Fn(&str, &str) -> bool) -> Vec<AmbiguousGrant> {
         let servers = &self.servers;
         let known = |server: &str, tool: &str| {
-            exists(server, tool) || servers.get(server).is_some_and(|server| server.tools.contains_key(tool))
+            exists(server, tool) || servers.get(server).is_some_and(|server| server.rules_of(tool).is_some())
         };
         self.grants.as_mut().map_or_else(Vec::new, |grants| grants.learn(known))
     }
@@ -225,7 +231,7 @@ impl Access {
 
     /// What is said of a tool: by the configuration, else by its server.
     pub fn annotations(&self, server: &str, tool: &str, said: Annotations) -> Annotations {
-        let rules = self.servers.get(server).and_then(|server| server.tools.get(tool));
+        let rules = self.servers.get(server).and_then(|server| server.rules_of(tool));
         rules.map_or(said, |rules| rules.annotations.or(said))
     }
 
@@ -260,6 +266,7 @@ impl Access {
             return Verdict::Deny;
         }
         match server.rules.allow.find(tool) {
+            Some("") => note(&|| "allow: no list, so every tool passes".to_owned()),
             Some(glob) => note(&|| format!("allow: {glob:?} lets it through")),
             None => {
                 note(&|| "allow: nothing in the list lets it through".to_owned());
@@ -285,7 +292,7 @@ impl Access {
                     return Verdict::Deny;
                 }
             }
-            let own = server.tools.get(tool).map_or(&[][..], |rules| &rules.requires);
+            let own = server.rules_of(tool).map_or(&[][..], |rules| &rules.requires);
             if let Some(missing) = server.requires.iter().chain(own).find(|needed| !grants.holds(needed)) {
                 note(&|| format!("requires: {missing:?} is missing"));
                 return Verdict::Deny;

@@ -240,24 +240,34 @@ impl<'a> Object<'a> {
 /// Builds an object; of members with one key the last wins, in the place of the first.
 impl<'a> FromIterator<(Cow<'a, str>, Value<'a>)> for Object<'a> {
     fn from_iter<I: IntoIterator<Item = (Cow<'a, str>, Value<'a>)>>(members: I) -> Self {
-        let mut members: Vec<_> = members.into_iter().collect();
-        // Sorting finds the rare duplicates without a second search through all keys for each one.
-        let mut order: Vec<usize> = (0..members.len()).collect();
-        order.sort_by(|&a, &b| members[a].0.cmp(&members[b].0));
-        let twins: Vec<(usize, usize)> =
-            order.windows(2).map(|pair| (pair[0], pair[1])).filter(|&(a, b)| members[a].0 == members[b].0).collect();
-        if !twins.is_empty() {
-            // The sort is stable: walking the twins backwards carries the last value to the first place.
-            for &(earlier, later) in twins.iter().rev() {
-                members[earlier].1 = std::mem::replace(&mut members[later].1, Value::Null);
-            }
-            let mut extra = vec![false; members.len()];
-            twins.iter().for_each(|&(_, later)| extra[later] = true);
-            let mut extra = extra.into_iter();
-            members.retain(|_| !extra.next().unwrap_or(false));
-        }
+        let mut members = members.into_iter().collect();
+        unite(&mut members);
         Object(members)
     }
+}
+
+/// Makes one member of all that have the same key.
+fn unite<'a>(members: &mut Vec<(Cow<'a, str>, Value<'a>)>) {
+    /// Up to here, comparing each key with each is quicker than sorting them.
+    const FEW: usize = 12;
+    if members.len() <= FEW && (1..members.len()).all(|n| members[..n].iter().all(|(key, _)| *key != members[n].0)) {
+        return;
+    }
+    let mut order: Vec<usize> = (0..members.len()).collect();
+    order.sort_by(|&a, &b| members[a].0.cmp(&members[b].0));
+    let twins: Vec<(usize, usize)> =
+        order.windows(2).map(|pair| (pair[0], pair[1])).filter(|&(a, b)| members[a].0 == members[b].0).collect();
+    if twins.is_empty() {
+        return;
+    }
+    // The sort is stable: walking the twins backwards carries the last value to the first place.
+    for &(earlier, later) in twins.iter().rev() {
+        members[earlier].1 = std::mem::replace(&mut members[later].1, Value::Null);
+    }
+    let mut extra = vec![false; members.len()];
+    twins.iter().for_each(|&(_, later)| extra[later] = true);
+    let mut extra = extra.into_iter();
+    members.retain(|_| !extra.next().unwrap_or(false));
 }
 
 impl<'a> IntoIterator for Object<'a> {
@@ -375,7 +385,8 @@ impl<'a> Reader<'a> {
                             }
                             Open::Object(mut members, key) => {
                                 members.push((key, value));
-                                Value::Object(members.into_iter().collect())
+                                unite(&mut members);
+                                Value::Object(Object(members))
                             }
                         };
                     }

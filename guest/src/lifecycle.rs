@@ -35,8 +35,8 @@ pub struct Server {
     pub state: State,
     /// How many callers hold it.
     pub users: u32,
-    /// Failed attempts since it last answered; a restart that has yet to show that it holds counts as one.
-    pub failures: u32,
+    /// How often it was to be brought up again since it last held.
+    pub restarts: u32,
     /// Whether a connection attempt is under way.
     pub attempting: bool,
     /// When it was first wanted in the present attempt to bring it up, in milliseconds.
@@ -135,7 +135,7 @@ impl Server {
         Server {
             state: if enabled { State::Dormant } else { State::Disabled },
             users: 0,
-            failures: 0,
+            restarts: 0,
             attempting: false,
             since_ms: 0,
             retry_at_ms: None,
@@ -198,7 +198,7 @@ impl Step<'_> {
             Event::Exited if self.server.is_up() => self.restart(),
             Event::ProbeOk if self.server.is_up() => {
                 self.server.state = State::Ready;
-                self.server.failures = 0;
+                self.server.restarts = 0;
                 self.plan_probe();
             }
             // Slow is not dead: there is a second look before a restart.
@@ -224,8 +224,9 @@ impl Step<'_> {
             state => {
                 // A server that starts and dies at once would be restarted without a pause if each start cleared the
                 // count, so a restart counts until a probe or `HOLDS_MS` shows that it holds.
-                let restarted = state == State::Restarting;
-                self.server.failures = if restarted { self.server.failures.saturating_add(1) } else { 0 };
+                if state != State::Restarting {
+                    self.server.restarts = 0;
+                }
                 self.server.state = State::Ready;
                 self.server.attempting = false;
                 self.server.proven = true;
@@ -250,7 +251,6 @@ impl Step<'_> {
                 self.server.state = State::NeedsAuth;
                 return;
             }
-            self.server.failures = self.server.failures.saturating_add(1);
             if self.server.state != State::Connecting || self.now >= self.acquire_end() {
                 self.server.state = State::Failed;
             }
@@ -279,7 +279,7 @@ impl Step<'_> {
     /// Brings it up for the first time, or anew after a rest or an authorization.
     fn start(&mut self) {
         self.server.state = State::Connecting;
-        self.server.failures = 0;
+        self.server.restarts = 0;
         self.server.since_ms = self.now;
         self.connect();
     }
@@ -288,18 +288,20 @@ impl Step<'_> {
     fn restart(&mut self) {
         if !self.is_wanted() {
             self.server.state = State::Dormant;
-            self.server.failures = 0;
+            self.server.restarts = 0;
             return;
         }
         if self.now.saturating_sub(self.server.since_ms) >= HOLDS_MS {
-            self.server.failures = 0;
+            self.server.restarts = 0;
         }
         self.server.state = State::Restarting;
         self.connect_after_delay();
     }
 
     fn connect_after_delay(&mut self) {
-        match backoff::restart_delay(self.server.failures, Some(&self.policy.restart_delays_ms)) {
+        let delay = backoff::restart_delay(self.server.restarts, Some(&self.policy.restart_delays_ms));
+        self.server.restarts = self.server.restarts.saturating_add(1);
+        match delay {
             0 => self.connect(),
             delay => self.server.retry_at_ms = Some(self.now.saturating_add(delay)),
         }
@@ -316,7 +318,7 @@ impl Step<'_> {
     fn rest(&mut self, state: State) {
         self.stop();
         self.server.state = state;
-        self.server.failures = 0;
+        self.server.restarts = 0;
     }
 
     /// Ends what runs or is being attempted, if anything does.
@@ -366,7 +368,7 @@ impl Step<'_> {
     fn timer(&self) -> Option<WaitRange> {
         let server = &self.server;
         // The first attempt has the host's own limit; the callers' limit matters once it has failed.
-        let acquire_end = (server.state == State::Connecting && server.failures > 0).then(|| self.acquire_end());
+        let acquire_end = (server.state == State::Connecting && server.restarts > 0).then(|| self.acquire_end());
         let exact = [server.probe_at_ms, server.idle_at_ms, acquire_end].into_iter().flatten().min();
         match server.retry_at_ms {
             // Only attempts are spread, so that gates which lost the same server do not return as one.

@@ -151,7 +151,11 @@ impl Masker {
             return Cow::Borrowed(REDACTED);
         }
         // A number is no structure worth keeping: `123456` is text that happens to be JSON.
-        self.mask_until_still(text, |text| text.trim_start().starts_with(['{', '[', '"']) && json::parse(text).is_ok())
+        let is_json = |text: &str| text.trim_start().starts_with(['{', '[', '"']) && json::parse(text).is_ok();
+        if text.contains("\\u00") && is_json(text) {
+            return Cow::Owned(self.mask_until_still(&escapes::plain(text), is_json).into_owned());
+        }
+        self.mask_until_still(text, is_json)
     }
 
     /// Masks a JSON text and gives JSON: the masked text, or the redaction as a string.
@@ -162,7 +166,7 @@ impl Masker {
         if text.len() > MAX_BYTES || json::parse(text).is_err() {
             return json::Value::string(REDACTED).to_json();
         }
-        self.mask_until_still(text, |_| true).into_owned()
+        self.mask_until_still(&escapes::plain(text), |_| true).into_owned()
     }
 
     /// Masks a text again while there is something to mask.

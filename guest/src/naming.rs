@@ -65,7 +65,8 @@ fn is_word(part: &str) -> bool {
         && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Every pair of server and tool that the name could mean, in any form; most of them do not exist.
+/// Every pair of server and tool that the name could mean, in any form; most of them do not exist, and one with an
+/// empty tool never does.
 pub fn readings(name: &str) -> Vec<(&str, &str)> {
     if name.len() > MAX_NAME {
         return Vec::new();
@@ -87,7 +88,6 @@ fn splits<'a>(name: &'a str, separator: &str, found: &mut Vec<(&'a str, &'a str)
     for (at, _) in name.char_indices() {
         if let Some(tool) = name[at..].strip_prefix(separator)
             && at > 0
-            && !tool.is_empty()
         {
             let reading = (&name[..at], tool);
             if !found.contains(&reading) {
@@ -260,7 +260,7 @@ mod tests {
             ("mcp_a_b_c", &[("a", "b_c"), ("a_b", "c")]),
             ("plain", &[]),
             (".x", &[]),
-            ("x.", &[]),
+            ("x.", &[("x", "")]),
         ] {
             assert_eq!(readings(name), expected, "{name}");
         }

@@ -4,7 +4,8 @@
 
 use crate::logic::LogicError;
 use crate::logic::types::{
-    Failure, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming, recovery,
+    Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
+    recovery,
 };
 
 /// A gate that was opened.
@@ -49,7 +50,7 @@ pub trait Decide {
     fn parse_arguments(
         &mut self,
         text: &str,
-        schema: Option<&String>,
+        schema: Option<&Json>,
     ) -> Answer<Result<arguments::Parsed, arguments::Refusal>>;
 
     /// Keeps the names that the rules let through.
@@ -62,7 +63,7 @@ pub trait Decide {
     fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> Answer<u64>;
 
     /// Reads the `result` member of an answer to `tools/call`.
-    fn extract(&mut self, result: &String) -> Answer<Result<content::Extracted, content::Unreadable>>;
+    fn extract(&mut self, result: &Json) -> Answer<Result<content::Extracted, content::Unreadable>>;
 
     /// Cuts at a line end and says so; zero means no limit.
     fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> Answer<String>;

@@ -86,8 +86,12 @@ fn to_json<T: Serialize>(value: &T) -> String {
 
 fn op_of(line: &str) -> Result<String, String> {
     #[derive(Deserialize)]
+    #[serde(expecting = "an object")]
     struct Op {
         op: Option<String>,
+    }
+    if !line.trim_start().starts_with('{') {
+        return Err("not a JSON object: a line begins with `{`".to_owned());
     }
     let Op { op } = serde_json::from_str(line).map_err(|error| format!("not a JSON object: {error}"))?;
     op.ok_or_else(|| format!("no \"op\"; there are: {}", ops::NAMES.join(", ")))

@@ -31,14 +31,12 @@ impl Say for arguments::Refusal {
     fn say(&self) -> String {
         match self {
             arguments::Refusal::TooLarge(limit) => {
-                format!("the arguments are larger than {limit} bytes; pass a reference to the data instead")
+                format!("arguments larger than {limit} bytes: send less in one call, or refer to the data")
             }
             arguments::Refusal::TooManyValues(limit) => {
-                format!("the arguments have more than {limit} JSON values; call with fewer at a time")
+                format!("arguments with more than {limit} JSON values: split them over several calls")
             }
-            arguments::Refusal::TooDeep(limit) => {
-                format!("the arguments are nested deeper than {limit} levels; pass flatter ones")
-            }
+            arguments::Refusal::TooDeep(limit) => format!("arguments nested deeper than {limit} levels: flatten them"),
         }
     }
 }
@@ -104,6 +102,9 @@ impl Say for execution::SettingsError {
 
 /// A case with a name, as the WIT and every JSON of ours spell it.
 pub trait Named: Sized + Copy + 'static {
+    /// What the cases are, for messages.
+    const WHAT: &'static str;
+
     /// All cases and their names.
     const ALL: &'static [(Self, &'static str)];
 
@@ -114,13 +115,14 @@ pub trait Named: Sized + Copy + 'static {
     fn parse(name: &str) -> Result<Self, String> {
         let known = || Self::ALL.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
         let found = Self::ALL.iter().find(|(_, known)| *known == name);
-        found.map(|(case, _)| *case).ok_or_else(|| format!("unknown {name:?}; there are: {}", known()))
+        found.map(|(case, _)| *case).ok_or_else(|| format!("unknown {} {name:?}; there are: {}", Self::WHAT, known()))
     }
 }
 
 macro_rules! named {
-    ($($type:ty { $($case:ident = $name:literal),* $(,)? })*) => {
+    ($($what:literal $type:ty { $($case:ident = $name:literal),* $(,)? })*) => {
         $(impl Named for $type {
+            const WHAT: &'static str = $what;
             const ALL: &'static [(Self, &'static str)] = &[$((<$type>::$case, $name)),*];
             fn name(self) -> &'static str {
                 match self {
@@ -132,26 +134,26 @@ macro_rules! named {
 }
 
 named! {
-    naming::Target {
+    "target" naming::Target {
         Mcp = "mcp", Anthropic = "anthropic", Openai = "openai", Gemini = "gemini", Cursor = "cursor",
     }
-    arguments::Stage {
+    "stage" arguments::Stage {
         Empty = "empty", Json = "json", JsonValue = "json-value", JsonRepaired = "json-repaired", Yaml = "yaml",
         KeyValue = "key-value", Raw = "raw",
     }
-    filtering::DestructivePolicy { Allow = "allow", Ask = "ask", Deny = "deny" }
-    recovery::RetryPolicy { Safe = "safe", Always = "always", Never = "never" }
-    recovery::Action {
+    "policy for destructive tools" filtering::DestructivePolicy { Allow = "allow", Ask = "ask", Deny = "deny" }
+    "retry policy" recovery::RetryPolicy { Safe = "safe", Always = "always", Never = "never" }
+    "action" recovery::Action {
         Surface = "surface", RetrySameSession = "retry-same-session", RetryNewSession = "retry-new-session",
         Reauthenticate = "reauthenticate", OutcomeUnknown = "outcome-unknown",
     }
-    lifecycle::State {
+    "state" lifecycle::State {
         Disabled = "disabled", Dormant = "dormant", Connecting = "connecting", Ready = "ready",
         Degraded = "degraded", Restarting = "restarting", Failed = "failed", NeedsAuth = "needs-auth",
     }
-    crate::logic::types::Phase { NotSent = "not-sent", Sent = "sent" }
-    execution::ResultForm { Text = "text", PassThrough = "pass-through" }
-    execution::Code {
+    "phase" crate::logic::types::Phase { NotSent = "not-sent", Sent = "sent" }
+    "form" execution::ResultForm { Text = "text", PassThrough = "pass-through" }
+    "code" execution::Code {
         Ok = "ok", ToolError = "tool-error", InvalidName = "invalid-name", UnknownServer = "unknown-server",
         UnknownTool = "unknown-tool", NotAllowed = "not-allowed", Declined = "declined",
         InvalidArguments = "invalid-arguments", ServerUnavailable = "server-unavailable",

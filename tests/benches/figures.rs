@@ -60,8 +60,10 @@ const SCHEMA: &str = r#"{"type":"object","properties":{"namespace":{"type":"stri
 
 /// 200 bytes, as a model writes them.
 fn arguments() -> String {
-    let query = "x".repeat(200 - 91);
-    let text = format!(r#"{{"namespace":"kube-system","limit":100,"labels":{{"app":"nginx","tier":"web"}},"query":"{query}"}}"#);
+    let query = "x".repeat(200 - 88);
+    let text = format!(
+        r#"{{"namespace":"kube-system","limit":100,"labels":{{"app":"nginx","tier":"web"}},"query":"{query}"}}"#
+    );
     assert_eq!(text.len(), 200, "the bench promises 200 bytes");
     text
 }
@@ -80,10 +82,15 @@ fn calls(free: &Component, fuelled: &Component) {
     let (arguments, answer) = (arguments(), answer());
     let call = || ToolCall { id: "1".into(), name: "k8s__find".into(), arguments: arguments.clone() };
 
-    let gate = native::execution::Gate::new(native::execution::Settings::new(["k8s".to_owned()])).expect("good settings");
-    gate.offer("k8s", vec![native::types::Tool { name: "find".into(), input_schema: Some(SCHEMA.into()), ..Default::default() }]);
+    let gate =
+        native::execution::Gate::new(native::execution::Settings::new(["k8s".to_owned()])).expect("good settings");
+    gate.offer(
+        "k8s",
+        vec![native::types::Tool { name: "find".into(), input_schema: Some(SCHEMA.into()), ..Default::default() }],
+    );
     let mut plain = || {
-        let call = native::execution::ToolCall { id: "1".into(), name: "k8s__find".into(), arguments: arguments.clone() };
+        let call =
+            native::execution::ToolCall { id: "1".into(), name: "k8s__find".into(), arguments: arguments.clone() };
         let (mut execution, directive) = gate.begin(call);
         black_box(directive);
         black_box(execution.next(native::execution::Event::Answered(answer.clone())));
@@ -154,9 +161,9 @@ fn starts() {
         return;
     }
     let input = std::env::temp_dir().join("toolgate-figures-line");
-    std::fs::write(&input, "{\"op\":\"normalize\",\"name\":\"a__b\"}\n").expect("the folder for temporary files is writable");
-    let [empty, toolgate] =
-        race(20, [&mut || start(&empty, &[], &input), &mut || start(&toolgate, &["eval"], &input)]);
+    std::fs::write(&input, "{\"op\":\"normalize\",\"name\":\"a__b\"}\n")
+        .expect("the folder for temporary files is writable");
+    let [empty, toolgate] = race(20, [&mut || start(&empty, &[], &input), &mut || start(&toolgate, &["eval"], &input)]);
     println!("{:<58} {empty:>10.2?}", "start and end of an empty program");
     report("start and end of `toolgate eval` with one line, warm cache", toolgate, empty, 6.0);
 }

@@ -14,18 +14,27 @@ fn main() {
 /// A question of each kind.
 const QUESTIONS: [(&str, &str); 13] = [
     ("naming", r#"{"op":"split","name":"kubernetes-server.get_pods"}"#),
-    ("fit", r#"{"op":"fit","target":"gemini","tools":[{"server":"a","tool":"b","schema":{"type":"object","properties":{"n":{"type":["integer","null"]}}}}]}"#),
+    (
+        "fit",
+        r#"{"op":"fit","target":"gemini","tools":[{"server":"a","tool":"b","schema":{"type":"object","properties":{"n":{"type":["integer","null"]}}}}]}"#,
+    ),
     ("arguments json", r#"{"op":"arguments","text":"{\"namespace\":\"default\",\"limit\":10}"}"#),
     ("arguments key-value", r#"{"op":"arguments","text":"namespace: default, limit: 10"}"#),
     ("arguments yaml", r#"{"op":"arguments","text":"names:\n  - a\n  - b\nn: 1"}"#),
-    ("filtering", r#"{"op":"filter","allow":["get_*"],"deny":["*secret*"],"tools":["get_pods","get_secrets","delete_pod"]}"#),
+    (
+        "filtering",
+        r#"{"op":"filter","allow":["get_*"],"deny":["*secret*"],"tools":["get_pods","get_secrets","delete_pod"]}"#,
+    ),
     ("recovery", r#"{"op":"classify","failure":{"kind":"closed"},"phase":"sent"}"#),
     ("backoff", r#"{"op":"backoff","attempt":3}"#),
     ("lifecycle", r#"{"op":"lifecycle","events":[{"at_ms":0,"event":"wanted"},{"at_ms":40,"event":"connected"}]}"#),
     ("content", r#"{"op":"extract","result":{"content":[{"type":"text","text":"hello"}]}}"#),
     ("masking", r#"{"op":"mask","groups":["basic"],"text":"password: hunter2hunter2"}"#),
     ("catalog", r#"{"op":"instructions","servers":{"a":{"instructions":"Be kind.","tools":{"x":"note"}}}}"#),
-    ("execution", r#"{"op":"execute","servers":{"a":{"tools":["x"]}},"call":{"name":"a.x"},"events":[{"answered":{"content":[]}}]}"#),
+    (
+        "execution",
+        r#"{"op":"execute","servers":{"a":{"tools":["x"]}},"call":{"name":"a.x"},"events":[{"answered":{"content":[]}}]}"#,
+    ),
 ];
 
 fn names() -> impl Iterator<Item = &'static str> {

@@ -429,7 +429,10 @@ pub fn execute(rng: &mut Rng, ending: usize) -> Value {
             question["settings"]["masking"] = json!({"custom": [{"pattern": "[\\[\\]{}\":,]+", "replacement": "\""}]});
             json!([{"answered": answer(rng)}])
         }
-        _ => json!([rng.pick(&["waited", "reconnected", "authenticated", "connected"])]),
+        _ => {
+            question["call"] = json!({"name": "a.get", "arguments": {"n": rng.below(10)}});
+            json!([rng.pick(&["waited", "reconnected", "authenticated", "connected"])])
+        }
     };
     question["events"] = events;
     question

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use toolgate::decide::{Answer, Decide, ExecutionId, GateId};
 use toolgate::logic::types::{
-    Failure, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming, recovery,
+    Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
+    recovery,
 };
 use toolgate_guest as logic;
 
@@ -62,7 +63,7 @@ impl Decide for Native {
     fn parse_arguments(
         &mut self,
         text: &str,
-        schema: Option<&String>,
+        schema: Option<&Json>,
     ) -> Answer<Result<arguments::Parsed, arguments::Refusal>> {
         let schema = schema.and_then(|schema| logic::json::parse(schema).ok());
         Ok(logic::arguments::parse(text, schema.as_ref()).convert())
@@ -81,7 +82,7 @@ impl Decide for Native {
         Ok(logic::backoff::restart_delay(restarts, schedule_ms))
     }
 
-    fn extract(&mut self, result: &String) -> Answer<Result<content::Extracted, content::Unreadable>> {
+    fn extract(&mut self, result: &Json) -> Answer<Result<content::Extracted, content::Unreadable>> {
         Ok(match logic::content::extract(result) {
             Ok(extracted) => Ok(content::Extracted {
                 text: extracted.text,

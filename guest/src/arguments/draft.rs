@@ -1,5 +1,6 @@
 //! Arguments read from text without quotes, in which the schema has yet to say what a word means.
 
+use super::yaml;
 use crate::json::{Value, is_number};
 use crate::schema::{Kinds, Schema};
 use std::borrow::Cow;
@@ -40,6 +41,15 @@ impl<'a> Draft<'a> {
     pub fn settle(self, schema: Option<Schema<'_>>) -> Value<'a> {
         match self {
             Draft::Word(text, value) => {
+                // Among pairs a list stands in brackets, and is a text until the schema says that it is a list.
+                if let Some(schema) = schema
+                    && text.starts_with('[')
+                    && schema.kinds().has(Kinds::ARRAY)
+                    && !schema.kinds().has(Kinds::STRING)
+                    && let Some(list) = yaml::list(&text, schema)
+                {
+                    return list;
+                }
                 let literal = schema.is_some_and(|schema| is_literal(&value, schema));
                 if literal { Value::String(text) } else { value }
             }

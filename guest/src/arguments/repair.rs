@@ -21,15 +21,6 @@ pub fn read(text: &str) -> Result<Option<Repaired<'_>>, Refusal> {
     if reader.closers().is_err() {
         return Ok(None);
     }
-    let is_empty = match &value {
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        _ => true,
-    };
-    // A bracket that opens and breaks off at once says nothing.
-    if is_empty && reader.repairs[Repair::Truncated as usize] {
-        return Ok(None);
-    }
     let notes = NOTES.iter().zip(reader.repairs).filter(|(_, made)| *made).map(|(note, _)| *note).collect();
     Ok(Some((value, notes)))
 }
@@ -42,29 +33,25 @@ enum Repair {
     BareKeys,
     BareWords,
     Python,
-    NotANumber,
     ControlCharacters,
     Escapes,
     TrailingCommas,
     MissingCommas,
     ExtraBrackets,
-    Truncated,
 }
 
 /// What is said of each repair.
-const NOTES: [&str; 12] = [
+const NOTES: [&str; 10] = [
     "removed comments",
     "replaced single or typographic quotes by double quotes",
     "put bare keys into quotes",
     "put bare words into quotes",
     "replaced True, False or None by their JSON words",
-    "replaced NaN, Infinity or undefined by null",
     "escaped raw newlines or control characters in strings",
     "kept backslashes that escape nothing",
     "removed trailing commas",
     "added missing commas between lines",
     "removed closing brackets that close nothing",
-    "closed what was still open where the text ends; the last value may be cut off",
 ];
 
 /// Why reading stops.
@@ -106,15 +93,8 @@ impl<'a> Reader<'a> {
         while self.entry('}', members.is_empty())? {
             let key = self.key()?;
             self.blanks();
-            if self.ends() {
-                break;
-            }
             self.expect(':')?;
             self.blanks();
-            // A key without its value was cut off together with it.
-            if self.ends() {
-                break;
-            }
             let value = self.value(depth, true)?;
             members.push((key, value));
         }
@@ -133,15 +113,9 @@ impl<'a> Reader<'a> {
     /// Goes to the next member or item; false at the end of them, which is then behind.
     fn entry(&mut self, closer: char, is_first: bool) -> Read<bool> {
         let new_line = self.blanks();
-        if self.ends() {
-            return Ok(false);
-        }
         let comma = !is_first && self.accept(',');
         if comma {
             self.blanks();
-            if self.ends() {
-                return Ok(false);
-            }
         }
         if self.accept(closer) {
             self.note_if(comma, Repair::TrailingCommas);
@@ -190,10 +164,6 @@ impl<'a> Reader<'a> {
                 self.note(Repair::Python);
                 if word == "None" { Value::Null } else { Value::Bool(word == "True") }
             }
-            "NaN" | "Infinity" | "-Infinity" | "undefined" => {
-                self.note(Repair::NotANumber);
-                Value::Null
-            }
             word if json::is_number(word) => Value::Number(word.into()),
             // A word in a list could as well be the text of a regular expression or of a link.
             word if is_member && is_plain(word) => {
@@ -219,10 +189,8 @@ impl<'a> Reader<'a> {
             let plain = plain.unwrap_or(rest.len());
             mended.push_str(&rest[..plain]);
             self.at += plain;
-            let Some(letter) = self.peek() else {
-                self.note(Repair::Truncated);
-                break;
-            };
+            // A text that breaks off is not closed here: half a path or half a query would be sent as a whole one.
+            let Some(letter) = self.peek() else { return Err(Stop::NotJson) };
             self.at += letter.len_utf8();
             if closing.contains(letter) && (letter == '"' || self.closes_here()) {
                 break;
@@ -305,13 +273,6 @@ impl<'a> Reader<'a> {
         if self.peek().is_none() { Ok(()) } else { Err(Stop::NotJson) }
     }
 
-    /// Whether the text is over, while something is still open.
-    fn ends(&mut self) -> bool {
-        let ends = self.at == self.text.len();
-        self.note_if(ends, Repair::Truncated);
-        ends
-    }
-
     fn expect(&mut self, letter: char) -> Read<()> {
         if self.accept(letter) { Ok(()) } else { Err(Stop::NotJson) }
     }
@@ -381,17 +342,10 @@ mod tests {
             ("{\"a\": 1 /* x */, \"b\": true// y\n}", r#"{"a":1,"b":true}"#, &[Comments]),
             (r#"{a: 1, b-c.d: 2, $e: 3, 4: 5}"#, r#"{"a":1,"b-c.d":2,"$e":3,"4":5}"#, &[BareKeys]),
             ("{\"a\": default ns, \"b\": x}", r#"{"a":"default ns","b":"x"}"#, &[BareWords]),
-            (r#"{"a":[NaN,-Infinity,undefined]}"#, r#"{"a":[null,null,null]}"#, &[NotANumber]),
             ("{\"a\":\"x\ny\tz\u{1}\"}", r#"{"a":"x\ny\tz\u0001"}"#, &[ControlCharacters]),
             (r#"{"a":"\d+\u12 C:\Users \u0041"}"#, r#"{"a":"\\d+\\u12 C:\\Users A"}"#, &[Escapes]),
             ("{\"a\":1\n\"b\":[1\n2]}", r#"{"a":1,"b":[1,2]}"#, &[MissingCommas]),
             (r#"{"a":1}}]"#, r#"{"a":1}"#, &[ExtraBrackets]),
-            (r#"{"a":[1,{"b":"c"#, r#"{"a":[1,{"b":"c"}]}"#, &[Truncated]),
-            (r#"{"a":1,"b":"#, r#"{"a":1}"#, &[Truncated]),
-            (r#"{"a":1,"b"#, r#"{"a":1}"#, &[Truncated]),
-            (r#"{"a":1,"#, r#"{"a":1}"#, &[Truncated]),
-            (r#"{"a":"x\"#, r#"{"a":"x"}"#, &[Truncated]),
-            (r#"{"a":1 /* x"#, r#"{"a":1}"#, &[Comments, Truncated]),
             ("['a', 'b']", r#"["a","b"]"#, &[Quotes]),
             (r#"{"a":12345678901234567890.10,}"#, r#"{"a":12345678901234567890.10}"#, &[TrailingCommas]),
             (r#"{"a":"\ud83d\ude00\ud800",}"#, "{\"a\":\"😀\u{fffd}\"}", &[TrailingCommas]),
@@ -408,6 +362,12 @@ mod tests {
             "{",
             "[",
             "{ \"a",
+            r#"{"a":[1,{"b":"c"#,
+            r#"{"path":"/data"#,
+            r#"{"a":1,"b":"#,
+            r#"{"a":1,"#,
+            r#"{"a":1 /* x"#,
+            r#"[NaN]"#,
             "{not json",
             "{'a', 'b'}",
             "{{ template }}",

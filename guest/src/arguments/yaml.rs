@@ -3,6 +3,7 @@
 use super::draft::{Draft, Members};
 use super::{MAX_TEXT, Refusal};
 use crate::json::{MAX_DEPTH, MAX_VALUES, Value};
+use crate::schema::Schema;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,6 +28,13 @@ pub fn read(text: &str) -> Result<Option<Members<'_>>, Refusal> {
     let Some(Draft::Map(members)) = builder.root else { return Ok(None) };
     let nested = members.iter().any(|(_, value)| matches!(value, Draft::List(_) | Draft::Map(_)));
     Ok(nested.then_some(members))
+}
+
+/// Reads a list in brackets, such as `[a, b]`, that stands for a property of this schema.
+pub fn list(text: &str, schema: Schema<'_>) -> Option<Value<'static>> {
+    let document = format!("list: {text}");
+    let (_, list) = read(&document).ok()??.pop()?;
+    Some(list.settle(Some(schema)).into_owned())
 }
 
 /// Whether there can be a list or a mapping within a mapping: most texts need no parser to be told that there is none.
@@ -134,6 +142,8 @@ impl<'a> Builder<'a> {
             None => self.root = Some(draft),
             Some(Node::List(items)) => items.push(draft),
             Some(Node::Map(members, key)) => match (key.take(), draft) {
+                // `{app="nginx"}` is no mapping of a strange key to nothing, but a selector.
+                (Some(key), Draft::Word(word, _)) if word.is_empty() && key.contains('=') => return Verdict::Reject,
                 (Some(key), draft) => members.push((key, draft)),
                 (None, Draft::Word(word, _) | Draft::Text(word)) if !word.is_empty() => *key = Some(word),
                 (None, _) => return Verdict::Reject,

@@ -38,9 +38,6 @@ pub fn instructions(servers: &[ServerNotes], failed: &[FailedServer]) -> String 
         let said = notes.instructions.iter().chain(&notes.prompts).map(|text| text.trim());
         let said: Vec<&str> = said.filter(|text| !text.is_empty()).collect();
         let tools: Vec<&ToolNote> = notes.tools.iter().filter(|note| !note.text.trim().is_empty()).collect();
-        if said.is_empty() && tools.is_empty() {
-            continue;
-        }
         let mut block = format!("#### MCP Server: {}", notes.server);
         said.iter().for_each(|text| block.push_str(&format!("\n{text}")));
         blocks.push(block);
@@ -91,7 +88,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_say_is_an_empty_text() {
-        assert_eq!(instructions(&[notes(" ", &[("a__x", "")])], &[]), "");
+    fn a_server_that_says_nothing_is_still_named() {
+        assert_eq!(instructions(&[notes(" ", &[("a__x", "")])], &[]), "#### MCP Server: a");
+        assert_eq!(instructions(&[], &[]), "");
     }
 }

@@ -92,13 +92,16 @@ impl Execution {
                 Directive::Reconnect(self.server())
             }
             (State::Reauthenticating, Event::Failed(Failed { failure, .. })) => match failure {
-                Failure::Timeout => self.give_up(&failure),
+                Failure::Timeout | Failure::NeedsAuth(_) => self.give_up(&failure),
                 other => self.give_up(&Failure::NeedsAuth(outcome::describe(&other, &self.server()))),
             },
             (_, Event::Failed(Failed { failure, .. })) => self.give_up(&failure),
             (state, event) => {
                 let text = format!("the host reported {} while {}", name_of(&event), state.awaits());
-                self.fail(Code::Internal, &text)
+                match self.is_safe() || self.attempts == 0 {
+                    true => self.fail(Code::Internal, &text),
+                    false => self.outcome_unknown(&text),
+                }
             }
         }
     }
@@ -258,7 +261,7 @@ impl Execution {
         };
         let then = match decision.action {
             Action::Surface => return self.give_up(failure),
-            Action::OutcomeUnknown => return self.outcome_unknown(failure),
+            Action::OutcomeUnknown => return self.outcome_unknown(&outcome::describe(failure, &self.server())),
             Action::Reauthenticate => {
                 self.state = State::Reauthenticating;
                 return Directive::Reauthenticate(self.server());
@@ -273,21 +276,24 @@ impl Execution {
 
     /// Nothing more is tried. Where an earlier attempt may have run, that is what the caller must know.
     fn give_up(&mut self, failure: &Failure) -> Directive {
-        let safe = self.plan.as_ref().is_some_and(|plan| plan.read_only || plan.idempotent);
-        if self.may_have_run && !safe && *failure != Failure::Cancelled {
+        let why = outcome::describe(failure, &self.server());
+        if self.may_have_run && !self.is_safe() && *failure != Failure::Cancelled {
             self.trace.push("an earlier attempt may have run".to_owned());
-            return self.outcome_unknown(failure);
+            return self.outcome_unknown(&why);
         }
-        let text = format!("MCP tool execution failed: {}", outcome::describe(failure, &self.server()));
-        self.fail(outcome::code(failure), &text)
+        self.fail(outcome::code(failure), &format!("MCP tool execution failed: {why}"))
     }
 
-    fn outcome_unknown(&mut self, failure: &Failure) -> Directive {
+    fn outcome_unknown(&mut self, why: &str) -> Directive {
         let text = format!(
-            "MCP tool execution failed: outcome unknown: {}; the tool may have run, so check before calling it again",
-            outcome::describe(failure, &self.server())
+            "MCP tool execution failed: outcome unknown: {why}; the tool may have run, so check before calling it again"
         );
         self.fail(Code::OutcomeUnknown, &text)
+    }
+
+    /// Whether running the tool twice does no harm.
+    fn is_safe(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.read_only || plan.idempotent)
     }
 
     fn declined(&mut self, why: &str) -> Directive {

@@ -137,19 +137,21 @@ pub fn code(failure: &Failure) -> Code {
 
 /// A failure in words, for the model.
 pub fn describe(failure: &Failure, server: &str) -> String {
+    let with = |text: String, why: &str| if why.is_empty() { text } else { format!("{text}: {why}") };
     match failure {
         Failure::Cancelled => "the call was cancelled".to_owned(),
         Failure::Timeout => format!("no answer from server {server:?} in time"),
-        Failure::Connect(why) => format!("cannot connect to server {server:?}: {why}"),
+        Failure::Connect(why) => with(format!("cannot connect to server {server:?}"), why),
         Failure::Closed => format!("server {server:?} closed the connection"),
         Failure::Exited(Some(code)) => format!("the process of server {server:?} ended with exit code {code}"),
         Failure::Exited(None) => format!("the process of server {server:?} was killed"),
         Failure::Http(http) => format!("server {server:?} answered with HTTP status {}", http.status),
+        Failure::Rpc(rpc) if rpc.message.is_empty() => format!("server {server:?} answered with error {}", rpc.code),
         Failure::Rpc(rpc) => format!("{} (code {})", rpc.message, rpc.code),
-        Failure::Protocol(why) => format!("server {server:?} broke the protocol: {why}"),
+        Failure::Protocol(why) => with(format!("server {server:?} broke the protocol"), why),
         Failure::QueueFull => format!("too many calls are waiting for server {server:?}"),
-        Failure::NeedsAuth(why) => format!("server {server:?} needs authorization: {why}"),
+        Failure::NeedsAuth(why) => with(format!("server {server:?} needs authorization"), why),
         Failure::RestartInProgress => format!("mcp_restart_in_progress: server {server:?} is being restarted"),
-        Failure::RestartFailed(why) => format!("mcp_restart_failed: server {server:?} did not come up: {why}"),
+        Failure::RestartFailed(why) => with(format!("mcp_restart_failed: server {server:?} did not come up"), why),
     }
 }

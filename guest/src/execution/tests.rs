@@ -136,6 +136,8 @@ fn each_failure_has_its_story() {
         ("k8s.set", vec![Event::Answered("no json".into())], "request OutcomeUnknown"),
         ("k8s.get", vec![Event::Answered("no json".into())], "request RpcError"),
         ("k8s.get", vec![Event::Waited], "request Internal"),
+        ("k8s.set", vec![Event::Waited], "request OutcomeUnknown"),
+        ("k8s.set", vec![Event::Waited], "request OutcomeUnknown"),
     ] {
         let (said, _) = play(&gate(settings()), call(name, ""), events);
         assert_eq!(said, story, "{name}");

@@ -102,7 +102,7 @@ records! {
     catalog::FailedServer { server, reason }
     recovery::Context { phase, attempt, read_only, idempotent, retry }
     recovery::Decision { action, trace }
-    lifecycle::Server { state, users, failures, attempting, since_ms, retry_at_ms, probe_at_ms, idle_at_ms, proven }
+    lifecycle::Server { state, users, restarts, attempting, since_ms, retry_at_ms, probe_at_ms, idle_at_ms, proven }
     lifecycle::Policy { eager, acquire_limit_ms, restart_delays_ms, health_interval_ms, idle_timeout_ms }
     lifecycle::Transition { server, commands }
     masking::CustomMask { pattern, replacement }

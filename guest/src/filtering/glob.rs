@@ -27,9 +27,9 @@ impl Globs {
         if patterns.is_empty() { Self::all() } else { Self::new(patterns) }
     }
 
-    /// One pattern that fits everything.
+    /// One pattern that fits everything, and that nobody wrote.
     pub fn all() -> Self {
-        Globs(vec![Glob { text: "*".to_owned(), pattern: "*".to_owned() }])
+        Globs(vec![Glob { text: String::new(), pattern: "*".to_owned() }])
     }
 
     /// The first pattern that fits, as it was written.

@@ -52,7 +52,7 @@ fn one_attempt_is_shared_by_all_who_want_the_server() {
             (50, Wanted, State::Ready, "wait 15040"),
         ],
     );
-    assert_eq!((server.users, server.failures, server.proven), (3, 0, true));
+    assert_eq!((server.users, server.restarts, server.proven), (3, 0, true));
 }
 
 #[test]
@@ -61,6 +61,7 @@ fn callers_wait_up_to_the_limit_and_then_fail_at_once_while_attempts_go_on() {
         &Policy::default(),
         &[
             (0, Wanted, State::Connecting, "connect"),
+            (50, refused(), State::Connecting, "connect, wait 60000"),
             (100, refused(), State::Connecting, "wait 1100-1300"),
             (1_150, Tick, State::Connecting, "connect, wait 60000"),
             (1_200, refused(), State::Connecting, "wait 3200-3600"),
@@ -85,7 +86,7 @@ fn callers_wait_up_to_the_limit_and_then_fail_at_once_while_attempts_go_on() {
 
 #[test]
 fn a_failure_after_the_limit_ends_the_wait_too() {
-    let policy = Policy { acquire_limit_ms: 500, ..Policy::default() };
+    let policy = Policy { acquire_limit_ms: 500, restart_delays_ms: vec![1_000], ..Policy::default() };
     play(&policy, &[(0, Wanted, State::Connecting, "connect"), (600, refused(), State::Failed, "wait 1600-1800")]);
     // The next attempt would come after the limit: the timer is for the limit.
     play(
@@ -101,7 +102,7 @@ fn a_failure_after_the_limit_ends_the_wait_too() {
 #[test]
 fn a_tick_before_its_time_only_asks_again() {
     play(
-        &Policy::default(),
+        &Policy { restart_delays_ms: vec![1_000], ..Policy::default() },
         &[
             (1_000, Wanted, State::Connecting, "connect"),
             (1_000, refused(), State::Connecting, "wait 2000-2200"),
@@ -124,9 +125,9 @@ fn a_lost_server_is_restarted_at_once_and_then_on_the_schedule() {
         ],
     );
     let mut now = 1_000;
-    for (failures, delay) in [(1, 1_000), (2, 2_000), (3, 5_000), (4, 10_000), (5, 30_000), (6, 60_000), (7, 60_000)] {
+    for (restarts, delay) in [(2, 1_000), (3, 2_000), (4, 5_000), (5, 10_000), (6, 30_000), (7, 60_000), (8, 60_000)] {
         let failed = step(&server, &refused(), &policy, now);
-        assert_eq!((failed.server.state, failed.server.failures), (State::Failed, failures));
+        assert_eq!((failed.server.state, failed.server.restarts), (State::Failed, restarts));
         let due = now + delay;
         assert_eq!(show(&failed.commands), format!("wait {due}-{}", due + delay / 5));
         let retried = step(&failed.server, &Tick, &policy, due);
@@ -134,7 +135,7 @@ fn a_lost_server_is_restarted_at_once_and_then_on_the_schedule() {
         (server, now) = (retried.server, due);
     }
     server = step(&server, &Connected, &policy, now).server;
-    assert_eq!((server.state, server.failures), (State::Ready, 0));
+    assert_eq!((server.state, server.restarts), (State::Ready, 0));
     assert_eq!(show(&step(&server, &Exited, &policy, now + 1).commands), "connect");
 }
 
@@ -264,7 +265,7 @@ fn failing_restarts_are_one_loop_that_ends_with_the_first_success() {
             (7_300, Connected, State::Ready, "wait 22300"),
         ],
     );
-    assert_eq!(server.failures, 0);
+    assert_eq!(server.restarts, 0);
 }
 
 #[test]
@@ -318,7 +319,7 @@ fn a_server_that_does_not_come_up_is_given_up_when_nobody_wants_it_for_a_while()
         ],
     );
     let server = play(
-        &Policy { acquire_limit_ms: 0, ..policy },
+        &Policy { acquire_limit_ms: 0, restart_delays_ms: vec![1_000, 2_000], ..policy },
         &[
             (0, Wanted, State::Connecting, "connect"),
             (100, refused(), State::Failed, "wait 1100-1300"),
@@ -381,6 +382,7 @@ fn a_missing_authorization_ends_the_attempts_until_it_is_given() {
             (20, Wanted, State::NeedsAuth, ""),
             (30, Tick, State::NeedsAuth, ""),
             (90_000, Authenticated, State::Connecting, "connect"),
+            (90_050, refused(), State::Connecting, "connect, wait 150000"),
             (90_100, refused(), State::Connecting, "wait 91100-91300"),
             (91_100, Tick, State::Connecting, "connect, wait 150000"),
             (91_200, Connected, State::Ready, "wait 106200"),

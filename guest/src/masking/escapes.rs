@@ -1,6 +1,42 @@
 //! The JSON strings in a text: where they are, and what they say once their escapes are read.
 
+use std::borrow::Cow;
+
 use super::Span;
+
+/// A JSON text in which no letter, digit or common sign is written as `\\u` and its number: a key or a kind that is
+/// spelt so means the same, and must be found.
+pub fn plain(json: &str) -> Cow<'_, str> {
+    if !json.contains("\\u00") {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let code = rest.get(at + 1..at + 6).and_then(|code| code.strip_prefix("u00"));
+        let letter = code.and_then(|code| u8::from_str_radix(code, 16).ok()).filter(|letter| is_plain(*letter));
+        // Without a letter the backslash and what it escapes stay together, so that `\\\\u0041` is not misread.
+        let taken = match letter {
+            Some(letter) => {
+                out.push(char::from(letter));
+                6
+            }
+            None => {
+                let pair = 1 + rest[at + 1..].chars().next().map_or(0, char::len_utf8);
+                out.push_str(&rest[at..at + pair]);
+                pair
+            }
+        };
+        rest = &rest[at + taken..];
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+fn is_plain(letter: u8) -> bool {
+    matches!(letter, b' '..=b'~') && !matches!(letter, b'"' | b'\\')
+}
 
 /// Stands between two strings in a view; no rule matches across it.
 pub const BREAK: char = '\0';

@@ -86,6 +86,10 @@ pub const PATTERNS: &[Pattern] = &[
         name: "token",
         rules: &[
             Key("(?:page|continuation)[-_. ]?token|token|bearer|jwt|authorization", 8),
+            Shape(
+                r"(?i:authorization)[ \t]*[:=][ \t]*(?i:bearer|basic|token)[ \t]+(?<value>[A-Za-z0-9._~+/-]+=*)",
+                any,
+            ),
             Shape(r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?", any),
             Shape(r"(?i:bearer|basic)[ \t]+(?<value>[A-Za-z0-9._~+/-]{16,}=*)", looks_like_a_credential),
             Shape(r"glpat-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{30,}", any),
@@ -152,7 +156,7 @@ impl Pattern {
 const SEPARATOR: &str = concat!(
     r#"(?:(?:\\*["'`]\]?)?[ \t]*(?:===?|:=|=>|[:=])[ \t]*|>"#,
     r#"|\\*["']?,?(?:\s|\\+[nr])*\\*["']?value\\*["']?[ \t]*:[ \t]*"#,
-    r#"|\\*["'],[ \t]*|[ \t]+)"#
+    r#"|\\*["'],[ \t]*|[ \t]*\n[ \t]*-[ \t]+|[ \t]+)"#
 );
 
 fn built_in(pattern: &str) -> Regex {
@@ -213,13 +217,20 @@ fn find_keys(regex: &Regex, least: usize, text: &str, report: &mut dyn FnMut(Spa
     while let Some(key) = regex.find_at(text, at) {
         at = key.end();
         let by_sign = key.as_str().trim_end_matches([' ', '\t']).ends_with([':', '=', '>']);
-        if !by_sign && !is_flag(text, key.start()) {
+        let flag = is_flag(text, key.start());
+        if !by_sign && !flag {
             continue;
         }
         let name = key.as_str().to_ascii_lowercase();
         let is_password = name.starts_with("pass") || name.starts_with("pwd") || name.starts_with("_pass");
         let Some(mut span) = values::after(text, key.as_str(), at) else { continue };
         let in_quotes = text[at..span.start].ends_with(['"', '\'', '`']);
+        let behind = text[span.end..].trim_start_matches('\\');
+        let closed = !in_quotes || behind.starts_with(['"', '\'', '`']);
+        // The next string in an object is a key, and no value of a flag that ends the string before it.
+        if !by_sign && in_quotes && closed && behind[1..].trim_start().starts_with(':') {
+            continue;
+        }
         if !is_password {
             let credential = after_scheme(text, span.start);
             // A bare value ends at the blank behind its scheme: what counts is the word after that.
@@ -229,17 +240,21 @@ fn find_keys(regex: &Regex, least: usize, text: &str, report: &mut dyn FnMut(Spa
             span.start = credential.min(span.end);
         }
         let value = &text[span.start..span.end];
+        // What is given to a flag is meant, however short; a placeholder such as `<TOKEN>` has ended before it began.
+        let least = if flag && !value.starts_with(['-', '$', '%']) { 1 } else { least };
+        let is_code = !in_quotes && (value.ends_with(['(', '[']) || is_accessor(value));
         let is_prose = !in_quotes && key.as_str().ends_with(": ") && is_prose(value, &text[span.end..]);
         let is_path = name.starts_with("pwd") && value.starts_with(['/', '~']);
         let is_cursor = name.starts_with("page") || name.starts_with("continuation");
         let is_secret = values::unmasked_length(value) >= least
-            && !(is_word_or_reference(value) || is_path || is_cursor)
-            && (is_password || !value.contains([' ', '\t']) && !is_prose);
+            && !(is_word_or_reference(value) || is_path || is_cursor || is_code)
+            && (is_password || in_quotes || !value.contains([' ', '\t']) && !is_prose);
         if is_secret {
             report(span);
         }
-        // What stands in quotes and is no secret may still hold one; a bare value was read to its end.
-        if is_secret || !in_quotes {
+        // What stands in quotes and is no secret may still hold one, and so may the rest of the line behind a quote that
+        // never closes; a bare value was read to its end.
+        if closed && (is_secret || !in_quotes) {
             at = at.max(span.end);
         }
     }
@@ -265,6 +280,18 @@ fn after_scheme(text: &str, at: usize) -> usize {
         }
     }
     at
+}
+
+/// Code that fetches the value from elsewhere: `os.environ`, `process.env.TOKEN`, `getPassword()`.
+fn is_accessor(value: &str) -> bool {
+    let is_name = |part: &str| {
+        part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let (path, call) =
+        value.strip_suffix("()").or_else(|| value.strip_suffix("();")).map_or((value, false), |path| (path, true));
+    let environment = ["os.environ", "process.env.", "env.", "ENV["].iter().any(|start| path.starts_with(start));
+    (call || environment) && path.split('.').all(is_name)
 }
 
 /// A type, an absence, or the name of a variable whose value stands elsewhere.
@@ -305,7 +332,11 @@ fn looks_like_a_credential(text: &str, span: Span) -> bool {
 fn is_not_of_a_url(text: &str, span: Span) -> bool {
     let before = &text.as_bytes()[span.start.saturating_sub(MAX_USER)..span.start];
     let user = before.iter().rev().take_while(|byte| !byte.is_ascii_whitespace() && !b"/\"'<>".contains(byte)).count();
-    !before[..before.len() - user].ends_with(b"//")
+    // Pictures for dense screens are called `icon@2x.png`.
+    let picture = text[span.start..span.end]
+        .split_once('@')
+        .is_some_and(|(_, host)| host.starts_with("2x.") || host.starts_with("3x."));
+    !picture && !before[..before.len() - user].ends_with(b"//")
 }
 
 /// The longest user name in a URL that is looked at.

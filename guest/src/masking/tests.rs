@@ -244,6 +244,49 @@ fn masks_that_cannot_be_used_say_why() {
 }
 
 #[test]
+fn what_one_json_string_says_does_not_hide_the_secret_in_the_next() {
+    for group in ["basic", "all"] {
+        let masker = masker(&[group], &[], &[]).unwrap();
+        for text in [
+            r#"{"a":"password:'","password":"hunter2-Tr0ub4dor&3","b":1}"#,
+            r#"{"a":"password: 'x","password":"hunter2-Tr0ub4dor&3"}"#,
+            r#"["password='","--password=hunter2-Tr0ub4dor&3"]"#,
+            r#"{"a":"-password","password":"hunter2-Tr0ub4dor&3"}"#,
+        ] {
+            assert!(!masker.mask(text).contains("hunter2"), "{group}: {text}");
+            assert!(!masker.mask_json(text).contains("hunter2"), "{group}: {text}");
+        }
+        let help = r#"{"flag":"--password","description":"the password"}"#;
+        assert_eq!(masker.mask(help), help);
+    }
+}
+
+#[test]
+fn values_are_found_where_people_write_them() {
+    let masker = masker(&["secrets"], &[], &[]).unwrap();
+    for text in [
+        r#"{"token":"my hunter2 token value"}"#,
+        r#"api_key: "with \" quote hunter2-hunter2""#,
+        "args:\n- --token\n- hunter2",
+        "curl --token hunter2",
+        "curl --token=hunter2",
+        "Authorization: Bearer hunter2",
+        "\"password\":\n    \"hunter2\"",
+        r#"{"pass\u0077ord":"hunter2"}"#,
+    ] {
+        assert!(!masker.mask(text).contains("hunter2"), "{}", masker.mask(text));
+    }
+    for text in [
+        "password = input('Enter password')",
+        "password: os.environ['PW']",
+        "const password = getPassword();",
+        "api_key: process.env.API_KEY",
+    ] {
+        assert_eq!(masker.mask(text), text);
+    }
+}
+
+#[test]
 fn json_stays_json() {
     let masker = masker(&["all"], &[], &[]).unwrap();
     assert_eq!(masker.mask_json("123"), "123");

@@ -11,7 +11,12 @@ pub fn after(text: &str, key: &str, at: usize) -> Option<Span> {
     match rest.as_bytes().get(slashes)? {
         quote @ (b'"' | b'\'' | b'`') => Some(quoted(text, at + slashes + 1, *quote, slashes)),
         b'|' | b'>' if slashes == 0 => block(text, at),
-        b'{' | b'\n' | b'\r' => None,
+        b'{' | b'\n' | b'\r' => {
+            // A quoted value may stand on the next line.
+            let below = rest.trim_start();
+            let quoted_below = below.starts_with(['"', '\'']) && rest.starts_with(['\n', '\r']);
+            if quoted_below { after(text, key, text.len() - below.len()) } else { None }
+        }
         b'[' if mask_length(rest).is_none() => None,
         _ => {
             let span = bare(text, at);

@@ -1,6 +1,6 @@
 //! Numbers as their digits: compared exactly, however long they are.
 
-use crate::json::Value;
+use crate::json::{Object, Value};
 use std::cmp::Ordering;
 
 /// Which of two numbers of JSON's grammar is the larger.
@@ -19,15 +19,18 @@ pub fn same(left: &Value<'_>, right: &Value<'_>) -> bool {
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
         }
-        (Value::Object(left), Value::Object(right)) if left.len() == right.len() => {
-            let mut left: Vec<_> = left.iter().collect();
-            let mut right: Vec<_> = right.iter().collect();
-            left.sort_by_key(|member| member.0);
-            right.sort_by_key(|member| member.0);
-            left.iter().zip(&right).all(|(left, right)| left.0 == right.0 && same(left.1, right.1))
-        }
+        (Value::Object(left), Value::Object(right)) if left.len() == right.len() => sorted_members(left)
+            .into_iter()
+            .zip(sorted_members(right))
+            .all(|(left, right)| left.0 == right.0 && same(left.1, right.1)),
         _ => left == right,
     }
+}
+
+fn sorted_members<'v, 'a>(object: &'v Object<'a>) -> Vec<(&'v str, &'v Value<'a>)> {
+    let mut members: Vec<_> = object.iter().collect();
+    members.sort_by_key(|member| member.0);
+    members
 }
 
 /// The number `sign * 0.digits * 10^magnitude`, without zeros at either end of the digits.

@@ -43,7 +43,7 @@ impl Failure {
             text = format!("{text}: {error}");
             cause = error.source();
         }
-        eprintln!("{}: {text}", style::stderr().red("error"));
+        eprintln!("{}: {}", style::stderr().red("error"), style::clean(&text));
         ExitCode::from(self.code())
     }
 

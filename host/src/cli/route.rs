@@ -65,6 +65,9 @@ pub fn run(logic: &mut Supervisor, args: &Args) -> Result<ExitCode, Failure> {
     let mut decided = plan(logic, gate, call())?;
     if let Some(file) = &args.schema {
         let schema = read(file)?;
+        if !matches!(serde_json::from_str(&schema), Ok(serde_json::Value::Object(_))) {
+            return Err(in_file(file, "a JSON Schema is a JSON object"));
+        }
         let tool = match &decided {
             Ok(plan) => Some(plan.tool.clone()),
             Err(result) => result.tool.clone(),
@@ -174,11 +177,11 @@ fn show(args: &Args, name: &str, plan: Plan, fitted: Option<(String, naming::Fit
     let style = style::stdout();
     let mut text = format!(
         "{}  {}\n",
-        style.bold(name),
+        style.bold(&style::clean(name)),
         style.green(&format!("→ tool {:?} of server {:?}", plan.tool.tool, plan.tool.server))
     );
     let mut row = |label: &str, value: &str| {
-        let _ = writeln!(text, "  {} {value}", style.dim(&format!("{label:<10}")));
+        let _ = writeln!(text, "  {} {}", style.dim(&format!("{label:<10}")), style::clean(value));
     };
     row("arguments", &plan.arguments);
     if let Some(reason) = &plan.approval {
@@ -207,9 +210,9 @@ fn refuse(args: &Args, result: &execution::ToolResult) -> Result<ExitCode, Failu
         print(&Refused { error: &result.text, code: result.code.name(), trace: &result.trace })?;
     } else {
         let style = style::stderr();
-        eprintln!("{}: {}", style.red(result.code.name()), result.text);
+        eprintln!("{}: {}", style.red(result.code.name()), style::clean(&result.text));
         for note in &result.trace {
-            eprintln!("  {}", style.dim(note));
+            eprintln!("  {}", style.dim(&style::clean(note)));
         }
     }
     let code = match result.code {

@@ -2,6 +2,18 @@
 
 use std::io::IsTerminal;
 
+/// A text without characters that steer a terminal: names and texts of servers may hold any.
+pub fn clean(text: &str) -> String {
+    let steers = |letter: char| {
+        letter.is_control() && letter != '\n' || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if steers(letter) { out.extend(letter.escape_default()) } else { out.push(letter) }
+    }
+    out
+}
+
 /// How to write to one stream.
 #[derive(Clone, Copy)]
 pub struct Style {

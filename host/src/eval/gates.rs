@@ -12,7 +12,7 @@ use crate::words::{Named, Say};
 
 /// The fields of both operations; `events` belongs to `execute` alone.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Gated {
     #[serde(rename = "op")]
     _op: serde::de::IgnoredAny,
@@ -30,7 +30,7 @@ pub struct Gated {
 
 /// Settings of a gate beyond its rules.
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "settings: an object")]
 struct SettingsShape {
     retry: Option<String>,
     masking: Option<MasksShape>,

@@ -72,7 +72,7 @@ pub fn broken(error: impl std::error::Error) -> String {
 type Op = serde::de::IgnoredAny;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct Name {
     #[serde(rename = "op")]
     _op: Op,
@@ -95,7 +95,7 @@ fn split(logic: &mut impl Decide, Name { name, .. }: Name) -> Outcome {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct Arguments {
     #[serde(rename = "op")]
     _op: Op,
@@ -119,7 +119,7 @@ fn arguments(logic: &mut impl Decide, op: Arguments) -> Outcome {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct Filter {
     #[serde(rename = "op")]
     _op: Op,
@@ -134,7 +134,7 @@ fn filter(logic: &mut impl Decide, op: Filter) -> Outcome {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct Classify {
     #[serde(rename = "op")]
     _op: Op,
@@ -147,7 +147,7 @@ struct Classify {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 struct Safety {
     read_only: bool,
     idempotent: bool,
@@ -172,7 +172,7 @@ fn classify(logic: &mut impl Decide, op: Classify) -> Outcome {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct Extract {
     #[serde(rename = "op")]
     _op: Op,
@@ -192,7 +192,7 @@ fn extract(logic: &mut impl Decide, op: Extract) -> Outcome {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct Mask {
     #[serde(rename = "op")]
     _op: Op,
@@ -210,7 +210,7 @@ fn mask(logic: &mut impl Decide, op: Mask) -> Outcome {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct Truncate {
     #[serde(rename = "op")]
     _op: Op,
@@ -231,7 +231,7 @@ fn truncate(logic: &mut impl Decide, op: Truncate) -> Outcome {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct Fit {
     #[serde(rename = "op")]
     _op: Op,
@@ -242,7 +242,7 @@ struct Fit {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct CandidateShape {
     server: String,
     tool: String,
@@ -273,7 +273,7 @@ fn fit(logic: &mut impl Decide, op: Fit) -> Outcome {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct Backoff {
     #[serde(rename = "op")]
     _op: Op,
@@ -286,7 +286,7 @@ fn backoff(logic: &mut impl Decide, op: Backoff) -> Outcome {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct Lifecycle {
     #[serde(rename = "op")]
     _op: Op,
@@ -296,7 +296,7 @@ struct Lifecycle {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 struct PolicyShape {
     eager: Option<bool>,
     acquire_limit_ms: Option<u64>,
@@ -307,7 +307,7 @@ struct PolicyShape {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct TimedEvent {
     at_ms: u64,
     event: LifecycleEventShape,
@@ -362,7 +362,7 @@ fn lifecycle(logic: &mut impl Decide, op: Lifecycle) -> Outcome {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 struct Instructions {
     #[serde(rename = "op")]
     _op: Op,
@@ -373,7 +373,7 @@ struct Instructions {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 struct NotesShape {
     instructions: Option<String>,
     prompts: Vec<String>,

@@ -85,7 +85,7 @@ impl Servers {
 
 /// One server.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a server: an object with tools and rules")]
 pub struct ServerShape {
     /// Its tools, which count as offered.
     #[serde(default)]
@@ -182,7 +182,7 @@ fn tool(name: String) -> Tool {
 
 /// Annotations under our names, or under those of MCP.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "annotations: an object of booleans")]
 pub struct AnnotationsShape {
     #[serde(alias = "readOnlyHint")]
     read_only: Option<bool>,
@@ -206,7 +206,7 @@ impl From<AnnotationsShape> for Annotations {
 
 /// A call; arguments are the text that a model wrote, or JSON as it stands.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a call: an object with name and arguments")]
 pub struct CallShape {
     #[serde(default)]
     id: String,
@@ -225,13 +225,13 @@ impl CallShape {
 
 /// A selection of servers and their tools.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a selection: an object with servers")]
 pub struct SelectionShape {
     servers: Option<Vec<SelectedShape>>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a selected server: an object with name and tools")]
 struct SelectedShape {
     name: String,
     tools: Option<Vec<String>>,
@@ -250,7 +250,7 @@ impl SelectionShape {
 
 /// What to mask.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "masks: an object with groups, patterns and custom")]
 pub struct MasksShape {
     #[serde(default)]
     pub groups: Vec<String>,
@@ -262,7 +262,7 @@ pub struct MasksShape {
 
 /// A mask of one's own.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a custom mask: an object with pattern and replacement")]
 pub struct CustomShape {
     pattern: String,
     #[serde(default = "masked")]
@@ -283,7 +283,7 @@ impl From<MasksShape> for masking::Masks {
 
 /// A failure, with the fields of every kind.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a failure: an object with kind")]
 pub struct FailureShape {
     kind: String,
     status: Option<u16>,
@@ -394,7 +394,7 @@ word_or_object!(
 );
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with is_error")]
 struct SummaryShape {
     #[serde(default)]
     is_error: bool,

@@ -14,7 +14,7 @@ pub enum LogicError {
         source: std::io::Error,
     },
     /// The file is no component of world `logic`.
-    #[error("{0}")]
+    #[error(transparent)]
     BadComponent(#[from] BadComponent),
     /// The engine cannot be set up on this machine or with these options.
     #[error("cannot set up WebAssembly: {reason}; try other limits, or allocation on demand")]

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::types::{
-    Failure, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming, recovery,
+    Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
+    recovery,
 };
 use super::{Component, ExecutionHandle, GateHandle, Instance, LogicError};
 use crate::decide::{Answer, Decide, ExecutionId, GateId};
@@ -59,7 +60,7 @@ enum Place {
     /// It has yet to be fed.
     Nowhere,
     /// It runs.
-    Running(Running),
+    Running(Box<Running>),
     /// Feeding it broke the component off; it is not fed again.
     Broken(String),
 }
@@ -136,7 +137,7 @@ impl Supervisor {
     fn feed_calls(&mut self) -> bool {
         for call in self.calls.values_mut().filter(|call| matches!(call.place, Place::Nowhere)) {
             match call.feed(&mut self.instance, self.gates.get(&call.gate)) {
-                Ok(running) => call.place = Place::Running(running),
+                Ok(running) => call.place = Place::Running(Box::new(running)),
                 Err(error) => {
                     call.place = Place::Broken(error.to_string());
                     if self.instance.is_dead() {
@@ -309,7 +310,7 @@ impl Decide for Supervisor {
     fn parse_arguments(
         &mut self,
         text: &str,
-        schema: Option<&String>,
+        schema: Option<&Json>,
     ) -> Answer<Result<arguments::Parsed, arguments::Refusal>> {
         self.ask(|logic| logic.parse_arguments(text, schema))
     }
@@ -326,7 +327,7 @@ impl Decide for Supervisor {
         self.ask(|logic| logic.restart_delay(restarts, schedule_ms))
     }
 
-    fn extract(&mut self, result: &String) -> Answer<Result<content::Extracted, content::Unreadable>> {
+    fn extract(&mut self, result: &Json) -> Answer<Result<content::Extracted, content::Unreadable>> {
         self.ask(|logic| logic.extract(result))
     }
 
@@ -424,7 +425,7 @@ impl Decide for Supervisor {
         let place = Place::Nowhere;
         let mut call = CallRecord { gate, settings, call, offers, events: Vec::new(), requests: 0, place };
         if let Ok(running) = call.feed(&mut self.instance, self.gates.get(&gate)) {
-            call.place = Place::Running(running);
+            call.place = Place::Running(Box::new(running));
         }
         let id = ExecutionId(self.next_id);
         self.next_id += 1;
@@ -459,7 +460,8 @@ impl Decide for Supervisor {
 
     fn end(&mut self, execution: ExecutionId) -> Answer<()> {
         let Some(call) = self.calls.remove(&execution) else { return Ok(()) };
-        let Place::Running(Running { handle, gate, .. }) = call.place else { return Ok(()) };
+        let Place::Running(running) = call.place else { return Ok(()) };
+        let Running { handle, gate, .. } = *running;
         self.ask(|logic| {
             logic.drop_execution(handle)?;
             gate.map_or(Ok(()), |(gate, _)| logic.drop_gate(gate))

@@ -68,7 +68,18 @@ fn what_is_no_component_is_refused_with_a_reason() {
 #[test]
 fn an_empty_component_is_told_all_that_is_missing() {
     let error = Component::from_bytes(b"\0asm\x0d\0\x01\0", &Options::default()).unwrap_err().to_string();
-    for interface in ["naming", "arguments", "filtering", "catalog", "recovery", "backoff", "lifecycle", "content", "masking", "execution"] {
+    for interface in [
+        "naming",
+        "arguments",
+        "filtering",
+        "catalog",
+        "recovery",
+        "backoff",
+        "lifecycle",
+        "content",
+        "masking",
+        "execution",
+    ] {
         assert!(error.contains(&format!("toolgate:logic/{interface}@0.1.0")), "{error}");
     }
 }

@@ -76,7 +76,8 @@ fn lifecycles_go_alike_through_every_state_and_event() {
                 let question = generate::lifecycle(&mut rng, path, event);
                 let answer = pair.ask(&question);
                 let steps = answer["ok"].as_array().expect("every lifecycle has steps");
-                let before = steps.get(path.len().wrapping_sub(1)).map_or("dormant", |step| step["state"].as_str().unwrap());
+                let before =
+                    steps.get(path.len().wrapping_sub(1)).map_or("dormant", |step| step["state"].as_str().unwrap());
                 if before == state {
                     pair.saw(&format!("{state} {event}"));
                 }

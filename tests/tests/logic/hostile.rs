@@ -65,7 +65,10 @@ fn too_many_values_and_too_many_bytes_are_refused() {
     assert!(arguments(logic, &format!("{{\"a\":{many}")).contains("more than 250000 JSON values"));
     assert!(arguments(logic, &"k: 1\n".repeat(300_000)).contains("more than 250000 JSON values"));
     assert!(arguments(logic, &"x".repeat(20 << 20)).contains("larger than"));
-    let huge = format!("{{\"op\":\"arguments\",\"text\":\"{}\"}}\n{{\"op\":\"backoff\",\"attempt\":3}}\n", "x".repeat(100_000_000));
+    let huge = format!(
+        "{{\"op\":\"arguments\",\"text\":\"{}\"}}\n{{\"op\":\"backoff\",\"attempt\":3}}\n",
+        "x".repeat(100_000_000)
+    );
     let mut output = Vec::new();
     eval::run(logic, huge.as_bytes(), &mut output).unwrap();
     let output = String::from_utf8(output).unwrap();
@@ -77,9 +80,19 @@ fn too_many_values_and_too_many_bytes_are_refused() {
 fn masks_hold_against_long_lines_and_odd_bytes() {
     let logic = &mut toolgate_tests::supervisor();
     let unfriendly = [
-        "a".repeat(1_000_000), "password".repeat(125_000), "\"password\":".repeat(90_000), "a@".repeat(500_000), "eyJ".repeat(300_000),
-        "-----BEGIN ".repeat(90_000), "kind: Secret\n".repeat(70_000), "{\"data\":".repeat(100_000), "\u{0}\u{1}\u{7f}".repeat(300_000),
-        "\\\"".repeat(500_000), " ".repeat(1_000_000), "token: ".repeat(140_000), "data:\n  a: b\n".repeat(70_000),
+        "a".repeat(1_000_000),
+        "password".repeat(125_000),
+        "\"password\":".repeat(90_000),
+        "a@".repeat(500_000),
+        "eyJ".repeat(300_000),
+        "-----BEGIN ".repeat(90_000),
+        "kind: Secret\n".repeat(70_000),
+        "{\"data\":".repeat(100_000),
+        "\u{0}\u{1}\u{7f}".repeat(300_000),
+        "\\\"".repeat(500_000),
+        " ".repeat(1_000_000),
+        "token: ".repeat(140_000),
+        "data:\n  a: b\n".repeat(70_000),
     ];
     for text in &unfriendly {
         let answer = ask(logic, &json!({"op": "mask", "groups": ["all"], "text": text}));
@@ -92,11 +105,14 @@ fn odd_characters_pass_through() {
     let logic = &mut toolgate_tests::supervisor();
     assert_eq!(
         eval::answer(logic, r#"{"op":"arguments","text":"{\"a\":\"\u0000\"}"}"#),
-        r#"{"error":"x"}"#.replace("{\"error\":\"x\"}", &eval::answer(logic, r#"{"op":"arguments","text":"{\"a\":\"\u0000\"}"}"#))
+        r#"{"error":"x"}"#
+            .replace("{\"error\":\"x\"}", &eval::answer(logic, r#"{"op":"arguments","text":"{\"a\":\"\u0000\"}"}"#))
     );
     let lone = eval::answer(logic, r#"{"op":"extract","result":{"content":[{"type":"text","text":"a\ud800b"}]}}"#);
     assert_eq!(lone, "{\"ok\":{\"content\":\"a\u{fffd}b\",\"is_error\":false}}");
-    assert!(eval::answer(logic, "{\"op\":\"arguments\",\"text\":\"{\\\"a\\\":\\\"\\\\ud800\\\"}\"}").contains('\u{fffd}'));
+    assert!(
+        eval::answer(logic, "{\"op\":\"arguments\",\"text\":\"{\\\"a\\\":\\\"\\\\ud800\\\"}\"}").contains('\u{fffd}')
+    );
     for name in ["\u{0}", "a\u{0}.b", "😀.😀", "\u{202e}a.b", &"_".repeat(1_000_000), &".".repeat(1_000_000)] {
         let servers = json!({"a": {"tools": ["b"]}});
         let answer = ask(logic, &json!({"op": "resolve", "servers": servers, "call": {"name": name}}));
@@ -135,11 +151,20 @@ fn a_thousand_tools_fit_into_eight_megabytes() {
         name: format!("tool_{n}"),
         description: None,
         input_schema: Some(schema.clone()),
-        annotations: toolgate::logic::types::Annotations { read_only: None, destructive: None, idempotent: None, open_world: None },
+        annotations: toolgate::logic::types::Annotations {
+            read_only: None,
+            destructive: None,
+            idempotent: None,
+            open_world: None,
+        },
     };
     let tools: Vec<_> = (0..1_000).map(tool).collect();
     logic.offer(gate, "a", &tools).unwrap();
-    let call = toolgate::logic::types::execution::ToolCall { id: String::new(), name: "a__tool_7".to_owned(), arguments: String::new() };
+    let call = toolgate::logic::types::execution::ToolCall {
+        id: String::new(),
+        name: "a__tool_7".to_owned(),
+        arguments: String::new(),
+    };
     logic.begin(gate, call).unwrap();
     let used = logic.memory_bytes();
     assert!(used <= 8 << 20, "{used} bytes, {before} of them before the first tool");

@@ -12,6 +12,7 @@ fn every_event_has_its_effect_in_every_state() {
         (State::Dormant, Connected, State::Dormant, "stop"),
         (State::Connecting, Disabled, State::Disabled, "stop"),
         (State::Connecting, Connected, State::Ready, ""),
+        (State::Connecting, refused(), State::Connecting, "connect"),
         (State::Connecting, unauthorized(), State::NeedsAuth, ""),
         (State::Ready, Disabled, State::Disabled, "stop"),
         (State::Ready, refused(), State::Restarting, "connect"),
@@ -69,6 +70,11 @@ fn server_in(state: State) -> Server {
     Server {
         state,
         users: u32::from(state != State::Dormant),
+        restarts: match state {
+            State::Restarting => 1,
+            State::Failed => 2,
+            _ => 0,
+        },
         attempting: matches!(state, State::Connecting | State::Restarting),
         retry_at_ms: (state == State::Failed).then_some(2_000),
         probe_at_ms: (state == State::Ready).then_some(15_000),

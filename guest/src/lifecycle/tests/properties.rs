@@ -62,10 +62,10 @@ fn any_life() -> impl Strategy<Value = Vec<(u64, Event)>> {
 fn any_server() -> impl Strategy<Value = Server> {
     let times = (any::<u64>(), any::<Option<u64>>(), any::<Option<u64>>(), any::<Option<u64>>());
     let rest = (prop::sample::select(STATES.to_vec()), any::<u32>(), any::<u32>(), any::<bool>(), any::<bool>());
-    (rest, times).prop_map(|((state, users, failures, attempting, proven), (since_ms, retry, probe, idle))| Server {
+    (rest, times).prop_map(|((state, users, restarts, attempting, proven), (since_ms, retry, probe, idle))| Server {
         state,
         users,
-        failures,
+        restarts,
         attempting,
         since_ms,
         retry_at_ms: retry,
@@ -79,7 +79,7 @@ fn any_server() -> impl Strategy<Value = Server> {
 fn check(next: &Transition, policy: &Policy) {
     let server = &next.server;
     let pending = [server.retry_at_ms, server.probe_at_ms, server.idle_at_ms];
-    let acquires = server.state == State::Connecting && server.failures > 0;
+    let acquires = server.state == State::Connecting && server.restarts > 0;
     let timers = next.commands.iter().filter(|command| matches!(command, Command::WaitUntil(_))).count();
     assert_eq!(timers, usize::from(acquires || pending.iter().any(Option::is_some)), "{next:?}");
     assert!(timers == 0 || matches!(next.commands.last(), Some(Command::WaitUntil(_))), "the timer is last: {next:?}");

@@ -1,0 +1,81 @@
+//! Texts in which keys, quotes, brackets and secrets meet more often than chance would have it.
+
+/// A text: each byte of ASCII is itself, each other one a piece.
+pub fn draw(data: &[u8]) -> String {
+    let mut text = String::with_capacity(4 * data.len());
+    for byte in data {
+        match byte.checked_sub(128) {
+            Some(piece) => text.push_str(PIECES[usize::from(piece) % PIECES.len()]),
+            None => text.push(char::from(*byte)),
+        }
+    }
+    text
+}
+
+/// Each breaks some rule's idea of where things begin and end.
+const PIECES: [&str; 64] = [
+    "password",
+    "token",
+    "api_key",
+    "secret",
+    "data",
+    "stringData",
+    "kind",
+    "Secret",
+    "SecretList",
+    "items",
+    "apiVersion",
+    "v1",
+    "type",
+    "Opaque",
+    ": ",
+    ":",
+    "=",
+    "=>",
+    " ",
+    "  ",
+    "\n",
+    "\n  ",
+    "\n    ",
+    "- ",
+    "---\n",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "\"",
+    "'",
+    "\\\"",
+    "\\\\\\\"",
+    "\\n",
+    "\\",
+    "\\u0041",
+    "é",
+    "|",
+    "|\n",
+    "#",
+    "<",
+    ">",
+    "&",
+    ";",
+    "--",
+    "://",
+    "@",
+    ".com",
+    "user@example.com",
+    "s3cret-s3cret",
+    "eA==",
+    "RkFLRS1CQVNFNjQtTk9UX1JFQUxf",
+    "12345678",
+    "null",
+    "Bearer ",
+    "-----BEGIN X-----",
+    "-----END X-----",
+    "AKIAIOSFODNN7EXAMPLE",
+    "[MASKED_TOKEN]",
+    "[MASKED_",
+    "value",
+    "/",
+    "\0",
+];
