@@ -36,9 +36,12 @@ fn build_guest(host: &Path, out: &Path) -> PathBuf {
     let mut cargo = scrubbed(&variable("CARGO"));
     cargo.args(["build", "--release", "--locked", "--lib", "-p", "toolgate-guest", "--target", TARGET]);
     cargo.arg("--manifest-path").arg(host.join("../guest/Cargo.toml")).arg("--target-dir").arg(&target_dir);
-    // `s` keeps the component under 1.5 MB; 3 would make it an eighth larger and slower to compile at the first start.
-    for setting in ["opt-level='s'", "lto='fat'", "codegen-units=1", "panic='abort'", "strip=true", "debug=false"] {
+    for setting in ["opt-level=2", "lto='fat'", "codegen-units=1", "panic='abort'", "strip=true", "debug=false"] {
         cargo.args(["--config", &format!("profile.release.{setting}")]);
+    }
+    // Parsers of patterns and of YAML run seldom: they are made small, so that the rest may be quick below 1.5 MB.
+    for package in ["aho-corasick", "regex-syntax", "saphyr-parser"] {
+        cargo.args(["--config", &format!("profile.release.package.{package}.opt-level='z'")]);
     }
     // The encoded form, since a path may hold a space.
     cargo.env("CARGO_ENCODED_RUSTFLAGS", remaps(host, out, &sysroot).join("\x1f"));

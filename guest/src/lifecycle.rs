@@ -224,7 +224,7 @@ impl Step<'_> {
             state => {
                 // A server that starts and dies at once would be restarted without a pause if each start cleared the
                 // count, so a restart counts until a probe or `HOLDS_MS` shows that it holds.
-                if state != State::Restarting {
+                if state == State::Connecting {
                     self.server.restarts = 0;
                 }
                 self.server.state = State::Ready;

@@ -179,7 +179,7 @@ fn size_and_memory(component: &Component) {
     let mut instance = component.instantiate().expect("an instance starts");
     let settings = instance.default_settings(&["k8s".to_owned()]).expect("it answers");
     let gate = instance.new_gate(&settings).expect("it answers").expect("good settings");
-    let schema = format!(r#"{{"type":"object","description":"{}"}}"#, "d".repeat(463));
+    let schema = format!(r#"{{"type":"object","description":"{}"}}"#, "d".repeat(466));
     assert_eq!(schema.len(), 500);
     let tools: Vec<_> =
         (0..1_000).map(|n| types::Tool { input_schema: Some(schema.clone()), ..tool(&format!("tool_{n}")) }).collect();
