@@ -4,6 +4,8 @@
 //! decides, a new instance that is fed the same inputs stands where the old one stood. A call that breaks the
 //! component off a second time is ended; all others go on as if nothing had happened.
 
+mod call;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,11 +13,9 @@ use super::types::{
     Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
     recovery,
 };
-use super::{Component, ExecutionHandle, GateHandle, Instance, LogicError};
+use super::{Component, GateHandle, Instance, LogicError};
 use crate::decide::{Answer, Decide, ExecutionId, GateId};
-
-/// The text in place of an answer that could not be masked.
-const REDACTED: &str = "[REDACTED: data masking failure — tool result could not be safely processed]";
+use call::{CallRecord, Place, Running, build_gate};
 
 /// A component that is always ready to decide.
 #[derive(Debug)]
@@ -38,40 +38,6 @@ struct GateRecord {
     handle: Option<GateHandle>,
     /// Why it could not be rebuilt.
     broken: Option<String>,
-}
-
-#[derive(Debug)]
-struct CallRecord {
-    gate: GateId,
-    settings: Arc<execution::Settings>,
-    call: execution::ToolCall,
-    /// What had been offered when it began.
-    offers: Offers,
-    /// Each event, with what had been offered when it came.
-    events: Vec<(Offers, execution::Event)>,
-    /// How often a request was asked for.
-    requests: u32,
-    place: Place,
-}
-
-/// Where a call stands in the present instance.
-#[derive(Debug)]
-enum Place {
-    /// It has yet to be fed.
-    Nowhere,
-    /// It runs.
-    Running(Box<Running>),
-    /// Feeding it broke the component off; it is not fed again.
-    Broken(String),
-}
-
-#[derive(Debug)]
-struct Running {
-    handle: ExecutionHandle,
-    /// What it said last, until the host has heard it.
-    directive: Option<execution::Directive>,
-    /// A gate of its own and what it has been offered, where the call began on older offers than its gate has now.
-    gate: Option<(GateHandle, Offers)>,
 }
 
 impl Supervisor {
@@ -193,101 +159,6 @@ impl Supervisor {
         }
         Ok(directive)
     }
-}
-
-impl CallRecord {
-    /// Forgets the place in an instance that is gone.
-    fn displace(&mut self) {
-        if let Place::Running(_) = self.place {
-            self.place = Place::Nowhere;
-        }
-    }
-
-    /// Begins the call in a new instance and tells it all that has happened.
-    fn feed(&self, instance: &mut Instance, gate: Option<&GateRecord>) -> Answer<Running> {
-        let current = gate.filter(|gate| Arc::ptr_eq(&gate.offers, &self.offers));
-        let (started, gate) = match current.and_then(|gate| gate.handle.as_ref()) {
-            Some(shared) => (instance.begin(shared, &self.call)?, None),
-            None => {
-                let own = build_gate(instance, &self.settings, &self.offers)?;
-                (instance.begin(&own, &self.call)?, Some((own, Arc::clone(&self.offers))))
-            }
-        };
-        let (handle, directive) = started;
-        let mut running = Running { handle, directive: Some(directive), gate };
-        for (offers, event) in &self.events {
-            running.next(instance, offers, event)?;
-        }
-        Ok(running)
-    }
-
-    /// The end of a call that broke the component off twice.
-    fn broken_result(&self, reason: &str) -> execution::ToolResult {
-        let answered =
-            matches!(self.events.last(), Some((_, execution::Event::Answered(_) | execution::Event::Forwarded(_))));
-        let masks =
-            |masks: &masking::Masks| !(masks.groups.is_empty() && masks.patterns.is_empty() && masks.custom.is_empty());
-        let masked =
-            masks(&self.settings.masks) || self.settings.server_masks.iter().any(|server| masks(&server.masks));
-        let (code, text) = match (self.requests, answered) {
-            (_, true) if masked => (execution::Code::MaskingFailed, REDACTED.to_owned()),
-            (_, true) => (
-                execution::Code::Internal,
-                format!("MCP tool execution failed: the tool ran, but its answer could not be read: {reason}"),
-            ),
-            (0, false) => (execution::Code::Internal, format!("MCP tool execution failed: {reason}")),
-            (_, false) => (
-                execution::Code::OutcomeUnknown,
-                format!(
-                    "MCP tool execution failed: outcome unknown: {reason}; the tool may have run, so check before \
-                     calling it again"
-                ),
-            ),
-        };
-        execution::ToolResult {
-            call_id: self.call.id.clone(),
-            name: self.call.name.clone(),
-            tool: None,
-            text,
-            content: Vec::new(),
-            structured: None,
-            answer: None,
-            is_error: true,
-            code,
-            attempts: self.requests,
-            truncated: false,
-            trace: vec![format!("the component broke off twice: {reason}")],
-        }
-    }
-}
-
-impl Running {
-    /// Tells the call what happened, with what had been offered by then.
-    fn next(&mut self, instance: &mut Instance, offers: &Offers, event: &execution::Event) -> Answer<()> {
-        if let Some((gate, known)) = &mut self.gate
-            && !Arc::ptr_eq(known, offers)
-        {
-            for (server, _) in known.iter().filter(|(server, _)| !offers.iter().any(|(other, _)| other == server)) {
-                instance.withdraw(gate, server)?;
-            }
-            for (server, tools) in offers.iter() {
-                instance.offer(gate, server, tools)?;
-            }
-            *known = Arc::clone(offers);
-        }
-        self.directive = Some(instance.next(&self.handle, event)?);
-        Ok(())
-    }
-}
-
-/// Builds a gate that was built before, so its settings are known to be good.
-fn build_gate(instance: &mut Instance, settings: &execution::Settings, offers: &Offers) -> Answer<GateHandle> {
-    let refused = |_| LogicError::Trap { reason: "the component refuses settings that it took before".to_owned() };
-    let gate = instance.new_gate(settings)?.map_err(refused)?;
-    for (server, tools) in offers.iter() {
-        instance.offer(&gate, server, tools)?;
-    }
-    Ok(gate)
 }
 
 impl Decide for Supervisor {

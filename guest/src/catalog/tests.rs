@@ -1,0 +1,126 @@
+//! Names and where they lead.
+
+use super::*;
+use crate::naming::NameProblem;
+
+fn tool(name: &str) -> Tool {
+    Tool { name: name.to_owned(), ..Tool::default() }
+}
+
+fn catalog(servers: &[(&str, &[&str])]) -> Catalog {
+    let mut catalog = Catalog::new(servers.iter().map(|(id, _)| *id), NamingStyle::DoubleUnderscore, false);
+    for (id, tools) in servers {
+        catalog.offer(id, tools.iter().map(|name| tool(name)).collect());
+    }
+    catalog
+}
+
+fn resolve(catalog: &Catalog, name: &str) -> Result<String, NameError> {
+    catalog.find(name).map(|(tool, _)| format!("{}/{}", tool.server, tool.tool))
+}
+
+#[test]
+fn every_form_leads_to_its_tool() {
+    let catalog = catalog(&[("a", &["x", "b__c", "t.u"]), ("a__b", &["d"]), ("k8s-prod", &["get_pods"])]);
+    for (name, expected) in [
+        ("a.x", "a/x"),
+        ("a__x", "a/x"),
+        ("mcp__a__x", "a/x"),
+        ("mcp_a_x", "a/x"),
+        ("a.t.u", "a/t.u"),
+        ("a__t.u", "a/t.u"),
+        ("a.b__c", "a/b__c"),
+        ("a__b__d", "a__b/d"),
+        ("a__b.d", "a__b/d"),
+        ("mcp_k8s-prod_get_pods", "k8s-prod/get_pods"),
+    ] {
+        assert_eq!(resolve(&catalog, name).as_deref(), Ok(expected), "{name}");
+    }
+}
+
+#[test]
+fn a_name_that_means_two_tools_is_an_error_that_lists_them() {
+    let catalog = catalog(&[("a", &["b_c"]), ("a_b", &["c"])]);
+    let error = resolve(&catalog, "mcp_a_b_c").unwrap_err();
+    assert_eq!(error.problem, NameProblem::Ambiguous);
+    assert!(error.message.ends_with("It could mean: a.b_c, a_b.c"), "{}", error.message);
+}
+
+#[test]
+fn exposed_names_that_collide_are_told_apart() {
+    let catalog = catalog(&[("a", &["b__c"]), ("a__b", &["c"])]);
+    assert_eq!(resolve(&catalog, "a__b__c").unwrap_err().problem, NameProblem::Ambiguous);
+    let tools = catalog.list(&NamingStyle::DoubleUnderscore);
+    for exposed in tools {
+        let expected = format!("{}/{}", exposed.tool.server, exposed.tool.tool);
+        assert_eq!(resolve(&catalog, &exposed.name), Ok(expected));
+    }
+}
+
+#[test]
+fn a_name_shortened_for_a_provider_routes() {
+    let long = "x".repeat(100);
+    let catalog = catalog(&[("server", &[&long])]);
+    let style = NamingStyle::Fitted(Audience { target: Target::Openai, prefix: String::new() });
+    let tools = catalog.list(&style);
+    assert!(tools[0].name.len() <= 64);
+    assert_eq!(resolve(&catalog, &tools[0].name), Ok(format!("server/{long}")));
+}
+
+#[test]
+fn errors_say_what_there_is() {
+    let catalog = catalog(&[("a", &["x", "y"]), ("a_b", &["z"])]);
+    for (name, expected) in [
+        ("a.q", "tool \"q\" is not available on server \"a\". Available tools: x, y"),
+        ("mcp__a__q", "tool \"q\" is not available on server \"a\". Available tools: x, y"),
+        ("a_b__q", "tool \"q\" is not available on server \"a_b\". Available tools: z"),
+        ("c.x", "MCP server \"c\" is not available for this execution. Available servers: a, a_b"),
+        ("c__x", "MCP server \"c\" is not available for this execution. Available servers: a, a_b"),
+        ("x", "invalid tool name \"x\": must be in 'server.tool' format (e.g., 'kubernetes-server.get_pods')"),
+    ] {
+        assert_eq!(resolve(&catalog, name).unwrap_err().message, expected, "{name}");
+    }
+}
+
+#[test]
+fn bare_names_route_where_they_are_unique_and_allowed_to() {
+    let mut catalog = Catalog::new(["a", "b"], NamingStyle::Dot, true);
+    catalog.offer("a", vec![tool("x"), tool("y")]);
+    catalog.offer("b", vec![tool("y")]);
+    assert_eq!(resolve(&catalog, "x").as_deref(), Ok("a/x"));
+    assert_eq!(resolve(&catalog, "y").unwrap_err().problem, NameProblem::Ambiguous);
+}
+
+#[test]
+fn what_is_hidden_is_not_named() {
+    let catalog = catalog(&[("a", &["x", "secret"])]);
+    let error = catalog.resolve("a.secret", &|_, tool| tool.name != "secret", &|_| true).unwrap_err();
+    let NoRoute::Hidden(error, ..) = error else { panic!("{error:?}") };
+    assert_eq!(error.message, "tool \"secret\" is not available on server \"a\". Available tools: x");
+}
+
+#[test]
+fn servers_that_have_offered_nothing_are_asked_for_by_name() {
+    let mut catalog = Catalog::new(["a", "a_b", "k8s-prod"], NamingStyle::Dot, false);
+    assert_eq!(catalog.contenders("a.x", &|_| true), ["a"]);
+    assert_eq!(catalog.contenders("mcp_a_b_c", &|_| true), ["a", "a_b"]);
+    assert_eq!(catalog.contenders("mcp_a_b_c", &|id| id == "a_b"), ["a_b"]);
+    assert!(catalog.candidates("whatever.x", &|_| true).is_empty());
+    assert_eq!(catalog.candidates("k8s_prod__x", &|_| true), ["k8s-prod"]);
+    catalog.offer("a", vec![]);
+    assert!(catalog.contenders("a.x", &|_| true).is_empty());
+    let bare = Catalog::new(["a", "b"], NamingStyle::Dot, true);
+    assert_eq!(bare.candidates("whatever", &|_| true), ["a", "b"]);
+}
+
+#[test]
+fn an_offer_replaces_the_last_one_and_says_what_differs() {
+    let mut catalog = catalog(&[("a", &["x", "y"])]);
+    let described = Tool { description: Some("new".into()), ..tool("y") };
+    let (changes, left_out) = catalog.offer("a", vec![described, tool("z"), tool("z"), tool("")]);
+    let change = |tool: &str, change| ToolChange { tool: tool.into(), change };
+    assert_eq!(changes, [change("y", Change::Description), change("z", Change::Added), change("x", Change::Removed)]);
+    assert_eq!(left_out, [LeftOut::Duplicate("z".into()), LeftOut::Unusable(String::new())]);
+    catalog.withdraw("a");
+    assert!(!catalog.has("a", "z"));
+}

@@ -1,0 +1,154 @@
+//! Rules, and whom they let through.
+
+use super::*;
+
+fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+fn server(id: &str) -> ServerRules {
+    ServerRules { id: id.to_owned(), ..ServerRules::default() }
+}
+
+fn policy(servers: &[&str]) -> Policy {
+    Policy { servers: servers.iter().map(|id| server(id)).collect(), ..Policy::default() }
+}
+
+fn verdict(policy: &Policy, tool: &str, said: Annotations) -> Verdict {
+    Access::new(policy).unwrap().verdict("a", tool, said)
+}
+
+const READ_ONLY: Annotations =
+    Annotations { read_only: Some(true), destructive: None, idempotent: None, open_world: None };
+const HARMLESS: Annotations =
+    Annotations { read_only: None, destructive: Some(false), idempotent: None, open_world: None };
+
+#[test]
+fn lists_keep_and_deny_wins() {
+    let tools = ["get_pods", "get_logs", "delete_pod", "Alpha"];
+    let all = &tools[..];
+    for (allow, deny, kept) in [
+        (None, &[][..], all),
+        (Some(&[][..]), &[], all),
+        (Some(&["*"]), &[], all),
+        (Some(&[" ANY "]), &[], all),
+        (Some(&["", "  "]), &[], &[]),
+        (Some(&["get_*"]), &[], &["get_pods", "get_logs"]),
+        (Some(&["alpha"]), &[], &["Alpha"]),
+        (Some(&["*"]), &["delete_*"], &["get_pods", "get_logs", "Alpha"]),
+        (None, &["any"], &[]),
+        (Some(&["get_pods"]), &["GET_PODS"], &[]),
+        (None, &[" "], all),
+    ] {
+        let rules = Rules { allow: allow.map(strings), deny: strings(deny) };
+        assert_eq!(filter(&rules, tools), kept, "{rules:?}");
+    }
+}
+
+#[test]
+fn a_selection_replaces_the_server_list() {
+    let mut policy = policy(&["a", "b"]);
+    policy.selection = Some(vec![SelectedServer { id: "b".into(), tools: vec![] }]);
+    assert_eq!(verdict(&policy, "x", READ_ONLY), Verdict::Deny);
+    policy.selection = Some(vec![SelectedServer { id: "a".into(), tools: strings(&["x"]) }]);
+    assert_eq!(verdict(&policy, "x", READ_ONLY), Verdict::Allow);
+    assert_eq!(verdict(&policy, "y", READ_ONLY), Verdict::Deny);
+    policy.selection = Some(vec![SelectedServer { id: "c".into(), tools: vec![] }]);
+    assert_eq!(Access::new(&policy).unwrap_err(), PolicyError::UnknownServer("c".into()));
+    policy.selection = Some(vec![]);
+    assert_eq!(Access::new(&policy).unwrap_err(), PolicyError::EmptySelection);
+}
+
+#[test]
+fn a_tool_that_says_nothing_counts_as_destructive() {
+    let none = Annotations::default();
+    for (read_only, destructive, said, expected) in [
+        (false, DestructivePolicy::Allow, none, Verdict::Allow),
+        (false, DestructivePolicy::Ask, none, Verdict::Ask),
+        (false, DestructivePolicy::Deny, none, Verdict::Deny),
+        (false, DestructivePolicy::Deny, HARMLESS, Verdict::Allow),
+        (false, DestructivePolicy::Deny, READ_ONLY, Verdict::Allow),
+        (true, DestructivePolicy::Allow, HARMLESS, Verdict::Deny),
+        (true, DestructivePolicy::Allow, READ_ONLY, Verdict::Allow),
+    ] {
+        let policy = Policy { read_only, destructive, ..policy(&["a"]) };
+        assert_eq!(verdict(&policy, "x", said), expected, "{read_only} {destructive:?} {said:?}");
+    }
+}
+
+#[test]
+fn the_configuration_overrides_what_a_server_says() {
+    let mut policy = Policy { read_only: true, ..policy(&["a"]) };
+    policy.servers[0].tools = vec![ToolRules {
+        tool: "x".into(),
+        annotations: Annotations { read_only: Some(false), ..Annotations::default() },
+        requires: vec![],
+    }];
+    assert_eq!(verdict(&policy, "x", READ_ONLY), Verdict::Deny);
+    assert_eq!(verdict(&policy, "y", READ_ONLY), Verdict::Allow);
+}
+
+#[test]
+fn grants_and_requirements_are_both_needed() {
+    for (requires, capabilities, expected) in [
+        (&[][..], None, Verdict::Allow),
+        (&[], Some(&["mcp_integration"][..]), Verdict::Allow),
+        (&[], Some(&["mcp_a"]), Verdict::Allow),
+        (&[], Some(&["mcp_a_x"]), Verdict::Allow),
+        (&[], Some(&["mcp_a_y"]), Verdict::Deny),
+        (&[], Some(&["server:a"]), Verdict::Allow),
+        (&[], Some(&["tool:a/x"]), Verdict::Allow),
+        (&[], Some(&["tool:a/y", "server:b", "other"]), Verdict::Deny),
+        (&[], Some(&[]), Verdict::Deny),
+        (&["admin", "write"], Some(&["mcp_integration", "admin", "write"]), Verdict::Allow),
+        (&["admin", "write"], Some(&["mcp_integration", "admin"]), Verdict::Deny),
+        (&["admin", "write"], Some(&["admin", "write"]), Verdict::Deny),
+        (&["admin"], None, Verdict::Allow),
+    ] {
+        let mut policy = policy(&["a", "b"]);
+        policy.servers[0].requires = strings(requires);
+        policy.capabilities = capabilities.map(strings);
+        assert_eq!(verdict(&policy, "x", HARMLESS), expected, "{requires:?} {capabilities:?}");
+    }
+}
+
+#[test]
+fn the_requirements_of_a_tool_add_to_those_of_its_server() {
+    let mut policy = policy(&["a"]);
+    policy.servers[0].requires = strings(&["team"]);
+    policy.servers[0].tools =
+        vec![ToolRules { tool: "x".into(), requires: strings(&["admin"]), ..ToolRules::default() }];
+    policy.capabilities = Some(strings(&["mcp_a", "team"]));
+    assert_eq!(verdict(&policy, "x", HARMLESS), Verdict::Deny);
+    assert_eq!(verdict(&policy, "y", HARMLESS), Verdict::Allow);
+}
+
+#[test]
+fn a_grant_that_names_two_things_is_an_error() {
+    let mut policy = policy(&["a", "a_b"]);
+    policy.capabilities = Some(strings(&["mcp_a_b"]));
+    let mut access = Access::new(&policy).unwrap();
+    assert_eq!(access.verdict("a_b", "x", HARMLESS), Verdict::Allow);
+    let ambiguous = access.learn(|server, tool| (server, tool) == ("a", "b"));
+    assert_eq!(ambiguous[0].meanings, ["server:a_b", "tool:a/b"]);
+    assert_eq!(access.verdict("a_b", "x", HARMLESS), Verdict::Deny);
+    policy.servers[0].tools = vec![ToolRules { tool: "b".into(), ..ToolRules::default() }];
+    assert!(matches!(Access::new(&policy).unwrap_err(), PolicyError::AmbiguousGrant(_)));
+}
+
+#[test]
+fn a_tool_on_the_ask_list_needs_a_person() {
+    let mut policy = policy(&["a"]);
+    policy.servers[0].ask = strings(&["drop_*"]);
+    let access = Access::new(&policy).unwrap();
+    let decision = access.decide(&ToolRef::new("a", "drop_table"), READ_ONLY);
+    assert_eq!(decision.verdict, Verdict::Ask);
+    assert_eq!(decision.trace.last().unwrap(), "ask: \"drop_*\" wants a person's approval");
+}
+
+#[test]
+fn ids_are_checked() {
+    assert_eq!(Access::new(&policy(&["a.b"])).unwrap_err(), PolicyError::BadServerId("a.b".into()));
+    assert_eq!(Access::new(&policy(&["a", "a"])).unwrap_err(), PolicyError::DuplicateServer("a".into()));
+    assert!(Access::new(&policy(&[])).is_ok());
+}

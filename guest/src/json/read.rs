@@ -1,0 +1,256 @@
+//! From text to value, within limits and without recursion.
+
+use std::borrow::Cow;
+
+use super::{Error, MAX_DEPTH, MAX_VALUES, Object, Value, unite};
+
+/// A text, and how far it has been read.
+pub struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    values: usize,
+}
+
+/// A list or object that has been opened and not yet closed.
+enum Open<'a> {
+    Array(Vec<Value<'a>>),
+    Object(Vec<(Cow<'a, str>, Value<'a>)>, Cow<'a, str>),
+}
+
+impl<'a> Reader<'a> {
+    /// Begins at the beginning.
+    pub fn new(text: &'a str) -> Self {
+        Reader { text, at: 0, values: 0 }
+    }
+
+    /// Reads one value that is the whole text.
+    pub fn document(mut self) -> Result<Value<'a>, Error> {
+        let value = self.value()?;
+        self.blanks();
+        if self.at < self.text.len() {
+            return Err(Error::Syntax("the end of the text", self.at));
+        }
+        Ok(value)
+    }
+
+    /// Whether the whole text is a number.
+    pub fn is_number(mut self) -> bool {
+        self.number().is_ok() && self.at == self.text.len()
+    }
+
+    /// Reads one value, with a stack of its own so that depth costs memory and never the call stack.
+    fn value(&mut self) -> Result<Value<'a>, Error> {
+        let mut stack: Vec<Open<'a>> = Vec::new();
+        loop {
+            self.blanks();
+            self.values += 1;
+            if self.values > MAX_VALUES {
+                return Err(Error::TooManyValues);
+            }
+            let mut value = match self.peek() {
+                Some(b'{') => {
+                    self.at += 1;
+                    self.blanks();
+                    if self.peek() == Some(b'}') {
+                        self.at += 1;
+                        Value::Object(Object::new())
+                    } else {
+                        self.push(&stack)?;
+                        let key = self.key()?;
+                        stack.push(Open::Object(Vec::new(), key));
+                        continue;
+                    }
+                }
+                Some(b'[') => {
+                    self.at += 1;
+                    self.blanks();
+                    if self.peek() == Some(b']') {
+                        self.at += 1;
+                        Value::Array(Vec::new())
+                    } else {
+                        self.push(&stack)?;
+                        stack.push(Open::Array(Vec::new()));
+                        continue;
+                    }
+                }
+                Some(b'"') => Value::String(self.string()?),
+                Some(b't') => self.word("true", Value::Bool(true))?,
+                Some(b'f') => self.word("false", Value::Bool(false))?,
+                Some(b'n') => self.word("null", Value::Null)?,
+                Some(b'-' | b'0'..=b'9') => Value::Number(self.number()?),
+                _ => return Err(Error::Syntax("a JSON value", self.at)),
+            };
+            // The value is complete: put it where it belongs and close what it closes.
+            loop {
+                let Some(open) = stack.last_mut() else { return Ok(value) };
+                self.blanks();
+                match (open, self.peek()) {
+                    (Open::Array(items), Some(b',')) => {
+                        self.at += 1;
+                        items.push(value);
+                        break;
+                    }
+                    (Open::Object(members, key), Some(b',')) => {
+                        self.at += 1;
+                        self.blanks();
+                        members.push((std::mem::take(key), value));
+                        *key = self.key()?;
+                        break;
+                    }
+                    (Open::Array(_), Some(b']')) | (Open::Object(..), Some(b'}')) => {
+                        self.at += 1;
+                        value = match stack.pop().expect("the stack has a last element") {
+                            Open::Array(mut items) => {
+                                items.push(value);
+                                Value::Array(items)
+                            }
+                            Open::Object(mut members, key) => {
+                                members.push((key, value));
+                                unite(&mut members);
+                                Value::Object(Object(members))
+                            }
+                        };
+                    }
+                    (Open::Array(_), _) => return Err(Error::Syntax("`,` or `]`", self.at)),
+                    (Open::Object(..), _) => return Err(Error::Syntax("`,` or `}`", self.at)),
+                }
+            }
+        }
+    }
+
+    /// Refuses one more level where there are too many.
+    fn push(&self, stack: &[Open<'a>]) -> Result<(), Error> {
+        if stack.len() < MAX_DEPTH { Ok(()) } else { Err(Error::TooDeep) }
+    }
+
+    fn key(&mut self) -> Result<Cow<'a, str>, Error> {
+        if self.peek() != Some(b'"') {
+            return Err(Error::Syntax("a quoted key", self.at));
+        }
+        let key = self.string()?;
+        self.blanks();
+        if self.peek() != Some(b':') {
+            return Err(Error::Syntax("`:`", self.at));
+        }
+        self.at += 1;
+        Ok(key)
+    }
+
+    fn word(&mut self, word: &'static str, value: Value<'a>) -> Result<Value<'a>, Error> {
+        if self.text[self.at..].starts_with(word) {
+            self.at += word.len();
+            Ok(value)
+        } else {
+            Err(Error::Syntax(word, self.at))
+        }
+    }
+
+    fn number(&mut self) -> Result<Cow<'a, str>, Error> {
+        let start = self.at;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(Cow::Borrowed(&self.text[start..self.at]))
+    }
+
+    fn digits(&mut self) -> Result<(), Error> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        if self.at > start { Ok(()) } else { Err(Error::Syntax("a digit", self.at)) }
+    }
+
+    fn string(&mut self) -> Result<Cow<'a, str>, Error> {
+        let (text, used) =
+            unescape(&self.text[self.at + 1..]).map_err(|at| Error::Syntax("the end of a string", self.at + 1 + at))?;
+        self.at += 1 + used;
+        Ok(text)
+    }
+
+    fn blanks(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+}
+
+/// Reads the inside of a string up to and with its closing quote; gives the text and how many bytes were read,
+/// or where it broke off. A lone surrogate becomes U+FFFD, since a Rust string cannot hold it.
+fn unescape(text: &str) -> Result<(Cow<'_, str>, usize), usize> {
+    let bytes = text.as_bytes();
+    let mut out = String::new();
+    let mut plain = 0;
+    let mut at = 0;
+    loop {
+        match bytes.get(at) {
+            Some(b'"') => {
+                if plain == 0 {
+                    return Ok((Cow::Borrowed(&text[..at]), at + 1));
+                }
+                out.push_str(&text[plain..at]);
+                return Ok((Cow::Owned(out), at + 1));
+            }
+            Some(b'\\') => {
+                out.push_str(&text[plain..at]);
+                let (letter, used) = escape(&bytes[at + 1..]).ok_or(at)?;
+                out.push(letter);
+                at += 1 + used;
+                plain = at;
+            }
+            Some(0x00..=0x1f) | None => return Err(at),
+            Some(_) => at += 1,
+        }
+    }
+}
+
+/// Reads what follows a backslash: the character it stands for and how many bytes it took.
+fn escape(bytes: &[u8]) -> Option<(char, usize)> {
+    let letter = match bytes.first()? {
+        b'"' => '"',
+        b'\\' => '\\',
+        b'/' => '/',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        b'u' => {
+            let high = hex4(bytes.get(1..5)?)?;
+            if let (0xd800..=0xdbff, Some(b"\\u")) = (high, bytes.get(5..7)) {
+                let low = hex4(bytes.get(7..11)?)?;
+                if let 0xdc00..=0xdfff = low {
+                    let letter = char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
+                    return Some((letter?, 11));
+                }
+            }
+            return Some((char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER), 5));
+        }
+        _ => return None,
+    };
+    Some((letter, 1))
+}
+
+fn hex4(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |sum, &digit| Some(sum * 16 + char::from(digit).to_digit(16)?))
+}
