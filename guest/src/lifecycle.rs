@@ -39,7 +39,7 @@ pub struct Server {
     pub restarts: u32,
     /// Whether a connection attempt is under way.
     pub attempting: bool,
-    /// When it was first wanted in the present attempt to bring it up, in milliseconds.
+    /// Since when it is up; before that, when it was first wanted. In milliseconds.
     pub since_ms: u64,
     /// When to try again.
     pub retry_at_ms: Option<u64>,
@@ -228,6 +228,7 @@ impl Step<'_> {
                     self.server.restarts = 0;
                 }
                 self.server.state = State::Ready;
+                self.server.since_ms = self.now;
                 self.server.attempting = false;
                 self.server.proven = true;
                 self.plan_probe();
@@ -308,9 +309,6 @@ impl Step<'_> {
     }
 
     fn connect(&mut self) {
-        if self.server.state == State::Restarting {
-            self.server.since_ms = self.now;
-        }
         self.server.attempting = true;
         self.commands.push(Command::Connect);
     }
