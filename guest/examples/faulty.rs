@@ -170,6 +170,10 @@ impl masking::GuestMasker for Faulty {
     fn mask(&self, _: String) -> String {
         unimplemented!()
     }
+
+    fn mask_json(&self, _: String) -> String {
+        unimplemented!()
+    }
 }
 
 impl execution::Guest for Faulty {

@@ -177,6 +177,10 @@ impl wit::masking::GuestMasker for logic::masking::Masker {
     fn mask(&self, text: String) -> String {
         self.mask(&text).into_owned()
     }
+
+    fn mask_json(&self, text: String) -> String {
+        self.mask_json(&text)
+    }
 }
 
 impl wit::execution::Guest for Component {

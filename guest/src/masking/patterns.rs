@@ -347,7 +347,9 @@ fn looks_like_base64(text: &str, span: Span) -> bool {
     let value = &text.as_bytes()[span.start..span.end];
     let slashes = value.iter().filter(|byte| **byte == b'/').count();
     let padded = value.ends_with(b"=") && value.len().is_multiple_of(4);
-    (padded || is_mixed(value)) && slashes <= value.len() / 8
+    // Of random text one sign in 64 is a slash and one in six is a digit; paths and the names of classes are not like that.
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit() || **byte == b'+').count();
+    (padded || is_mixed(value) && digits + slashes >= 2) && slashes <= 1 + value.len() / 24
 }
 
 /// A whole value in groups of four letters, padded or mixed.

@@ -287,6 +287,21 @@ fn values_are_found_where_people_write_them() {
 }
 
 #[test]
+fn paths_and_names_are_no_base64() {
+    let masker = masker(&["all"], &[], &[]).unwrap();
+    for text in [
+        "/home/user/projects/app/src/main/java/VeryLongClassNameForTesting.java",
+        "com/example/project/module/submodule/ClassName1",
+        "MyAwesomeReactComponentWithHooksAndState2",
+        "foo@2x.png",
+        "commit 3b18e512dba79e4c8300dd08aeb37f8e728b8dad",
+        "id 550e8400-e29b-41d4-a716-446655440000",
+    ] {
+        assert_eq!(masker.mask(text), text);
+    }
+}
+
+#[test]
 fn json_stays_json() {
     let masker = masker(&["all"], &[], &[]).unwrap();
     assert_eq!(masker.mask_json("123"), "123");

@@ -211,6 +211,12 @@ impl Instance {
         self.call(|logic, store| logic.toolgate_logic_masking().masker().call_mask(store, masker, text))
     }
 
+    /// Replaces what the masks find in a JSON text, which stays JSON.
+    pub fn mask_json(&mut self, masker: &MaskerHandle, text: &Json) -> Answer<Json> {
+        let masker = self.resource(&masker.0)?;
+        self.call(|logic, store| logic.toolgate_logic_masking().masker().call_mask_json(store, masker, text))
+    }
+
     /// Frees a masker.
     pub fn drop_masker(&mut self, masker: MaskerHandle) -> Answer<()> {
         self.drop_handle(&masker.0)
