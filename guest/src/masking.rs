@@ -18,8 +18,10 @@ mod values;
 
 /// What stands for a text that cannot be masked safely.
 pub const REDACTED: &str = "[REDACTED: data masking failure — tool result could not be safely processed]";
-/// The largest text that is masked; a larger one is redacted whole.
+/// The largest text that is masked by few rules; a larger one is redacted whole.
 pub const MAX_BYTES: usize = 32 << 20;
+/// The most bytes that all rules together read, well within the fuel of one call.
+const MAX_WORK: usize = 80 << 20;
 
 /// What to mask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,7 +149,7 @@ impl Masker {
         if self.is_empty() {
             return Cow::Borrowed(text);
         }
-        if text.len() > MAX_BYTES {
+        if text.len() > self.max_bytes() {
             return Cow::Borrowed(REDACTED);
         }
         // A number is no structure worth keeping: `123456` is text that happens to be JSON.
@@ -163,7 +165,7 @@ impl Masker {
         if self.is_empty() {
             return text.to_owned();
         }
-        if text.len() > MAX_BYTES || json::parse(text).is_err() {
+        if text.len() > self.max_bytes() || json::parse(text).is_err() {
             return json::Value::string(REDACTED).to_json();
         }
         self.mask_until_still(&escapes::plain(text), |_| true).into_owned()
@@ -178,7 +180,7 @@ impl Masker {
         for _ in 0..MAX_LOOKS {
             let spans = self.spans(&masked, 0);
             if spans.is_empty() {
-                break;
+                return masked;
             }
             let next = if is_json(&masked) {
                 self.replace_in_json(&masked, spans)
@@ -186,11 +188,17 @@ impl Masker {
                 self.replace(&masked, merge(spans))
             };
             if next == masked {
-                break;
+                return masked;
             }
             masked = Cow::Owned(next);
         }
-        masked
+        // Masks that make new work for one another without end are not to be trusted.
+        Cow::Owned(if is_json(text) { json::Value::string(REDACTED).to_json() } else { REDACTED.to_owned() })
+    }
+
+    /// The largest text that is masked: each rule reads all of it, and what cannot be paid for is redacted at once.
+    fn max_bytes(&self) -> usize {
+        MAX_BYTES.min(MAX_WORK / (self.finders.len() + self.custom.len()).max(1))
     }
 
     /// All that the masks find in a text and in the JSON strings in it, in no order.

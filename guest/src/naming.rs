@@ -3,6 +3,8 @@
 mod fit;
 mod lower;
 
+use std::collections::BTreeSet;
+
 use crate::types::ToolRef;
 pub use fit::{Audience, Candidate, FitError, FittedTool, Target, fit, names};
 pub use lower::lower;
@@ -80,6 +82,8 @@ pub fn readings(name: &str) -> Vec<(&str, &str)> {
     if let Some(rest) = name.strip_prefix("mcp_") {
         splits(rest, "_", &mut found);
     }
+    let mut seen = BTreeSet::new();
+    found.retain(|reading| seen.insert(*reading));
     found
 }
 
@@ -89,10 +93,7 @@ fn splits<'a>(name: &'a str, separator: &str, found: &mut Vec<(&'a str, &'a str)
         if let Some(tool) = name[at..].strip_prefix(separator)
             && at > 0
         {
-            let reading = (&name[..at], tool);
-            if !found.contains(&reading) {
-                found.push(reading);
-            }
+            found.push((&name[..at], tool));
         }
     }
 }
@@ -110,8 +111,8 @@ pub fn likely_server(name: &str) -> Option<&str> {
 /// Whether a name that was made to fit a provider could be of this server: signs it does not accept became `_`,
 /// `mcp` or `_` may stand before it, and a long id may have been cut.
 pub fn begins_like(name: &str, server: &str) -> bool {
-    /// No target cuts a name below this many characters.
-    const KEPT: usize = 40;
+    /// Names are cut below this only where an outer prefix leaves hardly any room.
+    const KEPT: usize = 12;
     let flat = |text: &str| -> String {
         text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect()
     };

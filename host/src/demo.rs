@@ -1,8 +1,5 @@
 //! The built-in demo server: what it offers, for trying things without a server.
 
-/// The server's id.
-pub const SERVER: &str = "demo";
-
 /// The demo server in the `servers` shape of `eval`.
 pub const SERVERS: &str = r#"{
   "demo": {

@@ -34,7 +34,8 @@ pub struct Execution {
 /// What the execution waits for.
 #[derive(Clone, Debug)]
 enum State {
-    Connecting,
+    /// For these servers to come up.
+    Connecting(Vec<String>),
     Asking,
     Requesting,
     Waiting(Then),
@@ -60,7 +61,7 @@ impl Execution {
             plan: None,
             attempts: 0,
             may_have_run: false,
-            state: State::Connecting,
+            state: State::Connecting(Vec::new()),
         };
         let directive = execution.route(true);
         (execution, directive)
@@ -72,9 +73,11 @@ impl Execution {
             return Directive::Done((**result).clone());
         }
         match (self.state.clone(), event) {
-            (_, Event::Cancelled) => self.give_up(&Failure::Cancelled),
-            (State::Connecting, Event::Connected) => self.route(false),
-            (State::Connecting, Event::Failed(Failed { failure, .. })) => self.connect_failed(&failure),
+            (_, Event::Cancelled | Event::Failed(Failed { failure: Failure::Cancelled, .. })) => {
+                self.give_up(&Failure::Cancelled)
+            }
+            (State::Connecting(_), Event::Connected) => self.route(false),
+            (State::Connecting(_), Event::Failed(Failed { failure, .. })) => self.connect_failed(&failure),
             (State::Asking, Event::Approved(true)) => {
                 self.trace.push("approved by a person".to_owned());
                 self.request()
@@ -123,6 +126,7 @@ impl Execution {
             let missing = gate.missing(&self.call.name, &route);
             if !missing.is_empty() {
                 self.trace.push(format!("servers that have not been asked yet: {}", missing.join(", ")));
+                self.state = State::Connecting(missing.clone());
                 return Directive::Connect(missing);
             }
         }
@@ -175,7 +179,9 @@ impl Execution {
             }
         };
         self.trace.push(format!("arguments: read as {}", parsed.stage.name()));
-        self.trace.extend(parsed.notes.iter().map(|note| format!("arguments: {}", note.text)));
+        // Notes quote values, and a trace is logged.
+        let masker = gate.masker(&tool.server);
+        self.trace.extend(parsed.notes.iter().map(|note| format!("arguments: {}", masker.mask(&note.text))));
         let problems: Vec<&str> =
             parsed.notes.iter().filter(|note| note.kind == NoteKind::Problem).map(|note| &*note.text).collect();
         if gate.settings.check_arguments && !problems.is_empty() {
@@ -184,7 +190,7 @@ impl Execution {
         }
         let annotations = gate.access.annotations(&tool.server, &tool.tool, entry.tool.annotations);
         self.plan = Some(Plan {
-            masker: gate.masker(&tool.server),
+            masker,
             arguments: parsed.arguments,
             read_only: annotations.read_only == Some(true),
             idempotent: annotations.idempotent == Some(true),
@@ -304,9 +310,9 @@ impl Execution {
 
     /// Ends with an error; its text may hold words of a server, so it is masked and cut like any other.
     fn fail(&mut self, code: Code, text: &str) -> Directive {
-        let text = match &self.plan {
-            Some(plan) => outcome::fit(plan, &plan.masker.mask(text)).0,
-            None => text.to_owned(),
+        let text = {
+            let gate = self.gate.borrow();
+            outcome::fit(gate.settings.max_result_bytes, &gate.masker(&self.server()).mask(text)).0
         };
         let result = self.result(code, text);
         self.done(result)
@@ -335,9 +341,13 @@ impl Execution {
         }
     }
 
-    /// The server that is meant; before it is known, the name as the model wrote it.
+    /// The server that is meant; before it is known, those that are waited for.
     fn server(&self) -> String {
-        self.tool.as_ref().map_or_else(|| self.call.name.clone(), |tool| tool.server.clone())
+        match (&self.tool, &self.state) {
+            (Some(tool), _) => tool.server.clone(),
+            (None, State::Connecting(servers)) => servers.join(", "),
+            (None, _) => self.call.name.clone(),
+        }
     }
 }
 
@@ -348,7 +358,7 @@ fn spell(tool: &ToolRef) -> String {
 impl State {
     fn awaits(&self) -> &'static str {
         match self {
-            State::Connecting => "servers were to be connected",
+            State::Connecting(_) => "servers were to be connected",
             State::Asking => "a person was to be asked",
             State::Requesting => "an answer was awaited",
             State::Waiting(_) => "a wait was under way",

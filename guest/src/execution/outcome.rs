@@ -51,32 +51,69 @@ pub fn answered(plan: &Plan, result: &str) -> Result<Outcome, String> {
         }
     };
     if plan.masker.is_empty() {
-        return Ok(finish(plan, extracted, result));
+        return Ok(finish(plan, extracted, result, false));
     }
-    let masked = plan.masker.mask_json(result);
+    let masked = mask(&plan.masker, result);
     match content::extract(&masked) {
         Ok(mut extracted) => {
             // Once more over the whole: a key may stand in one block and its secret in the next.
-            extracted.text = plan.masker.mask(&extracted.text).into_owned();
-            Ok(finish(plan, extracted, &masked))
+            let text = plan.masker.mask(&extracted.text).into_owned();
+            let spans_blocks = text != extracted.text;
+            extracted.text = text;
+            Ok(finish(plan, extracted, &masked, spans_blocks))
         }
         Err(_) => Ok(Outcome::refused(Code::MaskingFailed, REDACTED.to_owned())),
     }
 }
 
-fn finish(plan: &Plan, extracted: Extracted<'_>, result: &str) -> Outcome {
+/// Masks a result, but for its pictures and sounds, which any mask for base64 would destroy.
+fn mask(masker: &Masker, result: &str) -> String {
+    let Ok(Value::Object(mut object)) = json::parse(result) else { return masker.mask_json(result) };
+    let mut taken = Vec::new();
+    if let Some(Value::Array(blocks)) = object.get_mut("content") {
+        for (at, block) in blocks.iter_mut().enumerate() {
+            if let Value::Object(block) = block
+                && matches!(block.get("type").and_then(Value::as_str), Some("image" | "audio"))
+                && let Some(data) = block.get_mut("data")
+            {
+                taken.push((at, std::mem::replace(data, Value::Null)));
+            }
+        }
+    }
+    if taken.is_empty() {
+        return masker.mask_json(result);
+    }
+    let masked = masker.mask_json(&Value::Object(object).to_json());
+    let Ok(Value::Object(mut object)) = json::parse(&masked) else { return masked };
+    if let Some(Value::Array(blocks)) = object.get_mut("content") {
+        for (at, data) in taken {
+            if let Some(Value::Object(block)) = blocks.get_mut(at) {
+                block.set("data", data);
+            }
+        }
+    }
+    Value::Object(object).to_json()
+}
+
+/// What is kept of a result; `rewritten` says that its text is no longer that of its blocks.
+fn finish(plan: &Plan, extracted: Extracted<'_>, result: &str, rewritten: bool) -> Outcome {
     let code = if extracted.is_error { Code::ToolError } else { Code::Ok };
     let note = format!("answer: {} bytes of text", extracted.text.len());
-    let (text, truncated) = fit(plan, &extracted.text);
+    let (mut text, truncated) = fit(plan.max_result_bytes, &extracted.text);
     let limit = usize::try_from(plan.max_result_bytes).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
-    let structured = extracted.structured.as_ref().map(Value::to_json).filter(|json| json.len() <= limit);
-    let dropped = structured.is_none() && extracted.structured.is_some();
+    let whole = extracted.structured.as_ref().map(Value::to_json);
+    let dropped = whole.as_ref().is_some_and(|json| json.len() > limit);
+    if dropped && !truncated {
+        text.push_str("\n\n[TRUNCATED: structured content exceeded the size limit]");
+    }
+    let structured = whole.filter(|_| !dropped);
     let truncated = truncated || dropped;
-    let blocks = if truncated { cut_blocks(extracted.blocks, &text) } else { extracted.blocks };
+    let changed = truncated || rewritten;
+    let blocks = if changed { cut_blocks(extracted.blocks, &text) } else { extracted.blocks };
     let outcome = Outcome { code, text, content: Vec::new(), structured: None, answer: None, truncated, note };
     match plan.form {
         ResultForm::Text => Outcome { content: blocks.iter().map(Value::to_json).collect(), structured, ..outcome },
-        ResultForm::PassThrough if !truncated => {
+        ResultForm::PassThrough if !changed => {
             Outcome { text: String::new(), answer: Some(result.to_owned()), ..outcome }
         }
         ResultForm::PassThrough => {
@@ -87,9 +124,9 @@ fn finish(plan: &Plan, extracted: Extracted<'_>, result: &str) -> Outcome {
 }
 
 /// The text cut to size, and whether it was.
-pub fn fit(plan: &Plan, text: &str) -> (String, bool) {
-    let truncated = plan.max_result_bytes > 0 && text.len() as u64 > plan.max_result_bytes;
-    (content::truncate(text, plan.max_result_bytes, "result exceeded the size limit"), truncated)
+pub fn fit(max_bytes: u64, text: &str) -> (String, bool) {
+    let truncated = max_bytes > 0 && text.len() as u64 > max_bytes;
+    (content::truncate(text, max_bytes, "result exceeded the size limit"), truncated)
 }
 
 /// The cut text in place of all text blocks, and the other blocks as they are.

@@ -137,7 +137,6 @@ fn each_failure_has_its_story() {
         ("k8s.get", vec![Event::Answered("no json".into())], "request RpcError"),
         ("k8s.get", vec![Event::Waited], "request Internal"),
         ("k8s.set", vec![Event::Waited], "request OutcomeUnknown"),
-        ("k8s.set", vec![Event::Waited], "request OutcomeUnknown"),
     ] {
         let (said, _) = play(&gate(settings()), call(name, ""), events);
         assert_eq!(said, story, "{name}");
@@ -263,6 +262,48 @@ fn answers_and_failures_are_masked_and_cut() {
     let error = Failure::Rpc(RpcFailure { code: 1, message: "bad password: hunter2hunter2".into() });
     let (_, last) = play(&gate(settings), call("k8s.get", ""), vec![failed(error, Phase::Sent)]);
     assert!(!self::result(last).text.contains("hunter2"));
+}
+
+#[test]
+fn what_is_said_before_a_tool_is_known_is_masked_too() {
+    let mut settings = settings();
+    settings.masks.groups = vec!["basic".into()];
+    let failure = Failure::Connect("password: hunter2hunter2 refused".into());
+    let (said, last) = play(&gate(settings.clone()), call("lazy.run", ""), vec![failed(failure, Phase::NotSent)]);
+    assert_eq!(said, "connect:lazy ServerUnavailable");
+    let text = result(last).text;
+    assert_eq!(
+        text,
+        "MCP tool execution failed: cannot connect to server \"lazy\": password: [MASKED_PASSWORD] refused"
+    );
+    let refused =
+        result(gate(settings).begin(call("k8s.find", "{\"namespace\": {\"password\": \"hunter2hunter2\"}}")).1);
+    assert!(!format!("{refused:?}").contains("hunter2"), "{refused:?}");
+}
+
+#[test]
+fn a_caller_who_gave_up_is_heard_in_every_state() {
+    let cancelled = || failed(Failure::Cancelled, Phase::NotSent);
+    for (name, story) in [("lazy.run", "connect:lazy Cancelled"), ("k8s.set", "request Cancelled")] {
+        assert_eq!(play(&gate(settings()), call(name, ""), vec![cancelled()]).0, story);
+    }
+}
+
+#[test]
+fn a_picture_survives_every_mask_and_a_secret_over_two_blocks_none() {
+    let mut settings = settings();
+    settings.masks.groups = vec!["all".into()];
+    let picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ";
+    let answer = format!(
+        r#"{{"content":[{{"type":"image","mimeType":"image/png","data":"{picture}"}},{{"type":"text","text":"kind: Secret\ndata:"}},{{"type":"text","text":"  a: c2Vj"}}]}}"#
+    );
+    for form in [ResultForm::Text, ResultForm::PassThrough] {
+        let settings = Settings { form, ..settings.clone() };
+        let (_, last) = play(&gate(settings), call("k8s.get", ""), vec![Event::Answered(answer.clone())]);
+        let shown = format!("{:?}", result(last));
+        assert!(shown.contains(picture), "{shown}");
+        assert!(!shown.contains("c2Vj"), "{shown}");
+    }
 }
 
 #[test]

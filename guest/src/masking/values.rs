@@ -46,13 +46,11 @@ pub fn mask_length(text: &str) -> Option<usize> {
         let name = rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
         return rest[name..].starts_with(']').then_some("[MASKED_".len() + name + 1);
     }
-    let rest = text.strip_prefix("[REDACTED")?;
-    let reason = rest.bytes().take(MAX_REASON).position(|byte| matches!(byte, b']' | b'\n'))?;
-    rest[reason..].starts_with(']').then_some("[REDACTED".len() + reason + 1)
+    [super::REDACTED, "[REDACTED]"]
+        .iter()
+        .find(|redaction| text.starts_with(**redaction))
+        .map(|redaction| redaction.len())
 }
-
-/// The longest reason that a redaction gives.
-const MAX_REASON: usize = 120;
 
 /// A value up to the quote that closes it, or to the end of the line.
 fn quoted(text: &str, start: usize, quote: u8, slashes: usize) -> Span {
@@ -201,7 +199,8 @@ mod tests {
             ("a[MASKED_X]b", 2),
             ("[MASKED_X", 9),
             ("[REDACTED]", 0),
-            ("[REDACTED: why]x", 1),
+            ("[REDACTED]x", 1),
+            ("[REDACTED: password=x]", 22),
             ("[a]", 3),
         ] {
             assert_eq!(unmasked_length(value), length, "{value}");

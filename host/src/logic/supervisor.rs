@@ -7,6 +7,7 @@
 mod call;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use super::types::{
@@ -18,20 +19,28 @@ use crate::decide::{Answer, Decide, ExecutionId, GateId};
 use call::{CallRecord, Place, Running, build_gate};
 
 /// A component that is always ready to decide.
-#[derive(Debug)]
 pub struct Supervisor {
     component: Component,
-    instance: Instance,
+    /// `None` only where the last one died and no other could be started; the next question tries again.
+    instance: Option<Instance>,
     gates: BTreeMap<GateId, GateRecord>,
     calls: BTreeMap<ExecutionId, CallRecord>,
     next_id: u64,
     replacements: u64,
 }
 
+/// Arguments and answers under supervision may hold secrets, so they are only counted.
+impl fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Supervisor");
+        shown.field("component", &self.component).field("instance", &self.instance);
+        shown.field("gates", &self.gates.len()).field("calls", &self.calls.len()).finish_non_exhaustive()
+    }
+}
+
 /// What servers have offered, in the order in which they first did.
 type Offers = Arc<Vec<(String, Arc<[Tool]>)>>;
 
-#[derive(Debug)]
 struct GateRecord {
     settings: Arc<execution::Settings>,
     offers: Offers,
@@ -43,7 +52,7 @@ struct GateRecord {
 impl Supervisor {
     /// Starts an instance of the component.
     pub fn new(component: Component) -> Answer<Self> {
-        let instance = component.instantiate()?;
+        let instance = Some(component.instantiate()?);
         let (gates, calls) = (BTreeMap::new(), BTreeMap::new());
         Ok(Supervisor { component, instance, gates, calls, next_id: 0, replacements: 0 })
     }
@@ -60,36 +69,52 @@ impl Supervisor {
 
     /// How much linear memory the present instance has.
     pub fn memory_bytes(&self) -> usize {
-        self.instance.memory_bytes()
+        self.instance.as_ref().map_or(0, Instance::memory_bytes)
     }
 
     /// Asks the instance; if it breaks off, the answer is the error, and the next question finds a new instance.
     fn ask<R>(&mut self, question: impl FnOnce(&mut Instance) -> Answer<R>) -> Answer<R> {
-        let answer = question(&mut self.instance);
-        if self.instance.is_dead() {
+        let answer = question(self.live()?);
+        self.settle();
+        answer
+    }
+
+    /// The instance, or a new one where the last has died.
+    fn live(&mut self) -> Answer<&mut Instance> {
+        if self.instance.as_ref().is_none_or(Instance::is_dead) {
             self.replace()?;
         }
-        answer
+        self.instance.as_mut().ok_or(LogicError::Dead)
+    }
+
+    /// Replaces an instance that has just died, so that calls under way go on at once. Where that fails, whoever asks
+    /// next tries again and is told why it cannot be done.
+    fn settle(&mut self) {
+        if self.instance.as_ref().is_some_and(Instance::is_dead) {
+            drop(self.replace());
+        }
     }
 
     /// Starts a new instance and brings it to where the old one stood.
     fn replace(&mut self) -> Answer<()> {
-        self.calls.values_mut().for_each(CallRecord::displace);
         loop {
+            self.calls.values_mut().for_each(CallRecord::displace);
             self.replacements += 1;
-            self.instance = self.component.instantiate()?;
+            // The dead one goes first: in a pool that is full, its place is the only one.
+            self.instance = None;
+            let mut instance = self.component.instantiate()?;
             // What breaks the new instance off again is left behind, so each round has less to feed.
-            if self.feed_gates() && self.feed_calls() {
+            if self.feed_gates(&mut instance) && self.feed_calls(&mut instance) {
+                self.instance = Some(instance);
                 return Ok(());
             }
-            self.calls.values_mut().for_each(CallRecord::displace);
         }
     }
 
-    fn feed_gates(&mut self) -> bool {
+    fn feed_gates(&mut self, instance: &mut Instance) -> bool {
         for gate in self.gates.values_mut().filter(|gate| gate.broken.is_none()) {
             gate.handle = None;
-            match build_gate(&mut self.instance, &gate.settings, &gate.offers) {
+            match build_gate(instance, &gate.settings, &gate.offers) {
                 Ok(handle) => gate.handle = Some(handle),
                 Err(error) => {
                     gate.broken = Some(error.to_string());
@@ -100,15 +125,13 @@ impl Supervisor {
         true
     }
 
-    fn feed_calls(&mut self) -> bool {
+    fn feed_calls(&mut self, instance: &mut Instance) -> bool {
         for call in self.calls.values_mut().filter(|call| matches!(call.place, Place::Nowhere)) {
-            match call.feed(&mut self.instance, self.gates.get(&call.gate)) {
+            match call.feed(instance, self.gates.get(&call.gate)) {
                 Ok(running) => call.place = Place::Running(Box::new(running)),
                 Err(error) => {
                     call.place = Place::Broken(error.to_string());
-                    if self.instance.is_dead() {
-                        return false;
-                    }
+                    return false;
                 }
             }
         }
@@ -123,21 +146,23 @@ impl Supervisor {
         }
     }
 
-    /// Changes what a gate has been offered, here and in the instance.
+    /// Changes what a gate has been offered, in the instance and then here: an offer that breaks the component off is
+    /// not taken, and the gate keeps what it had.
     fn change_offers<R>(
         &mut self,
         id: GateId,
         offers: Offers,
         change: impl FnOnce(&mut Instance, &GateHandle) -> Answer<R>,
     ) -> Answer<R> {
-        let gate = self.gate(id)?;
-        gate.offers = offers;
-        let handle = gate.handle.take().ok_or(LogicError::Dead)?;
-        let answer = self.ask(|instance| change(instance, &handle));
-        // After a trap the gate has been rebuilt, with a handle of its own.
+        self.live()?;
+        let handle = self.gate(id)?.handle.take().ok_or(LogicError::Dead)?;
+        let answer = self.live().and_then(|instance| change(instance, &handle));
         if answer.is_ok() {
-            self.gate(id)?.handle = Some(handle);
+            let gate = self.gate(id)?;
+            gate.handle = Some(handle);
+            gate.offers = offers;
         }
+        self.settle();
         answer
     }
 
@@ -154,7 +179,8 @@ impl Supervisor {
         };
         match directive {
             execution::Directive::Request(_) => call.requests += 1,
-            execution::Directive::Done(_) => self.end(id)?,
+            // What the call came to stands, even if clearing up after it breaks the component off.
+            execution::Directive::Done(_) => drop(self.end(id)),
             _ => {}
         }
         Ok(directive)
@@ -291,28 +317,30 @@ impl Decide for Supervisor {
     }
 
     fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)> {
+        self.live()?;
         let record = self.gate(gate)?;
         let (settings, offers) = (Arc::clone(&record.settings), Arc::clone(&record.offers));
         let place = Place::Nowhere;
         let mut call = CallRecord { gate, settings, call, offers, events: Vec::new(), requests: 0, place };
-        if let Ok(running) = call.feed(&mut self.instance, self.gates.get(&gate)) {
+        let instance = self.instance.as_mut().ok_or(LogicError::Dead)?;
+        if let Ok(running) = call.feed(instance, self.gates.get(&gate)) {
             call.place = Place::Running(Box::new(running));
         }
         let id = ExecutionId(self.next_id);
         self.next_id += 1;
         self.calls.insert(id, call);
-        if self.instance.is_dead() {
-            self.replace()?;
-        }
+        // If it has broken the component off, it is fed once more with all the others.
+        self.live()?;
         Ok((id, self.directive(id)?))
     }
 
     fn next(&mut self, execution: ExecutionId, event: execution::Event) -> Answer<execution::Directive> {
+        self.live()?;
         let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
         let offers = self.gates.get(&call.gate).map_or_else(Offers::default, |gate| Arc::clone(&gate.offers));
         let (offers, event) = call.events.push_mut((offers, event));
-        if let Place::Running(running) = &mut call.place
-            && running.next(&mut self.instance, offers, event).is_err()
+        if let (Place::Running(running), Some(instance)) = (&mut call.place, &mut self.instance)
+            && running.next(instance, offers, event).is_err()
         {
             self.replace()?;
         }
@@ -320,12 +348,13 @@ impl Decide for Supervisor {
     }
 
     fn trace(&mut self, execution: ExecutionId) -> Answer<Vec<String>> {
-        let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
-        let Place::Running(running) = &call.place else { return Err(LogicError::Dead) };
-        let trace = self.instance.trace(&running.handle);
-        if self.instance.is_dead() {
-            self.replace()?;
-        }
+        self.live()?;
+        let call = self.calls.get(&execution).ok_or(LogicError::ForeignHandle)?;
+        let (Place::Running(running), Some(instance)) = (&call.place, &mut self.instance) else {
+            return Err(LogicError::Dead);
+        };
+        let trace = instance.trace(&running.handle);
+        self.settle();
         trace
     }
 

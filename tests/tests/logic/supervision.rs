@@ -67,13 +67,14 @@ fn the_same_holds_on_a_worker_of_an_async_runtime() {
 
 #[test]
 fn other_gates_do_not_notice() {
-    let options = Options { limits: SMALL, allocation: Allocation::Pooled { instances: 4 }, cache: Cache::None };
+    let options = Options { limits: SMALL, allocation: Allocation::Pooled { instances: 2 }, cache: Cache::None };
     let component = Component::from_file(faulty(), &options).unwrap();
     let mut one = Supervisor::new(component.clone()).unwrap();
     let mut other = Supervisor::new(component).unwrap();
     assert!(matches!(one.normalize("panic"), Err(LogicError::Trap { .. })));
     assert_eq!(other.normalize("fine").unwrap(), "fine");
     assert_eq!(other.replacements(), 0);
+    assert_eq!(one.normalize("fine").unwrap(), "fine", "its own place in a full pool is free again");
 }
 
 /// The real component with so little fuel that a large answer is too much for it, and with masks if wanted.
@@ -156,6 +157,16 @@ fn a_call_is_fed_what_was_offered_when_it_began() {
     let Directive::Request(request) = logic.next(waiting, Event::Connected).unwrap() else { panic!("no request") };
     assert_eq!((request.server.as_str(), request.params.as_str()), ("lazy", r#"{"name":"run","arguments":{}}"#));
     assert_eq!(done(begin(&mut logic, gate, "a.x").1).code, Code::UnknownTool);
+}
+
+#[test]
+fn an_offer_that_breaks_the_component_is_not_taken() {
+    let (mut logic, gate) = starved(&[], 8_000_000);
+    let (call, _) = begin(&mut logic, gate, "a.x");
+    let flood: Vec<Tool> = (0..100_000).map(|n| tool(&format!("tool_{n}"))).collect();
+    assert!(matches!(logic.offer(gate, "lazy", &flood), Err(LogicError::Fuel { .. })));
+    assert_eq!(done(logic.next(call, answer("hello")).unwrap()).text, "hello");
+    assert!(matches!(begin(&mut logic, gate, "a.y").1, Directive::Request(_)));
 }
 
 #[test]

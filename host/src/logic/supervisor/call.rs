@@ -11,7 +11,6 @@ use crate::decide::{Answer, GateId};
 const REDACTED: &str = "[REDACTED: data masking failure — tool result could not be safely processed]";
 
 /// What is known of a call, enough to begin it again.
-#[derive(Debug)]
 pub(super) struct CallRecord {
     pub gate: GateId,
     pub settings: Arc<execution::Settings>,
@@ -26,7 +25,6 @@ pub(super) struct CallRecord {
 }
 
 /// Where a call stands in the present instance.
-#[derive(Debug)]
 pub(super) enum Place {
     /// It has yet to be fed.
     Nowhere,
@@ -37,7 +35,6 @@ pub(super) enum Place {
 }
 
 /// A call in the present instance.
-#[derive(Debug)]
 pub(super) struct Running {
     pub handle: ExecutionHandle,
     /// What it said last, until the host has heard it.
@@ -80,6 +77,8 @@ impl CallRecord {
             |masks: &masking::Masks| !(masks.groups.is_empty() && masks.patterns.is_empty() && masks.custom.is_empty());
         let masked =
             masks(&self.settings.masks) || self.settings.server_masks.iter().any(|server| masks(&server.masks));
+        // A reason may quote what was being masked.
+        let reason = if masked { "the component broke off" } else { reason };
         let (code, text) = match (self.requests, answered) {
             (_, true) if masked => (execution::Code::MaskingFailed, REDACTED.to_owned()),
             (_, true) => (
