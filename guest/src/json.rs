@@ -60,7 +60,7 @@ pub fn parse(text: &str) -> Result<Value<'_>, Error> {
 
 /// Whether the text is a number of JSON's grammar.
 pub fn is_number(text: &str) -> bool {
-    Reader::new(text).is_number()
+    Reader::new(text).reads_number()
 }
 
 impl<'a> Value<'a> {

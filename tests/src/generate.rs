@@ -13,7 +13,7 @@ impl Rng {
     }
 
     /// The next number (xorshift64*).
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -22,7 +22,7 @@ impl Rng {
 
     /// A number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
-        (self.next() >> 33) as usize % end
+        (self.draw() >> 33) as usize % end
     }
 
     /// Yes, once in `n`.
@@ -112,7 +112,7 @@ fn value(rng: &mut Rng, depth: usize) -> Value {
     match rng.below(if depth == 0 { 5 } else { 7 }) {
         0 => Value::Null,
         1 => json!(rng.one_in(2)),
-        2 => json!(rng.next() as i64),
+        2 => json!(rng.draw() as i64),
         3 => json!(rng.below(1000) as f64 / 8.0),
         4 => json!(word(rng)),
         5 => (0..rng.below(4)).map(|_| value(rng, depth - 1)).collect(),

@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether the whole text is a number.
-    pub fn is_number(mut self) -> bool {
+    pub fn reads_number(mut self) -> bool {
         self.number().is_ok() && self.at == self.text.len()
     }
 

@@ -100,7 +100,7 @@ fn calls_end_alike_in_every_code() {
             let answer = pair.ask(&generate::execute(&mut rng, ending));
             let last = answer["ok"].as_array().and_then(|steps| steps.last()).expect("every call has directives");
             if let Some(code) = last["done"]["code"].as_str() {
-                pair.saw(&code.to_owned());
+                pair.saw(code);
             }
         }
     }
