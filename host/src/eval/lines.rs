@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 
+use memchr::memchr;
+
 /// A reader of lines.
 pub struct Lines<R> {
     input: BufReader<R>,
@@ -35,7 +37,7 @@ impl<R: Read> Lines<R> {
                 }
                 break;
             }
-            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let end = memchr(b'\n', chunk);
             let part = &chunk[..end.unwrap_or(chunk.len())];
             length += part.len();
             if length <= self.limit {
@@ -55,7 +57,7 @@ impl<R: Read> Lines<R> {
 
     /// Whether a whole line is already in memory, so that reading it will not block.
     pub fn has_more_at_hand(&self) -> bool {
-        self.input.buffer().contains(&b'\n')
+        memchr(b'\n', self.input.buffer()).is_some()
     }
 }
 
