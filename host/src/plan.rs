@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::decide::{Answer, Decide, GateId};
+use crate::logic::LogicError;
 use crate::logic::types::{ToolRef, execution};
 
 /// A call that would be made.
@@ -15,51 +16,42 @@ pub struct Plan {
     pub arguments: String,
     /// The rule that wants a person's approval first, if one does.
     pub approval: Option<String>,
-    /// Servers that would have to be connected before more can be said.
-    pub connect: Vec<String>,
     /// How this was decided.
     pub trace: Vec<String>,
 }
 
-/// Begins a call in order to see what it would do, and drops it. A call that would fail at once is its result.
+/// Begins a call on a gate whose servers have all made their offers, to see what it would do, and drops it. A call that would fail at once is its result.
 pub fn plan(
     logic: &mut impl Decide,
     gate: GateId,
     call: execution::ToolCall,
 ) -> Answer<Result<Plan, execution::ToolResult>> {
     let (execution, directive) = logic.begin(gate, call)?;
-    let mut plan = Plan {
-        tool: ToolRef { server: String::new(), tool: String::new() },
-        arguments: String::new(),
-        approval: None,
-        connect: Vec::new(),
-        trace: Vec::new(),
-    };
-    match directive {
+    let (tool, arguments, approval) = match directive {
         execution::Directive::Done(result) => return Ok(Err(result)),
         execution::Directive::Request(request) => {
-            let Params { name, arguments } = serde_json::from_str(&request.params).unwrap_or_default();
-            plan.tool = ToolRef { server: request.server, tool: name };
-            plan.arguments = arguments.map_or_else(String::new, |arguments| arguments.get().to_owned());
+            let Params { name, arguments } = serde_json::from_str(&request.params).map_err(|_| strange())?;
+            (ToolRef { server: request.server, tool: name }, arguments.get().to_owned(), None)
         }
-        execution::Directive::Ask(question) => {
-            plan.tool = question.tool;
-            plan.arguments = question.arguments;
-            plan.approval = Some(question.reason);
-        }
-        execution::Directive::Connect(servers) => plan.connect = servers,
-        // Nothing has been sent yet, so there is nothing to wait for or to open anew.
-        execution::Directive::Wait(_)
+        execution::Directive::Ask(question) => (question.tool, question.arguments, Some(question.reason)),
+        // All tools have been offered and nothing has been sent: there is nobody to connect and nothing to wait for.
+        execution::Directive::Connect(_)
+        | execution::Directive::Wait(_)
         | execution::Directive::Reconnect(_)
-        | execution::Directive::Reauthenticate(_) => {}
-    }
-    plan.trace = logic.trace(execution)?;
+        | execution::Directive::Reauthenticate(_) => return Err(strange()),
+    };
+    let trace = logic.trace(execution)?;
     logic.end(execution)?;
-    Ok(Ok(plan))
+    Ok(Ok(Plan { tool, arguments, approval, trace }))
 }
 
-#[derive(Default, Deserialize)]
+/// A component of somebody's own may answer anything.
+fn strange() -> LogicError {
+    LogicError::Trap { reason: "it answered the beginning of a call with what cannot begin one".to_owned() }
+}
+
+#[derive(Deserialize)]
 struct Params {
     name: String,
-    arguments: Option<Box<RawValue>>,
+    arguments: Box<RawValue>,
 }
