@@ -1,39 +1,79 @@
 //! The command line: what can be asked for, and how each command ends.
 
+mod call;
+mod check;
 mod component;
+mod desk;
 mod failure;
+mod files;
+mod instructions;
+mod log;
+mod prompts;
+mod reply;
+mod resources;
 mod route;
 mod style;
+mod table;
+mod terminal;
+mod tools;
 
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 
 use clap::{CommandFactory, Parser, Subcommand};
-use toolgate::eval;
+use toolgate::config::secrets::Secrets;
+use toolgate::gate::View;
 use toolgate::logic::{Cache, Component, Limits, Options, Supervisor};
+use toolgate::{demo, eval};
 
+use desk::{Desk, Otherwise, ServerArgs};
 use failure::Failure;
 
 /// One gate between an AI agent and the tools of many MCP servers.
 ///
 /// Every decision — which tool a name means, what free-text arguments mean, who may call what, whether a failure may be
-/// retried, what must be masked — is made by a pure WebAssembly component. These commands let you ask it.
+/// retried, what must be masked — is made by a pure WebAssembly component; this program does what it decides.
 #[derive(Parser)]
 #[command(name = "toolgate", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
+  toolgate tools                                       every tool of every configured server
+  toolgate call fs.read_file 'path: notes.txt'         arguments as a model writes them
+  toolgate check                                       what is wrong with which server, and how to mend it
   toolgate route                                       what a decision looks like, on the built-in demo server
   toolgate route demo__add 'a: 1, b: 2'                which tool, which arguments, and why
   echo '{\"op\":\"normalize\",\"name\":\"a__b\"}' | toolgate eval
   toolgate component --out logic.wasm                  the component, to embed it elsewhere
 
-Exit codes: 0 ok · 2 usage · 5 no such tool, or not allowed · 70 internal")]
+Without a configuration, a built-in demo server answers. It is looked for in: --config, TOOLGATE_CONFIG, ./toolgate.yaml,
+./.mcp.json, ./mcp.json, the user's configuration folder.
+
+Exit codes: 0 ok · 1 the tool or server answered with an error · 2 usage or configuration · 3 server unavailable ·
+4 outcome unknown · 5 no such tool, or not allowed · 6 timeout · 7 needs authorization · 70 internal · 130 interrupted")]
 struct Cli {
+    #[command(flatten)]
+    everywhere: Everywhere,
     #[command(flatten)]
     logic: LogicArgs,
     #[command(subcommand)]
     command: Command,
+}
+
+/// Where the servers are, and how much is told.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Options for every command")]
+struct Everywhere {
+    /// The configuration: toolgate.yaml, or the file of another MCP client
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Say more; twice, say still more
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// How the log is written
+    #[arg(long, global = true, value_enum, default_value_t)]
+    log_format: log::Format,
 }
 
 /// Which component decides, and within which limits.
@@ -53,6 +93,18 @@ struct LogicArgs {
 
 #[derive(Subcommand)]
 enum Command {
+    /// List the tools of all servers
+    Tools(tools::Args),
+    /// Call a tool
+    Call(call::Args),
+    /// List what servers have to read, or read it
+    Resources(resources::Args),
+    /// List the prompts of all servers, or get one
+    Prompts(prompts::Args),
+    /// Print what servers want a model to know
+    Instructions(instructions::Args),
+    /// Connect everything, and say what is wrong and how to mend it
+    Check(check::Args),
     /// Show which tool a name means, how its arguments are read, and why
     Route(route::Args),
     /// Answer questions, one JSON object a line, from standard input
@@ -60,6 +112,14 @@ enum Command {
     Eval,
     /// Describe the built-in component, or write it and its WIT
     Component(component::Args),
+    /// Trust a configuration file of the working directory, as it is now
+    Trust(files::TrustArgs),
+    /// Print the JSON Schema of toolgate.yaml
+    Schema,
+    /// Turn the configuration of another MCP client into a toolgate.yaml
+    Import(files::ImportArgs),
+    /// Be the built-in demo server, on standard input and output
+    DemoServer,
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -77,17 +137,54 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
-    match cli.command {
-        Command::Route(args) => route::run(&mut cli.logic.supervisor()?, &args),
+    let secrets = Arc::<Mutex<Secrets>>::default();
+    log::start(cli.everywhere.verbose, cli.everywhere.log_format, &secrets)?;
+    let open = |servers: &ServerArgs, otherwise, view| {
+        Desk::open(&cli.logic, cli.everywhere.config.as_deref(), servers, otherwise, &secrets, view)
+    };
+    match &cli.command {
+        Command::Tools(args) => {
+            let desk = open(&args.servers, Otherwise::Demo, View::default())?;
+            desk::run(&desk, tools::run(&desk, args))
+        }
+        Command::Call(args) => {
+            let view = View { max_result_bytes: args.max_result_bytes, ..View::default() };
+            let desk = open(&args.servers, Otherwise::Demo, view)?;
+            desk::run(&desk, call::run(&desk, args))
+        }
+        Command::Resources(args) => {
+            let desk = open(&args.servers(), Otherwise::GiveUp, View::default())?;
+            desk::run(&desk, resources::run(&desk, args))
+        }
+        Command::Prompts(args) => {
+            let desk = open(&args.servers(), Otherwise::GiveUp, View::default())?;
+            desk::run(&desk, prompts::run(&desk, args))
+        }
+        Command::Instructions(args) => {
+            let desk = open(&args.servers, Otherwise::GiveUp, View::default())?;
+            desk::run(&desk, instructions::run(&desk, args))
+        }
+        Command::Check(args) => {
+            let desk = open(&args.servers, Otherwise::GiveUp, View::default())?;
+            desk::run(&desk, check::run(&desk, args))
+        }
+        Command::Trust(args) => files::trust(args, cli.everywhere.config.as_deref()),
+        Command::Schema => files::schema(),
+        Command::Import(args) => files::import(args),
+        Command::DemoServer => {
+            demo::serve(std::io::stdin().lock(), std::io::stdout())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Route(args) => route::run(&mut cli.logic.supervisor()?, args),
         Command::Eval => {
             let mut logic = cli.logic.supervisor()?;
             eval::run(&mut logic, std::io::stdin().lock(), BufWriter::new(std::io::stdout().lock()))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Component(args) => component::run(&args),
+        Command::Component(args) => component::run(args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "toolgate", &mut script);
+            clap_complete::generate(*shell, &mut Cli::command(), "toolgate", &mut script);
             std::io::stdout().write_all(&script)?;
             Ok(ExitCode::SUCCESS)
         }

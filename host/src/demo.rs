@@ -1,4 +1,24 @@
-//! The built-in demo server: what it offers, for trying things without a server.
+//! The built-in demo server: a real MCP server of both eras, for trying things without any other.
+//!
+//! It is synchronous and needs nothing but an input and an output:
+//!
+//! ```
+//! let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+//! toolgate::demo::serve(&ping[..], std::io::stdout())?; // {"jsonrpc":"2.0","id":1,"result":{}}
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+mod era;
+mod forecast;
+mod message;
+mod methods;
+mod output;
+mod picture;
+mod server;
+mod sleeps;
+mod tools;
+
+pub use server::serve;
 
 /// The demo server in the `servers` shape of `eval`.
 pub const SERVERS: &str = r#"{
@@ -66,3 +86,6 @@ pub const SERVERS: &str = r#"{
     ]
   }
 }"#;
+
+#[cfg(test)]
+mod tests;

@@ -12,10 +12,17 @@
 //! # Ok::<(), toolgate::logic::LogicError>(())
 //! ```
 
+pub mod config;
 pub mod decide;
 pub mod demo;
 pub mod eval;
+pub mod failure;
+pub mod gate;
+pub mod json;
 pub mod logic;
 pub mod plan;
+pub mod registry;
+pub mod session;
+pub mod transport;
 pub mod wit;
 pub mod words;

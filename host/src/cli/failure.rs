@@ -3,7 +3,9 @@
 use std::io;
 use std::process::ExitCode;
 
+use toolgate::gate::GateError;
 use toolgate::logic::LogicError;
+use toolgate::logic::types::execution::Code;
 
 use super::style;
 
@@ -13,6 +15,24 @@ pub enum Failure {
     /// What was asked for makes no sense.
     #[error("{0}")]
     Usage(String),
+    /// There is no such server, tool, resource or prompt.
+    #[error("{0}")]
+    NoSuchThing(String),
+    /// A server cannot be used.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A server answered with an error.
+    #[error("{0}")]
+    Refused(String),
+    /// No answer in time.
+    #[error("{0}")]
+    Timeout(String),
+    /// A server wants an authorization.
+    #[error("{0}")]
+    NeedsAuth(String),
+    /// A signal ended it.
+    #[error("interrupted")]
+    Interrupted,
     /// The component could not be loaded, or gave no answer.
     #[error(transparent)]
     Logic(#[from] LogicError),
@@ -21,12 +41,40 @@ pub enum Failure {
     Io(#[from] io::Error),
 }
 
+/// The tool, or the server, answered with an error.
+pub const REFUSED: u8 = 1;
 /// Usage or configuration.
 pub const USAGE: u8 = 2;
+/// A server cannot be used.
+pub const SERVER_UNAVAILABLE: u8 = 3;
+/// Nobody knows whether the tool ran.
+const OUTCOME_UNKNOWN: u8 = 4;
 /// No such tool, or not allowed.
 pub const NO_TOOL: u8 = 5;
+/// No answer in time.
+const TIMEOUT: u8 = 6;
+/// A server wants an authorization.
+const NEEDS_AUTH: u8 = 7;
 /// A fault of ours.
 const INTERNAL: u8 = 70;
+/// A signal ended it.
+const INTERRUPTED: u8 = 130;
+
+/// How a command ends whose call ended so.
+pub fn exit_code(code: Code) -> u8 {
+    match code {
+        Code::Ok => 0,
+        Code::ToolError | Code::RpcError | Code::ResultTooLarge | Code::MaskingFailed => REFUSED,
+        Code::InvalidArguments => USAGE,
+        Code::ServerUnavailable | Code::RestartInProgress | Code::RestartFailed | Code::QueueFull => SERVER_UNAVAILABLE,
+        Code::OutcomeUnknown => OUTCOME_UNKNOWN,
+        Code::InvalidName | Code::UnknownServer | Code::UnknownTool | Code::NotAllowed | Code::Declined => NO_TOOL,
+        Code::Timeout => TIMEOUT,
+        Code::NeedsAuth => NEEDS_AUTH,
+        Code::Cancelled => INTERRUPTED,
+        Code::Internal => INTERNAL,
+    }
+}
 
 impl Failure {
     /// Says what went wrong, and gives the exit code for it.
@@ -50,8 +98,23 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Failure::Usage(_) | Failure::Io(_) => USAGE,
+            Failure::NoSuchThing(_) => NO_TOOL,
+            Failure::Unavailable(_) => SERVER_UNAVAILABLE,
+            Failure::Refused(_) => REFUSED,
+            Failure::Timeout(_) => TIMEOUT,
+            Failure::NeedsAuth(_) => NEEDS_AUTH,
+            Failure::Interrupted => INTERRUPTED,
             Failure::Logic(LogicError::BadComponent(_) | LogicError::Unreadable { .. }) => USAGE,
             Failure::Logic(_) => INTERNAL,
+        }
+    }
+}
+
+impl From<GateError> for Failure {
+    fn from(error: GateError) -> Self {
+        match error {
+            GateError::Settings(text) => Failure::Usage(text),
+            GateError::Logic(error) => Failure::Logic(error),
         }
     }
 }

@@ -37,6 +37,11 @@ impl Style {
         Style { colour: terminal && wanted && able }
     }
 
+    /// Whether it has colours at all.
+    pub fn is_colourful(self) -> bool {
+        self.colour
+    }
+
     /// What stands out.
     pub fn bold(self, text: &str) -> String {
         self.paint("1", text)

@@ -1,0 +1,170 @@
+//! `toolgate check`: connects everything, says what is wrong, and how to mend it.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use toolgate::failure::{Failed, Failure as Cause};
+use toolgate::registry::{Link, Unavailable};
+use toolgate::session::{Kind, Session};
+
+use super::desk::{Desk, ServerArgs};
+use super::failure::{Failure, SERVER_UNAVAILABLE};
+use super::style;
+
+/// Which servers to check.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pub servers: ServerArgs,
+}
+
+/// How one server is.
+#[derive(Serialize)]
+struct Checked {
+    server: String,
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disabled: Option<bool>,
+    transport: &'static str,
+    era: Option<&'static str>,
+    version: Option<String>,
+    name: Option<String>,
+    software_version: Option<String>,
+    tools: Option<usize>,
+    resources: Option<usize>,
+    prompts: Option<usize>,
+    start_ms: u64,
+    reason: Option<String>,
+    hint: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    file: Option<String>,
+    notices: Vec<String>,
+    servers: Vec<Checked>,
+}
+
+/// Connects all servers, side by side, and reports on each.
+pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
+    let checks = desk.gate.registry().links().iter().map(|link| check(desk, link));
+    let servers = futures_util::future::join_all(checks).await;
+    let any_failed = servers.iter().any(|server| !server.ok && server.disabled.is_none());
+    if args.servers.json {
+        let config = desk.gate.registry().config();
+        let file = config.file.as_ref().map(|file| file.display().to_string());
+        let notices = config.notices.iter().map(ToString::to_string).collect();
+        desk.print_json(&Report { file, notices, servers })?;
+    } else {
+        let text: String = servers.iter().map(|server| line(desk, server)).collect();
+        desk.print_drawn(&text)?;
+        if servers.is_empty() {
+            desk.print("the configuration has no servers")?;
+        }
+    }
+    Ok(if any_failed { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS })
+}
+
+async fn check(desk: &Desk, link: &Link) -> Checked {
+    let started = Instant::now();
+    let outcome = match desk.gate.connect(link).await {
+        Ok(session) => counts(&session).await.map(|counts| (session, counts)).map_err(Unavailable::Failed),
+        Err(why) => Err(why),
+    };
+    let mut checked = Checked {
+        server: link.id().to_owned(),
+        ok: outcome.is_ok(),
+        disabled: matches!(outcome, Err(Unavailable::Disabled)).then_some(true),
+        transport: link.server().kind.name(),
+        era: None,
+        version: None,
+        name: None,
+        software_version: None,
+        tools: None,
+        resources: None,
+        prompts: None,
+        start_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        reason: None,
+        hint: None,
+    };
+    match outcome {
+        Ok((session, [tools, resources, prompts])) => {
+            let peer = session.peer();
+            checked.transport = peer.transport;
+            checked.era = Some(peer.era.name());
+            checked.version = Some(peer.version.clone());
+            checked.name.clone_from(&peer.name);
+            checked.software_version.clone_from(&peer.software_version);
+            checked.tools = Some(tools);
+            checked.resources = Some(resources);
+            checked.prompts = Some(prompts);
+        }
+        Err(why) => {
+            checked.reason = Some(desk.clean(&why.to_string()));
+            checked.hint = hint(link, &why);
+        }
+    }
+    checked
+}
+
+async fn counts(session: &Session) -> Result<[usize; 3], Failed> {
+    let mut counts = [0; 3];
+    for (count, kind) in counts.iter_mut().zip([Kind::Tools, Kind::Resources, Kind::Prompts]) {
+        *count = session.list(kind).await?.items.len();
+    }
+    Ok(counts)
+}
+
+/// What a person could do about it, where that can be known.
+fn hint(link: &Link, why: &Unavailable) -> Option<String> {
+    let Unavailable::Failed(failed) = why else { return None };
+    let id = link.id();
+    match &failed.failure {
+        Cause::Http(error) if matches!(error.status, 401 | 403) => {
+            Some(format!("give servers.{id}.auth a token that the server accepts"))
+        }
+        Cause::Http(error) if error.status == 404 => {
+            Some(format!("is the path of servers.{id}.url right? it is often /mcp or /sse"))
+        }
+        Cause::Timeout { .. } => Some(format!("raise servers.{id}.timeouts.list if it is only slow")),
+        Cause::Connect(text) if text.contains("no answer to") => {
+            Some(format!("raise servers.{id}.timeouts.initialize if it is only slow to start"))
+        }
+        Cause::Exited(_) => Some("run its command by hand to see more".to_owned()),
+        _ => None,
+    }
+}
+
+fn line(desk: &Desk, checked: &Checked) -> String {
+    let style = style::stdout();
+    let id = style.bold(&checked.server);
+    if checked.disabled.is_some() {
+        return format!("{} {id}  {}\n", style.dim("-"), style.dim("disabled"));
+    }
+    if !checked.ok {
+        let mut text =
+            format!("{} {id}  {}\n", style.red("✗"), indented(checked.reason.as_deref().unwrap_or_default()));
+        if let Some(hint) = &checked.hint {
+            text += &format!("    {} {hint}\n", style.dim("hint:"));
+        }
+        return text;
+    }
+    let software = [checked.name.as_deref(), checked.software_version.as_deref()];
+    let software = desk.clean(&software.into_iter().flatten().collect::<Vec<_>>().join(" "));
+    let count = |number: Option<usize>, what: &str| match number.unwrap_or_default() {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    };
+    let counts = [count(checked.tools, "tool"), count(checked.resources, "resource"), count(checked.prompts, "prompt")];
+    let era = format!("{} {}", checked.era.unwrap_or_default(), checked.version.as_deref().unwrap_or_default());
+    let time = format!("{:?}", Duration::from_millis(checked.start_ms));
+    let parts = [checked.transport.to_owned(), era, software, counts.join(", "), time];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    format!("{} {id}  {}\n", style.green("✓"), parts.join(" · "))
+}
+
+/// Lines after the first stand below the first.
+fn indented(text: &str) -> String {
+    text.trim_end().replace('\n', "\n    ")
+}

@@ -1,0 +1,250 @@
+//! What every command that talks to servers needs: a configuration, a gate, and a way to print without secrets.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use toolgate::config;
+use toolgate::config::duration::{self, Unit};
+use toolgate::config::model::Config;
+use toolgate::config::search::{self, Found, Source};
+use toolgate::config::secrets::Secrets;
+use toolgate::config::trust::TrustStore;
+use toolgate::config::variables::Variables;
+use toolgate::gate::{Gate, View};
+use toolgate::registry::{Link, Registry, Unavailable};
+use toolgate::session::{Nobody, Session};
+
+use super::LogicArgs;
+use super::failure::Failure;
+use super::style;
+use super::terminal::Terminal;
+
+/// Which servers, and how patiently.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ServerArgs {
+    /// Only this server; may be given several times
+    #[arg(long, value_name = "ID")]
+    pub server: Vec<String>,
+    /// How long to wait for an answer, such as 30s or 2m
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub timeout: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl ServerArgs {
+    /// These, and where they say nothing, those.
+    pub fn or(mut self, other: &ServerArgs) -> Self {
+        self.server.extend(other.server.iter().cloned());
+        self.timeout = self.timeout.or(other.timeout);
+        self.json |= other.json;
+        self
+    }
+}
+
+/// What to do where no configuration is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Otherwise {
+    /// Use the built-in demo server.
+    Demo,
+    /// Give up, and say where it was looked for.
+    GiveUp,
+}
+
+/// A configuration that was found, and what is needed to use it.
+pub struct Desk {
+    /// The gate over all servers that were asked for.
+    pub gate: Gate,
+    secrets: Arc<Mutex<Secrets>>,
+}
+
+/// Finds and reads the configuration.
+pub fn configuration(flag: Option<&Path>, variables: &Variables, otherwise: Otherwise) -> Result<Config, Failure> {
+    match search::find(flag, variables).map_err(|error| Failure::Usage(error.to_string()))? {
+        Found::File { path, found_in } => {
+            // What is trusted is what is used: the file is read once.
+            let text = config::text_of(&path).map_err(|error| Failure::Usage(error.to_string()))?;
+            if found_in == Source::WorkingDirectory {
+                trusted(&path, &text, variables)?;
+            }
+            if found_in != Source::Flag {
+                note(&format!("using {}", path.display()));
+            }
+            let config = config::parse(&text, &path).map_err(|error| Failure::Usage(error.to_string()))?;
+            for notice in &config.notices {
+                eprintln!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string()));
+            }
+            Ok(config)
+        }
+        Found::Nothing { .. } if otherwise == Otherwise::Demo => {
+            note("no configuration found, so this is the built-in demo server (see `toolgate --help`)");
+            let binary = std::env::current_exe()?;
+            Ok(config::demo(binary.to_string_lossy().into_owned()))
+        }
+        Found::Nothing { looked } => {
+            let looked: Vec<_> = looked.iter().map(|path| format!("  {}", path.display())).collect();
+            Err(Failure::Usage(format!(
+                "no configuration found; give one with --config, or write one of:\n{}",
+                looked.join("\n")
+            )))
+        }
+    }
+}
+
+/// A file in the working directory may have come with somebody else's project, and can start any program.
+fn trusted(path: &Path, text: &str, variables: &Variables) -> Result<(), Failure> {
+    let store = TrustStore::user(variables);
+    if store.is_trusted(path, text.as_bytes()) {
+        return Ok(());
+    }
+    let shown = path.display();
+    let question = format!("{shown} can start programs on this machine. Trust it as it is now? [y/N] ");
+    match Terminal::confirm(&question) {
+        Some(true) => Ok(store.trust(path, text.as_bytes())?),
+        Some(false) => Err(Failure::Usage(format!("{shown} is not trusted"))),
+        None => Err(Failure::Usage(format!(
+            "{shown} was found in the working directory and is not trusted yet; look at it, then run `toolgate trust`, \
+             or name it with --config"
+        ))),
+    }
+}
+
+impl Desk {
+    /// Opens a gate over the servers that were asked for.
+    pub fn open(
+        logic: &LogicArgs,
+        flag: Option<&Path>,
+        servers: &ServerArgs,
+        otherwise: Otherwise,
+        secrets: &Arc<Mutex<Secrets>>,
+        view: View,
+    ) -> Result<Self, Failure> {
+        let mut variables = Variables::of_process();
+        variables.ask = Arc::new(Terminal::default());
+        let mut config = configuration(flag, &variables, otherwise)?;
+        for id in &servers.server {
+            if !config.servers.iter().any(|server| &server.id == id) {
+                let known: Vec<_> = config.servers.iter().map(|server| server.id.as_str()).collect();
+                return Err(Failure::NoSuchThing(format!(
+                    "no server {id:?} is configured; there are: {}",
+                    known.join(", ")
+                )));
+            }
+        }
+        if !servers.server.is_empty() {
+            config.servers.retain(|server| servers.server.contains(&server.id));
+        }
+        if let Some(timeout) = servers.timeout {
+            for server in &mut config.servers {
+                server.timeouts.list = timeout;
+                server.timeouts.initialize = timeout;
+                server.timeouts.reinitialize = timeout;
+            }
+        }
+        let registry = Arc::new(Registry::new(config, variables, Arc::new(Nobody), Arc::clone(secrets)));
+        let gate = Gate::open(logic.supervisor()?, registry, &view)?;
+        Ok(Desk { gate, secrets: Arc::clone(secrets) })
+    }
+
+    /// The servers that may be used.
+    pub fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
+        self.gate.registry().links().iter().filter(|link| link.server().enabled)
+    }
+
+    /// Connects all servers side by side and gives each outcome as it was.
+    pub async fn connect_all(&self) -> Vec<(&Arc<Link>, Result<Arc<Session>, Unavailable>)> {
+        let connect = self.links().map(|link| async move { (link, self.gate.connect(link).await) });
+        futures_util::future::join_all(connect).await
+    }
+
+    /// Warns of a server that cannot be used.
+    pub fn warn(&self, link: &Link, why: &Unavailable) {
+        let text = self.clean(&format!("server {:?}: {why}", link.id()));
+        eprintln!("{}: {}", style::stderr().yellow("warning"), text);
+    }
+
+    /// A text as it may be shown: without secrets, and without what steers a terminal.
+    pub fn clean(&self, text: &str) -> String {
+        style::clean(&self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(text))
+    }
+
+    /// Prints for people.
+    pub fn print(&self, text: &str) -> Result<(), Failure> {
+        let text = self.clean(text);
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let mut out = std::io::stdout().lock();
+        write!(out, "{text}{end}")?;
+        Ok(out.flush()?)
+    }
+
+    /// Prints for programs: one JSON value on one line.
+    pub fn print_json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
+        let json = serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON");
+        let json = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(&json).into_owned();
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{json}")?;
+        Ok(out.flush()?)
+    }
+
+    /// Prints what is drawn with colours; each part was made clean before.
+    pub fn print_drawn(&self, text: &str) -> Result<(), Failure> {
+        let text = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(text).into_owned();
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    }
+}
+
+/// Runs a command to its end, or to the first signal, and leaves no server behind.
+pub fn run<'a, W>(desk: &'a Desk, work: W) -> Result<ExitCode, Failure>
+where
+    W: Future<Output = Result<ExitCode, Failure>> + 'a,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let outcome = tokio::select! {
+            outcome = work => outcome,
+            () = interrupted() => Err(Failure::Interrupted),
+        };
+        // A second signal says that this takes too long; whatever is left is then killed at once.
+        tokio::select! {
+            () = desk.gate.registry().close() => {}
+            () = interrupted() => {}
+        }
+        outcome
+    })
+}
+
+/// Returns at the next SIGINT, SIGTERM or SIGHUP.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let mut signals: Vec<_> = kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect();
+        let waits = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
+        futures_util::future::select_all(waits).await;
+    }
+    #[cfg(not(unix))]
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// A line for people that is no warning.
+pub fn note(text: &str) {
+    if std::io::stderr().is_terminal() || std::env::var_os("TOOLGATE_QUIET").is_none() {
+        eprintln!("{}: {}", style::stderr().dim("note"), style::clean(text));
+    }
+}
+
+/// A time span as people write it.
+fn time(text: &str) -> Result<Duration, String> {
+    match duration::parse(text, Unit::Seconds) {
+        Ok(Some(time)) if !time.is_zero() => Ok(time),
+        _ => Err("write a time such as 30s, 500ms or 2m".to_owned()),
+    }
+}

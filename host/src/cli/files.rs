@@ -1,0 +1,102 @@
+//! `toolgate trust`, `schema` and `import`: commands about configuration files.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use toolgate::config;
+use toolgate::config::import::Client;
+use toolgate::config::search::{self, Found};
+use toolgate::config::trust::TrustStore;
+use toolgate::config::variables::Variables;
+
+use super::failure::Failure;
+use super::style;
+
+/// Which file to trust.
+#[derive(clap::Args)]
+pub struct TrustArgs {
+    /// The file; the one of the working directory where none is given
+    file: Option<PathBuf>,
+}
+
+/// Trusts a configuration file as it is now.
+pub fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, Failure> {
+    let variables = Variables::of_process();
+    let named = args.file.as_deref().or(flag);
+    let path = match search::find(named, &variables).map_err(|error| Failure::Usage(error.to_string()))? {
+        Found::File { path, .. } => path,
+        Found::Nothing { .. } => return Err(Failure::Usage("there is no configuration file here to trust".to_owned())),
+    };
+    let usage = |error: config::ConfigError| Failure::Usage(error.to_string());
+    let text = config::text_of(&path).map_err(usage)?;
+    let config = config::parse(&text, &path).map_err(usage)?;
+    TrustStore::user(&variables).trust(&path, text.as_bytes())?;
+    let count = config.servers.len();
+    eprintln!(
+        "trusted {} with {count} server{}",
+        style::clean(&path.display().to_string()),
+        if count == 1 { "" } else { "s" }
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the JSON Schema of `toolgate.yaml`.
+pub fn schema() -> Result<ExitCode, Failure> {
+    let schema = serde_json::to_string_pretty(&config::schema::schema()).expect("a JSON value is always JSON");
+    writeln!(std::io::stdout(), "{schema}")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What to import.
+#[derive(clap::Args)]
+pub struct ImportArgs {
+    /// The client that the file is of
+    #[arg(long, value_enum, value_name = "CLIENT")]
+    from: From,
+    /// The file
+    file: PathBuf,
+    /// Where to write the toolgate.yaml; standard output where nothing is given. An existing file is kept
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// The clients whose files can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum From {
+    ClaudeDesktop,
+    ClaudeCode,
+    Vscode,
+    Cursor,
+    Gemini,
+    Codex,
+}
+
+/// Turns the file of a client into a `toolgate.yaml`.
+pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    let client = match args.from {
+        From::ClaudeDesktop => Client::ClaudeDesktop,
+        From::ClaudeCode => Client::ClaudeCode,
+        From::Vscode => Client::VsCode,
+        From::Cursor => Client::Cursor,
+        From::Gemini => Client::Gemini,
+        From::Codex => Client::Codex,
+    };
+    let unreadable = |error| Failure::Usage(format!("{} cannot be read: {error}", args.file.display()));
+    let text = std::fs::read_to_string(&args.file).map_err(unreadable)?;
+    let imported =
+        config::import::import(client, &text, &args.file).map_err(|error| Failure::Usage(error.to_string()))?;
+    for notice in &imported.notices {
+        eprintln!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string()));
+    }
+    match &args.out {
+        None => std::io::stdout().write_all(imported.yaml.as_bytes())?,
+        Some(out) => {
+            let mut file = std::fs::File::create_new(out)
+                .map_err(|error| Failure::Usage(format!("{} cannot be written: {error}", out.display())))?;
+            file.write_all(imported.yaml.as_bytes())?;
+            eprintln!("wrote {}", out.display());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,89 @@
+//! The log: standard error, as loud as asked for, and never a secret.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolgate::config::secrets::Secrets;
+use tracing::Level;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use super::failure::Failure;
+use super::style;
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Starts the log; `TOOLGATE_LOG` says more exactly than `-v` what is wanted (`debug`, or `toolgate::session=trace,warn`).
+pub fn start(verbose: u8, format: Format, secrets: &Arc<Mutex<Secrets>>) -> Result<(), Failure> {
+    let level = match verbose {
+        0 => Level::WARN,
+        1 => Level::INFO,
+        2 => Level::DEBUG,
+        _ => Level::TRACE,
+    };
+    let filter = match std::env::var("TOOLGATE_LOG") {
+        Ok(text) if !text.trim().is_empty() => text
+            .parse::<Targets>()
+            .map_err(|error| Failure::Usage(format!("TOOLGATE_LOG={text:?} cannot be read: {error}")))?,
+        // What other crates have to say is theirs, but for warnings.
+        _ => Targets::new().with_default(LevelFilter::WARN).with_target("toolgate", level),
+    };
+    let writer = Redacted(Arc::clone(secrets));
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_target(verbose > 1);
+    let registry = tracing_subscriber::registry().with(filter);
+    match format {
+        Format::Json => registry.with(layer.json()).init(),
+        Format::Text => {
+            registry.with(layer.with_ansi(style::stderr().is_colourful()).without_time().compact()).init();
+        }
+    }
+    Ok(())
+}
+
+/// Standard error without secrets.
+#[derive(Clone)]
+struct Redacted(Arc<Mutex<Secrets>>);
+
+impl<'a> MakeWriter<'a> for Redacted {
+    type Writer = Line;
+
+    fn make_writer(&'a self) -> Line {
+        Line { secrets: Arc::clone(&self.0), text: Vec::new() }
+    }
+}
+
+/// One line, written when it is whole.
+struct Line {
+    secrets: Arc<Mutex<Secrets>>,
+    text: Vec<u8>,
+}
+
+impl Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let text = String::from_utf8_lossy(&self.text);
+        let clean = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(&text).into_owned();
+        // A log that nobody can read any more is no reason to stop.
+        let _ = io::stderr().write_all(clean.as_bytes());
+    }
+}

@@ -1,0 +1,200 @@
+//! `toolgate prompts`: what servers have to say for a start, and the getting of it.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolgate::json::Object;
+use toolgate::registry::Link;
+use toolgate::session::{Kind, Patience, Request, Session};
+
+use super::desk::{Desk, ServerArgs};
+use super::failure::Failure;
+use super::{call, reply, table};
+
+/// What to list or get.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    pub servers: ServerArgs,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Print the messages of a prompt
+    Get {
+        /// The prompt: server.prompt, server__prompt, or its own name where only one server has it
+        name: String,
+        /// Its arguments, written like those of a tool
+        #[arg(allow_hyphen_values = true)]
+        arguments: Vec<String>,
+        #[command(flatten)]
+        servers: ServerArgs,
+    },
+}
+
+impl Args {
+    /// The options, wherever on the command line they stand.
+    pub fn servers(&self) -> ServerArgs {
+        match &self.command {
+            Some(Command::Get { servers, .. }) => self.servers.clone().or(servers),
+            None => self.servers.clone(),
+        }
+    }
+}
+
+/// Lists the prompts, or gets one.
+pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
+    let servers = args.servers();
+    match &args.command {
+        Some(Command::Get { name, arguments, .. }) => get(desk, name, &call::text(arguments)?, &servers).await,
+        None => list(desk, &servers).await,
+    }
+}
+
+#[derive(Serialize)]
+struct Listed {
+    prompts: Vec<Object>,
+    failed: Vec<reply::FailedServer>,
+}
+
+async fn list(desk: &Desk, args: &ServerArgs) -> Result<ExitCode, Failure> {
+    let found = reply::gather(desk, |session| async move { session.list(Kind::Prompts).await }).await;
+    let items =
+        found.found.iter().flat_map(|(link, listing)| listing.items.iter().map(|item| reply::owned(link, item)));
+    let listed = Listed { prompts: items.collect(), failed: found.failed };
+    if args.json {
+        desk.print_json(&listed)?;
+    } else {
+        let rows = listed.prompts.iter().map(|item| {
+            let text = |name| reply::text(item, name).unwrap_or_default();
+            let name = format!("{}__{}", text("server"), text("name"));
+            [name, arguments(item), table::first_line(&text("description"))]
+        });
+        desk.print_drawn(&table::draw(["PROMPT", "ARGUMENTS", "WHAT IT IS"], rows))?;
+    }
+    Ok(found.code)
+}
+
+/// The names of a prompt's arguments; those in brackets can be left out.
+fn arguments(prompt: &Object) -> String {
+    #[derive(Deserialize)]
+    struct Argument {
+        name: String,
+        #[serde(default)]
+        required: bool,
+    }
+    let arguments: Vec<Argument> =
+        prompt.get("arguments").and_then(|arguments| serde_json::from_str(arguments.get()).ok()).unwrap_or_default();
+    let shown = arguments.iter().map(|argument| match argument {
+        Argument { name, required: true } => name.clone(),
+        Argument { name, required: false } => format!("[{name}]"),
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+#[derive(Serialize)]
+struct Got {
+    server: String,
+    #[serde(flatten)]
+    result: Object,
+}
+
+async fn get(desk: &Desk, name: &str, arguments: &str, args: &ServerArgs) -> Result<ExitCode, Failure> {
+    let (link, session, prompt) = owner(desk, name).await?;
+    let mut params = Object::default();
+    params.set("name", &prompt);
+    params.set("arguments", &strings(&desk.gate.arguments(arguments)?));
+    let params = params.to_text();
+    let patience =
+        Patience { quiet: args.timeout.unwrap_or(link.server().timeouts.call), total: link.server().timeouts.total };
+    let asked = Request { method: "prompts/get", params: &params, patience, progress: None };
+    let answer = session.request(asked).await.map_err(|failed| reply::failure(desk, &link, &failed))?;
+    let json = desk.gate.mask(link.id(), answer.json())?;
+    if args.json {
+        let result = Object::read(&json).unwrap_or_default();
+        desk.print_json(&Got { server: link.id().to_owned(), result })?;
+    } else {
+        desk.print(&messages(&json))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The arguments of prompts are strings, whatever was written.
+fn strings(arguments: &str) -> Object {
+    let mut out = Object::default();
+    let read: serde_json::Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
+    for (name, value) in &read {
+        match value {
+            Value::String(text) => out.set(name, text),
+            other => out.set(name, &other.to_string()),
+        }
+    }
+    out
+}
+
+/// The messages as a conversation.
+fn messages(json: &str) -> String {
+    #[derive(Deserialize, Default)]
+    struct Result {
+        #[serde(default)]
+        messages: Vec<Message>,
+    }
+    #[derive(Deserialize)]
+    struct Message {
+        #[serde(default)]
+        role: String,
+        #[serde(default)]
+        content: Value,
+    }
+    let result: Result = serde_json::from_str(json).unwrap_or_default();
+    let shown = result.messages.iter().map(|message| {
+        let content = &message.content;
+        let said = match (content["text"].as_str(), content["resource"]["text"].as_str()) {
+            (Some(text), _) | (None, Some(text)) => text.to_owned(),
+            (None, None) => format!("[{}]", content["type"].as_str().unwrap_or("content")),
+        };
+        format!("{}: {said}", message.role)
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+/// The server and the own name of the prompt that a name means.
+async fn owner(desk: &Desk, name: &str) -> Result<(Arc<Link>, Arc<Session>, String), Failure> {
+    // The name of a server is known beforehand, so only that server need be started.
+    let split = |link: &Link| {
+        let rest = name.strip_prefix(link.id())?;
+        rest.strip_prefix("__").or_else(|| rest.strip_prefix('.')).map(str::to_owned)
+    };
+    let mut named: Vec<_> = desk.links().filter_map(|link| Some((link, split(link)?))).collect();
+    named.sort_by_key(|(link, _)| std::cmp::Reverse(link.id().len()));
+    for (link, prompt) in named {
+        let session = link.session().await.map_err(|why| reply::unavailable(desk, link, &why))?;
+        let listing = session.list(Kind::Prompts).await.map_err(|failed| reply::failure(desk, link, &failed))?;
+        if has(&listing, &prompt) {
+            return Ok((Arc::clone(link), session, prompt));
+        }
+    }
+    let found = reply::gather(desk, |session| async move {
+        let listing = session.list(Kind::Prompts).await?;
+        Ok((session, listing))
+    })
+    .await;
+    let candidates: Vec<_> = found.found.iter().filter(|(_, (_, listing))| has(listing, name)).collect();
+    match candidates.as_slice() {
+        [(link, (session, _))] => Ok((Arc::clone(link), Arc::clone(session), name.to_owned())),
+        [] => Err(Failure::NoSuchThing(format!("no prompt {name:?}; `toolgate prompts` lists those that there are"))),
+        several => {
+            let names: Vec<_> = several.iter().map(|(link, _)| format!("{}__{name}", link.id())).collect();
+            Err(Failure::Usage(format!("{name:?} is a prompt of several servers; write one of: {}", names.join(", "))))
+        }
+    }
+}
+
+fn has(listing: &toolgate::session::Listing, name: &str) -> bool {
+    let named = |item: Object| reply::text(&item, "name").is_some_and(|known| known == name);
+    listing.items.iter().filter_map(|item| Object::read(item.get())).any(named)
+}

@@ -1,0 +1,47 @@
+//! Tables for people, as wide as their terminal.
+
+use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table, Width, presets};
+
+use super::style;
+
+/// Draws rows under a head. On a terminal long cells are wrapped; elsewhere each row is one line.
+pub fn draw<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let style = style::stdout();
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(head.map(|title| {
+        let cell = Cell::new(title);
+        if style.is_colourful() { cell.add_attribute(Attribute::Bold) } else { cell }
+    }));
+    let mut count = 0;
+    for row in rows {
+        table.add_row(row.map(|cell| style::clean(&cell)));
+        count += 1;
+    }
+    if count == 0 {
+        return String::new();
+    }
+    for (place, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, if place + 1 == N { 0 } else { 2 }));
+        // Names are to be copied, so they are never broken.
+        if place == 0 {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        } else {
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(20)));
+        }
+    }
+    let drawn = table.to_string();
+    let lines: Vec<&str> = drawn.lines().map(str::trim_end).collect();
+    lines.join("\n") + "\n"
+}
+
+/// The first line of a text, cut to what a table can show.
+pub fn first_line(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default().trim();
+    match line.char_indices().nth(CELL) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+const CELL: usize = 160;

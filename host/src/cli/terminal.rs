@@ -1,0 +1,164 @@
+//! The person at the terminal, if there is one: questions, approvals, and how far things are.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use toolgate::config::model::Input;
+use toolgate::config::variables::Ask;
+use toolgate::gate::Approve;
+use toolgate::logic::types::execution::Question;
+use toolgate::session::{OnProgress, Progress};
+use toolgate::transport::BoxFuture;
+
+use super::style;
+
+/// The person at the terminal. What was answered once is not asked again.
+#[derive(Default)]
+pub struct Terminal {
+    answers: Mutex<HashMap<String, Option<String>>>,
+}
+
+impl Terminal {
+    /// Whether there is somebody to ask: they must see the question and be able to type.
+    pub fn is_there() -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks for a yes; `None` where nobody is there.
+    pub fn confirm(question: &str) -> Option<bool> {
+        let answer = ask(&style::clean(question), false)?;
+        Some(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+}
+
+impl Ask for Terminal {
+    fn ask(&self, input: &Input) -> Option<String> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = answers.entry(input.id.clone()).or_insert_with(|| {
+            let what = input.description.as_deref().unwrap_or(&input.id);
+            let options =
+                if input.options.is_empty() { String::new() } else { format!(" ({})", input.options.join(", ")) };
+            let typed = ask(&format!("{}{}: ", style::clean(what), style::clean(&options)), input.password)?;
+            match typed.trim_end_matches(['\r', '\n']) {
+                "" => input.default.clone(),
+                typed => Some(typed.to_owned()),
+            }
+        });
+        answer.clone()
+    }
+}
+
+/// Asks at the terminal whether a call may be made.
+pub struct AtTerminal;
+
+impl Approve for AtTerminal {
+    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<bool>> {
+        let Question { tool, arguments, reason } = question;
+        let text = format!("call {:?} of server {:?} with {arguments}? ({reason}) [y/N] ", tool.tool, tool.server);
+        Box::pin(async move {
+            // The servers go on talking while a person thinks.
+            tokio::task::spawn_blocking(move || Terminal::confirm(&text)).await.unwrap_or(None)
+        })
+    }
+}
+
+/// Asks one question on standard error and reads one line; `None` where nobody is there.
+fn ask(question: &str, hidden: bool) -> Option<String> {
+    if !Terminal::is_there() {
+        return None;
+    }
+    let mut err = io::stderr();
+    write!(err, "{question}").and_then(|()| err.flush()).ok()?;
+    let _quiet = hidden.then(Quiet::new);
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0)?;
+    Some(line)
+}
+
+/// While this lives, what is typed is not shown.
+struct Quiet {
+    #[cfg(unix)]
+    before: Option<rustix::termios::Termios>,
+}
+
+impl Quiet {
+    fn new() -> Self {
+        #[cfg(unix)]
+        {
+            use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+            let before = tcgetattr(io::stdin()).ok();
+            if let Some(mut quiet) = before.clone() {
+                quiet.local_modes.remove(LocalModes::ECHO);
+                let _ = tcsetattr(io::stdin(), OptionalActions::Now, &quiet);
+            }
+            Quiet { before }
+        }
+        #[cfg(not(unix))]
+        Quiet {}
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Some(before) = &self.before {
+            let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, before);
+            eprintln!();
+        }
+    }
+}
+
+/// Shows the progress of a call, on a terminal only.
+pub struct Bar(Option<ProgressBar>);
+
+impl Bar {
+    /// A bar that shows itself at the first progress.
+    pub fn new(name: &str) -> Self {
+        if !io::stderr().is_terminal() {
+            return Bar(None);
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        bar.set_prefix(style::clean(name));
+        Bar(Some(bar))
+    }
+
+    /// Takes the progress of the call.
+    pub fn listener(&self) -> Option<OnProgress> {
+        let bar = self.0.clone()?;
+        Some(Arc::new(move |progress| show(&bar, progress)))
+    }
+}
+
+fn show(bar: &ProgressBar, progress: Progress) {
+    let Progress { progress, total, message } = progress;
+    if bar.is_hidden() {
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+    }
+    let template = match total {
+        Some(_) => "{prefix} [{bar:30}] {percent}% {msg}",
+        None => "{prefix} {spinner} {pos} {msg}",
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    // Progress may be fractions of one; a bar counts whole steps.
+    let steps = |value: f64| (value * 1000.0).max(0.0) as u64;
+    match total {
+        Some(total) => {
+            bar.set_length(steps(total));
+            bar.set_position(steps(progress));
+        }
+        None => bar.set_position(progress.max(0.0) as u64),
+    }
+    bar.set_message(style::clean(message.as_deref().unwrap_or_default()).replace('\n', " "));
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Configuration files: our own and those of the popular clients, read into one model.
+
+mod bytes;
+mod command;
+mod document;
+pub mod duration;
+mod entry;
+pub mod environment;
+mod error;
+pub mod expand;
+mod foreign;
+pub mod import;
+mod keys;
+pub mod model;
+mod native;
+mod nearest;
+mod reading;
+pub mod resolve;
+pub mod schema;
+pub mod search;
+pub mod secrets;
+mod shape;
+pub mod trust;
+pub mod variables;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use error::ConfigError;
+use model::{Config, Kind, Located, Place, Server, Settings, Shape};
+
+/// Reads a configuration file of any known shape.
+pub fn load(file: &Path) -> Result<Config, ConfigError> {
+    parse(&text_of(file)?, file)
+}
+
+/// The same from a text; the file is for messages, and its name helps to tell the format.
+pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
+    let document = document::read(text, &Arc::from(file))?;
+    let found = shape::find(&document, file)?;
+    let shape = found.shape;
+    let (settings, servers, notices) = match shape {
+        Shape::Native => native::read(&document.root)?,
+        _ => foreign::read(&document.root, &found)?,
+    };
+    Ok(Config { file: Some(file.to_path_buf()), shape, settings, servers, notices })
+}
+
+/// The configuration where there is no file: the demo server inside our own program, whose path this is.
+pub fn demo(command: String) -> Config {
+    let place = Place { file: Arc::from(Path::new("built-in")), line: 1, column: 1 };
+    let located = |field: &str, text: String| Located { text, place: place.clone(), field: field.to_owned() };
+    // What is not read from a file has no variables in it.
+    let literal = command.replace("${", "$${").replace("{{", "{{'{{'}}");
+    let mut server = Server::new("demo", place.clone(), Kind::Stdio);
+    server.command = Some(located("command", literal));
+    server.args = vec![located("args[0]", "demo-server".to_owned())];
+    Config {
+        file: None,
+        shape: Shape::Native,
+        settings: Settings::default(),
+        servers: vec![server],
+        notices: Vec::new(),
+    }
+}
+
+/// The text of a file, if it is one that could be a configuration.
+pub fn text_of(file: &Path) -> Result<String, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable { file: file.to_path_buf(), source };
+    let opened = File::open(file).map_err(unreadable)?;
+    if opened.metadata().map_err(unreadable)?.is_dir() {
+        return Err(ConfigError::Folder(file.to_path_buf()));
+    }
+    let mut bytes = Vec::new();
+    opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(ConfigError::TooLarge { file: file.to_path_buf(), limit: MAX_BYTES });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+        let begun =
+            String::from_utf8_lossy(good.rsplit(|byte| *byte == b'\n').next().unwrap_or_default()).chars().count();
+        let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        ConfigError::NotText { place: Place { file: Arc::from(file), line: narrow(line), column: narrow(begun + 1) } }
+    })
+}
+
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! One tree with places, whatever format the text has.
+
+mod jsonc;
+mod lines;
+mod toml;
+mod yaml;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::ConfigError;
+use super::model::Place;
+
+/// A file's tree and the format that it was written in.
+pub struct Document {
+    /// The outermost value.
+    pub root: Node,
+    /// The format.
+    pub format: Format,
+}
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// YAML.
+    Yaml,
+    /// JSON, with comments and trailing commas.
+    Json,
+    /// TOML.
+    Toml,
+}
+
+/// A value and where it stands.
+#[derive(Clone)]
+pub struct Node {
+    /// Where it begins.
+    pub place: Place,
+    /// What it is.
+    pub value: Value,
+}
+
+/// What a value is.
+#[derive(Clone)]
+pub enum Value {
+    /// Anything without parts.
+    Scalar(Scalar),
+    /// A list.
+    List(Vec<Node>),
+    /// A map, in the order of the file; no key is there twice.
+    Map(Vec<Entry>),
+}
+
+/// A value without parts. Its text is kept, so that `1.10` and `0755` stay what they are where text is wanted.
+#[derive(Clone)]
+pub struct Scalar {
+    /// The text, without quotes and escapes.
+    pub text: String,
+    /// How the format reads it.
+    pub kind: ScalarKind,
+}
+
+/// How a format reads a value without parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScalarKind {
+    /// Nothing.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A number.
+    Number,
+    /// Text.
+    Text,
+}
+
+/// A key of a map, and its value.
+#[derive(Clone)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub place: Place,
+    /// The value.
+    pub value: Node,
+}
+
+/// Reads a text; the name of the file says the format, or else the text itself does.
+pub fn read(text: &str, file: &Arc<Path>) -> Result<Document, ConfigError> {
+    // Windows editors write a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let format = format_of(text, file);
+    let root = match format {
+        Format::Yaml => yaml::read(text, file)?,
+        Format::Json => jsonc::read(text, file)?,
+        Format::Toml => toml::read(text, file)?,
+    };
+    match root {
+        Some(root) if !root.is_null() && !text.trim().is_empty() => Ok(Document { root, format }),
+        _ => Err(ConfigError::Empty(file.to_path_buf())),
+    }
+}
+
+impl Node {
+    /// The entries, if this is a map.
+    pub fn entries(&self) -> Option<&[Entry]> {
+        match &self.value {
+            Value::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The value of this key, if this is a map that has it.
+    pub fn at(&self, key: &str) -> Option<&Node> {
+        self.entries()?.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
+    }
+
+    /// The file gives nothing here.
+    pub fn is_null(&self) -> bool {
+        matches!(&self.value, Value::Scalar(scalar) if scalar.kind == ScalarKind::Null)
+    }
+
+    /// What it is, in words; never the value itself, which may be a secret.
+    pub fn describe(&self) -> &'static str {
+        match &self.value {
+            Value::List(_) => "a list",
+            Value::Map(_) => "a map",
+            Value::Scalar(scalar) => match scalar.kind {
+                ScalarKind::Null => "nothing",
+                ScalarKind::Bool => "true or false",
+                ScalarKind::Number => "a number",
+                ScalarKind::Text => "text",
+            },
+        }
+    }
+}
+
+/// A map that is being read.
+#[derive(Default)]
+struct Entries {
+    all: Vec<Entry>,
+    /// Where each key is in the list: a hostile file may have many.
+    index: HashMap<String, usize>,
+}
+
+impl Entries {
+    /// Adds an entry, or says where its key was given before.
+    fn insert(&mut self, entry: Entry) -> Result<(), ConfigError> {
+        let Some(first) = self.index.get(&entry.key).map(|at| &self.all[*at].place) else {
+            self.add(entry);
+            return Ok(());
+        };
+        let text = format!("key {:?} is given twice; first at line {}, column {}", entry.key, first.line, first.column);
+        Err(ConfigError::syntax(entry.place, text))
+    }
+
+    /// Adds an entry, unless its key is there.
+    fn add(&mut self, entry: Entry) {
+        if !self.index.contains_key(&entry.key) {
+            self.index.insert(entry.key.clone(), self.all.len());
+            self.all.push(entry);
+        }
+    }
+}
+
+fn format_of(text: &str, file: &Path) -> Format {
+    let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    match extension.to_ascii_lowercase().as_str() {
+        "yaml" | "yml" => Format::Yaml,
+        "json" | "jsonc" | "json5" => Format::Json,
+        "toml" => Format::Toml,
+        _ => guess(text),
+    }
+}
+
+fn guess(text: &str) -> Format {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let Some(line) = lines.next() else { return Format::Yaml };
+    let head = line.split(" #").next().unwrap_or(line).trim_end();
+    // `[table]` alone on its line is TOML; a JSON list would hold entries, which begin with `{`.
+    let table = head.starts_with('[') && head.ends_with(']') && !head.contains(['{', ',']) && head.len() > 2;
+    let assigns = line.find('=').is_some_and(|equals| !line[..equals].contains([':', '{', '[']));
+    if table || assigns {
+        Format::Toml
+    } else if line.starts_with(['{', '[']) || line.starts_with("//") || line.starts_with("/*") {
+        Format::Json
+    } else {
+        Format::Yaml
+    }
+}
+
+/// No configuration is nested deeper; the bound keeps hostile files from exhausting the stack.
+const MAX_DEPTH: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! TOML, as Codex writes its settings.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use toml_edit::{Document, Item, Table, TableLike};
+
+use super::lines::Lines;
+use super::{ConfigError, Entry, MAX_DEPTH, Node, Place, Scalar, ScalarKind, Value};
+
+/// Reads TOML; a file without keys is an empty map.
+pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
+    let lines = Lines::new(text, file);
+    let document = Document::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let message = error.message().lines().collect::<Vec<_>>().join("; ");
+        ConfigError::syntax(lines.place(at), format!("not valid TOML: {message}"))
+    })?;
+    let reader = Reader { lines };
+    let place = reader.lines.place(0);
+    reader.table(document.as_table(), place, 0).map(Some)
+}
+
+struct Reader<'t> {
+    lines: Lines<'t>,
+}
+
+impl Reader<'_> {
+    fn table(&self, table: &dyn TableLike, place: Place, depth: usize) -> Result<Node, ConfigError> {
+        let mut entries = Vec::new();
+        for (name, item) in table.iter() {
+            let span = table.get_key_value(name).and_then(|(key, _)| key.span());
+            let key_place = self.place(span, &place);
+            let value = self.item(item, key_place.clone(), depth + 1)?;
+            entries.push(Entry { key: name.to_owned(), place: key_place, value });
+        }
+        Ok(Node { place, value: Value::Map(entries) })
+    }
+
+    fn item(&self, item: &Item, fallback: Place, depth: usize) -> Result<Node, ConfigError> {
+        if depth > MAX_DEPTH {
+            return Err(ConfigError::syntax(fallback, format!("nested deeper than {MAX_DEPTH} levels")));
+        }
+        let place = self.place(item.span(), &fallback);
+        match item {
+            Item::None => Ok(Node { place, value: scalar(ScalarKind::Null, String::new()) }),
+            Item::Value(value) => self.value(value, place, depth),
+            Item::Table(table) => self.table(table, place, depth),
+            Item::ArrayOfTables(tables) => {
+                let tables = tables.iter().map(|table: &Table| {
+                    let place = self.place(table.span(), &place);
+                    self.table(table, place, depth + 1)
+                });
+                Ok(Node { place: place.clone(), value: Value::List(tables.collect::<Result<_, _>>()?) })
+            }
+        }
+    }
+
+    fn value(&self, value: &toml_edit::Value, place: Place, depth: usize) -> Result<Node, ConfigError> {
+        if depth > MAX_DEPTH {
+            return Err(ConfigError::syntax(place, format!("nested deeper than {MAX_DEPTH} levels")));
+        }
+        let value = match value {
+            toml_edit::Value::String(text) => scalar(ScalarKind::Text, text.value().clone()),
+            toml_edit::Value::Integer(number) => scalar(ScalarKind::Number, number.value().to_string()),
+            toml_edit::Value::Float(number) => scalar(ScalarKind::Number, number.value().to_string()),
+            toml_edit::Value::Boolean(flag) => scalar(ScalarKind::Bool, flag.value().to_string()),
+            toml_edit::Value::Datetime(time) => scalar(ScalarKind::Text, time.value().to_string()),
+            toml_edit::Value::InlineTable(table) => return self.table(table, place, depth),
+            toml_edit::Value::Array(array) => {
+                let items = array.iter().map(|item| {
+                    let place = self.place(item.span(), &place);
+                    self.value(item, place, depth + 1)
+                });
+                Value::List(items.collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(Node { place, value })
+    }
+
+    fn place(&self, span: Option<Range<usize>>, fallback: &Place) -> Place {
+        span.map_or_else(|| fallback.clone(), |span| self.lines.place(span.start))
+    }
+}
+
+fn scalar(kind: ScalarKind, text: String) -> Value {
+    Value::Scalar(Scalar { text, kind })
+}

@@ -1,0 +1,208 @@
+//! YAML with anchors and merge keys, bounded in depth and in what aliases can multiply.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
+
+use super::{ConfigError, Entries, Entry, MAX_DEPTH, Node, Place, Scalar, ScalarKind, Value};
+
+/// Reads YAML of one document; none where there is no value at all.
+pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
+    let mut builder = Builder { file: Arc::clone(file), ..Builder::default() };
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| {
+            ConfigError::syntax(builder.place(*error.marker()), format!("not valid YAML: {}", error.info()))
+        })?;
+        builder.take(event, span)?;
+    }
+    Ok(builder.root)
+}
+
+struct Builder {
+    file: Arc<Path>,
+    open: Vec<Open>,
+    root: Option<Node>,
+    anchors: HashMap<usize, (Node, usize)>,
+    nodes: usize,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        let file = Arc::from(Path::new(""));
+        Builder { file, open: Vec::new(), root: None, anchors: HashMap::new(), nodes: 0 }
+    }
+}
+
+/// A list or a map that has begun.
+struct Open {
+    place: Place,
+    anchor: usize,
+    /// How many nodes there were when it began, to know how large it is.
+    nodes: usize,
+    parts: Parts,
+}
+
+enum Parts {
+    List(Vec<Node>),
+    Map { entries: Entries, merged: Vec<Entry>, key: Option<(String, Place)> },
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), ConfigError> {
+        let place = self.place(span.start);
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(_) if self.root.is_some() => {
+                Err(ConfigError::syntax(place, "a second document begins here; a configuration is one document"))
+            }
+            Event::DocumentStart(_) => Ok(()),
+            Event::Scalar(text, style, anchor, tag) => {
+                let kind =
+                    kind_of(&text, style, tag.as_deref()).map_err(|text| ConfigError::syntax(place.clone(), text))?;
+                let text = if kind == ScalarKind::Null { String::new() } else { text.into_owned() };
+                let merges = text == MERGE && style == ScalarStyle::Plain;
+                self.grow(1, &place)?;
+                if self.wants_key() {
+                    return self.key(if merges { MERGE.to_owned() } else { text }, place);
+                }
+                self.complete(Node { place, value: Value::Scalar(Scalar { text, kind }) }, anchor, 1)
+            }
+            Event::SequenceStart(anchor, _) => self.begin(place, anchor, Parts::List(Vec::new())),
+            Event::MappingStart(anchor, _) => {
+                self.begin(place, anchor, Parts::Map { entries: Entries::default(), merged: Vec::new(), key: None })
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(),
+            Event::Alias(anchor) => {
+                let Some((node, size)) = self.anchors.get(&anchor) else {
+                    return Err(ConfigError::syntax(place, "this alias stands inside the value that it refers to"));
+                };
+                let (node, size) = (node.clone(), *size);
+                self.grow(size, &place)?;
+                if self.wants_key() {
+                    let Value::Scalar(scalar) = node.value else { return Err(complex_key(place)) };
+                    return self.key(scalar.text, place);
+                }
+                self.complete(node, 0, size)
+            }
+        }
+    }
+
+    fn wants_key(&self) -> bool {
+        matches!(self.open.last(), Some(Open { parts: Parts::Map { key: None, .. }, .. }))
+    }
+
+    fn key(&mut self, text: String, place: Place) -> Result<(), ConfigError> {
+        if let Some(Open { parts: Parts::Map { key, .. }, .. }) = self.open.last_mut() {
+            *key = Some((text, place));
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, place: Place, anchor: usize, parts: Parts) -> Result<(), ConfigError> {
+        if self.wants_key() {
+            return Err(complex_key(place));
+        }
+        if self.open.len() >= MAX_DEPTH {
+            return Err(ConfigError::syntax(place, format!("nested deeper than {MAX_DEPTH} levels")));
+        }
+        let nodes = self.nodes;
+        self.grow(1, &place)?;
+        self.open.push(Open { place, anchor, nodes, parts });
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), ConfigError> {
+        let Some(open) = self.open.pop() else { return Ok(()) };
+        let size = self.nodes - open.nodes;
+        let value = match open.parts {
+            Parts::List(items) => Value::List(items),
+            Parts::Map { mut entries, merged, .. } => {
+                // What the map says itself wins over what it merges, and an earlier merge over a later one.
+                merged.into_iter().for_each(|entry| entries.add(entry));
+                Value::Map(entries.all)
+            }
+        };
+        self.complete(Node { place: open.place, value }, open.anchor, size)
+    }
+
+    /// Puts a whole value where it belongs.
+    fn complete(&mut self, node: Node, anchor: usize, size: usize) -> Result<(), ConfigError> {
+        if anchor > 0 {
+            self.anchors.insert(anchor, (node.clone(), size));
+        }
+        match self.open.last_mut().map(|open| &mut open.parts) {
+            None => self.root = Some(node),
+            Some(Parts::List(items)) => items.push(node),
+            Some(Parts::Map { entries, merged, key }) => match key.take() {
+                Some((key, _)) if key == MERGE => merge(merged, node)?,
+                Some((key, place)) => entries.insert(Entry { key, place, value: node })?,
+                None => return Err(complex_key(node.place)),
+            },
+        }
+        Ok(())
+    }
+
+    /// Counts nodes, copies by aliases included: a few lines of aliases could otherwise fill the memory.
+    fn grow(&mut self, nodes: usize, place: &Place) -> Result<(), ConfigError> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        if self.nodes > MAX_NODES {
+            return Err(ConfigError::syntax(place.clone(), format!("more than {MAX_NODES} values, aliases included")));
+        }
+        Ok(())
+    }
+
+    fn place(&self, marker: Marker) -> Place {
+        let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Place { file: Arc::clone(&self.file), line: narrow(marker.line()), column: narrow(marker.col() + 1) }
+    }
+}
+
+fn merge(merged: &mut Vec<Entry>, node: Node) -> Result<(), ConfigError> {
+    let maps = match node.value {
+        Value::List(items) => items,
+        _ => vec![node],
+    };
+    for map in maps {
+        let Value::Map(entries) = map.value else {
+            return Err(ConfigError::syntax(map.place, "`<<` merges maps; name one with an alias such as `*base`"));
+        };
+        merged.extend(entries);
+    }
+    Ok(())
+}
+
+/// How YAML's core schema reads a scalar.
+fn kind_of(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<ScalarKind, String> {
+    match tag {
+        Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => return Ok(ScalarKind::Text),
+        Some(tag) if !tag.is_yaml_core_schema() => {
+            return Err(format!(
+                "the tag {tag} means nothing here; write the value itself, or a variable such as ${{NAME}}"
+            ));
+        }
+        _ if style != ScalarStyle::Plain => return Ok(ScalarKind::Text),
+        _ => {}
+    }
+    Ok(match text {
+        "" | "~" | "null" | "Null" | "NULL" => ScalarKind::Null,
+        "true" | "True" | "TRUE" | "false" | "False" | "FALSE" => ScalarKind::Bool,
+        _ if is_number(text) => ScalarKind::Number,
+        _ => ScalarKind::Text,
+    })
+}
+
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    digits.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+        && digits.contains(|digit: char| digit.is_ascii_digit())
+        && text.parse::<f64>().is_ok()
+}
+
+fn complex_key(place: Place) -> ConfigError {
+    ConfigError::syntax(place, "a key must be text; put quotes around a value that begins with `{` or `[`")
+}
+
+const MERGE: &str = "<<";
+const MAX_NODES: usize = 100_000;

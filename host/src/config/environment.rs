@@ -1,0 +1,171 @@
+//! The environment that a subprocess gets.
+
+mod dotenv;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use dotenv::{DotenvError, parse as parse_dotenv};
+
+use super::expand::{INPUT_PREFIX, Rules, variables_used};
+use super::model::{Auth, Config, Inherit, Located, Server};
+use super::secrets::looks_secret;
+use super::variables::Variables;
+
+/// What the program of this server gets: ours as far as `inherit_env` lets it, those of its file, and its own.
+pub fn environment(
+    server: &Server,
+    config: &Config,
+    variables: &Variables,
+    env_file: &BTreeMap<String, String>,
+    own: Vec<(String, String)>,
+) -> BTreeMap<String, String> {
+    let parent = variables.environment.iter();
+    let clone = |(name, value): (&String, &String)| (name.clone(), value.clone());
+    let mut environment: BTreeMap<String, String> = match server.inherit_env {
+        Inherit::All => parent.map(clone).collect(),
+        Inherit::Scoped => {
+            let others = foreign(server, config);
+            parent.filter(|(name, _)| !is_ours(name) && !others.contains(name.as_str())).map(clone).collect()
+        }
+        Inherit::Minimal => parent.filter(|(name, _)| is_basic(name)).map(clone).collect(),
+        Inherit::None => BTreeMap::new(),
+    };
+    let passed = server.pass_env.iter().filter_map(|name| variables.environment.get_key_value(name));
+    environment.extend(passed.map(clone));
+    for (name, value) in env_file.iter().map(clone).chain(own) {
+        set(&mut environment, name, value);
+    }
+    environment
+}
+
+/// Variables that the configuration uses for other servers and not for this one. What every program needs is not among
+/// them, whoever else uses it.
+fn foreign<'c>(server: &Server, config: &'c Config) -> BTreeSet<&'c str> {
+    let rules = Rules { commands: config.settings.allow_commands, bare_dollar: config.settings.bare_dollar };
+    let others = config.servers.iter().filter(|other| other.id != server.id);
+    let mut foreign: BTreeSet<&str> = others.flat_map(|other| used(other, rules)).collect();
+    for name in used(server, rules) {
+        foreign.remove(name);
+    }
+    foreign.retain(|name| !is_basic(name));
+    foreign
+}
+
+fn used(server: &Server, rules: Rules) -> BTreeSet<&str> {
+    let Server { command, args, env, env_file, working_dir, url, headers, auth, tls, pass_env, .. } = server;
+    let files = [&tls.ca, &tls.client_certificate, &tls.client_key];
+    let single = [command, env_file, working_dir, url].into_iter().chain(files).flatten();
+    let named = env.iter().chain(headers).map(|(_, value)| value);
+    let texts = single.chain(args).chain(named).chain(of_auth(auth));
+    let names = texts.flat_map(|located| variables_used(&located.text, rules));
+    names.chain(pass_env.iter().map(String::as_str)).collect()
+}
+
+fn of_auth(auth: &Auth) -> Vec<&Located> {
+    match auth {
+        Auth::None => Vec::new(),
+        Auth::Bearer(token) => vec![token],
+        Auth::ApiKey { value, .. } => vec![value],
+        Auth::Basic { user, password } => vec![user, password],
+        Auth::OAuth(oauth) => {
+            let urls = [&oauth.authorization_url, &oauth.token_url, &oauth.metadata_url];
+            [&oauth.client_id, &oauth.client_secret].into_iter().chain(urls).flatten().collect()
+        }
+    }
+}
+
+/// Answers to inputs and our own tokens, which no server needs.
+fn is_ours(name: &str) -> bool {
+    name.starts_with(INPUT_PREFIX) || (name.starts_with("TOOLGATE_") && looks_secret(name))
+}
+
+/// Whether programs need this variable to run at all. `npx`, `uvx` and `docker` must: they look for their caches,
+/// registries, proxies and daemons. A credential for one of these is not needed to run.
+fn is_basic(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let known = BASIC.contains(&upper.as_str()) || BASIC_PREFIXES.iter().any(|prefix| upper.starts_with(prefix));
+    known && !looks_secret(&upper)
+}
+
+/// On Windows a variable has one value, however its name is written.
+fn set(environment: &mut BTreeMap<String, String>, name: String, value: String) {
+    if cfg!(windows) {
+        environment.retain(|other, _| !other.eq_ignore_ascii_case(&name));
+    }
+    environment.insert(name, value);
+}
+
+const BASIC: &[&str] = &[
+    // Who and where.
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    // Certificates and proxies; programs read the names of proxies in both cases.
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    // What launchers and interpreters look for.
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "NVM_DIR",
+    "NVM_BIN",
+    "FNM_DIR",
+    "VOLTA_HOME",
+    "PNPM_HOME",
+    "BUN_INSTALL",
+    "DENO_DIR",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "GOPATH",
+    "GOROOT",
+    "JAVA_HOME",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "DYLD_FALLBACK_LIBRARY_PATH",
+    "DBUS_SESSION_BUS_ADDRESS",
+    // Windows.
+    "SYSTEMROOT",
+    "WINDIR",
+    "SYSTEMDRIVE",
+    "COMSPEC",
+    "PATHEXT",
+    "OS",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PROGRAMDATA",
+    "ALLUSERSPROFILE",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "PROGRAMW6432",
+    "COMMONPROGRAMFILES",
+    "USERPROFILE",
+    "USERNAME",
+    "USERDOMAIN",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "COMPUTERNAME",
+    "PUBLIC",
+    "NUMBER_OF_PROCESSORS",
+    "PROCESSOR_ARCHITECTURE",
+];
+const BASIC_PREFIXES: &[&str] =
+    &["LC_", "XDG_", "NODE_", "NPM_CONFIG_", "UV_", "PYTHON", "PIP_", "DOCKER_", "NIX_", "ASDF_", "MISE_"];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+use super::*;
+use std::path::Path;
+
+use crate::config::model::{Kind, Place, Settings, Shape};
+
+fn located(text: &str) -> Located {
+    let place = Place { file: Path::new("toolgate.yaml").into(), line: 1, column: 1 };
+    Located { text: text.into(), place, field: "field".into() }
+}
+
+fn server(id: &str) -> Server {
+    Server::new(id, located("").place, Kind::Stdio)
+}
+
+fn config(servers: Vec<Server>) -> Config {
+    Config { file: None, shape: Shape::Native, settings: Settings::default(), servers, notices: Vec::new() }
+}
+
+/// The names that the first server gets.
+fn names(config: &Config, environment: &[(&str, &str)]) -> Vec<String> {
+    let variables = Variables::of_test(environment);
+    super::environment(&config.servers[0], config, &variables, &BTreeMap::new(), Vec::new()).into_keys().collect()
+}
+
+#[test]
+fn scoped_leaves_out_what_other_servers_use_and_this_one_does_not() {
+    let mut own = server("own");
+    own.args = vec![located("${SHARED}")];
+    let mut other = server("other");
+    other.env = vec![("X".into(), located("${OTHER_TOKEN} ${SHARED} ${HOME} ${PATH}"))];
+    other.args = vec![located("--key={{.ARGUMENT}}")];
+    other.headers = vec![("X".into(), located("Bearer $env:IN_HEADER"))];
+    other.url = Some(located("https://x/${IN_URL:-y}"));
+    other.auth = Auth::Bearer(located("${cmd:echo $IN_COMMAND}"));
+    other.pass_env = vec!["PASSED".into()];
+    other.enabled = false;
+    let used = ["OTHER_TOKEN", "ARGUMENT", "IN_HEADER", "IN_URL", "IN_COMMAND", "PASSED"];
+    let kept = ["FREE", "HOME", "PATH", "SHARED", "TOOLGATE_LOG"];
+    let ours = ["TOOLGATE_INPUT_X", "TOOLGATE_GATEWAY_TOKEN"];
+    let environment: Vec<(&str, &str)> =
+        [&used[..], &kept, &ours].concat().into_iter().map(|name| (name, "v")).collect();
+    let mut config = config(vec![own, other]);
+    assert_eq!(names(&config, &environment), kept);
+    config.servers[0].inherit_env = Inherit::All;
+    assert_eq!(names(&config, &environment).len(), environment.len());
+}
+
+#[test]
+fn a_bare_dollar_counts_where_the_file_has_it() {
+    let mut other = server("other");
+    other.args = vec![located("$TOKEN")];
+    let mut config = config(vec![server("own"), other]);
+    assert_eq!(names(&config, &[("TOKEN", "v")]), ["TOKEN"]);
+    config.settings.bare_dollar = true;
+    assert!(names(&config, &[("TOKEN", "v")]).is_empty());
+}
+
+#[test]
+fn minimal_is_what_programs_need_to_run() {
+    let needed = [
+        "DOCKER_HOST",
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "NODE_EXTRA_CA_CERTS",
+        "NODE_OPTIONS",
+        "PATH",
+        "PYTHONPATH",
+        "SSL_CERT_FILE",
+        "TMPDIR",
+        "UV_CACHE_DIR",
+        "XDG_CACHE_HOME",
+        "https_proxy",
+        "npm_config_registry",
+    ];
+    let others = [
+        "API_KEY",
+        "NODE_AUTH_TOKEN",
+        "npm_config__authToken",
+        "UV_PUBLISH_TOKEN",
+        "UV_INDEX_X_PASSWORD",
+        "AWS_PROFILE",
+        "TOOLGATE_LOG",
+    ];
+    let environment: Vec<(&str, &str)> = needed.iter().chain(&others).map(|name| (*name, "v")).collect();
+    let mut config = config(vec![server("own")]);
+    config.servers[0].inherit_env = Inherit::Minimal;
+    assert_eq!(names(&config, &environment), needed);
+    config.servers[0].inherit_env = Inherit::None;
+    assert!(names(&config, &environment).is_empty());
+    config.servers[0].pass_env = vec!["API_KEY".into(), "UNSET".into()];
+    assert_eq!(names(&config, &environment), ["API_KEY"]);
+}
+
+#[test]
+fn its_own_variables_come_before_those_of_its_file_and_these_before_ours() {
+    let config = config(vec![server("own")]);
+    let variables = Variables::of_test(&[("A", "ours"), ("B", "ours"), ("C", "ours")]);
+    let file = BTreeMap::from([("B".to_owned(), "of the file".to_owned()), ("C".to_owned(), "of the file".to_owned())]);
+    let own = vec![("C".to_owned(), "its own".to_owned())];
+    let environment = super::environment(&config.servers[0], &config, &variables, &file, own);
+    let values: Vec<&str> = environment.values().map(String::as_str).collect();
+    assert_eq!(values, ["ours", "of the file", "its own"]);
+}

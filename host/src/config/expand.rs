@@ -1,0 +1,221 @@
+//! Fills in what a file leaves open: `${VAR}`, `{{.VAR}}`, `${file:PATH}` and their kin.
+//!
+//! A text is read once, and what is put in is never read again: a secret that contains `$` or `{{` survives.
+
+mod command;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::model::Input;
+use super::secrets::{Secrets, is_harmless_variable};
+use super::variables::Variables;
+use template::{Part, Source, Template};
+
+/// What a file may use beyond the plain forms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rules {
+    /// `${cmd:…}` runs a command.
+    pub commands: bool,
+    /// `$VAR` without braces is a variable too.
+    pub bare_dollar: bool,
+}
+
+/// What the places of a text are filled with.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// The environment, the home folder and who is asked.
+    pub variables: &'a Variables,
+    /// Variables of the server's own file; they come before those of the environment.
+    pub env_file: &'a BTreeMap<String, String>,
+    /// What relative paths are relative to, and where commands run.
+    pub folder: &'a Path,
+    /// What `${workspaceFolder}` is.
+    pub workspace: &'a Path,
+    /// The inputs that the file declares.
+    pub inputs: &'a [Input],
+    /// What `{{.SESSION_ID}}` is.
+    pub session: Option<&'a str>,
+    /// What the file may use.
+    pub rules: Rules,
+}
+
+/// Why a text cannot be expanded. No case shows what something was expanded to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExpandError {
+    /// The text itself is wrong.
+    #[error("at character {column}: {text}")]
+    Malformed {
+        /// Where in the text, in characters from 1.
+        column: usize,
+        /// What is wrong, and how to mend it.
+        text: String,
+    },
+    /// A variable is not set and has no default.
+    #[error("variable {0:?} is not set; export it or write ${{{0}:-default}}")]
+    Unset(String),
+    /// The text needs a session and there is none.
+    #[error("{{{{.SESSION_ID}}}} is known only within a session; outside one it can stand in a header alone")]
+    NoSession,
+    /// Nobody gave this input.
+    #[error("input {id:?} is not given; set {variable}")]
+    NoInput {
+        /// The input.
+        id: String,
+        /// The variable that would give it.
+        variable: String,
+    },
+    /// The home folder is not known.
+    #[error("the home folder is not known; set HOME")]
+    NoHome,
+    /// A file cannot be taken.
+    #[error("file {path:?}: {why}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The file may not run commands.
+    #[error("${{cmd:…}} runs a command, which this file does not allow; allow_commands: true in toolgate.yaml does")]
+    CommandsNotAllowed,
+    /// A command failed. Its output is not shown, since it is what was to be kept secret.
+    #[error("the command of ${{cmd:…}} {0}")]
+    Command(String),
+}
+
+/// Fills in every place of the text. What was put in and may be secret is added to the secrets, even where this fails.
+pub fn expand(text: &str, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
+    let template = template::parse(text, scope.rules.bare_dollar).map_err(|malformed| ExpandError::Malformed {
+        column: text[..malformed.at].chars().count() + 1,
+        text: malformed.text,
+    })?;
+    fill(&template, scope, secrets)
+}
+
+/// The variables that the text uses, without expanding it. What stands before a mistake in it counts too.
+pub fn variables_used(text: &str, rules: Rules) -> BTreeSet<&str> {
+    template::variables(text, rules.bare_dollar)
+}
+
+/// The path that is meant: `~/` is the home folder, and a relative path begins at the folder of the file.
+pub fn path_of(text: &str, scope: &Scope<'_>) -> Result<PathBuf, ExpandError> {
+    let below_home = text.strip_prefix("~/").or_else(|| text.strip_prefix(r"~\").filter(|_| cfg!(windows)));
+    let path = match below_home.or((text == "~").then_some("")) {
+        Some(rest) => scope.variables.home.as_ref().ok_or(ExpandError::NoHome)?.join(rest),
+        None => scope.folder.join(text),
+    };
+    // Without single dots, and without a separator at the end.
+    Ok(path.components().collect())
+}
+
+/// A small text file whole. Its size is bounded, and what is no regular file is refused, since reading it may not end.
+pub(super) fn read_text(path: &Path) -> Result<String, ExpandError> {
+    let failed = |why: String| ExpandError::File { path: path.to_owned(), why };
+    let read = || -> io::Result<Option<Vec<u8>>> {
+        if !std::fs::metadata(path)?.is_file() {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    };
+    let bytes =
+        read().map_err(|error| failed(error.to_string()))?.ok_or_else(|| failed("is no regular file".into()))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(failed(format!("has more than {} KiB", MAX_BYTES / 1024)));
+    }
+    String::from_utf8(bytes).map_err(|_| failed("is not UTF-8 text".into()))
+}
+
+fn fill(template: &Template<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
+    let mut filled = String::new();
+    for part in &template.0 {
+        match part {
+            Part::Text(text) => filled.push_str(text),
+            Part::Value { source, default } => match (value(source, scope, secrets), default) {
+                // As in a shell, a default is also for what is set but empty.
+                (Ok(value), Some(default)) if value.is_empty() => filled.push_str(&fill(default, scope, secrets)?),
+                (Err(error), Some(default)) if error.is_absence() => filled.push_str(&fill(default, scope, secrets)?),
+                (value, _) => filled.push_str(&value?),
+            },
+        }
+    }
+    Ok(filled)
+}
+
+impl ExpandError {
+    /// There is no value, and a default would do.
+    fn is_absence(&self) -> bool {
+        matches!(self, ExpandError::Unset(_) | ExpandError::NoInput { .. } | ExpandError::NoHome)
+    }
+}
+
+fn value(source: &Source<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
+    let Scope { variables, workspace, .. } = scope;
+    match source {
+        Source::Variable(name) => {
+            let found = scope.env_file.get(*name).or_else(|| variables.environment.get(*name));
+            let value = found.ok_or_else(|| ExpandError::Unset((*name).to_owned()))?;
+            let is_folder = |folder: &Path| folder.as_os_str() == value.as_str();
+            if !is_harmless_variable(name) && !is_folder(workspace) && !variables.home.as_deref().is_some_and(is_folder)
+            {
+                secrets.add(value);
+            }
+            Ok(value.clone())
+        }
+        Source::Session => scope.session.map(str::to_owned).ok_or(ExpandError::NoSession),
+        Source::Home => path_of("~", scope).map(|home| home.to_string_lossy().into_owned()),
+        Source::Workspace => Ok(workspace.to_string_lossy().into_owned()),
+        Source::WorkspaceName => Ok(workspace.file_name().unwrap_or_default().to_string_lossy().into_owned()),
+        Source::Separator => Ok(std::path::MAIN_SEPARATOR_STR.to_owned()),
+        Source::File(path) => {
+            let text = read_text(&path_of(&fill(path, scope, secrets)?, scope)?)?;
+            secrets.add(&text);
+            Ok(without_last_newline(&text).to_owned())
+        }
+        Source::Input(id) => input(id, scope, secrets),
+        Source::Command(_) if !scope.rules.commands => Err(ExpandError::CommandsNotAllowed),
+        Source::Command(line) => {
+            let environment = variables.environment.iter().chain(scope.env_file);
+            let output = command::run(line, scope.folder, environment, command::LIMIT).map_err(ExpandError::Command)?;
+            secrets.add(&output);
+            Ok(without_last_newline(&output).to_owned())
+        }
+    }
+}
+
+/// From its variable, else from a person, else as the file says.
+fn input(id: &str, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
+    let variable = input_variable(id);
+    let declared = scope.inputs.iter().find(|input| input.id == id);
+    let given = scope.variables.environment.get(&variable).cloned();
+    let given = given.or_else(|| scope.variables.ask.ask(declared?)).or_else(|| declared?.default.clone());
+    let given = given.ok_or_else(|| ExpandError::NoInput { id: id.to_owned(), variable })?;
+    // One of a list that the file itself shows is no secret.
+    if !declared.is_some_and(|input| input.options.contains(&given)) {
+        secrets.add(&given);
+    }
+    Ok(given)
+}
+
+/// The variable that gives this input.
+pub fn input_variable(id: &str) -> String {
+    let id: String = id.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
+    format!("{INPUT_PREFIX}{id}")
+}
+
+fn without_last_newline(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
+}
+
+/// How the names of variables for inputs begin.
+pub(super) const INPUT_PREFIX: &str = "TOOLGATE_INPUT_";
+/// Far more than any key or certificate chain.
+const MAX_BYTES: u64 = 64 * 1024;

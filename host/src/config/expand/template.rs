@@ -1,0 +1,280 @@
+//! Reads a text with places to fill in. Nothing is filled in here.
+
+use std::collections::BTreeSet;
+
+/// A text with places to fill in.
+pub(super) struct Template<'t>(pub(super) Vec<Part<'t>>);
+
+/// A part of a template.
+pub(super) enum Part<'t> {
+    /// Text that stands for itself.
+    Text(&'t str),
+    /// A place to fill in.
+    Value {
+        /// What with.
+        source: Source<'t>,
+        /// What with where there is nothing.
+        default: Option<Template<'t>>,
+    },
+}
+
+/// What a place is filled with.
+pub(super) enum Source<'t> {
+    /// A variable.
+    Variable(&'t str),
+    /// The id of the session.
+    Session,
+    /// The text of a file.
+    File(Template<'t>),
+    /// The home folder.
+    Home,
+    /// The folder that we work in.
+    Workspace,
+    /// The name of the folder that we work in.
+    WorkspaceName,
+    /// What stands between the parts of a path.
+    Separator,
+    /// What a person answers.
+    Input(&'t str),
+    /// What a command writes.
+    Command(&'t str),
+}
+
+/// Why a text is no template.
+pub(super) struct Malformed {
+    /// The byte at which the wrong place begins.
+    pub(super) at: usize,
+    /// What is wrong, and how to mend it. It quotes nothing but names, since the text may be a secret.
+    pub(super) text: String,
+}
+
+/// Reads a template.
+pub(super) fn parse(text: &str, bare_dollar: bool) -> Result<Template<'_>, Malformed> {
+    Parser::new(text, bare_dollar).template(0)
+}
+
+/// The variables that the text uses, as far as it can be read.
+pub(super) fn variables(text: &str, bare_dollar: bool) -> BTreeSet<&str> {
+    let mut parser = Parser::new(text, bare_dollar);
+    // A mistake is told when the text is expanded.
+    let _ = parser.template(0);
+    parser.names
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    at: usize,
+    bare_dollar: bool,
+    names: BTreeSet<&'t str>,
+}
+
+impl<'t> Parser<'t> {
+    fn new(text: &'t str, bare_dollar: bool) -> Self {
+        Parser { text, at: 0, bare_dollar, names: BTreeSet::new() }
+    }
+
+    /// To the end of the text or, within braces, to the brace that closes them.
+    fn template(&mut self, depth: usize) -> Result<Template<'t>, Malformed> {
+        let mut parts = Vec::new();
+        let mut plain = self.at;
+        while let Some(next) = self.rest().chars().next() {
+            if depth > 0 && next == '}' {
+                break;
+            }
+            let start = self.at;
+            match self.part(depth)? {
+                None => self.at += next.len_utf8(),
+                Some(part) => {
+                    parts.push(Part::Text(&self.text[plain..start]));
+                    parts.push(part);
+                    plain = self.at;
+                }
+            }
+        }
+        parts.push(Part::Text(&self.text[plain..self.at]));
+        Ok(Template(parts))
+    }
+
+    /// The part that begins here; none where the character stands for itself.
+    fn part(&mut self, depth: usize) -> Result<Option<Part<'t>>, Malformed> {
+        let rest = self.rest();
+        if rest.starts_with("$${") {
+            self.at += 3;
+            return Ok(Some(Part::Text("${")));
+        }
+        if rest.starts_with("${") {
+            return self.braces(depth).map(Some);
+        }
+        if rest.starts_with("{{") {
+            return self.dotted().map(Some);
+        }
+        Ok(self.word().map(|name| Part::Value { source: Source::Variable(name), default: None }))
+    }
+
+    /// `$env:VAR` as PowerShell has it, where it is a word of its own; and `$VAR` where the file has that.
+    fn word(&mut self) -> Option<&'t str> {
+        let rest = self.rest().strip_prefix('$')?;
+        let apart = !self.text[..self.at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$');
+        let shell = apart && rest.get(..ENV.len()).is_some_and(|start| start.eq_ignore_ascii_case(ENV));
+        let skipped = if shell { ENV.len() } else { 0 };
+        let name = rest[skipped..].split(|c| !in_name(c)).next().unwrap_or_default();
+        if !is_name(name) || !(shell || self.bare_dollar) {
+            return None;
+        }
+        self.at += 1 + skipped + name.len();
+        self.names.insert(name);
+        Some(name)
+    }
+
+    /// `${…}`
+    fn braces(&mut self, depth: usize) -> Result<Part<'t>, Malformed> {
+        let start = self.at;
+        self.at += 2;
+        if self.eat("/}") {
+            return Ok(Part::Value { source: Source::Separator, default: None });
+        }
+        let name = self.take(in_name);
+        let source = if !self.rest().starts_with(":-") && self.eat(":") {
+            match name {
+                "env" => {
+                    // `ProgramFiles(x86)` is a name too.
+                    let name = self.take(|c| in_name(c) || "().".contains(c));
+                    self.variable(start, name)?
+                }
+                "input" => Source::Input(self.take(|c| c != '}' && c != ':')),
+                "file" => Source::File(self.nested(start, depth)?),
+                "cmd" => Source::Command(self.command(start)?),
+                _ => return Err(unknown(start, name)),
+            }
+        } else {
+            match name {
+                "userHome" => Source::Home,
+                "workspaceFolder" => Source::Workspace,
+                "workspaceFolderBasename" => Source::WorkspaceName,
+                "pathSeparator" => Source::Separator,
+                _ => self.variable(start, name)?,
+            }
+        };
+        let default = if self.eat(":-") { Some(self.nested(start, depth)?) } else { None };
+        match (self.eat("}"), self.rest()) {
+            (true, _) => Ok(Part::Value { source, default }),
+            (false, "") => Err(unclosed(start)),
+            (false, _) => Err(no_name(start)),
+        }
+    }
+
+    fn variable(&mut self, start: usize, name: &'t str) -> Result<Source<'t>, Malformed> {
+        if !is_name(name) {
+            return Err(if self.rest().is_empty() { unclosed(start) } else { no_name(start) });
+        }
+        self.names.insert(name);
+        Ok(Source::Variable(name))
+    }
+
+    fn nested(&mut self, start: usize, depth: usize) -> Result<Template<'t>, Malformed> {
+        if depth == MAX_DEPTH {
+            return Err(Malformed { at: start, text: format!("\"${{\" is nested more than {MAX_DEPTH} deep") });
+        }
+        self.template(depth + 1)
+    }
+
+    /// A command to the brace that closes it; it is for the shell to read, so only its braces are counted.
+    fn command(&mut self, start: usize) -> Result<&'t str, Malformed> {
+        let rest = self.rest();
+        let mut open = 1;
+        for (at, c) in rest.char_indices() {
+            match c {
+                '{' => open += 1,
+                '}' => open -= 1,
+                _ => {}
+            }
+            if open == 0 {
+                let command = &rest[..at];
+                self.at += at;
+                self.names.extend(
+                    command
+                        .split('$')
+                        .skip(1)
+                        .map(|word| word.strip_prefix('{').unwrap_or(word))
+                        .filter_map(leading_name),
+                );
+                return Ok(command);
+            }
+        }
+        Err(unclosed(start))
+    }
+
+    /// `{{.VAR}}`, and `{{'{{'}}` for a plain `{{` as in the templates that this form is from.
+    fn dotted(&mut self) -> Result<Part<'t>, Malformed> {
+        let start = self.at;
+        let malformed =
+            |text: &str| Malformed { at: start, text: format!("{text}; for a plain \"{{{{\" write {{{{'{{{{'}}}}") };
+        let rest = &self.rest()[2..];
+        let Some(end) = rest.find("}}") else {
+            return Err(malformed("\"{{\" has no closing \"}}\""));
+        };
+        self.at += 2 + end + 2;
+        let inner = rest[..end].trim();
+        if matches!(inner, "'{{'" | "\"{{\"" | "`{{`") {
+            return Ok(Part::Text("{{"));
+        }
+        let source = match inner.strip_prefix('.') {
+            Some("SESSION_ID") => Source::Session,
+            Some(name) if is_name(name) && name.chars().all(in_name) => {
+                self.names.insert(name);
+                Source::Variable(name)
+            }
+            _ => return Err(malformed("between \"{{\" and \"}}\" stands a dot and one name, as in {{.TOKEN}}")),
+        };
+        Ok(Part::Value { source, default: None })
+    }
+
+    fn rest(&self) -> &'t str {
+        &self.text[self.at..]
+    }
+
+    fn eat(&mut self, what: &str) -> bool {
+        let found = self.rest().starts_with(what);
+        self.at += if found { what.len() } else { 0 };
+        found
+    }
+
+    fn take(&mut self, allowed: impl Fn(char) -> bool) -> &'t str {
+        let rest = self.rest();
+        let taken = &rest[..rest.find(|c| !allowed(c)).unwrap_or(rest.len())];
+        self.at += taken.len();
+        taken
+    }
+}
+
+fn unclosed(at: usize) -> Malformed {
+    Malformed { at, text: format!("\"${{\" has no closing \"}}\"; {PLAIN}") }
+}
+
+fn no_name(at: usize) -> Malformed {
+    let text = "after \"${\" stands one name and then \"}\" or \":-\", as in ${TOKEN} or ${TOKEN:-default}";
+    Malformed { at, text: format!("{text}; {PLAIN}") }
+}
+
+fn unknown(at: usize, name: &str) -> Malformed {
+    let known = "${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH}, ${input:ID}, ${cmd:COMMAND}, ${userHome}, ${workspaceFolder}";
+    Malformed { at, text: format!("\"${{{name}:\" is not known; there are: {known}; {PLAIN}") }
+}
+
+fn in_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Whether it begins as a name does; `{{.VAR}}` also checks the rest.
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
+fn leading_name(text: &str) -> Option<&str> {
+    text.split(|c| !in_name(c)).next().filter(|name| is_name(name))
+}
+
+const ENV: &str = "env:";
+const PLAIN: &str = "for a plain \"${\" write \"$${\"";
+/// Deeper than anyone writes, and far from the end of the stack.
+const MAX_DEPTH: usize = 8;

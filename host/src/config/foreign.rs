@@ -1,0 +1,135 @@
+//! Files of other clients: read with tolerance, since they say things that are not for us.
+
+use super::document::{Entry as MapEntry, Node, Value};
+use super::entry::{self, Entry};
+use super::error::ConfigError;
+use super::keys::settings;
+use super::model::{Notice, Place, Server, Settings, Shape};
+use super::native::{Said, is_id};
+use super::reading::{Given, Reading};
+use super::shape::Found;
+
+/// Reads the servers of another client's file.
+pub fn read(root: &Node, found: &Found<'_>) -> Result<Said, ConfigError> {
+    let mut settings = Settings { bare_dollar: found.shape == Shape::Gemini, ..Settings::default() };
+    let mut reading = Reading::new(found.shape);
+    if let Some(node) = found.inputs {
+        let inputs = settings::inputs(&Given { node, field: "inputs".to_owned() }, &mut reading);
+        settings.inputs = inputs.unwrap_or_else(|misfit| {
+            reading.problem(misfit);
+            Vec::new()
+        });
+    }
+    // What is wrong with an input shows again where a server uses it.
+    let mut notices = reading.notices;
+    notices.extend(reading.problems.into_iter().map(|problem| Notice { place: problem.place, text: problem.text }));
+    let named = named(found, &mut notices)?;
+    check_count(named.len(), settings.max_servers, found.servers)?;
+    let mut servers: Vec<Server> = Vec::new();
+    for Named { name, place, node } in named {
+        let id = id_of(name, &servers, &place, &mut notices);
+        let path = if found.path.is_empty() { name.to_owned() } else { format!("{}.{name}", found.path) };
+        servers.extend(entry::read(Entry { id, place, node, path }, found.shape, &mut notices));
+    }
+    choose(root, found.shape, &mut servers);
+    tell_of_projects(root, &mut notices);
+    Ok((settings, servers, notices))
+}
+
+/// Refuses a file that would start more programs than anyone means to.
+pub fn check_count(count: usize, most: usize, node: &Node) -> Result<(), ConfigError> {
+    if count > most {
+        return Err(ConfigError::invalid(node.place.clone(), format!("{count} servers, but max_servers is {most}")));
+    }
+    Ok(())
+}
+
+struct Named<'n> {
+    name: &'n str,
+    place: Place,
+    node: &'n Node,
+}
+
+fn named<'n>(found: &Found<'n>, notices: &mut Vec<Notice>) -> Result<Vec<Named<'n>>, ConfigError> {
+    match &found.servers.value {
+        Value::Map(entries) => Ok(entries
+            .iter()
+            .map(|MapEntry { key, place, value }| Named { name: key, place: place.clone(), node: value })
+            .collect()),
+        Value::List(items) => {
+            let mut named = Vec::new();
+            for node in items {
+                let name = ["name", "id"].iter().find_map(|key| match &node.at(key)?.value {
+                    Value::Scalar(scalar) => Some(scalar.text.as_str()),
+                    _ => None,
+                });
+                match name.filter(|name| !name.is_empty()) {
+                    Some(name) => named.push(Named { name, place: node.place.clone(), node }),
+                    None => notices.push(Notice {
+                        place: node.place.clone(),
+                        text: "left out, since it has no `name`".to_owned(),
+                    }),
+                }
+            }
+            Ok(named)
+        }
+        Value::Scalar(_) if found.servers.is_null() => Ok(Vec::new()),
+        Value::Scalar(_) => {
+            let text =
+                format!("{}: expected a map from names to servers, found {}", found.path, found.servers.describe());
+            Err(ConfigError::invalid(found.servers.place.clone(), text))
+        }
+    }
+}
+
+/// Makes an id of a name: `My Server!` becomes `My-Server`, and a second one `My-Server-2`.
+fn id_of(name: &str, servers: &[Server], place: &Place, notices: &mut Vec<Notice>) -> String {
+    let mut id = String::new();
+    for letter in name.chars() {
+        match letter {
+            letter if letter.is_ascii_alphanumeric() || letter == '_' || letter == '-' => id.push(letter),
+            _ if id.is_empty() || id.ends_with('-') => {}
+            _ => id.push('-'),
+        }
+    }
+    if !is_id(name) {
+        id.truncate(id.trim_end_matches('-').len());
+    }
+    if id.is_empty() {
+        id.push_str("server");
+    }
+    let taken = |id: &str| servers.iter().any(|server| server.id == id);
+    if taken(&id) {
+        let next = (2..).map(|number| format!("{id}-{number}")).find(|id| !taken(id));
+        id = next.unwrap_or(id);
+    }
+    if id != name {
+        notices.push(Notice { place: place.clone(), text: format!("server {name:?} is called {id:?} here") });
+    }
+    id
+}
+
+/// Gemini CLI lists beside the servers which of them it uses.
+fn choose(root: &Node, shape: Shape, servers: &mut [Server]) {
+    let Some(choice) = root.at("mcp").filter(|_| shape == Shape::Gemini) else { return };
+    let names =
+        |key: &str| Some(Given { node: choice.at(key)?, field: String::new() }).and_then(|given| given.texts().ok());
+    let (allowed, excluded) = (names("allowed"), names("excluded").unwrap_or_default());
+    for server in servers {
+        let is_allowed = allowed.as_ref().is_none_or(|allowed| allowed.contains(&server.id));
+        server.enabled &= is_allowed && !excluded.contains(&server.id);
+    }
+}
+
+/// Claude Code keeps servers of single projects in the same file; which of them is meant here nobody can tell.
+fn tell_of_projects(root: &Node, notices: &mut Vec<Notice>) {
+    for project in root.at("projects").and_then(Node::entries).into_iter().flatten() {
+        let servers = project.value.at("mcpServers").and_then(Node::entries).unwrap_or_default();
+        if servers.is_empty() {
+            continue;
+        }
+        let names: Vec<&str> = servers.iter().map(|entry| entry.key.as_str()).collect();
+        let text = format!("the servers of the project {:?} are left out: {}", project.key, names.join(", "));
+        notices.push(Notice { place: project.place.clone(), text });
+    }
+}

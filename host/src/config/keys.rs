@@ -1,0 +1,168 @@
+//! The keys of a configuration: one table drives reading, hints for typing errors, and the schema.
+
+pub mod auth;
+pub mod server;
+pub mod settings;
+
+use super::model::Place;
+use super::reading::{Given, Misfit, Reading};
+use super::{nearest, reading};
+
+/// A key of some part of the configuration that is read into a `T`.
+pub struct Key<T: 'static> {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names that are understood. Case, `_` and `-` make no difference, so `envFile` need not be here.
+    pub aliases: &'static [&'static str],
+    /// What stands there.
+    pub form: Form,
+    /// The value where none is given, as JSON; empty where there is none.
+    pub default: &'static str,
+    /// What it is for, in a sentence.
+    pub about: &'static str,
+    /// It is in the schema; the others are read because people write them.
+    pub shown: bool,
+    set: Set<T>,
+}
+
+/// Puts a value where it belongs.
+pub type Set<T> = fn(&mut T, &Given<'_>, &mut Reading) -> Result<(), Misfit>;
+
+/// What stands at a key.
+pub enum Form {
+    /// `true` or `false`.
+    Flag,
+    /// Text.
+    Text,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A span of time.
+    Span,
+    /// An amount of bytes.
+    Bytes,
+    /// A whole number between these.
+    Number(u64, u64),
+    /// A list of texts.
+    Texts,
+    /// A map from names to texts.
+    TextMap,
+    /// A map with the keys of another table.
+    Section(fn() -> serde_json::Value),
+    /// A list of such maps.
+    Sections(fn() -> serde_json::Value),
+    /// A map from names to such maps.
+    NamedSections(fn() -> serde_json::Value),
+}
+
+impl<T> Key<T> {
+    /// A key of the schema.
+    pub const fn new(name: &'static str, form: Form, default: &'static str, about: &'static str, set: Set<T>) -> Self {
+        Key { name, aliases: &[], form, default, about, shown: true, set }
+    }
+
+    /// A key that is read because people write it, but has no place in the schema.
+    pub const fn hidden(name: &'static str, set: Set<T>) -> Self {
+        Key { name, aliases: &[], form: Form::Text, default: "", about: "", shown: false, set }
+    }
+
+    /// The same key under other names too.
+    pub const fn or(aliases: &'static [&'static str], mut key: Self) -> Self {
+        key.aliases = aliases;
+        key
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        std::iter::once(&self.name).chain(self.aliases).any(|known| nearest::same(known, name))
+    }
+}
+
+/// Reads a map by its table. What is wrong goes to the reading, so that one mistake does not hide the next.
+pub fn read<T>(keys: &[Key<T>], target: &mut T, given: &Given<'_>, reading: &mut Reading) {
+    let entries = match given.map() {
+        Ok(entries) => entries,
+        Err(misfit) => return reading.problem(misfit),
+    };
+    if entries.len() > MAX_KEYS {
+        return reading.problem(given.misfit(format!("{} keys are too many to be meant", entries.len())));
+    }
+    let mut taken: Vec<(&str, &str)> = Vec::new();
+    for entry in entries {
+        let name = entry.key.as_str();
+        let Some(key) = keys.iter().find(|key| key.is_called(name)) else {
+            unknown(keys, name, &entry.place, &given.field, reading);
+            continue;
+        };
+        // What stands there without a value is not given.
+        if entry.value.is_null() {
+            continue;
+        }
+        if let Some((_, first)) = taken.iter().find(|(taken, _)| *taken == key.name) {
+            let text = format!("{name:?} says the same as {first:?}; keep one of them");
+            complain(reading, &entry.place, &given.field, text, " (the first is used)");
+            continue;
+        }
+        taken.push((key.name, name));
+        let value = Given { node: &entry.value, field: reading::join(&given.field, key.name) };
+        if let Err(misfit) = (key.set)(target, &value, reading) {
+            reading.problem(misfit);
+        }
+    }
+}
+
+fn unknown<T>(keys: &[Key<T>], name: &str, place: &Place, field: &str, reading: &mut Reading) {
+    if !reading.is_strict() && is_idle(name) {
+        return;
+    }
+    if let Some((_, advice)) = CANNOT.iter().find(|(known, _)| nearest::same(known, name)) {
+        return complain(reading, place, field, format!("{name:?} cannot be done here: {advice}"), "");
+    }
+    let shown = keys.iter().filter(|key| key.shown).map(|key| key.name);
+    complain(reading, place, field, format!("unknown key {name:?}{}", nearest::hint(name, shown)), " (left out)");
+}
+
+/// In our own files a key that does nothing is a mistake; in those of others it is worth a word.
+fn complain(reading: &mut Reading, place: &Place, field: &str, text: String, otherwise: &str) {
+    match reading.is_strict() {
+        true => reading.problem(Misfit { place: place.clone(), field: field.to_owned(), text }),
+        false => reading.notice(place, format!("{text}{otherwise}")),
+    }
+}
+
+/// Keys of other programs that say nothing about how a server is reached.
+fn is_idle(name: &str) -> bool {
+    name.starts_with(['_', '$', '/', '#']) || IDLE.iter().any(|idle| nearest::same(idle, name))
+}
+
+const IDLE: [&str; 21] = [
+    "name",
+    "displayName",
+    "title",
+    "description",
+    "icon",
+    "iconUrl",
+    "comment",
+    "note",
+    "version",
+    "gallery",
+    "source",
+    "dev",
+    "trust",
+    "autoApprove",
+    "alwaysAllow",
+    "autoStart",
+    "required",
+    "supportsParallelToolCalls",
+    "disabledReason",
+    "defaultToolsApprovalMode",
+    "settings",
+];
+
+const CANNOT: [(&str, &str); 5] = [
+    ("headersHelper", "write the header under `headers`, with a variable such as ${TOKEN}"),
+    ("authProviderType", "write the token under `auth`, with a variable such as ${TOKEN}"),
+    ("targetServiceAccount", "write the token under `auth`, with a variable such as ${TOKEN}"),
+    ("sandbox", "the program runs with the rights of toolgate"),
+    ("sandboxEnabled", "the program runs with the rights of toolgate"),
+];
+
+const MAX_KEYS: usize = 1000;

@@ -1,0 +1,86 @@
+//! How long things may take.
+
+use std::time::Duration;
+
+use super::super::super::duration::Unit;
+use super::super::super::model::{Shape, Timeouts};
+use super::super::super::reading::{Given, Misfit, Reading};
+use super::super::{Form, Key};
+
+/// How long things may take.
+pub const TIMEOUTS: &[Key<Timeouts>] = &[
+    Key::new(
+        "call",
+        Form::Span,
+        "\"60s\"",
+        "An answer to a call; progress begins it anew.",
+        |timeouts, given, reading| {
+            timeouts.call = limit(given, reading)?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "total",
+        Form::Span,
+        "\"10m\"",
+        "A call in all, however much progress there is; never less than `call`.",
+        |timeouts, given, reading| {
+            timeouts.total = limit(given, reading)?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "initialize",
+        Form::Span,
+        "\"30s\"",
+        "The first handshake, the start of the program included.",
+        |timeouts, given, reading| {
+            timeouts.initialize = limit(given, reading)?;
+            Ok(())
+        },
+    ),
+    Key::new("reinitialize", Form::Span, "\"10s\"", "A handshake after a lost session.", |timeouts, given, reading| {
+        timeouts.reinitialize = limit(given, reading)?;
+        Ok(())
+    }),
+    Key::new(
+        "list",
+        Form::Span,
+        "\"10s\"",
+        "An answer to a list of tools, resources or prompts.",
+        |timeouts, given, reading| {
+            timeouts.list = limit(given, reading)?;
+            Ok(())
+        },
+    ),
+    Key::new("connect", Form::Span, "\"10s\"", "A TCP connection.", |timeouts, given, reading| {
+        timeouts.connect = limit(given, reading)?;
+        Ok(())
+    }),
+];
+
+/// A limit; a number without a unit has that of the shape.
+///
+/// Gemini CLI and opencode count in milliseconds. In `mcpServers` some clients count in seconds and some in
+/// milliseconds: nobody waits ten thousand seconds, so such a number is taken for milliseconds.
+pub fn limit(given: &Given<'_>, reading: &mut Reading) -> Result<Duration, Misfit> {
+    let number = given.text().ok().and_then(|text| text.trim().parse::<f64>().ok());
+    let unit = match reading.shape {
+        Shape::Gemini | Shape::OpenCode => Unit::Milliseconds,
+        Shape::Native | Shape::Codex => Unit::Seconds,
+        _ if number.is_some_and(|number| number >= 10_000.0) => {
+            reading.notice(&given.node.place, format!("{} is taken for milliseconds", given.field));
+            Unit::Milliseconds
+        }
+        _ => Unit::Seconds,
+    };
+    limit_in(given, unit)
+}
+
+pub fn limit_in(given: &Given<'_>, unit: Unit) -> Result<Duration, Misfit> {
+    match given.span(unit)? {
+        Some(span) if span.is_zero() => Err(given.misfit("must be longer than nothing")),
+        Some(span) => Ok(span),
+        None => Err(given.misfit("every wait has a limit; write a long one, such as \"1h\"")),
+    }
+}

@@ -1,0 +1,290 @@
+//! The keys of `toolgate.yaml` outside its servers.
+
+use super::super::model::{CustomMask, Destructive, Input, Masking, NamesStyle, Retry, Settings};
+use super::super::reading::{Given, Misfit, Reading};
+use super::super::schema;
+use super::{Form, Key, read, server};
+
+/// The keys at the top; `servers` is read by itself.
+pub const TOP: &[Key<Settings>] = &[
+    Key::new("version", Form::Number(1, 1), "1", "The version of this format.", |_, given, _| {
+        match given.text()?.as_str() {
+            "1" => Ok(()),
+            other => Err(given.misfit(format!("version {other:?} is not known; this toolgate reads version 1"))),
+        }
+    }),
+    Key::new(
+        "servers",
+        Form::NamedSections(|| schema::object(server::SERVER)),
+        "{}",
+        "The servers by their ids, which are letters, digits, `_` and `-`.",
+        |_, _, _| Ok(()),
+    ),
+    Key::new(
+        "names",
+        Form::Choice(&["dot", "double-underscore", "mcp-prefix"]),
+        "\"double-underscore\"",
+        "How tools are named: `server.tool`, `server__tool` or `mcp__server__tool`.",
+        |settings, given, _| {
+            settings.names = given.choice(NAMES)?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "bare_names",
+        Form::Flag,
+        "false",
+        "A tool's own name suffices where only one server has it.",
+        |settings, given, _| {
+            settings.bare_names = given.flag()?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "describe_server",
+        Form::Flag,
+        "false",
+        "Descriptions of tools begin with `[MCP:server]`.",
+        |settings, given, _| {
+            settings.describe_server = given.flag()?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "check_arguments",
+        Form::Flag,
+        "true",
+        "Arguments that do not satisfy a tool's schema are refused.",
+        |settings, given, _| {
+            settings.check_arguments = given.flag()?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "retry",
+        Form::Choice(&["safe", "always", "never"]),
+        "\"safe\"",
+        "Which calls may be repeated after a lost connection: those that are safe to repeat, all, or none.",
+        |settings, given, _| {
+            settings.retry = given.choice(RETRY)?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "read_only",
+        Form::Flag,
+        "false",
+        "Only tools that say that they change nothing.",
+        |settings, given, _| {
+            settings.read_only = given.flag()?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "destructive",
+        Form::Choice(&["allow", "ask", "deny"]),
+        "\"allow\"",
+        "What happens to tools that may delete or overwrite.",
+        |settings, given, _| {
+            settings.destructive = given.choice(DESTRUCTIVE)?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "masking",
+        Form::Section(|| schema::object(MASKING)),
+        "{}",
+        "What is masked in the answers of all servers.",
+        |settings, given, reading| {
+            read(MASKING, &mut settings.masking, given, reading);
+            Ok(())
+        },
+    ),
+    Key::new(
+        "max_result_bytes",
+        Form::Bytes,
+        "\"1MiB\"",
+        "The most text of a result; what is more is cut. 0 means no limit.",
+        |settings, given, _| {
+            settings.max_result_bytes = given.bytes()?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "allow_commands",
+        Form::Flag,
+        "false",
+        "`${cmd:…}` in a value runs a command and stands for its output.",
+        |settings, given, _| {
+            settings.allow_commands = given.flag()?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "start_concurrency",
+        Form::Number(1, 1000),
+        "",
+        "How many servers start at the same time; four times the number of cores and at least 32, if not given.",
+        |settings, given, _| {
+            settings.start_concurrency = Some(count(given, 1000)?);
+            Ok(())
+        },
+    ),
+    Key::new(
+        "max_servers",
+        Form::Number(1, 10_000),
+        "200",
+        "The most servers that this file may have.",
+        |settings, given, _| {
+            settings.max_servers = count(given, 10_000)?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "inputs",
+        Form::Sections(|| schema::object(INPUT)),
+        "[]",
+        "What is asked of a person, for `${input:ID}`; the variable TOOLGATE_INPUT_<ID> answers too.",
+        |settings, given, reading| {
+            settings.inputs = inputs(given, reading)?;
+            Ok(())
+        },
+    ),
+    Key::hidden("$schema", |_, _, _| Ok(())),
+];
+
+/// What is masked in answers.
+pub const MASKING: &[Key<Masking>] = &[
+    Key::new(
+        "groups",
+        Form::Texts,
+        "[]",
+        "Names of built-in groups: basic, secrets, security, kubernetes, cloud, all.",
+        |masking, given, _| {
+            masking.groups = given.texts()?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "patterns",
+        Form::Texts,
+        "[]",
+        "Names of built-in patterns, such as email or github_token.",
+        |masking, given, _| {
+            masking.patterns = given.texts()?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "custom",
+        Form::Sections(|| schema::object(CUSTOM)),
+        "[]",
+        "Patterns of your own.",
+        |masking, given, reading| {
+            for item in given.items()? {
+                let mut mask = CustomMask { name: None, pattern: String::new(), replacement: MASKED.to_owned() };
+                read(CUSTOM, &mut mask, &item, reading);
+                if mask.pattern.is_empty() {
+                    return Err(item.misfit("a `pattern` is missing"));
+                }
+                masking.custom.push(mask);
+            }
+            Ok(())
+        },
+    ),
+];
+
+/// A mask of one's own.
+pub const CUSTOM: &[Key<CustomMask>] = &[
+    Key::new(
+        "pattern",
+        Form::Text,
+        "",
+        "A regular expression; where it has a group named `value`, only that is replaced.",
+        |mask, given, _| {
+            mask.pattern = given.text()?;
+            Ok(())
+        },
+    ),
+    Key::new("replacement", Form::Text, "\"[MASKED]\"", "What stands in its place.", |mask, given, _| {
+        mask.replacement = given.text()?;
+        Ok(())
+    }),
+    Key::new("name", Form::Text, "", "A name for people.", |mask, given, _| {
+        mask.name = Some(given.text()?);
+        Ok(())
+    }),
+];
+
+/// Something that is asked of a person.
+pub const INPUT: &[Key<Input>] = &[
+    Key::new("id", Form::Text, "", "The name that `${input:ID}` uses.", |input, given, _| {
+        input.id = given.text()?;
+        Ok(())
+    }),
+    Key::new("description", Form::Text, "", "The question.", |input, given, _| {
+        input.description = Some(given.text()?);
+        Ok(())
+    }),
+    Key::new("password", Form::Flag, "false", "The answer is not shown while it is typed.", |input, given, _| {
+        input.password = given.flag()?;
+        Ok(())
+    }),
+    Key::new("default", Form::Text, "", "The answer where none is given.", |input, given, _| {
+        input.default = Some(given.text()?);
+        Ok(())
+    }),
+    Key::new("options", Form::Texts, "[]", "The answers that there are; any, if empty.", |input, given, _| {
+        // VS Code also writes an option as a label and a value.
+        let option = |item: &Given<'_>| match item.node.at("value") {
+            Some(node) => Given { node, field: item.field.clone() }.text(),
+            None => item.text(),
+        };
+        input.options = given.items()?.iter().map(option).collect::<Result<_, _>>()?;
+        Ok(())
+    }),
+    // VS Code's `promptString` and `pickString`; the options say the same.
+    Key::hidden("type", |_, given, reading| {
+        if given.text()? == "command" {
+            reading.notice(
+                &given.node.place,
+                "an input of type \"command\" belongs to the editor; it is asked like any other",
+            );
+        }
+        Ok(())
+    }),
+    Key::hidden("command", |_, _, _| Ok(())),
+    Key::hidden("args", |_, _, _| Ok(())),
+];
+
+/// Reads the `inputs` of our own files and of VS Code's.
+pub fn inputs(given: &Given<'_>, reading: &mut Reading) -> Result<Vec<Input>, Misfit> {
+    let mut inputs: Vec<Input> = Vec::new();
+    for item in given.items()? {
+        let mut input = Input::default();
+        read(INPUT, &mut input, &item, reading);
+        if input.id.is_empty() {
+            return Err(item.misfit("an `id` is missing"));
+        }
+        if inputs.iter().any(|earlier| earlier.id == input.id) {
+            return Err(item.misfit(format!("the id {:?} is given twice", input.id)));
+        }
+        inputs.push(input);
+    }
+    Ok(inputs)
+}
+
+fn count(given: &Given<'_>, most: u64) -> Result<usize, Misfit> {
+    Ok(usize::try_from(given.number(1, most)?).unwrap_or(usize::MAX))
+}
+
+/// The names of the styles of names.
+pub const NAMES: &[(&str, NamesStyle)] = &[
+    ("dot", NamesStyle::Dot),
+    ("double-underscore", NamesStyle::DoubleUnderscore),
+    ("mcp-prefix", NamesStyle::McpPrefix),
+];
+const RETRY: &[(&str, Retry)] = &[("safe", Retry::Safe), ("always", Retry::Always), ("never", Retry::Never)];
+const DESTRUCTIVE: &[(&str, Destructive)] =
+    &[("allow", Destructive::Allow), ("ask", Destructive::Ask), ("deny", Destructive::Deny)];
+const MASKED: &str = "[MASKED]";

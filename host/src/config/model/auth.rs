@@ -1,0 +1,69 @@
+//! How we prove to a server who we are.
+
+use super::Located;
+
+/// How we prove to a server who we are.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Auth {
+    /// Not at all, or by headers that are written out.
+    #[default]
+    None,
+    /// A token, as `Authorization: Bearer`.
+    Bearer(Located),
+    /// A key in a header or in the query of the address.
+    ApiKey {
+        /// The key.
+        value: Located,
+        /// Where it goes.
+        r#in: KeyPlace,
+    },
+    /// A name and a password, as `Authorization: Basic`.
+    Basic {
+        /// The name.
+        user: Located,
+        /// The password.
+        password: Located,
+    },
+    /// OAuth.
+    OAuth(Box<OAuth>),
+}
+
+/// Where a key goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyPlace {
+    /// Into the header of this name.
+    Header(String),
+    /// Into the query parameter of this name.
+    Query(String),
+}
+
+/// What the file says about OAuth; all else is found out from the server.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OAuth {
+    /// How a token is asked for.
+    pub grant: Grant,
+    /// Our id at the authorization server, where we are registered.
+    pub client_id: Option<Located>,
+    /// The secret that goes with it.
+    pub client_secret: Option<Located>,
+    /// What we ask for.
+    pub scopes: Vec<String>,
+    /// The port of the local callback; any free one where none is given.
+    pub callback_port: Option<u16>,
+    /// Where a person gives consent, if the server does not say.
+    pub authorization_url: Option<Located>,
+    /// Where tokens are given out, if the server does not say.
+    pub token_url: Option<Located>,
+    /// Where the authorization server describes itself, if the server does not say.
+    pub metadata_url: Option<Located>,
+}
+
+/// How a token is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Grant {
+    /// A person gives consent in a browser.
+    #[default]
+    AuthorizationCode,
+    /// The id and the secret suffice.
+    ClientCredentials,
+}

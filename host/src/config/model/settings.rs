@@ -1,0 +1,143 @@
+//! What holds for all servers.
+
+use std::fmt;
+
+/// What holds for all servers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// How the names of tools are shown.
+    pub names: NamesStyle,
+    /// A tool's own name routes where it is unique.
+    pub bare_names: bool,
+    /// Descriptions begin with `[MCP:server]`.
+    pub describe_server: bool,
+    /// Arguments that do not satisfy the schema are refused.
+    pub check_arguments: bool,
+    /// Which calls may be repeated.
+    pub retry: Retry,
+    /// Only tools that change nothing.
+    pub read_only: bool,
+    /// What happens to tools that may delete or overwrite.
+    pub destructive: Destructive,
+    /// What is masked in every answer.
+    pub masking: Masking,
+    /// The most bytes of text in a result; zero means no limit.
+    pub max_result_bytes: u64,
+    /// `${cmd:…}` runs a command.
+    pub allow_commands: bool,
+    /// How many servers are started at the same time; none means four times the number of cores, and at least 32.
+    pub start_concurrency: Option<usize>,
+    /// The most servers that a file may have.
+    pub max_servers: usize,
+    /// `$VAR` without braces is expanded too, as Gemini CLI does.
+    pub bare_dollar: bool,
+    /// What the file asks of a person.
+    pub inputs: Vec<Input>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            names: NamesStyle::default(),
+            bare_names: false,
+            describe_server: false,
+            check_arguments: true,
+            retry: Retry::default(),
+            read_only: false,
+            destructive: Destructive::default(),
+            masking: Masking::default(),
+            max_result_bytes: 1024 * 1024,
+            allow_commands: false,
+            start_concurrency: None,
+            max_servers: 200,
+            bare_dollar: false,
+            inputs: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// How many servers are started at the same time on a machine with this many cores.
+    pub fn start_concurrency(&self, cores: usize) -> usize {
+        self.start_concurrency.unwrap_or_else(|| cores.saturating_mul(4).max(32))
+    }
+}
+
+/// How the names of tools are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NamesStyle {
+    /// `server.tool`
+    Dot,
+    /// `server__tool`
+    #[default]
+    DoubleUnderscore,
+    /// `mcp__server__tool`
+    McpPrefix,
+}
+
+/// Which calls may be repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Retry {
+    /// Those that cannot have run, and those that are safe to repeat.
+    #[default]
+    Safe,
+    /// All.
+    Always,
+    /// None.
+    Never,
+}
+
+/// What happens to tools that may delete or overwrite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Destructive {
+    /// They are like any other tool.
+    #[default]
+    Allow,
+    /// A person must approve each call.
+    Ask,
+    /// They are neither listed nor callable.
+    Deny,
+}
+
+/// What is masked in answers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Masking {
+    /// Names of built-in groups.
+    pub groups: Vec<String>,
+    /// Names of built-in patterns.
+    pub patterns: Vec<String>,
+    /// Patterns of one's own.
+    pub custom: Vec<CustomMask>,
+}
+
+/// A pattern of one's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustomMask {
+    /// A name for people.
+    pub name: Option<String>,
+    /// A regular expression; where it has a group named `value`, only that is replaced.
+    pub pattern: String,
+    /// What stands in its place.
+    pub replacement: String,
+}
+
+/// Something that a file asks of a person, as `${input:ID}`. Its `Debug` shows no default, which may be a secret.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Input {
+    /// Its id.
+    pub id: String,
+    /// The question.
+    pub description: Option<String>,
+    /// The answer is not shown while it is typed.
+    pub password: bool,
+    /// The answer where none is given.
+    pub default: Option<String>,
+    /// The answers that there are; empty means any.
+    pub options: Vec<String>,
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").field("id", &self.id).field("password", &self.password).finish_non_exhaustive()
+    }
+}

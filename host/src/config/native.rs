@@ -1,0 +1,52 @@
+//! Our own `toolgate.yaml`: read strictly, since a key that does nothing is a mistake.
+
+use super::document::Node;
+use super::entry::{self, Entry};
+use super::error::ConfigError;
+use super::foreign::check_count;
+use super::keys::{self, settings};
+use super::model::{Notice, Problem, Server, Settings, Shape};
+use super::reading::{Given, Reading};
+
+/// What a file says: what holds for all, the servers, and what the reader should know.
+pub type Said = (Settings, Vec<Server>, Vec<Notice>);
+
+/// Reads our own shape.
+pub fn read(root: &Node) -> Result<Said, ConfigError> {
+    let mut reading = Reading::new(Shape::Native);
+    let mut settings = Settings::default();
+    keys::read(settings::TOP, &mut settings, &Given { node: root, field: String::new() }, &mut reading);
+    if let Some(problem) = reading.problems.into_iter().next() {
+        return Err(ConfigError::Invalid(problem));
+    }
+    let mut notices = reading.notices;
+    let mut servers = Vec::new();
+    if let Some(node) = root.at("servers").filter(|node| !node.is_null()) {
+        let Some(entries) = node.entries() else {
+            let text = format!("expected a map from ids to servers, found {}", node.describe());
+            return Err(ConfigError::Invalid(Problem {
+                place: node.place.clone(),
+                field: Some("servers".to_owned()),
+                text,
+            }));
+        };
+        check_count(entries.len(), settings.max_servers, node)?;
+        for named in entries {
+            let path = format!("servers.{}", named.key);
+            let place = named.place.clone();
+            let entry = Entry { id: named.key.clone(), place: place.clone(), node: &named.value, path: path.clone() };
+            let Some(mut server) = entry::read(entry, Shape::Native, &mut notices) else { continue };
+            if !is_id(&named.key) {
+                let text = format!("the id {:?} must be letters, digits, `_` and `-`", named.key);
+                server.problem = Some(Problem { place, field: Some(path), text });
+            }
+            servers.push(server);
+        }
+    }
+    Ok((settings, servers, notices))
+}
+
+/// Whether the text can be the id of a server.
+pub fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}

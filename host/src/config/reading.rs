@@ -1,0 +1,184 @@
+//! Typed values out of a tree, and what went wrong on the way.
+
+use std::time::Duration;
+
+use super::document::{Entry, Node, ScalarKind, Value};
+use super::model::{Located, Notice, Place, Problem, Shape};
+use super::nearest;
+use super::{bytes, duration};
+
+/// What is known while a file, or one of its servers, is read.
+pub struct Reading {
+    /// Whose kind of file it is.
+    pub shape: Shape,
+    /// Where in the file we are, such as `servers.jira`; empty at the top.
+    pub path: String,
+    /// What the reader of the file should know.
+    pub notices: Vec<Notice>,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// A value that does not fit.
+pub struct Misfit {
+    /// Where it stands.
+    pub place: Place,
+    /// What it is within the server, such as `args[2]`.
+    pub field: String,
+    /// What is wrong, and never the value itself where it may be a secret.
+    pub text: String,
+}
+
+/// A value of the file, and what it is called there.
+pub struct Given<'n> {
+    /// The value.
+    pub node: &'n Node,
+    /// What it is within the server, such as `timeouts.call`.
+    pub field: String,
+}
+
+impl Reading {
+    /// Begins to read a file.
+    pub fn new(shape: Shape) -> Self {
+        Reading { shape, path: String::new(), notices: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Our own files are read strictly, those of others with tolerance.
+    pub fn is_strict(&self) -> bool {
+        self.shape == Shape::Native
+    }
+
+    /// Something that the reader of the file should know.
+    pub fn notice(&mut self, place: &Place, text: impl Into<String>) {
+        let text = text.into();
+        let text = if self.path.is_empty() { text } else { format!("{}: {text}", self.path) };
+        self.notices.push(Notice { place: place.clone(), text });
+    }
+
+    /// Something is wrong.
+    pub fn problem(&mut self, misfit: Misfit) {
+        let field = match (self.path.as_str(), misfit.field.as_str()) {
+            ("", "") => None,
+            (path, "") => Some(path.to_owned()),
+            ("", field) => Some(field.to_owned()),
+            (path, field) => Some(format!("{path}.{field}")),
+        };
+        self.problems.push(Problem { place: misfit.place, field, text: misfit.text });
+    }
+}
+
+impl<'n> Given<'n> {
+    /// A value that does not fit.
+    pub fn misfit(&self, text: impl Into<String>) -> Misfit {
+        Misfit { place: self.node.place.clone(), field: self.field.clone(), text: text.into() }
+    }
+
+    fn expected(&self, what: &str) -> Misfit {
+        self.misfit(format!("expected {what}, found {}", self.node.describe()))
+    }
+
+    /// Text; numbers and the like are taken as they are written.
+    pub fn text(&self) -> Result<String, Misfit> {
+        match &self.node.value {
+            Value::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(scalar.text.clone()),
+            _ => Err(self.expected("text")),
+        }
+    }
+
+    /// Text that is expanded later.
+    pub fn located(&self) -> Result<Located, Misfit> {
+        Ok(Located { text: self.text()?, place: self.node.place.clone(), field: self.field.clone() })
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&self) -> Result<bool, Misfit> {
+        match self.text().map(|text| text.to_ascii_lowercase()).as_deref() {
+            Ok("true") => Ok(true),
+            Ok("false") => Ok(false),
+            _ => Err(self.expected("true or false")),
+        }
+    }
+
+    /// One of these words.
+    pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Misfit> {
+        let text = self.text()?;
+        if let Some((_, choice)) = choices.iter().find(|(name, _)| nearest::same(name, &text)) {
+            return Ok(*choice);
+        }
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        Err(self.misfit(format!("{text:?} is not one of: {}", names.join(", "))))
+    }
+
+    /// A span of time, in seconds where a number has no unit; `off` is none.
+    pub fn span(&self, unit: duration::Unit) -> Result<Option<Duration>, Misfit> {
+        let text = self.text().map_err(|_| self.expected("a duration such as \"30s\""))?;
+        duration::parse(&text, unit).map_err(|text| self.misfit(text))
+    }
+
+    /// An amount of bytes.
+    pub fn bytes(&self) -> Result<u64, Misfit> {
+        let text = self.text().map_err(|_| self.expected("an amount of bytes such as \"64MiB\""))?;
+        bytes::parse(&text).map_err(|text| self.misfit(text))
+    }
+
+    /// A whole number between these.
+    pub fn number(&self, least: u64, most: u64) -> Result<u64, Misfit> {
+        let number = self.text().ok().and_then(|text| text.parse().ok());
+        number.filter(|number| (least..=most).contains(number)).ok_or_else(|| {
+            self.misfit(format!("expected a whole number from {least} to {most}, found {}", self.node.describe()))
+        })
+    }
+
+    /// A list of texts; a text alone is a list of one.
+    pub fn texts(&self) -> Result<Vec<String>, Misfit> {
+        match &self.node.value {
+            Value::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(vec![scalar.text.clone()]),
+            _ => self.items()?.iter().map(Given::text).collect(),
+        }
+    }
+
+    /// The items of a list, each with its number.
+    pub fn items(&self) -> Result<Vec<Given<'n>>, Misfit> {
+        match &self.node.value {
+            Value::List(items) => Ok(items
+                .iter()
+                .enumerate()
+                .map(|(at, node)| Given { node, field: format!("{}[{at}]", self.field) })
+                .collect()),
+            _ => Err(self.expected("a list")),
+        }
+    }
+
+    /// The entries of a map, each under its key.
+    pub fn entries(&self) -> Result<Vec<(&'n str, Given<'n>)>, Misfit> {
+        Ok(self.map()?.iter().map(|entry| (entry.key.as_str(), self.within(entry))).collect())
+    }
+
+    /// The map that this is.
+    pub fn map(&self) -> Result<&'n [Entry], Misfit> {
+        self.node.entries().ok_or_else(|| self.expected("a map"))
+    }
+
+    /// An entry of this map.
+    pub fn within(&self, entry: &'n Entry) -> Given<'n> {
+        Given { node: &entry.value, field: join(&self.field, &entry.key) }
+    }
+
+    /// A map from names to texts that are expanded later. `null` takes nothing away, so it is left out with a notice.
+    pub fn located_map(&self, reading: &mut Reading) -> Result<Vec<(String, Located)>, Misfit> {
+        let mut map = Vec::new();
+        for (name, value) in self.entries()? {
+            if value.node.is_null() && !reading.is_strict() {
+                reading.notice(&value.node.place, format!("{} says nothing and is left out", value.field));
+                continue;
+            }
+            map.push((name.to_owned(), value.located()?));
+        }
+        Ok(map)
+    }
+}
+
+/// A name within a field.
+pub fn join(field: &str, name: &str) -> String {
+    if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") }
+}

@@ -1,0 +1,161 @@
+//! Makes of a server as it is written one that can be reached: everything filled in, checked and put in its place.
+
+mod program;
+mod site;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::environment::parse_dotenv;
+use super::expand::{ExpandError, Rules, Scope, expand, path_of, read_text};
+use super::model::{Config, Kind, Located, Problem, Server, Shape};
+use super::secrets::{Secrets, is_harmless_variable};
+use super::variables::Variables;
+use crate::transport::endpoint::Endpoint;
+
+/// Fills in everything about the server. `session` is what `{{.SESSION_ID}}` stands for.
+pub fn resolve(
+    server: &Server,
+    config: &Config,
+    variables: &Variables,
+    session: Option<&str>,
+) -> Result<Endpoint, Problem> {
+    let mut secrets = Secrets::default();
+    match endpoint(server, config, variables, session, &mut secrets) {
+        Ok(endpoint) => Ok(endpoint.with_secrets(secrets)),
+        // A problem names files, and a part of a path may be a secret.
+        Err(problem) => Err(Problem { text: secrets.redact(&problem.text).into_owned(), ..problem }),
+    }
+}
+
+fn endpoint(
+    server: &Server,
+    config: &Config,
+    variables: &Variables,
+    session: Option<&str>,
+    secrets: &mut Secrets,
+) -> Result<Endpoint, Problem> {
+    if let Some(problem) = &server.problem {
+        return Err(problem.clone());
+    }
+    let (folder, workspace) = folders(config, variables);
+    let settings = &config.settings;
+    let scope = Scope {
+        variables,
+        env_file: &BTreeMap::new(),
+        folder: &folder,
+        workspace: &workspace,
+        inputs: &settings.inputs,
+        session,
+        rules: Rules { commands: settings.allow_commands, bare_dollar: settings.bare_dollar },
+    };
+    let path = path_in(config.shape, &server.id);
+    let env_file = env_file(&mut Filling { server, path: &path, scope, secrets })?;
+    let mut filling = Filling { server, path: &path, scope: Scope { env_file: &env_file, ..scope }, secrets };
+    match server.kind {
+        Kind::Stdio => program::program(&mut filling, config).map(Endpoint::Stdio),
+        Kind::Http => site::site(&mut filling).map(Endpoint::Http),
+        Kind::Sse => site::site(&mut filling).map(Endpoint::Sse),
+        Kind::WebSocket => site::site(&mut filling).map(Endpoint::WebSocket),
+    }
+}
+
+/// What relative paths begin at, and the workspace.
+///
+/// That is the folder of the file, and where we work. An editor keeps its file in a folder of its own within a project;
+/// there both are the project.
+fn folders(config: &Config, variables: &Variables) -> (PathBuf, PathBuf) {
+    let working = &variables.workspace;
+    let Some(file) = &config.file else { return (working.clone(), working.clone()) };
+    let file = working.join(file);
+    let folder = file.parent().unwrap_or(working);
+    let of_editor = folder.file_name().is_some_and(|name| name == ".vscode" || name == ".cursor");
+    match folder.parent().filter(|_| of_editor) {
+        // The user's own file serves every project.
+        Some(home) if Some(home) == variables.home.as_deref() => (home.to_owned(), working.clone()),
+        Some(project) => (project.to_owned(), project.to_owned()),
+        None => (folder.to_owned(), working.clone()),
+    }
+}
+
+/// Where a file of this shape has the server.
+fn path_in(shape: Shape, id: &str) -> String {
+    let map = match shape {
+        Shape::Native | Shape::VsCode => "servers.",
+        Shape::McpServers | Shape::Gemini => "mcpServers.",
+        Shape::Codex => "mcp_servers.",
+        Shape::Zed => "context_servers.",
+        Shape::OpenCode => "mcp.",
+        Shape::Bare | Shape::List => "",
+    };
+    format!("{map}{id}")
+}
+
+fn env_file(filling: &mut Filling<'_>) -> Result<BTreeMap<String, String>, Problem> {
+    let Some(located) = &filling.server.env_file else { return Ok(BTreeMap::new()) };
+    let path = filling.path(located)?;
+    let text = read_text(&path).map_err(|error| filling.problem(located, error))?;
+    let in_file = |error| filling.problem(located, format_args!("file {path:?}: {error}"));
+    let variables = parse_dotenv(&text).map_err(in_file)?;
+    for (_, value) in variables.iter().filter(|(name, _)| !is_harmless_variable(name)) {
+        filling.secrets.add(value);
+    }
+    Ok(variables)
+}
+
+/// A server while it is filled in.
+struct Filling<'a> {
+    server: &'a Server,
+    path: &'a str,
+    scope: Scope<'a>,
+    secrets: &'a mut Secrets,
+}
+
+impl Filling<'_> {
+    fn expand(&mut self, located: &Located) -> Result<String, ExpandError> {
+        expand(&located.text, &self.scope, self.secrets)
+    }
+
+    fn text(&mut self, located: &Located) -> Result<String, Problem> {
+        let text = self.expand(located).map_err(|error| self.problem(located, error))?;
+        if text.contains('\0') {
+            return Err(self.problem(located, "has a zero byte in it, which no program can be given"));
+        }
+        Ok(text)
+    }
+
+    fn path(&mut self, located: &Located) -> Result<PathBuf, Problem> {
+        let text = self.text(located)?;
+        if text.is_empty() {
+            return Err(self.problem(located, "is empty; name a file or a folder, or leave it out"));
+        }
+        path_of(&text, &self.scope).map_err(|error| self.problem(located, error))
+    }
+
+    fn optional_path(&mut self, located: Option<&Located>) -> Result<Option<PathBuf>, Problem> {
+        located.map(|located| self.path(located)).transpose()
+    }
+
+    /// A problem with what stands there.
+    fn problem(&self, located: &Located, text: impl fmt::Display) -> Problem {
+        let field = Some(format!("{}.{}", self.path, located.field));
+        Problem { place: located.place.clone(), field, text: text.to_string() }
+    }
+
+    /// A problem with something that does not stand there.
+    fn missing(&self, text: &str) -> Problem {
+        Problem { place: self.server.place.clone(), field: Some(self.path.to_owned()), text: text.to_owned() }
+    }
+
+    fn max_message_bytes(&self) -> usize {
+        usize::try_from(self.server.max_message_bytes).unwrap_or(usize::MAX)
+    }
+}
+
+/// Whether the text is a path and no name of a program to look for.
+fn is_path(text: &str) -> bool {
+    text.contains('/') || (cfg!(windows) && text.contains('\\')) || Path::new(text).is_absolute()
+}

@@ -1,0 +1,68 @@
+//! A server that is a subprocess.
+
+use super::{Filling, is_path};
+use crate::config::environment::environment;
+use crate::config::expand::path_of;
+use crate::config::model::{Config, Problem};
+use crate::config::secrets::Secrets;
+use crate::config::secrets::is_harmless_variable;
+use crate::transport::endpoint::Program;
+
+pub(super) fn program(filling: &mut Filling<'_>, config: &Config) -> Result<Program, Problem> {
+    let server = filling.server;
+    let command = command(filling)?;
+    let mut args: Vec<String> = Vec::with_capacity(server.args.len());
+    for located in &server.args {
+        let argument = filling.text(located)?;
+        filling.secrets.add_argument(args.last().map(String::as_str), &argument);
+        args.push(argument);
+    }
+    let mut own = Vec::with_capacity(server.env.len());
+    for (name, located) in &server.env {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(filling.problem(located, "is no name of a variable: it is empty or has a \"=\" in it"));
+        }
+        own.push((name.clone(), filling.text(located)?));
+    }
+    for name in server.pass_env.iter().filter(|name| !is_harmless_variable(name)) {
+        if let Some(value) = filling.scope.variables.environment.get(name) {
+            filling.secrets.add(value);
+        }
+    }
+    let working_dir = filling.optional_path(server.working_dir.as_ref())?;
+    if let (Some(located), Some(folder)) = (&server.working_dir, &working_dir)
+        && !folder.is_dir()
+    {
+        // A program that is started in no folder fails as one that does not exist.
+        return Err(filling.problem(located, format_args!("there is no folder {folder:?}")));
+    }
+    let env = environment(server, config, filling.scope.variables, filling.scope.env_file, own);
+    // Also what it inherits: a server that fails likes to show its environment.
+    for (name, value) in &env {
+        filling.secrets.add_named(name, value);
+    }
+    Ok(Program {
+        command,
+        args,
+        env,
+        working_dir,
+        max_message_bytes: filling.max_message_bytes(),
+        grace: server.grace,
+        secrets: Secrets::default(),
+    })
+}
+
+/// A name stays a name, for the system to look up. A path is one from the file's folder, as whoever wrote it saw it.
+fn command(filling: &mut Filling<'_>) -> Result<String, Problem> {
+    let server = filling.server;
+    let located = server.command.as_ref().ok_or_else(|| filling.missing("command required for stdio transport"))?;
+    let text = filling.text(located)?;
+    if text.trim().is_empty() {
+        return Err(filling.problem(located, "is empty; name the program to run"));
+    }
+    if !is_path(&text) {
+        return Ok(text);
+    }
+    let path = path_of(&text, &filling.scope).map_err(|error| filling.problem(located, error))?;
+    path.into_os_string().into_string().map_err(|_| filling.problem(located, "the path to it is not UTF-8 text"))
+}

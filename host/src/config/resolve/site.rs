@@ -1,0 +1,217 @@
+//! A server on the network.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use url::Url;
+
+use super::Filling;
+use crate::config::expand::ExpandError;
+use crate::config::model::{Auth, KeyPlace, Kind, Located, Problem};
+use crate::config::secrets::Secrets;
+use crate::transport::endpoint::{Site, Tls};
+
+pub(super) fn site(filling: &mut Filling<'_>) -> Result<Site, Problem> {
+    let server = filling.server;
+    let located = server.url.as_ref();
+    let located =
+        located.ok_or_else(|| filling.missing(&format!("url required for {} transport", server.kind.name())))?;
+    let text = filling.text(located)?.trim().to_owned();
+    filling.secrets.add_address(&text);
+    let mut address = Address { url: parse(&text, server.kind).map_err(|why| filling.problem(located, why))?, text };
+    let mut headers = headers(filling)?;
+    if let Some(credentials) = address.take_credentials() {
+        set(&mut headers, "Authorization", credentials, "url");
+    }
+    match credential(filling)? {
+        None => {}
+        Some((KeyPlace::Header(name), value)) => set(&mut headers, &name, value, "auth"),
+        Some((KeyPlace::Query(name), value)) => address.set_query(&name, &value),
+    }
+    for (name, value) in &headers {
+        filling.secrets.add_header(name, value);
+    }
+    let tls = &server.tls;
+    Ok(Site {
+        url: address.text,
+        headers,
+        tls: Tls {
+            verify: tls.verify,
+            ca: filling.optional_path(tls.ca.as_ref())?,
+            client_certificate: filling.optional_path(tls.client_certificate.as_ref())?,
+            client_key: filling.optional_path(tls.client_key.as_ref())?,
+        },
+        max_message_bytes: filling.max_message_bytes(),
+        connect_timeout: server.timeouts.connect,
+        secrets: Secrets::default(),
+    })
+}
+
+/// Why a text is no address for this kind of server. It quotes nothing of the text but its scheme.
+fn parse(text: &str, kind: Kind) -> Result<Url, String> {
+    let schemes = match kind {
+        Kind::WebSocket => ["ws", "wss"],
+        Kind::Stdio | Kind::Http | Kind::Sse => ["http", "https"],
+    };
+    let [plain, safe] = schemes;
+    if text.is_empty() {
+        return Err(format!("is empty; write an address such as {safe}://host/mcp"));
+    }
+    if let Some(left) = ["${", "{{"].into_iter().find(|left| text.contains(left)) {
+        return Err(format!("still has {left:?} in it after expansion, and no address has that"));
+    }
+    if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err("has a blank or a line break in it".to_owned());
+    }
+    let url = Url::parse(text).map_err(|error| match error {
+        url::ParseError::RelativeUrlWithoutBase => {
+            format!("is no whole address; begin it with {plain}:// or {safe}://")
+        }
+        error => format!("is no address: {error}"),
+    })?;
+    if !schemes.contains(&url.scheme()) {
+        return Err(format!(
+            "{:?} is not for {} servers; begin it with {plain}:// or {safe}://",
+            url.scheme(),
+            kind.name()
+        ));
+    }
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(format!("names no host; write an address such as {safe}://host/mcp"));
+    }
+    Ok(url)
+}
+
+/// An address as it is written, and as it is understood. It stays as written where nothing is taken out or put in.
+struct Address {
+    url: Url,
+    text: String,
+}
+
+impl Address {
+    /// A user and password in the address become a header, so that no one shows them with the address.
+    fn take_credentials(&mut self) -> Option<String> {
+        let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let (user, password) = (decoded(self.url.username()), self.url.password().map(decoded));
+        if user.is_empty() && password.is_none() {
+            return None;
+        }
+        // Both work for every address with a host, and `parse` lets no other pass.
+        let _ = self.url.set_password(None).and_then(|()| self.url.set_username(""));
+        self.text = self.url.to_string();
+        Some(basic(&user, &password.unwrap_or_default()))
+    }
+
+    fn set_query(&mut self, name: &str, value: &str) {
+        if self.url.query_pairs().any(|(other, _)| other == name) {
+            warn_twice(name, "auth");
+            let others: Vec<(String, String)> =
+                self.url.query_pairs().filter(|(other, _)| other != name).map(|(a, b)| (a.into(), b.into())).collect();
+            self.url.query_pairs_mut().clear().extend_pairs(others);
+        }
+        self.url.query_pairs_mut().append_pair(name, value);
+        self.text = self.url.to_string();
+    }
+}
+
+fn headers(filling: &mut Filling<'_>) -> Result<Vec<(String, String)>, Problem> {
+    let mut headers = Vec::new();
+    for (name, located) in &filling.server.headers {
+        check_name(filling, name, located)?;
+        let value = match filling.expand(located) {
+            // Outside a session the header is not sent.
+            Err(ExpandError::NoSession) => continue,
+            value => value.map_err(|error| filling.problem(located, error))?,
+        };
+        let value = checked_value(filling, &value, located)?;
+        // An empty one says nothing.
+        if !value.is_empty() {
+            headers.push((name.clone(), value));
+        }
+    }
+    Ok(headers)
+}
+
+/// What `auth` says, and where it goes.
+fn credential(filling: &mut Filling<'_>) -> Result<Option<(KeyPlace, String)>, Problem> {
+    let authorization = KeyPlace::Header("Authorization".to_owned());
+    Ok(Some(match &filling.server.auth {
+        Auth::None => return Ok(None),
+        Auth::OAuth(oauth) => {
+            // It is expanded when it is used; one that is written out can be kept secret now.
+            if let Some(secret) = oauth.client_secret.as_ref().filter(|secret| !secret.text.contains(['$', '{'])) {
+                filling.secrets.add(&secret.text);
+            }
+            return Ok(None);
+        }
+        Auth::Bearer(token) => {
+            let text = key(filling, token)?;
+            // People also paste the word before it.
+            let bare = text
+                .get(..7)
+                .filter(|word| word.eq_ignore_ascii_case("bearer "))
+                .map(|word| text[word.len()..].trim_start());
+            (authorization, format!("Bearer {}", bare.unwrap_or(&text)))
+        }
+        Auth::Basic { user, password } => {
+            let (name, secret) = (filling.text(user)?, filling.text(password)?);
+            filling.secrets.add(&secret);
+            if name.contains(':') {
+                return Err(filling.problem(user, "has a \":\" in it, which ends the name in basic authentication"));
+            }
+            (authorization, basic(&name, &secret))
+        }
+        Auth::ApiKey { value, r#in } => {
+            if let KeyPlace::Header(name) = r#in {
+                check_name(filling, name, value)?;
+            }
+            (r#in.clone(), key(filling, value)?)
+        }
+    }))
+}
+
+/// A token or key: a secret, not empty, and fit for a header.
+fn key(filling: &mut Filling<'_>, located: &Located) -> Result<String, Problem> {
+    let text = filling.text(located)?;
+    filling.secrets.add(&text);
+    let text = checked_value(filling, &text, located)?;
+    if text.is_empty() {
+        return Err(filling.problem(located, "is empty"));
+    }
+    Ok(text)
+}
+
+fn basic(user: &str, password: &str) -> String {
+    format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
+}
+
+fn set(headers: &mut Vec<(String, String)>, name: &str, value: String, by: &str) {
+    let before = headers.len();
+    headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+    if headers.len() < before {
+        warn_twice(name, by);
+    }
+    headers.push((name.to_owned(), value));
+}
+
+fn warn_twice(name: &str, by: &str) {
+    tracing::warn!("{name:?} is set twice; what `{by}` says is used");
+}
+
+/// A name is a token of RFC 9110, section 5.6.2.
+fn check_name(filling: &Filling<'_>, name: &str, located: &Located) -> Result<(), Problem> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    if name.is_empty() || !name.chars().all(allowed) {
+        return Err(
+            filling.problem(located, "the name of the header is empty or has a blank, a \":\" or the like in it")
+        );
+    }
+    Ok(())
+}
+
+fn checked_value(filling: &Filling<'_>, value: &str, located: &Located) -> Result<String, Problem> {
+    let value = value.trim_matches([' ', '\t']);
+    if value.contains(|c: char| c.is_control() && c != '\t') {
+        return Err(filling.problem(located, "has a line break or a control character in it, and a header is one line"));
+    }
+    Ok(value.to_owned())
+}

@@ -1,0 +1,59 @@
+//! The JSON Schema of `toolgate.yaml`, made from the tables that read it.
+
+use serde_json::{Map, Value, json};
+
+use super::keys::{Form, Key, settings};
+
+/// The JSON Schema of `toolgate.yaml`.
+pub fn schema() -> Value {
+    let mut schema = object(settings::TOP);
+    if let Value::Object(map) = &mut schema {
+        map.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+        map.insert("title".to_owned(), json!("toolgate.yaml"));
+        map.insert("description".to_owned(), json!(ABOUT));
+        // Editors put the address of a schema into the file itself.
+        if let Some(Value::Object(properties)) = map.get_mut("properties") {
+            properties.insert(
+                "$schema".to_owned(),
+                json!({"type": "string", "description": "The address of this schema, for editors."}),
+            );
+            if let Some(servers) = properties.get_mut("servers") {
+                servers["propertyNames"] = json!({"pattern": "^[A-Za-z0-9_-]+$"});
+            }
+        }
+    }
+    schema
+}
+
+/// The schema of a map with these keys.
+pub fn object<T>(keys: &[Key<T>]) -> Value {
+    let properties: Map<String, Value> =
+        keys.iter().filter(|key| key.shown).map(|key| (key.name.to_owned(), property(key))).collect();
+    json!({"type": "object", "properties": properties, "additionalProperties": false})
+}
+
+fn property<T>(key: &Key<T>) -> Value {
+    let text = || json!({"type": ["string", "number", "boolean"]});
+    let mut schema = match &key.form {
+        Form::Flag => json!({"type": "boolean"}),
+        Form::Text => text(),
+        Form::Choice(words) => json!({"enum": words}),
+        Form::Span => json!({"type": ["string", "number"]}),
+        Form::Bytes => json!({"type": ["string", "integer"]}),
+        Form::Number(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+        Form::Texts => json!({"type": "array", "items": text()}),
+        Form::TextMap => json!({"type": "object", "additionalProperties": text()}),
+        Form::Section(section) => section(),
+        Form::Sections(section) => json!({"type": "array", "items": section()}),
+        Form::NamedSections(section) => json!({"type": "object", "additionalProperties": section()}),
+    };
+    schema["description"] = json!(key.about);
+    if !key.default.is_empty() {
+        schema["default"] = serde_json::from_str(key.default).unwrap_or_default();
+    }
+    schema
+}
+
+const ABOUT: &str = "The configuration of toolgate. \
+    A duration is text such as \"30s\", \"2m\" or \"500ms\", or a number of seconds. \
+    An amount of bytes is text such as \"64MiB\", or a number.";

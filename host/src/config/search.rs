@@ -1,0 +1,214 @@
+//! Which configuration file is used: the first that is found.
+
+use std::path::{Path, PathBuf};
+
+use super::variables::Variables;
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// A file.
+    File {
+        /// The file, as an absolute path.
+        path: PathBuf,
+        /// Where it was found.
+        found_in: Source,
+    },
+    /// No file.
+    Nothing {
+        /// Where it was looked for, in this order.
+        looked: Vec<PathBuf>,
+    },
+}
+
+/// Where a file was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The command line named it.
+    Flag,
+    /// The variable `TOOLGATE_CONFIG` named it.
+    Variable,
+    /// It lies in the working directory, so it is used only once it is trusted.
+    WorkingDirectory,
+    /// It lies in the user's own configuration folder.
+    UserFolder,
+}
+
+/// Why the file that was named cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SearchError {
+    /// There is no such file.
+    #[error("there is no file {path:?}, which {named_by} names")]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// What names it: `--config` or `TOOLGATE_CONFIG`.
+        named_by: &'static str,
+    },
+    /// It is a folder.
+    #[error("{path:?}, which {named_by} names, is a folder; name the file in it")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What names it: `--config` or `TOOLGATE_CONFIG`.
+        named_by: &'static str,
+    },
+}
+
+/// Looks for the file: the one that is named, else those of the working directory, else those of the user.
+pub fn find(flag: Option<&Path>, variables: &Variables) -> Result<Found, SearchError> {
+    if let Some(path) = flag {
+        return named(path, "--config", Source::Flag, variables);
+    }
+    if let Some(path) = variables.filled("TOOLGATE_CONFIG") {
+        return named(Path::new(path), "TOOLGATE_CONFIG", Source::Variable, variables);
+    }
+    let mut looked = Vec::new();
+    let here = HERE.iter().map(|name| (variables.workspace.join(name), Source::WorkingDirectory));
+    let folders = user_folders(variables);
+    let user = folders.iter().flat_map(|folder| USER.iter().map(|name| (folder.join(name), Source::UserFolder)));
+    for (path, found_in) in here.chain(user) {
+        if path.is_file() {
+            return Ok(Found::File { path, found_in });
+        }
+        looked.push(path);
+    }
+    Ok(Found::Nothing { looked })
+}
+
+fn named(path: &Path, named_by: &'static str, found_in: Source, variables: &Variables) -> Result<Found, SearchError> {
+    // A shell fills in `~` only where it stands alone, and not in `--config=~/x` or in a file of variables.
+    let below_home = path.strip_prefix("~").ok().zip(variables.home.as_ref()).map(|(rest, home)| home.join(rest));
+    let path = below_home.unwrap_or_else(|| variables.workspace.join(path));
+    match std::fs::metadata(&path) {
+        Ok(metadata) if metadata.is_dir() => Err(SearchError::Folder { path, named_by }),
+        // What else may be wrong with it, reading it will tell.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(SearchError::Missing { path, named_by }),
+        _ => Ok(Found::File { path, found_in }),
+    }
+}
+
+/// The folders of the user's own configuration, the likelier first.
+fn user_folders(variables: &Variables) -> Vec<PathBuf> {
+    let absolute = |name: &str| variables.filled(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = variables.home.as_ref();
+    // A relative XDG folder is to be ignored, says the specification of these folders.
+    let config = absolute("XDG_CONFIG_HOME").or_else(|| home.map(|home| home.join(".config")));
+    let mac = home.filter(|_| cfg!(target_os = "macos")).map(|home| home.join("Library/Application Support"));
+    let windows = absolute("APPDATA").filter(|_| cfg!(windows));
+    [config, mac, windows].into_iter().flatten().map(|folder| folder.join("toolgate")).collect()
+}
+
+const HERE: &[&str] = &["toolgate.yaml", "toolgate.yml", ".mcp.json", "mcp.json"];
+const USER: &[&str] = &["toolgate.yaml", "toolgate.yml", "toolgate.json"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Machine {
+        root: tempfile::TempDir,
+        variables: Variables,
+    }
+
+    impl Machine {
+        fn new(files: &[&str]) -> Self {
+            let root = tempfile::tempdir().unwrap();
+            for file in files.iter().chain(&["home/", "work/"]) {
+                let path = root.path().join(file);
+                if file.ends_with('/') {
+                    std::fs::create_dir_all(path).unwrap();
+                    continue;
+                }
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, "").unwrap();
+            }
+            let mut variables = Variables::of_test(&[]);
+            variables.home = Some(root.path().join("home"));
+            variables.workspace = root.path().join("work");
+            Machine { root, variables }
+        }
+
+        fn set(mut self, name: &str, value: &str) -> Self {
+            let value = value.replace("ROOT", &self.root.path().display().to_string());
+            self.variables.environment.insert(name.into(), value);
+            self
+        }
+
+        /// The file below the root and where it was found.
+        fn find(&self, flag: Option<&str>) -> Option<(String, Source)> {
+            match find(flag.map(Path::new), &self.variables).unwrap() {
+                Found::File { path, found_in } => {
+                    Some((path.strip_prefix(self.root.path()).unwrap().display().to_string(), found_in))
+                }
+                Found::Nothing { .. } => None,
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check(machine: &Machine, flag: Option<&str>, path: &str, found_in: Source) {
+        assert_eq!(machine.find(flag), Some((path.to_owned(), found_in)));
+    }
+
+    #[test]
+    fn the_first_file_found_wins() {
+        let order = ["work/toolgate.yaml", "work/toolgate.yml", "work/.mcp.json", "work/mcp.json"];
+        for n in 0..order.len() {
+            check(&Machine::new(&order[n..]), None, order[n], Source::WorkingDirectory);
+        }
+        let user =
+            ["toolgate.yaml", "toolgate.yml", "toolgate.json"].map(|name| format!("home/.config/toolgate/{name}"));
+        let user: Vec<&str> = user.iter().map(String::as_str).collect();
+        for n in 0..user.len() {
+            check(&Machine::new(&user[n..]), None, user[n], Source::UserFolder);
+        }
+        let all = Machine::new(&["work/mcp.json", "x/flag.json", "x/variable.json", user[0]]);
+        check(&all, None, "work/mcp.json", Source::WorkingDirectory);
+        let all = all.set("TOOLGATE_CONFIG", "ROOT/x/variable.json");
+        check(&all, None, "x/variable.json", Source::Variable);
+        let flag = all.root.path().join("x/flag.json").display().to_string();
+        check(&all, Some(&flag), "x/flag.json", Source::Flag);
+    }
+
+    #[test]
+    fn the_folder_of_the_user_follows_its_variable() {
+        let machine = Machine::new(&["etc/toolgate/toolgate.yaml"]).set("XDG_CONFIG_HOME", "ROOT/etc");
+        check(&machine, None, "etc/toolgate/toolgate.yaml", Source::UserFolder);
+        let relative = Machine::new(&["home/.config/toolgate/toolgate.yml"]).set("XDG_CONFIG_HOME", "etc");
+        check(&relative, None, "home/.config/toolgate/toolgate.yml", Source::UserFolder);
+    }
+
+    #[test]
+    fn a_named_file_may_be_relative_or_below_home() {
+        let machine = Machine::new(&["work/sub/a.yaml", "home/b.yaml"]);
+        check(&machine, Some("sub/a.yaml"), "work/sub/a.yaml", Source::Flag);
+        check(&machine, Some("~/b.yaml"), "home/b.yaml", Source::Flag);
+    }
+
+    #[test]
+    fn a_named_file_that_is_none_is_an_error() {
+        let machine = Machine::new(&["work/toolgate.yaml"]);
+        let error = find(Some(Path::new("no.yaml")), &machine.variables).unwrap_err().to_string();
+        assert!(
+            error.starts_with("there is no file ") && error.ends_with("no.yaml\", which --config names"),
+            "{error}"
+        );
+        let error = find(Some(Path::new(".")), &machine.variables).unwrap_err().to_string();
+        assert!(error.ends_with("which --config names, is a folder; name the file in it"), "{error}");
+        let machine = machine.set("TOOLGATE_CONFIG", "ROOT/no.yaml");
+        let error = find(None, &machine.variables).unwrap_err().to_string();
+        assert!(error.ends_with("which TOOLGATE_CONFIG names"), "{error}");
+        let machine = machine.set("TOOLGATE_CONFIG", "");
+        check(&machine, None, "work/toolgate.yaml", Source::WorkingDirectory);
+    }
+
+    #[test]
+    fn with_nothing_found_all_places_are_told() {
+        let machine = Machine::new(&["work/toolgate.yaml/x"]);
+        let Found::Nothing { looked } = find(None, &machine.variables).unwrap() else { panic!("a folder was taken") };
+        assert_eq!(looked[0], machine.variables.workspace.join("toolgate.yaml"));
+        assert_eq!(looked[4], machine.root.path().join("home/.config/toolgate/toolgate.yaml"));
+        assert!(looked.len() >= 7);
+    }
+}

@@ -1,0 +1,220 @@
+//! What is secret by the looks of its name, and what is no secret whatever it is used for.
+
+/// Whether a value of this name is likely a secret: a key, a token, a password.
+pub fn looks_secret(name: &str) -> bool {
+    let name = name.trim_start_matches('-').to_ascii_lowercase();
+    if is_harmless_variable(&name.to_ascii_uppercase()) {
+        return false;
+    }
+    // These say where or how, not what: `PRIVATE_KEY_PATH`, `AUTH_TYPE`.
+    let last = name.rsplit(['_', '-', '.']).next().unwrap_or_default();
+    if ABOUT.contains(&last) {
+        return false;
+    }
+    let name = INNOCENT.iter().fold(name, |name, innocent| name.replace(innocent, ""));
+    TELLING.iter().any(|telling| name.contains(telling))
+}
+
+/// Whether this variable is known to hold no secret, so that its value may be shown.
+pub fn is_harmless_variable(name: &str) -> bool {
+    HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_") || name.starts_with("XDG_")
+}
+
+/// Whether this header is known to hold no secret.
+pub(super) fn is_harmless_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    HARMLESS_HEADERS.contains(&name.as_str()) || name.starts_with("accept-") || name.starts_with("content-")
+}
+
+/// Whether this word stands before a credential.
+pub(super) fn is_scheme(word: &str) -> bool {
+    SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
+}
+
+/// Whether the value says enough to be worth hiding, and is no word that stands in every other text.
+pub(super) fn is_telling(value: &str) -> bool {
+    let small_number =
+        value.len() < MIN_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit() || b".-+".contains(&byte));
+    value.len() >= MIN_BYTES && !small_number && !COMMON.iter().any(|common| value.eq_ignore_ascii_case(common))
+}
+
+const MIN_BYTES: usize = 4;
+const MIN_DIGITS: usize = 6;
+
+const TELLING: &[&str] =
+    &["key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie", "private", "bearer", "signature", "jwt"];
+const INNOCENT: &[&str] =
+    &["keycloak", "keyboard", "keyword", "keyspace", "author_", "author-", "authors", "passive", "bypass", "compass"];
+const ABOUT: &[&str] = &[
+    "url", "uri", "path", "file", "dir", "host", "port", "type", "mode", "method", "scheme", "enabled", "timeout",
+    "expiry", "author", "header", "sock",
+];
+const HARMLESS_VARIABLES: &[&str] = &[
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "USERNAME",
+    "USERPROFILE",
+    "PWD",
+    "OLDPWD",
+    "PATH",
+    "SHELL",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "LANG",
+    "LANGUAGE",
+    "TERM",
+    "HOSTNAME",
+    "TZ",
+    "EDITOR",
+    "PAGER",
+    "DISPLAY",
+    "XAUTHORITY",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PROGRAMDATA",
+    "SYSTEMROOT",
+    "COMPUTERNAME",
+    "COMSPEC",
+    "OS",
+];
+const HARMLESS_HEADERS: &[&str] = &[
+    "accept",
+    "cache-control",
+    "connection",
+    "host",
+    "mcp-protocol-version",
+    "origin",
+    "prefer",
+    "referer",
+    "te",
+    "user-agent",
+];
+const SCHEMES: &[&str] = &["bearer", "basic", "token", "apikey", "api-key", "key", "digest", "negotiate", "dpop"];
+const COMMON: &[&str] = &[
+    "true",
+    "false",
+    "none",
+    "null",
+    "auto",
+    "default",
+    "enabled",
+    "disabled",
+    "always",
+    "never",
+    "required",
+    "optional",
+    "production",
+    "prod",
+    "staging",
+    "development",
+    "test",
+    "testing",
+    "local",
+    "localhost",
+    "127.0.0.1",
+    "0.0.0.0",
+    "debug",
+    "info",
+    "warn",
+    "warning",
+    "error",
+    "trace",
+    "verbose",
+    "quiet",
+    "silent",
+    "http",
+    "https",
+    "stdio",
+    "json",
+    "yaml",
+    "text",
+    "utf-8",
+    "utf8",
+    "application/json",
+    "text/plain",
+    "user",
+    "admin",
+    "root",
+    "guest",
+    "main",
+    "master",
+    "basic",
+    "bearer",
+    "token",
+    "oauth",
+    "password",
+    "secret",
+    "read",
+    "write",
+    "readonly",
+    "read-only",
+    "tools",
+    "tool",
+    "server",
+    "client",
+    "name",
+    "value",
+    "type",
+    "content",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_known_by_their_looks() {
+        for name in [
+            "API_KEY",
+            "GITHUB_TOKEN",
+            "apikey",
+            "tavilyApiKey",
+            "DB_PASSWORD",
+            "PGPASSWORD",
+            "MYSQL_PWD",
+            "--api-key",
+            "AWS_SECRET_ACCESS_KEY",
+            "Authorization",
+            "GOOGLE_CREDENTIALS",
+            "SESSION_COOKIE",
+            "PRIVATE_PEM",
+            "x-auth",
+            "AUTH",
+        ] {
+            assert!(looks_secret(name), "{name}");
+        }
+        for name in [
+            "HOME",
+            "PWD",
+            "PATH",
+            "PORT",
+            "HOST",
+            "LOG_LEVEL",
+            "GIT_AUTHOR_NAME",
+            "AUTHOR",
+            "KEYCLOAK_REALM",
+            "PRIVATE_KEY_PATH",
+            "AUTH_TYPE",
+            "TOKEN_URL",
+            "KEYBOARD",
+            "LC_ALL",
+            "XDG_CONFIG_HOME",
+            "--verbose",
+            "",
+        ] {
+            assert!(!looks_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn values_that_say_little_are_not_hidden() {
+        for value in ["", "abc", "true", "FALSE", "production", "localhost", "8080", "65535", "1.5", "-1234"] {
+            assert!(!is_telling(value), "{value}");
+        }
+        for value in ["abcd", "123456", "hunter2", "pröd"] {
+            assert!(is_telling(value), "{value}");
+        }
+    }
+}

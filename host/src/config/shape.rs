@@ -1,0 +1,102 @@
+//! Whose kind of file this is, by what is in it.
+
+use std::path::Path;
+
+use super::document::{Document, Format, Node, Value};
+use super::error::ConfigError;
+use super::keys::settings::TOP;
+use super::model::Shape;
+use super::nearest;
+
+/// Where the servers of a file are.
+pub struct Found<'n> {
+    /// Whose kind of file it is.
+    pub shape: Shape,
+    /// The map or list of servers.
+    pub servers: &'n Node,
+    /// What it is called in messages; empty where it is the whole file.
+    pub path: &'static str,
+    /// What the file asks of a person.
+    pub inputs: Option<&'n Node>,
+}
+
+/// Decides whose kind of file it is.
+pub fn find<'n>(document: &'n Document, file: &Path) -> Result<Found<'n>, ConfigError> {
+    let root = &document.root;
+    let found = |shape, servers, path| Ok(Found { shape, servers, path, inputs: None });
+    if let Value::List(_) = &root.value {
+        return found(Shape::List, root, "");
+    }
+    let Some(entries) = root.entries() else {
+        let text = format!("expected a map, found {}", root.describe());
+        return Err(ConfigError::invalid(root.place.clone(), text));
+    };
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if let Some(servers) = root.at("mcpServers") {
+        return found(mcp_servers(servers, file), servers, "mcpServers");
+    }
+    if let Some(servers) = root.at("mcp_servers") {
+        return found(Shape::Codex, servers, "mcp_servers");
+    }
+    if let Some(servers) = root.at("context_servers") {
+        return found(Shape::Zed, servers, "context_servers");
+    }
+    if let Some(mcp) = root.at("mcp").filter(|mcp| mcp.entries().is_some()) {
+        return match (mcp.at("servers"), mcp.at("mcpServers")) {
+            (Some(servers), _) if servers.at("command").is_none() => {
+                Ok(Found { shape: Shape::VsCode, servers, path: "mcp.servers", inputs: mcp.at("inputs") })
+            }
+            (_, Some(servers)) => found(Shape::McpServers, servers, "mcp.mcpServers"),
+            _ => found(Shape::OpenCode, mcp, "mcp"),
+        };
+    }
+    let ours = |key: &str| TOP.iter().any(|ours| ours.shown && ours.name == key);
+    let only_ours = entries.iter().any(|entry| ours(&entry.key) && !matches!(entry.key.as_str(), "servers" | "inputs"));
+    let by_name = name.starts_with("toolgate.");
+    match root.at("servers") {
+        Some(servers) if !by_name && matches!(servers.value, Value::List(_)) => {
+            return found(Shape::List, servers, "servers");
+        }
+        Some(servers) if !by_name && !only_ours && document.format == Format::Json => {
+            return Ok(Found { shape: Shape::VsCode, servers, path: "servers", inputs: root.at("inputs") });
+        }
+        Some(_) => return found(Shape::Native, root, ""),
+        None if by_name => return found(Shape::Native, root, ""),
+        None => {}
+    }
+    if !entries.is_empty() && entries.iter().all(|entry| is_server(&entry.value)) {
+        return found(Shape::Bare, root, "");
+    }
+    if entries.is_empty() {
+        return found(Shape::McpServers, root, "");
+    }
+    if only_ours {
+        return found(Shape::Native, root, "");
+    }
+    let keys: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).take(5).collect();
+    let near = keys.iter().find_map(|key| nearest::nearest(key, ROOTS).map(|root| (key, root)));
+    let hint = match near {
+        Some((key, root)) => format!("did you mean {root:?} where you wrote {key:?}?"),
+        None => format!("expected one of {}, found {}", ROOTS.join(", "), keys.join(", ")),
+    };
+    Err(ConfigError::invalid(root.place.clone(), format!("no servers in this file; {hint}")))
+}
+
+/// Gemini CLI has the same root as others; its own keys and its file give it away.
+fn mcp_servers(servers: &Node, file: &Path) -> Shape {
+    let in_folder = file.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".gemini");
+    let has_own = |node: &Node| GEMINI.iter().any(|key| node.at(key).is_some());
+    let entries = servers.entries().unwrap_or_default();
+    match in_folder || entries.iter().any(|entry| has_own(&entry.value)) {
+        true => Shape::Gemini,
+        false => Shape::McpServers,
+    }
+}
+
+fn is_server(node: &Node) -> bool {
+    SERVER.iter().any(|key| node.at(key).is_some())
+}
+
+const ROOTS: [&str; 5] = ["servers", "mcpServers", "mcp_servers", "context_servers", "mcp"];
+const GEMINI: [&str; 4] = ["httpUrl", "includeTools", "excludeTools", "trust"];
+const SERVER: [&str; 8] = ["command", "url", "httpUrl", "serverUrl", "baseUrl", "type", "transport", "cmd"];

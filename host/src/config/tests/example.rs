@@ -1,0 +1,172 @@
+//! The example, the schema and the code say the same.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use super::super::document::{self, Node, Value};
+use super::super::keys::{self, Key, server, settings};
+use super::super::model::{
+    Annotations, CustomMask, Input, Kind, Masking, Server, Settings, Shape, Timeouts, TlsFiles, ToolRules,
+};
+use super::super::reading::{Given, Reading};
+use super::super::schema::schema;
+use super::{complaints, parse};
+
+const EXAMPLE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../toolgate.example.yaml"));
+
+#[test]
+fn the_example_loads_without_a_word() {
+    assert_eq!(complaints("toolgate.example.yaml", EXAMPLE), "");
+}
+
+#[test]
+fn what_the_example_gives_as_default_is_the_default() {
+    let config = parse(EXAMPLE, Path::new("toolgate.yaml")).unwrap();
+    let mut settings = config.settings;
+    assert_eq!(settings.inputs.len(), 2);
+    settings.inputs.clear();
+    assert_eq!(settings, Settings::default());
+    let files = config.servers[0].clone();
+    let expected = Server {
+        command: files.command.clone(),
+        args: files.args.clone(),
+        ..Server::new("files", files.place.clone(), Kind::Stdio)
+    };
+    assert_eq!(files, expected);
+}
+
+#[test]
+fn every_key_of_the_schema_is_in_the_example() {
+    let mut known = BTreeSet::new();
+    paths_of_schema(&schema(), "", &mut known);
+    known.remove("$schema");
+    let document =
+        document::read(EXAMPLE, &Path::new("toolgate.yaml").into()).unwrap_or_else(|error| panic!("{error}"));
+    let mut given = BTreeSet::new();
+    paths_of_node(&document.root, &schema(), "", &mut given);
+    // What may stand at the top and in a server is shown in one of the two.
+    let shown = |path: &str| given.contains(path) || given.contains(&format!("servers.*.{path}"));
+    let missing: Vec<_> = known.iter().filter(|path| !shown(path)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(known.len() > 80, "{}", known.len());
+}
+
+fn paths_of_schema(schema: &Json, path: &str, paths: &mut BTreeSet<String>) {
+    for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{path}{key}");
+        paths_of_schema(property, &format!("{path}."), paths);
+        paths.insert(path);
+    }
+    for inner in [&schema["items"], &schema["additionalProperties"]].into_iter().filter(|inner| inner.is_object()) {
+        paths_of_schema(inner, &format!("{path}*."), paths);
+    }
+}
+
+fn paths_of_node(node: &Node, schema: &Json, path: &str, paths: &mut BTreeSet<String>) {
+    match &node.value {
+        Value::Map(entries) => {
+            for entry in entries {
+                let (key, inner) = match schema["properties"].get(&entry.key) {
+                    Some(property) => (entry.key.as_str(), property),
+                    None => ("*", &schema["additionalProperties"]),
+                };
+                paths.insert(format!("{path}{key}"));
+                paths_of_node(&entry.value, inner, &format!("{path}{key}."), paths);
+            }
+        }
+        Value::List(items) => {
+            items.iter().for_each(|item| paths_of_node(item, &schema["items"], &format!("{path}*."), paths))
+        }
+        Value::Scalar(_) => {}
+    }
+}
+
+/// Reads each key at the default that its table names, and finds what was there without it.
+fn check_defaults<T: PartialEq>(keys: &[Key<T>], fresh: impl Fn() -> T) {
+    for key in keys.iter().filter(|key| key.shown && !key.default.is_empty()) {
+        let text = format!("{}: {}", key.name, key.default);
+        let document = document::read(&text, &Path::new("t.yaml").into()).unwrap_or_else(|error| panic!("{error}"));
+        let mut reading = Reading::new(Shape::Native);
+        let mut target = fresh();
+        keys::read(keys, &mut target, &Given { node: &document.root, field: String::new() }, &mut reading);
+        assert!(reading.problems.is_empty(), "{text}: {:?}", reading.problems);
+        assert!(target == fresh(), "{text}");
+    }
+}
+
+#[test]
+fn every_default_of_the_schema_is_the_default_of_the_code() {
+    check_defaults(settings::TOP, Settings::default);
+    check_defaults(settings::MASKING, Masking::default);
+    check_defaults(settings::INPUT, Input::default);
+    check_defaults(settings::CUSTOM, || CustomMask {
+        name: None,
+        pattern: String::new(),
+        replacement: "[MASKED]".to_owned(),
+    });
+    check_defaults(server::TIMEOUTS, Timeouts::default);
+    check_defaults(server::TLS, TlsFiles::default);
+    check_defaults(server::TOOL, ToolRules::default);
+    check_defaults(server::ANNOTATIONS, Annotations::default);
+    let plain = parse("servers: {a: {command: x}}", Path::new("toolgate.yaml")).unwrap();
+    for key in server::SERVER.iter().filter(|key| key.shown && !key.default.is_empty()) {
+        let text = format!("servers: {{a: {{command: x, {}: {}}}}}", key.name, key.default);
+        let config = parse(&text, Path::new("toolgate.yaml")).unwrap();
+        assert_eq!(config, plain, "{text}");
+    }
+}
+
+#[test]
+fn the_schema_refuses_unknown_keys_and_explains_all_known_ones() {
+    fn check(schema: &Json, path: &str) {
+        if schema["properties"].is_object() {
+            assert_eq!(schema["additionalProperties"], false, "{path}");
+        }
+        for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+            let about = property["description"].as_str().unwrap_or_default();
+            assert!(about.ends_with('.') && about.len() > 10, "{path}.{key}: {about:?}");
+            check(property, &format!("{path}.{key}"));
+            for inner in ["items", "additionalProperties"].iter().filter_map(|inner| property.get(inner)) {
+                check(inner, &format!("{path}.{key}"));
+            }
+        }
+    }
+    let schema = schema();
+    check(&schema, "");
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(
+        schema["properties"]["servers"]["additionalProperties"]["properties"]["timeouts"]["properties"]["call"]["default"],
+        "60s"
+    );
+}
+
+#[test]
+fn no_name_means_two_keys() {
+    fn check<T>(keys: &[Key<T>]) {
+        let mut names = BTreeSet::new();
+        for name in keys.iter().flat_map(|key| std::iter::once(&key.name).chain(key.aliases)) {
+            assert!(names.insert(super::super::nearest::fold(name)), "{name}");
+        }
+    }
+    check(settings::TOP);
+    check(settings::INPUT);
+    check(server::SERVER);
+    check(server::TLS);
+    check(keys::auth::AUTH);
+}
+
+#[test]
+fn no_broken_text_makes_reading_panic() {
+    // Cut at every character, and each line left out once.
+    let ends = EXAMPLE.char_indices().map(|(at, _)| at).step_by(7);
+    for end in ends {
+        let _ = parse(&EXAMPLE[..end], Path::new("toolgate.yaml"));
+    }
+    let lines: Vec<&str> = EXAMPLE.lines().collect();
+    for out in 0..lines.len() {
+        let rest: Vec<&str> = lines.iter().enumerate().filter(|(at, _)| *at != out).map(|(_, line)| *line).collect();
+        let _ = parse(&rest.join("\n"), Path::new("toolgate.yaml"));
+    }
+}

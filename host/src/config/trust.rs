@@ -1,0 +1,250 @@
+//! Which configuration files the user trusts.
+//!
+//! A file in the working directory may have come with a download, and it can run commands. It is used once the user has
+//! said so, which is remembered by its path and its content: a file that changes or moves must be trusted again. Each
+//! yes is a small file of its own, so that two processes never overwrite each other.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sha2::{Digest, Sha256};
+
+use super::variables::Variables;
+
+/// The files that the user trusts.
+#[derive(Debug, Clone)]
+pub struct TrustStore {
+    folder: Option<PathBuf>,
+}
+
+impl TrustStore {
+    /// The store of this user, in the folder for state.
+    pub fn user(variables: &Variables) -> Self {
+        TrustStore { folder: state_folder(variables).map(|folder| folder.join("toolgate").join("trusted")) }
+    }
+
+    /// Whether the user trusts this content at this path: what is then used must be this very content, not the file read
+    /// once more. A store that cannot be read, or that others can write to, trusts
+    /// nothing, and the log says why.
+    pub fn is_trusted(&self, path: &Path, content: &[u8]) -> bool {
+        let (Some(folder), Ok(record)) = (&self.folder, Record::new(path, content)) else { return false };
+        let file = folder.join(record.file_name());
+        match read(folder, &file) {
+            Ok(found) if found == record.text() => true,
+            Ok(_) => {
+                tracing::warn!(
+                    "{} is damaged, so the file that it is about is not trusted; trust it again",
+                    file.display()
+                );
+                false
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => {
+                tracing::warn!(
+                    "{} cannot be used, so the file that it is about is not trusted: {error}",
+                    file.display()
+                );
+                false
+            }
+        }
+    }
+
+    /// Trusts this content at this path from now on.
+    pub fn trust(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let no_home = || io::Error::new(io::ErrorKind::NotFound, "there is no folder to remember it in; set HOME");
+        let folder = self.folder.as_ref().ok_or_else(no_home)?;
+        let record = Record::new(path, content)?;
+        private_folder(folder)?;
+        check_owner(&fs::metadata(folder)?)?;
+        write(&folder.join(record.file_name()), record.text().as_bytes())
+    }
+}
+
+/// One yes.
+struct Record {
+    path: PathBuf,
+    digest: String,
+}
+
+impl Record {
+    /// The folder is followed to where it really is. The file is not: one that is linked to from elsewhere would find
+    /// other programs beside it.
+    fn new(path: &Path, content: &[u8]) -> io::Result<Self> {
+        let absolute = std::path::absolute(path)?;
+        let path = match (absolute.parent(), absolute.file_name()) {
+            (Some(folder), Some(name)) => fs::canonicalize(folder)?.join(name),
+            _ => absolute,
+        };
+        Ok(Record { path, digest: hex(Sha256::new().chain_update(content)) })
+    }
+
+    fn file_name(&self) -> String {
+        let path = self.path.as_os_str().as_encoded_bytes();
+        hex(Sha256::new().chain_update(&self.digest).chain_update(path)) + ".json"
+    }
+
+    fn text(&self) -> String {
+        // The lossy path is for people; the name of the file has it whole.
+        serde_json::json!({ "path": self.path.to_string_lossy(), "sha256": self.digest }).to_string() + "\n"
+    }
+}
+
+fn hex(hash: Sha256) -> String {
+    format!("{:x}", hash.finalize())
+}
+
+fn state_folder(variables: &Variables) -> Option<PathBuf> {
+    let absolute = |name: &str| variables.filled(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = variables.home.as_ref();
+    if cfg!(windows) {
+        return absolute("LOCALAPPDATA").or_else(|| home.map(|home| home.join("AppData").join("Local")));
+    }
+    let usual = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/state" };
+    absolute("XDG_STATE_HOME").or_else(|| home.map(|home| home.join(usual)))
+}
+
+fn read(folder: &Path, file: &Path) -> io::Result<String> {
+    check_owner(&fs::metadata(folder)?)?;
+    let metadata = fs::symlink_metadata(file)?;
+    // Before it is opened, since opening a pipe would wait for ever.
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    check_owner(&metadata)?;
+    String::from_utf8(fs::read(file)?).map_err(io::Error::other)
+}
+
+/// Writes to a name of its own and renames, so that no reader ever sees a part.
+fn write(file: &Path, text: &[u8]) -> io::Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let part = file.with_extension(format!("{}-{count}.part", std::process::id()));
+    // Left by an earlier process with the same id, if there is one.
+    let _ = fs::remove_file(&part);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&part).and_then(|mut opened| {
+        opened.write_all(text)?;
+        opened.sync_all()
+    });
+    written.and_then(|()| fs::rename(&part, file)).inspect_err(|_| {
+        let _ = fs::remove_file(&part);
+    })
+}
+
+fn private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+#[cfg(unix)]
+fn check_owner(metadata: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    let others_write = metadata.mode() & 0o022 != 0;
+    match (ours, others_write) {
+        (true, false) => Ok(()),
+        (true, true) => Err(io::Error::other("others may write to it; take that right away with `chmod go-w`")),
+        (false, _) => Err(io::Error::other("it belongs to another user")),
+    }
+}
+
+/// Elsewhere a user's folder is private by the system's rules.
+#[cfg(not(unix))]
+fn check_owner(_metadata: &fs::Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A home, a configuration file in a folder beside it, and the store.
+    fn machine() -> (tempfile::TempDir, PathBuf, TrustStore) {
+        let root = tempfile::tempdir().unwrap();
+        let mut variables = Variables::of_test(&[]);
+        variables.home = Some(root.path().join("home"));
+        let file = root.path().join("project/.mcp.json");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "{}").unwrap();
+        let store = TrustStore::user(&variables);
+        (root, file, store)
+    }
+
+    fn records(store: &TrustStore) -> Vec<PathBuf> {
+        fs::read_dir(store.folder.as_ref().unwrap()).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+
+    #[test]
+    fn trust_holds_for_one_content_at_one_path() {
+        let (root, file, store) = machine();
+        assert!(!store.is_trusted(&file, b"{}"));
+        store.trust(&file, b"{}").unwrap();
+        store.trust(&file, b"{}").unwrap();
+        assert!(store.is_trusted(&file, b"{}"));
+        assert!(store.is_trusted(&root.path().join("project/../project/./.mcp.json"), b"{}"));
+        assert!(!store.is_trusted(&file, b"{ }"));
+        let other = root.path().join("other");
+        fs::create_dir(&other).unwrap();
+        assert!(!store.is_trusted(&other.join(".mcp.json"), b"{}"));
+        assert_eq!(records(&store).len(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_trusted_file_is_not_trusted_and_a_linked_folder_is() {
+        let (root, file, store) = machine();
+        store.trust(&file, b"{}").unwrap();
+        let other = root.path().join("other");
+        fs::create_dir(&other).unwrap();
+        std::os::unix::fs::symlink(&file, other.join(".mcp.json")).unwrap();
+        assert!(!store.is_trusted(&other.join(".mcp.json"), b"{}"));
+        let linked = root.path().join("linked");
+        std::os::unix::fs::symlink(file.parent().unwrap(), &linked).unwrap();
+        assert!(store.is_trusted(&linked.join(".mcp.json"), b"{}"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_store_is_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_root, file, store) = machine();
+        store.trust(&file, b"{}").unwrap();
+        let folder = store.folder.clone().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&folder), 0o700);
+        assert_eq!(mode(&records(&store)[0]), 0o600);
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(!store.is_trusted(&file, b"{}"));
+        assert!(store.trust(&file, b"{}").unwrap_err().to_string().contains("chmod go-w"));
+    }
+
+    #[test]
+    fn a_damaged_record_trusts_nothing_until_it_is_written_again() {
+        let (_root, file, store) = machine();
+        store.trust(&file, b"{}").unwrap();
+        for damaged in [&b""[..], b"{}", b"\xff"] {
+            fs::write(&records(&store)[0], damaged).unwrap();
+            assert!(!store.is_trusted(&file, b"{}"));
+        }
+        store.trust(&file, b"{}").unwrap();
+        assert!(store.is_trusted(&file, b"{}"));
+    }
+
+    #[test]
+    fn without_a_home_nothing_is_trusted_and_that_is_said() {
+        let (_root, file, _) = machine();
+        let mut variables = Variables::of_test(&[]);
+        variables.home = None;
+        let store = TrustStore::user(&variables);
+        assert!(!store.is_trusted(&file, b"{}"));
+        assert!(store.trust(&file, b"{}").unwrap_err().to_string().contains("set HOME"));
+    }
+}

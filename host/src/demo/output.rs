@@ -1,0 +1,65 @@
+//! Where answers go: each on a line of its own, or all of a batch on one.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The output, shared by the reading loop and the sleeps.
+#[derive(Clone)]
+pub(super) struct Output(Arc<Mutex<dyn Write + Send>>);
+
+impl Output {
+    pub(super) fn new(output: impl Write + Send + 'static) -> Output {
+        Output(Arc::new(Mutex::new(output)))
+    }
+
+    /// Writes one line, whole.
+    pub(super) fn line(&self, text: &str) -> io::Result<()> {
+        let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        output.write_all(format!("{text}\n").as_bytes())?;
+        output.flush()
+    }
+}
+
+/// Where the answer to one request goes.
+#[derive(Clone)]
+pub(super) enum Outlet {
+    /// To the output, at once.
+    Line(Output),
+    /// To the other answers of its batch.
+    Batch(Arc<Batch>),
+}
+
+impl Outlet {
+    pub(super) fn answer(&self, text: String) -> io::Result<()> {
+        match self {
+            Outlet::Line(output) => output.line(&text),
+            Outlet::Batch(batch) => {
+                batch.answers.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The answers of a batch. Each of its requests holds it; when the last one lets go, they are written as one array.
+pub(super) struct Batch {
+    output: Output,
+    answers: Mutex<Vec<String>>,
+}
+
+impl Batch {
+    pub(super) fn new(output: Output) -> Arc<Batch> {
+        Arc::new(Batch { output, answers: Mutex::default() })
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        let answers = self.answers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // A batch of notifications is not answered at all.
+        if !answers.is_empty() {
+            // There is nobody to tell of a broken output but the reading loop, which meets it at its next answer.
+            let _ = self.output.line(&format!("[{}]", answers.join(",")));
+        }
+    }
+}

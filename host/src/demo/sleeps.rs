@@ -1,0 +1,125 @@
+//! The sleeps that run, each on a thread of its own, so that other requests need not wait for them.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::era::{Era, Keep};
+use super::message::{json, reply};
+use super::output::{Outlet, Output};
+use super::tools::ToolResult;
+
+/// A sleep that was asked for.
+pub(super) struct Sleep {
+    pub(super) duration: Duration,
+    /// The era of the request.
+    pub(super) era: Era,
+    /// The name under which its progress is wanted.
+    pub(super) token: Option<Box<RawValue>>,
+}
+
+/// The sleeps that run, by the id of their request. Dropping them ends them, unanswered.
+#[derive(Default)]
+pub(super) struct Sleeps(HashMap<String, Running>);
+
+struct Running {
+    /// Dropped, it wakes the sleeper.
+    awake: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Sleeps {
+    /// Whether one more may run: each costs a thread.
+    pub(super) fn have_room(&mut self) -> bool {
+        self.0.retain(|_, running| !running.thread.is_finished());
+        self.0.len() < MOST
+    }
+
+    /// Begins a sleep, which answers by itself when it is over.
+    pub(super) fn start(&mut self, id: Box<RawValue>, sleep: Sleep, outlet: Outlet, output: Output) -> io::Result<()> {
+        let (awake, woken) = mpsc::channel();
+        let key = id.get().to_owned();
+        let thread = thread::Builder::new().name("sleep".to_owned()).spawn(move || {
+            // Where the output is broken, the reading loop meets it too, and ends.
+            let _ = sleep.run(&woken, &id, &outlet, &output);
+        })?;
+        if let Some(older) = self.0.insert(key, Running { awake, thread }) {
+            older.end();
+        }
+        Ok(())
+    }
+
+    /// Ends the sleep of this request; after this, nothing more is said of it.
+    pub(super) fn cancel(&mut self, id: &RawValue) {
+        if let Some(running) = self.0.remove(id.get()) {
+            running.end();
+        }
+    }
+}
+
+impl Drop for Sleeps {
+    fn drop(&mut self) {
+        self.0.drain().for_each(|(_, running)| running.end());
+    }
+}
+
+impl Running {
+    fn end(self) {
+        drop(self.awake);
+        // A sleeper that panicked has ended, which is all that is wanted here.
+        let _ = self.thread.join();
+    }
+}
+
+impl Sleep {
+    fn run(&self, woken: &Receiver<()>, id: &RawValue, outlet: &Outlet, output: &Output) -> io::Result<()> {
+        let began = Instant::now();
+        let mut passed = Duration::ZERO;
+        loop {
+            let Err(RecvTimeoutError::Timeout) = woken.recv_timeout((self.duration - passed).min(TICK)) else {
+                return Ok(());
+            };
+            passed = began.elapsed().min(self.duration);
+            if let Some(token) = &self.token {
+                output.line(&progress(token, passed, self.duration))?;
+            }
+            if passed == self.duration {
+                break;
+            }
+        }
+        let result = ToolResult::text(format!("slept for {} seconds", self.duration.as_secs_f64()));
+        outlet.answer(reply(Some(id), &Ok(self.era.dress(result, Keep::No))))
+    }
+}
+
+fn progress(token: &RawValue, passed: Duration, total: Duration) -> String {
+    #[derive(Serialize)]
+    struct Notification<'a> {
+        jsonrpc: &'static str,
+        method: &'static str,
+        params: Progress<'a>,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Progress<'a> {
+        progress_token: &'a RawValue,
+        progress: f64,
+        total: f64,
+        message: String,
+    }
+    let (passed, total) = (passed.as_secs_f64(), total.as_secs_f64());
+    let message = format!("{passed:.1} of {total} seconds");
+    let params = Progress { progress_token: token, progress: passed, total, message };
+    json(&Notification { jsonrpc: "2.0", method: "notifications/progress", params }).get().to_owned()
+}
+
+/// How many sleeps may run at once.
+const MOST: usize = 1000;
+
+/// How often progress is told.
+const TICK: Duration = Duration::from_millis(100);

@@ -1,0 +1,179 @@
+//! How an operation on a server fails, and how far it had come.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use crate::config::secrets::Secrets;
+
+/// An operation that failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failed {
+    /// What failed.
+    pub failure: Failure,
+    /// The server may have acted on the request; if not, not one byte of it can have reached the server.
+    pub sent: bool,
+}
+
+/// What failed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Failure {
+    /// The caller gave up.
+    Cancelled,
+    /// No answer in time; this is our limit, not a word of the server.
+    Timeout {
+        /// The method that was not answered.
+        method: String,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// No connection: refused, unknown host, or a program that does not start. Why, in words.
+    Connect(String),
+    /// The connection ended.
+    Closed,
+    /// The server's process ended.
+    Exited(Exit),
+    /// The server answered with an HTTP error.
+    Http(HttpError),
+    /// The server answered with a JSON-RPC error.
+    Rpc(RpcError),
+    /// The server broke the protocol. How, in words.
+    Protocol(String),
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exit {
+    /// Its exit code, if it was not killed.
+    pub code: Option<i32>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+    /// The last lines that it wrote to its standard error.
+    pub stderr: String,
+}
+
+/// An HTTP answer that is no MCP answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HttpError {
+    /// The status code.
+    pub status: u16,
+    /// The request carried a session id.
+    pub session: bool,
+    /// The `WWW-Authenticate` of the answer.
+    pub challenge: Option<String>,
+    /// The `Retry-After` of the answer.
+    pub retry_after: Option<Duration>,
+    /// The beginning of the body.
+    pub body: String,
+}
+
+/// A JSON-RPC error.
+#[derive(Clone)]
+pub struct RpcError {
+    /// The error code.
+    pub code: i64,
+    /// The error text.
+    pub message: String,
+    /// Whatever else the server says, as it wrote it.
+    pub data: Option<Box<RawValue>>,
+}
+
+impl Failed {
+    /// A failure of something that cannot have reached the server.
+    pub fn unsent(failure: Failure) -> Self {
+        Failed { failure, sent: false }
+    }
+
+    /// A failure of something that may have reached the server.
+    pub fn sent(failure: Failure) -> Self {
+        Failed { failure, sent: true }
+    }
+}
+
+impl Failed {
+    /// The same without secrets: what servers write in errors may hold what they were given.
+    #[must_use]
+    pub fn redacted(mut self, secrets: &Secrets) -> Self {
+        let texts: &mut [&mut String] = match &mut self.failure {
+            Failure::Cancelled | Failure::Timeout { .. } | Failure::Closed => &mut [],
+            Failure::Connect(text) | Failure::Protocol(text) => &mut [text],
+            Failure::Exited(exit) => &mut [&mut exit.stderr],
+            Failure::Http(error) => &mut [&mut error.body],
+            Failure::Rpc(error) => {
+                if let Some(data) = &mut error.data
+                    && let Cow::Owned(clean) = secrets.redact(data.get())
+                {
+                    *data = RawValue::from_string(clean).unwrap_or_default();
+                }
+                &mut [&mut error.message]
+            }
+        };
+        for text in texts {
+            if let Cow::Owned(clean) = secrets.redact(text) {
+                **text = clean;
+            }
+        }
+        self
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.failure.fmt(f)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Cancelled => f.write_str("cancelled"),
+            Failure::Timeout { method, after } => write!(f, "no answer to {method} within {after:?}"),
+            Failure::Connect(why) => write!(f, "cannot connect: {why}"),
+            Failure::Closed => f.write_str("the connection was closed"),
+            Failure::Exited(exit) => exit.fmt(f),
+            Failure::Http(error) => error.fmt(f),
+            Failure::Rpc(error) => write!(f, "{} (JSON-RPC error {})", error.message, error.code),
+            Failure::Protocol(how) => write!(f, "the server broke the protocol: {how}"),
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (Some(code), _) => write!(f, "the server's process ended with exit code {code}")?,
+            (None, Some(signal)) => write!(f, "the server's process was killed by signal {signal}")?,
+            (None, None) => f.write_str("the server's process ended")?,
+        }
+        if self.stderr.is_empty() { Ok(()) } else { write!(f, "; it last wrote:\n{}", self.stderr) }
+    }
+}
+
+impl fmt::Display for HttpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server answered with HTTP status {}", self.status)?;
+        if self.body.is_empty() { Ok(()) } else { write!(f, ": {}", self.body) }
+    }
+}
+
+impl fmt::Debug for RpcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let data = self.data.as_deref().map(RawValue::get);
+        f.debug_struct("RpcError")
+            .field("code", &self.code)
+            .field("message", &self.message)
+            .field("data", &data)
+            .finish()
+    }
+}
+
+impl PartialEq for RpcError {
+    fn eq(&self, other: &Self) -> bool {
+        let data = |error: &Self| error.data.as_deref().map(|data| data.get().to_owned());
+        self.code == other.code && self.message == other.message && data(self) == data(other)
+    }
+}

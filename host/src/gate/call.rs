@@ -1,0 +1,239 @@
+//! One call: the component says what to do, this does it and reports.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::{Instrument, debug};
+
+use super::{Gate, failures};
+use crate::decide::{Answer, Decide, ExecutionId};
+use crate::failure::{Failed, Failure};
+use crate::logic::LogicError;
+use crate::logic::types::execution::{Directive, Event, Question, Request, ToolCall, ToolResult};
+use crate::logic::types::{WaitRange, execution};
+use crate::registry::{Link, Unavailable};
+use crate::session::{OnProgress, Patience, Progress, Session};
+use crate::transport::BoxFuture;
+
+/// Says yes or no to a call that a rule wants a person to see.
+pub trait Approve: Send + Sync {
+    /// What the person says; `None` where there is nobody to ask.
+    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<bool>>;
+}
+
+/// There is nobody to ask.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NobodyToApprove;
+
+impl Approve for NobodyToApprove {
+    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Option<bool>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+/// What one call may want beyond what is configured.
+#[derive(Clone, Default)]
+pub struct CallOptions {
+    /// How long to wait for an answer, in place of the server's setting.
+    pub timeout: Option<Duration>,
+    /// Who wants to know how far it has come.
+    pub progress: Option<OnProgress>,
+    /// Who says yes or no where a person must.
+    pub approve: Option<Arc<dyn Approve>>,
+}
+
+/// What a call came to.
+#[derive(Debug)]
+pub struct Called {
+    /// The result, for the model.
+    pub result: ToolResult,
+    /// How long it took.
+    pub latency: Duration,
+}
+
+impl Gate {
+    /// Calls a tool. A call that fails is a result too; an error is a fault of the component alone.
+    ///
+    /// Dropping the future cancels the call, and tells the server so.
+    pub async fn call(&self, call: ToolCall, options: &CallOptions) -> Answer<Called> {
+        let started = Instant::now();
+        let span = tracing::info_span!("call", id = call.id);
+        let (execution, first) = self.begin(call)?;
+        let _end = End { gate: self, execution };
+        let mut running = Running { gate: self, options, begun: None, clock: Clock::new(started), session: None };
+        let work = async {
+            let mut directive = first;
+            loop {
+                let event = match directive {
+                    Directive::Done(result) => return Ok::<_, LogicError>(result),
+                    Directive::Request(request) => running.request(request).await,
+                    Directive::Connect(servers) => running.connect(&servers).await,
+                    Directive::Reconnect(server) => running.reconnect(&server).await,
+                    Directive::Wait(range) => running.wait(range).await,
+                    Directive::Ask(question) => running.ask(&question).await,
+                    // Authorizations are given out elsewhere; here there is none to be had.
+                    Directive::Reauthenticate(_) => {
+                        let why = "the server wants an authorization".to_owned();
+                        Event::Failed(execution::Failed {
+                            failure: crate::logic::types::Failure::NeedsAuth(why),
+                            phase: crate::logic::types::Phase::NotSent,
+                        })
+                    }
+                };
+                directive = self.logic().next(execution, event)?;
+            }
+        };
+        let result = work.instrument(span).await?;
+        Ok(Called { result, latency: started.elapsed() })
+    }
+}
+
+/// Forgets a call when nobody waits for it any more.
+struct End<'a> {
+    gate: &'a Gate,
+    execution: ExecutionId,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.gate.logic().end(self.execution) {
+            debug!("a call could not be ended: {error}");
+        }
+    }
+}
+
+/// A call under way.
+struct Running<'a> {
+    gate: &'a Gate,
+    options: &'a CallOptions,
+    /// The server of the first request and when that left: connecting is not counted against the call.
+    begun: Option<(String, Instant)>,
+    clock: Clock,
+    /// The session that the last request went over.
+    session: Option<Arc<Session>>,
+}
+
+/// When the server last gave a sign of life: the time of a call counts from there, over all attempts.
+#[derive(Clone)]
+struct Clock(Arc<Mutex<Instant>>);
+
+impl Clock {
+    fn new(now: Instant) -> Self {
+        Clock(Arc::new(Mutex::new(now)))
+    }
+
+    fn touch(&self) -> Instant {
+        let now = Instant::now();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        now
+    }
+
+    fn last(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A listener that notes the time and passes the news on.
+    fn listener(&self, next: Option<OnProgress>) -> OnProgress {
+        let clock = self.clone();
+        Arc::new(move |progress: Progress| {
+            clock.touch();
+            if let Some(next) = &next {
+                next(progress);
+            }
+        })
+    }
+}
+
+impl Running<'_> {
+    async fn request(&mut self, request: Request) -> Event {
+        let Request { server, method, params, .. } = request;
+        let session = match self.link(&server) {
+            Ok(link) => link.session().await.map_err(|unavailable| unavailable.to_failed()),
+            Err(failed) => Err(failed),
+        };
+        let session = match session {
+            Ok(session) => self.session.insert(session),
+            Err(failed) => return failures::event(&failed),
+        };
+        let session = Arc::clone(session);
+        if self.begun.is_none() {
+            self.begun = Some((server.clone(), self.clock.touch()));
+        }
+        let patience = self.patience();
+        let progress = Some(self.clock.listener(self.options.progress.clone()));
+        let asked = crate::session::Request { method: &method, params: &params, patience, progress };
+        match session.request(asked).await {
+            Ok(reply) => Event::Answered(reply.into_json()),
+            Err(failed) => failures::event(&failed),
+        }
+    }
+
+    /// Connects several servers side by side. As long as one of them can be used the call may go on.
+    async fn connect(&self, servers: &[String]) -> Event {
+        let connect = servers.iter().map(|server| async move {
+            let link = self.link(server)?;
+            self.gate.connect(link).await.map_err(|unavailable| unavailable.to_failed())
+        });
+        let outcomes = futures_util::future::join_all(connect).await;
+        let mut failures = outcomes.into_iter().filter_map(Result::err);
+        match failures.next() {
+            Some(failed) if failures.count() + 1 == servers.len() => failures::event(&failed),
+            _ => Event::Connected,
+        }
+    }
+
+    async fn reconnect(&mut self, server: &str) -> Event {
+        let broken = self.session.take();
+        let link = match self.link(server) {
+            Ok(link) => link,
+            Err(failed) => return failures::event(&failed),
+        };
+        let session = match broken {
+            Some(broken) => link.reconnect(&broken).await,
+            None => link.session().await,
+        };
+        match session {
+            Ok(_) => Event::Reconnected,
+            Err(unavailable) => failures::event(&unavailable.to_failed()),
+        }
+    }
+
+    async fn wait(&self, range: WaitRange) -> Event {
+        let WaitRange { min_ms, max_ms } = range;
+        let wait = Duration::from_millis(fastrand::u64(min_ms..=max_ms.max(min_ms)));
+        let left = self.patience().quiet;
+        if wait > left {
+            tokio::time::sleep(left).await;
+            let failure = Failure::Timeout { method: "tools/call".to_owned(), after: self.clock.last().elapsed() };
+            return failures::event(&Failed::unsent(failure));
+        }
+        tokio::time::sleep(wait).await;
+        Event::Waited
+    }
+
+    async fn ask(&self, question: &Question) -> Event {
+        let answer = match &self.options.approve {
+            Some(approve) => approve.approve(question).await,
+            None => None,
+        };
+        answer.map_or(Event::Unasked, Event::Approved)
+    }
+
+    /// What is left of the time that the call has, over all attempts.
+    fn patience(&self) -> Patience {
+        let link = self.begun.as_ref().and_then(|(server, _)| self.gate.registry.link(server));
+        let timeouts = link.map(|link| link.server().timeouts).unwrap_or_default();
+        let quiet = self.options.timeout.unwrap_or(timeouts.call);
+        let begun = self.begun.as_ref().map_or_else(Instant::now, |(_, begun)| *begun);
+        Patience {
+            quiet: quiet.saturating_sub(self.clock.last().elapsed()),
+            total: timeouts.total.max(quiet).saturating_sub(begun.elapsed()),
+        }
+    }
+
+    fn link(&self, server: &str) -> Result<&Arc<Link>, Failed> {
+        let missing = || Unavailable::Failed(Failed::unsent(Failure::Connect(format!("no server {server:?}"))));
+        self.gate.registry.link(server).ok_or_else(|| missing().to_failed())
+    }
+}

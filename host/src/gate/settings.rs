@@ -1,0 +1,107 @@
+//! The configuration in the words of the component.
+
+use crate::config::model::{Config, Destructive, Masking, NamesStyle, Retry, Server};
+use crate::decide::{Answer, Decide};
+use crate::logic::types::{Annotations, execution, filtering, masking, naming, recovery};
+
+/// What one gate is to see of the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    /// The servers and tools that it may use; `None` means all.
+    pub selection: Option<Vec<filtering::SelectedServer>>,
+    /// What the principal has been granted; `None` means that no principal is given.
+    pub capabilities: Option<Vec<String>>,
+    /// The most bytes of text in a result, in place of the configured limit; zero means no limit.
+    pub max_result_bytes: Option<u64>,
+}
+
+/// The settings of a gate.
+pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer<execution::Settings> {
+    let of_file = &config.settings;
+    let mut settings = logic.default_settings(&[])?;
+    settings.policy = filtering::Policy {
+        servers: config.servers.iter().filter(|server| server.enabled).map(rules).collect(),
+        selection: view.selection.clone(),
+        read_only: of_file.read_only,
+        destructive: match of_file.destructive {
+            Destructive::Allow => filtering::DestructivePolicy::Allow,
+            Destructive::Ask => filtering::DestructivePolicy::Ask,
+            Destructive::Deny => filtering::DestructivePolicy::Deny,
+        },
+        capabilities: view.capabilities.clone(),
+    };
+    settings.style = style(of_file.names);
+    settings.bare_names = of_file.bare_names;
+    settings.describe_server = of_file.describe_server;
+    settings.check_arguments = of_file.check_arguments;
+    settings.retry = match of_file.retry {
+        Retry::Safe => recovery::RetryPolicy::Safe,
+        Retry::Always => recovery::RetryPolicy::Always,
+        Retry::Never => recovery::RetryPolicy::Never,
+    };
+    settings.masks = masks(&of_file.masking);
+    settings.server_masks = config
+        .servers
+        .iter()
+        .filter(|server| server.enabled && server.masking != Masking::default())
+        .map(|server| execution::ServerMasks { server: server.id.clone(), masks: masks(&server.masking) })
+        .collect();
+    settings.max_result_bytes = view.max_result_bytes.unwrap_or(of_file.max_result_bytes);
+    Ok(settings)
+}
+
+/// A style of names in the words of the component.
+pub fn style(names: NamesStyle) -> naming::NamingStyle {
+    match names {
+        NamesStyle::Dot => naming::NamingStyle::Dot,
+        NamesStyle::DoubleUnderscore => naming::NamingStyle::DoubleUnderscore,
+        NamesStyle::McpPrefix => naming::NamingStyle::McpPrefix,
+    }
+}
+
+/// What is masked in all that a server says.
+pub fn masks_of(config: &Config, server: &str) -> masking::Masks {
+    let mut all = masks(&config.settings.masking);
+    if let Some(server) = config.servers.iter().find(|known| known.id == server) {
+        let masking::Masks { groups, patterns, custom } = masks(&server.masking);
+        all.groups.extend(groups);
+        all.patterns.extend(patterns);
+        all.custom.extend(custom);
+    }
+    all
+}
+
+fn rules(server: &Server) -> filtering::ServerRules {
+    filtering::ServerRules {
+        id: server.id.clone(),
+        rules: filtering::Rules { allow: server.allow.clone(), deny: server.deny.clone() },
+        ask: server.ask.clone(),
+        requires: server.requires.clone(),
+        tools: server
+            .tools
+            .iter()
+            .map(|rules| filtering::ToolRules {
+                tool: rules.tool.clone(),
+                annotations: Annotations {
+                    read_only: rules.annotations.read_only,
+                    destructive: rules.annotations.destructive,
+                    idempotent: rules.annotations.idempotent,
+                    open_world: rules.annotations.open_world,
+                },
+                requires: rules.requires.clone(),
+            })
+            .collect(),
+    }
+}
+
+fn masks(masking: &Masking) -> masking::Masks {
+    let custom = |mask: &crate::config::model::CustomMask| masking::CustomMask {
+        pattern: mask.pattern.clone(),
+        replacement: mask.replacement.clone(),
+    };
+    masking::Masks {
+        groups: masking.groups.clone(),
+        patterns: masking.patterns.clone(),
+        custom: masking.custom.iter().map(custom).collect(),
+    }
+}

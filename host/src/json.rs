@@ -1,0 +1,102 @@
+//! JSON objects whose members keep their order and stay unread: what servers write passes without loss.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+/// A JSON object.
+#[derive(Clone, Default)]
+pub struct Object(Vec<(String, Box<RawValue>)>);
+
+impl Object {
+    /// Reads an object; anything else is `None`.
+    pub fn read(json: &str) -> Option<Self> {
+        serde_json::from_str(json).ok()
+    }
+
+    /// The member of this name.
+    pub fn get(&self, name: &str) -> Option<&RawValue> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// Takes the member of this name out.
+    pub fn remove(&mut self, name: &str) -> Option<Box<RawValue>> {
+        let place = self.0.iter().position(|(known, _)| known == name)?;
+        Some(self.0.remove(place).1)
+    }
+
+    /// Sets a member where it stands, or as the last one.
+    pub fn set<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
+        let value = raw(value);
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    /// Sets all members of another object.
+    pub fn extend(&mut self, other: &Object) {
+        for (name, value) in &other.0 {
+            self.set(name, value);
+        }
+    }
+
+    /// The object as text.
+    pub fn to_text(&self) -> String {
+        raw(self).get().to_owned()
+    }
+}
+
+/// A value as JSON that can be passed on.
+pub fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).expect("shapes have string keys only, so they are always JSON")
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Object(members))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_keep_their_order_and_their_digits() {
+        let mut object = Object::read(r#"{"b":12345678901234567890123,"a": {"x" : 1.10},"c":1}"#).unwrap();
+        object.set("a2", "é");
+        object.set("c", &2);
+        object.remove("missing");
+        assert_eq!(object.to_text(), r#"{"b":12345678901234567890123,"a":{"x" : 1.10},"c":2,"a2":"é"}"#);
+        assert!(Object::read("[1]").is_none());
+    }
+}

@@ -1,0 +1,113 @@
+//! Who answers when a server asks: roots, a model's words, a person's.
+
+use serde_json::value::RawValue;
+
+use crate::failure::RpcError;
+use crate::transport::BoxFuture;
+
+/// Answers what servers ask of a client. One handler serves both eras: a question may come as a request of the server,
+/// or in a result that wants input.
+pub trait Handler: Send + Sync + 'static {
+    /// What this handler can answer; servers are told, and ask for nothing else if they keep to the protocol.
+    fn topics(&self) -> Topics;
+
+    /// Answers one question with the `result` that the protocol wants, or refuses.
+    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>>;
+}
+
+/// What a handler can answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Topics {
+    /// Folders that the server may look at (`roots/list`).
+    pub roots: bool,
+    /// Words of a model (`sampling/createMessage`).
+    pub sampling: bool,
+    /// Words of a person, in a form (`elicitation/create`).
+    pub elicitation: bool,
+    /// Words of a person, at an address that the server gives.
+    pub url_elicitation: bool,
+}
+
+/// What a server asks.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// About what.
+    pub topic: Topic,
+    /// The `params` of the question, as the server wrote them.
+    pub params: Box<RawValue>,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// `roots/list`.
+    Roots,
+    /// `sampling/createMessage`.
+    Sampling,
+    /// `elicitation/create`.
+    Elicitation,
+}
+
+impl Topic {
+    /// The topic of a method, if it is one.
+    pub fn of(method: &str) -> Option<Self> {
+        match method {
+            "roots/list" => Some(Topic::Roots),
+            "sampling/createMessage" => Some(Topic::Sampling),
+            "elicitation/create" => Some(Topic::Elicitation),
+            _ => None,
+        }
+    }
+}
+
+/// Has no roots, no model and no person.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nobody;
+
+impl Handler for Nobody {
+    fn topics(&self) -> Topics {
+        Topics::default()
+    }
+
+    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+        let answer = match question.topic {
+            // A person who is not there declines; the tool may go on without.
+            Topic::Elicitation => Ok(raw(r#"{"action":"decline"}"#)),
+            Topic::Roots => Err(refusal("this client has no roots")),
+            Topic::Sampling => Err(refusal("this client has no model to sample")),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+impl Topics {
+    /// The capabilities of the client, as the protocol writes them.
+    pub fn capabilities(self, era: super::Era) -> String {
+        let mut parts = Vec::new();
+        if self.roots {
+            parts.push(r#""roots":{}"#.to_owned());
+        }
+        if self.sampling {
+            parts.push(r#""sampling":{}"#.to_owned());
+        }
+        if self.elicitation || self.url_elicitation {
+            // Older servers know no kinds of elicitation, and an empty object means a form in every version.
+            let kinds = match (self.elicitation, self.url_elicitation) {
+                (true, false) if era == super::Era::Legacy => "",
+                (true, false) => r#""form":{}"#,
+                (false, _) => r#""url":{}"#,
+                (true, true) => r#""form":{},"url":{}"#,
+            };
+            parts.push(format!(r#""elicitation":{{{kinds}}}"#));
+        }
+        format!("{{{}}}", parts.join(","))
+    }
+}
+
+fn refusal(message: &str) -> RpcError {
+    RpcError { code: super::METHOD_NOT_FOUND, message: message.to_owned(), data: None }
+}
+
+fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.to_owned()).expect("the text is JSON")
+}

@@ -1,0 +1,221 @@
+//! The headers of 2026-07-28, from which those in between can tell what a request is.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::{HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Which arguments of which tools are shown in headers too (`x-mcp-header` in their schemas).
+#[derive(Default)]
+pub struct ToolHeaders(Mutex<HashMap<String, Vec<Shown>>>);
+
+/// An argument that a header shows.
+struct Shown {
+    /// The names of the properties that lead to it.
+    path: Vec<String>,
+    header: HeaderName,
+}
+
+impl ToolHeaders {
+    /// Learns what the schema of a tool asks for; an error says why the tool cannot be used.
+    pub fn learn(&self, tool: &str, schema: Option<&RawValue>) -> Result<(), String> {
+        let marked = schema.filter(|schema| memchr::memmem::find(schema.get().as_bytes(), MARK.as_bytes()).is_some());
+        let shown = match marked {
+            Some(schema) => read_marks(&serde_json::from_str(schema.get()).map_err(|error| error.to_string())?)?,
+            None => Vec::new(),
+        };
+        let mut tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.is_empty() {
+            tools.remove(tool);
+        } else {
+            tools.insert(tool.to_owned(), shown);
+        }
+        Ok(())
+    }
+
+    fn show(&self, tool: &str, arguments: Option<&RawValue>, headers: &mut Vec<(HeaderName, HeaderValue)>) {
+        let tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(shown), Some(arguments)) = (tools.get(tool), arguments) else { return };
+        let Ok(arguments) = serde_json::from_str::<Value>(arguments.get()) else { return };
+        for Shown { path, header } in shown {
+            let value = path.iter().try_fold(&arguments, |value, name| value.get(name));
+            let text = match value {
+                Some(Value::String(text)) => text.clone(),
+                Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
+                _ => continue,
+            };
+            headers.push((header.clone(), encode(&text)));
+        }
+    }
+}
+
+/// Adds what the era wants beside a request or notification.
+pub fn describe(method: &str, params: &str, tools: &ToolHeaders, headers: &mut Vec<(HeaderName, HeaderValue)>) {
+    #[derive(Deserialize, Default)]
+    struct Params<'a> {
+        #[serde(default)]
+        name: Option<String>,
+        #[serde(default)]
+        uri: Option<String>,
+        #[serde(default, borrow)]
+        arguments: Option<&'a RawValue>,
+    }
+    headers.push((METHOD, encode(method)));
+    if !matches!(method, "tools/call" | "prompts/get" | "resources/read") {
+        return;
+    }
+    let Params { name, uri, arguments } = serde_json::from_str(params).unwrap_or_default();
+    if let Some(name) = name.as_deref().or(uri.as_deref()) {
+        headers.push((NAME, encode(name)));
+        if method == "tools/call" {
+            tools.show(name, arguments, headers);
+        }
+    }
+}
+
+/// A text as a header: as it is where that is possible, else in base64 between marks.
+fn encode(text: &str) -> HeaderValue {
+    let plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte))
+        && text.trim() == text
+        && !(text.starts_with("=?base64?") && text.ends_with("?="));
+    let written = if plain { text.to_owned() } else { format!("=?base64?{}?=", BASE64_STANDARD.encode(text)) };
+    HeaderValue::from_str(&written).expect("printable ASCII is a header")
+}
+
+/// The marks of a schema, if all of them can be kept.
+fn read_marks(schema: &Value) -> Result<Vec<Shown>, String> {
+    let mut shown = Vec::new();
+    collect(schema, Some(&mut Vec::new()), &mut shown)?;
+    Ok(shown)
+}
+
+/// Walks a schema; `path` is `None` below anything but `properties`, where no mark may be.
+fn collect(schema: &Value, path: Option<&mut Vec<String>>, shown: &mut Vec<Shown>) -> Result<(), String> {
+    match schema {
+        Value::Object(members) => {
+            let mut path = path;
+            if let Some(mark) = members.get(MARK) {
+                let path = path.as_deref().filter(|path| !path.is_empty());
+                let path = path.ok_or_else(|| format!("{MARK} may stand on plain properties only"))?;
+                shown.push(mark_of(members, mark, path, shown)?);
+            }
+            for (name, value) in members {
+                match (name.as_str(), &mut path) {
+                    ("default" | "const" | "enum" | "examples", _) => {}
+                    ("properties", Some(path)) => {
+                        for (property, schema) in value.as_object().into_iter().flatten() {
+                            path.push(property.clone());
+                            collect(schema, Some(path), shown)?;
+                            path.pop();
+                        }
+                    }
+                    // A property may be called like the mark itself; below a map of schemas each value is one.
+                    ("properties" | "$defs" | "definitions" | "dependentSchemas" | "patternProperties", _) => {
+                        for schema in value.as_object().into_iter().flat_map(|map| map.values()) {
+                            collect(schema, None, shown)?;
+                        }
+                    }
+                    _ => collect(value, None, shown)?,
+                }
+            }
+            Ok(())
+        }
+        Value::Array(items) => items.iter().try_for_each(|item| collect(item, None, shown)),
+        _ => Ok(()),
+    }
+}
+
+fn mark_of(
+    schema: &serde_json::Map<String, Value>,
+    mark: &Value,
+    path: &[String],
+    shown: &[Shown],
+) -> Result<Shown, String> {
+    let property = path.join(".");
+    let name = mark.as_str().filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| format!("{MARK} of {property:?} must be a name"))?;
+    let header = HeaderName::from_bytes(format!("mcp-param-{name}").as_bytes())
+        .map_err(|_| format!("{MARK} {name:?} of {property:?} cannot be the name of a header"))?;
+    if shown.iter().any(|other| other.header == header) {
+        return Err(format!("{MARK} {name:?} stands on two properties"));
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("string" | "integer" | "boolean") => Ok(Shown { path: path.to_vec(), header }),
+        _ => Err(format!("{MARK} of {property:?} needs a string, an integer or a boolean")),
+    }
+}
+
+const MARK: &str = "x-mcp-header";
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Box<RawValue> {
+        RawValue::from_string(json.to_owned()).unwrap()
+    }
+
+    fn described(tools: &ToolHeaders, method: &str, params: &str) -> Vec<String> {
+        let mut headers = Vec::new();
+        describe(method, params, tools, &mut headers);
+        headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect()
+    }
+
+    #[test]
+    fn names_travel_as_they_are_or_in_base64() {
+        let rows = [
+            ("plain name", "plain name"),
+            ("", ""),
+            (" led by a space", "=?base64?IGxlZCBieSBhIHNwYWNl?="),
+            ("é", "=?base64?w6k=?="),
+            ("a\nb", "=?base64?YQpi?="),
+            ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?="),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(encode(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_request_is_described_by_its_method_its_name_and_marked_arguments() {
+        let tools = ToolHeaders::default();
+        let schema = r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},
+            "deep":{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}},"free":{"type":"string"}}}"#;
+        tools.learn("t", Some(&raw(schema))).unwrap();
+        let params = r#"{"name":"t","arguments":{"region":"eu","deep":{"n":42},"free":"x"}}"#;
+        assert_eq!(
+            described(&tools, "tools/call", params),
+            ["mcp-method: tools/call", "mcp-name: t", "mcp-param-n: 42", "mcp-param-region: eu"]
+        );
+        assert_eq!(described(&tools, "tools/call", r#"{"name":"t","arguments":{"region":null}}"#).len(), 2);
+        assert_eq!(
+            described(&tools, "resources/read", r#"{"uri":"a:b"}"#),
+            ["mcp-method: resources/read", "mcp-name: a:b"]
+        );
+        assert_eq!(described(&tools, "tools/list", "{}"), ["mcp-method: tools/list"]);
+    }
+
+    #[test]
+    fn marks_that_cannot_be_kept_are_refused() {
+        let rows = [
+            r#"{"properties":{"a":{"type":"string","x-mcp-header":""}}}"#,
+            r#"{"properties":{"a":{"type":"string","x-mcp-header":"a b"}}}"#,
+            r#"{"properties":{"a":{"type":"string","x-mcp-header":1}}}"#,
+            r#"{"properties":{"a":{"type":"object","x-mcp-header":"A"}}}"#,
+            r#"{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}"#,
+            r#"{"x-mcp-header":"A"}"#,
+            r#"{"properties":{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}}"#,
+            r#"{"$defs":{"d":{"type":"string","x-mcp-header":"A"}}}"#,
+        ];
+        for schema in rows {
+            assert!(ToolHeaders::default().learn("t", Some(&raw(schema))).is_err(), "{schema}");
+        }
+    }
+}

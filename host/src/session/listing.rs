@@ -1,0 +1,241 @@
+//! What a server offers, page by page, kept for as long as the server says.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::{Era, METHOD_NOT_FOUND, News, Patience, Request, Session};
+use crate::failure::{Failed, Failure};
+
+/// What can be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `tools/list`.
+    Tools,
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    Templates,
+    /// `prompts/list`.
+    Prompts,
+}
+
+/// A whole list, each item as the server wrote it.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The items, in the server's order.
+    pub items: Vec<Box<RawValue>>,
+    /// How long the server says that the list holds, where it says so.
+    pub ttl: Option<Duration>,
+    /// The server says that the list is for these credentials alone.
+    pub private: bool,
+}
+
+impl Kind {
+    /// The method that lists.
+    pub fn method(self) -> &'static str {
+        match self {
+            Kind::Tools => "tools/list",
+            Kind::Resources => "resources/list",
+            Kind::Templates => "resources/templates/list",
+            Kind::Prompts => "prompts/list",
+        }
+    }
+}
+
+impl Session {
+    /// All items of a kind; empty where the server does not offer the kind. A list that still holds is not asked for
+    /// again, and one that no longer holds is never given in place of an error.
+    pub async fn list(&self, kind: Kind) -> Result<Arc<Listing>, Failed> {
+        let offers = self.peer.offers;
+        let offered = match kind {
+            Kind::Tools => offers.tools,
+            Kind::Resources | Kind::Templates => offers.resources,
+            Kind::Prompts => offers.prompts,
+        };
+        if !offered {
+            return Ok(Arc::default());
+        }
+        let generation = match self.shelf.look(kind) {
+            Ok(listing) => return Ok(listing),
+            Err(generation) => generation,
+        };
+        let listing = match self.fetch(kind).await {
+            Ok(listing) => Arc::new(listing),
+            // Servers with resources need not have templates, and some do not know the method then.
+            Err(Failed { failure: Failure::Rpc(error), .. })
+                if kind == Kind::Templates && error.code == METHOD_NOT_FOUND =>
+            {
+                Arc::default()
+            }
+            Err(failed) => return Err(failed),
+        };
+        let until = match (self.peer.era, listing.ttl) {
+            (Era::Legacy, _) => Hold::UntilChanged,
+            (Era::Modern, ttl) => Hold::Until(Instant::now() + ttl.unwrap_or_default()),
+        };
+        self.shelf.put(kind, generation, Arc::clone(&listing), until);
+        Ok(listing)
+    }
+
+    async fn fetch(&self, kind: Kind) -> Result<Listing, Failed> {
+        let method = kind.method();
+        let mut listing = Listing::default();
+        let mut cursors = HashSet::new();
+        let mut params = "{}".to_owned();
+        for _ in 0..MAX_PAGES {
+            let patience = Patience::of(self.list_patience);
+            let reply = self.request(Request { method, params: &params, patience, progress: None }).await?;
+            let page: Page = reply.read(method)?;
+            if page.result_type.is_some_and(|kind| kind.get() != r#""complete""#) {
+                return Err(broken(format!("the result of {method} is of a type that nobody knows")));
+            }
+            listing.add(&page, kind, self);
+            if listing.items.len() > MAX_ITEMS {
+                return Err(broken(format!("{method} lists more than {MAX_ITEMS} items")));
+            }
+            match page.next_cursor.map(RawValue::get) {
+                None | Some("null" | r#""""#) => return Ok(listing),
+                Some(cursor) if cursors.insert(cursor.to_owned()) => params = format!(r#"{{"cursor":{cursor}}}"#),
+                Some(_) => {
+                    // All pages up to here are there; the one that would follow has been seen.
+                    warn!(method, "the server gives a cursor for the second time; the list ends here");
+                    return Ok(listing);
+                }
+            }
+        }
+        Err(broken(format!("{method} has more than {MAX_PAGES} pages, and no end")))
+    }
+}
+
+impl Listing {
+    fn add(&mut self, page: &Page<'_>, kind: Kind, session: &Session) {
+        let items = match kind {
+            Kind::Tools => &page.tools,
+            Kind::Resources => &page.resources,
+            Kind::Templates => &page.resource_templates,
+            Kind::Prompts => &page.prompts,
+        };
+        let strict = kind == Kind::Tools && session.peer.era == Era::Modern && session.wire.is_web();
+        for item in items.iter().flatten() {
+            if !strict || learn_headers(item, session) {
+                self.items.push((*item).to_owned());
+            }
+        }
+        let ttl =
+            page.ttl_ms.filter(|ttl| ttl.is_finite()).map(|ttl| Duration::from_millis(ttl.clamp(0.0, MAX_TTL) as u64));
+        self.ttl = [self.ttl, ttl].into_iter().flatten().min();
+        self.private |= page.cache_scope.is_some_and(|scope| scope.get() == r#""private""#);
+    }
+}
+
+/// Whether a tool can be called over HTTP: the headers that its schema asks for must be possible ones.
+fn learn_headers(tool: &RawValue, session: &Session) -> bool {
+    #[derive(Deserialize)]
+    struct Tool<'a> {
+        name: String,
+        #[serde(rename = "inputSchema", default, borrow)]
+        input_schema: Option<&'a RawValue>,
+    }
+    let Ok(Tool { name, input_schema }) = serde_json::from_str(tool.get()) else { return true };
+    match session.tool_headers.learn(&name, input_schema) {
+        Ok(()) => true,
+        Err(why) => {
+            warn!(tool = name, "left out a tool: {why}");
+            false
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    #[serde(default, borrow)]
+    tools: Option<Vec<&'a RawValue>>,
+    #[serde(default, borrow)]
+    resources: Option<Vec<&'a RawValue>>,
+    #[serde(default, borrow)]
+    resource_templates: Option<Vec<&'a RawValue>>,
+    #[serde(default, borrow)]
+    prompts: Option<Vec<&'a RawValue>>,
+    #[serde(default, borrow)]
+    next_cursor: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    result_type: Option<&'a RawValue>,
+    #[serde(default)]
+    ttl_ms: Option<f64>,
+    #[serde(default, borrow)]
+    cache_scope: Option<&'a RawValue>,
+}
+
+/// The lists that still hold. It belongs to one session, so what is private stays private.
+#[derive(Debug, Default)]
+pub struct Shelf(Mutex<[Place; 4]>);
+
+#[derive(Debug, Default)]
+struct Place {
+    /// Counts the changes, so that a list asked for before a change is not taken for one after it.
+    generation: u64,
+    kept: Option<(Arc<Listing>, Hold)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Hold {
+    UntilChanged,
+    Until(Instant),
+}
+
+impl Shelf {
+    /// What is no longer true after this news.
+    pub fn hear(&self, news: &News) {
+        let kinds: &[Kind] = match news {
+            News::ToolsChanged => &[Kind::Tools],
+            News::ResourcesChanged => &[Kind::Resources, Kind::Templates],
+            News::PromptsChanged => &[Kind::Prompts],
+            _ => &[],
+        };
+        let mut places = self.places();
+        for kind in kinds {
+            let place = &mut places[*kind as usize];
+            place.generation += 1;
+            place.kept = None;
+        }
+    }
+
+    /// The list that holds, or the generation of the one to fetch.
+    fn look(&self, kind: Kind) -> Result<Arc<Listing>, u64> {
+        let places = self.places();
+        let place = &places[kind as usize];
+        match &place.kept {
+            Some((listing, Hold::UntilChanged)) => Ok(Arc::clone(listing)),
+            Some((listing, Hold::Until(end))) if *end > Instant::now() => Ok(Arc::clone(listing)),
+            _ => Err(place.generation),
+        }
+    }
+
+    fn put(&self, kind: Kind, generation: u64, listing: Arc<Listing>, hold: Hold) {
+        let mut places = self.places();
+        let place = &mut places[kind as usize];
+        if place.generation == generation {
+            place.kept = Some((listing, hold));
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, [Place; 4]> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn broken(how: String) -> Failed {
+    Failed::sent(Failure::Protocol(how))
+}
+
+const MAX_PAGES: usize = 1_000;
+const MAX_ITEMS: usize = 100_000;
+/// A day: nobody knows what holds longer.
+const MAX_TTL: f64 = 86_400_000.0;

@@ -1,0 +1,346 @@
+//! The beginning of a session: which era the server speaks, and who it is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tracing::{debug, info};
+
+use super::handler::{Handler, Nobody};
+use super::peer::{LEGACY_VERSIONS, MODERN_VERSION, Offers};
+use super::wire::{Ask, Patience, Reply, Wire};
+use super::{Era, Peer, Protocol, Session, params};
+use crate::failure::{Failed, Failure};
+use crate::transport::RequestId;
+use crate::transport::endpoint::Endpoint;
+
+/// How to begin a session.
+#[derive(Clone)]
+pub struct Options {
+    /// Which era to speak.
+    pub protocol: Protocol,
+    /// How long the beginning may take in all.
+    pub limit: Duration,
+    /// How long a list may take.
+    pub list: Duration,
+    /// Who answers what the server asks.
+    pub handler: Arc<dyn Handler>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            protocol: Protocol::Auto,
+            limit: Duration::from_secs(30),
+            list: Duration::from_secs(10),
+            handler: Arc::new(Nobody),
+        }
+    }
+}
+
+impl Session {
+    /// Connects, finds out which era the server speaks, and shakes hands.
+    pub async fn open(endpoint: &Endpoint, options: &Options) -> Result<Session, Failed> {
+        let begun = Begun { options, deadline: Instant::now() + options.limit };
+        match (endpoint, options.protocol) {
+            (Endpoint::Sse(_), _) => begun.legacy(endpoint).await,
+            (_, Protocol::Legacy) => begun.legacy_or_sse(endpoint).await,
+            (_, Protocol::Modern) => match begun.modern(endpoint).await {
+                Probe::Modern(session) => Ok(*session),
+                Probe::Legacy { why, .. } => Err(why),
+                Probe::Broken(failed) => Err(failed),
+            },
+            (_, Protocol::Auto) => match begun.modern(endpoint).await {
+                Probe::Modern(session) => Ok(*session),
+                Probe::Broken(failed) => Err(failed),
+                Probe::Legacy { why, wire } => {
+                    debug!("not a server of {MODERN_VERSION}: {why}");
+                    let outcome = match wire {
+                        Some(wire) => begun.on_wire(wire, endpoint).await,
+                        None => begun.legacy_or_sse(endpoint).await,
+                    };
+                    match outcome {
+                        // It was not old, only too slow to say so in time.
+                        Err(failed) if is_modern_error(&failed) => begun.modern_after_all(endpoint, failed).await,
+                        outcome => outcome,
+                    }
+                }
+            },
+        }
+    }
+}
+
+/// What the question for the modern era came to.
+enum Probe {
+    Modern(Box<Session>),
+    /// It is another era, and why; on this connection the talk can go on, if there is one.
+    Legacy {
+        why: Failed,
+        wire: Option<Wire>,
+    },
+    /// Nothing can be said, and nothing more be tried.
+    Broken(Failed),
+}
+
+/// A beginning under way.
+struct Begun<'a> {
+    options: &'a Options,
+    deadline: Instant,
+}
+
+impl Begun<'_> {
+    /// Asks in the modern way, for as long as a modern server may take to answer.
+    async fn modern(&self, endpoint: &Endpoint) -> Probe {
+        self.ask_modern(endpoint, PROBE_LIMIT.min(self.left())).await
+    }
+
+    async fn ask_modern(&self, endpoint: &Endpoint, limit: Duration) -> Probe {
+        let wire = match self.connect(endpoint).await {
+            Ok(wire) => wire,
+            Err(failed) => return Probe::Broken(failed),
+        };
+        let meta = modern_meta(&*self.options.handler);
+        let headers = modern_headers(&wire);
+        let params = params::with_meta("{}", &meta, None);
+        let mut described = headers.clone();
+        super::headers::describe("server/discover", "{}", &Default::default(), &mut described);
+        match self.ask(&wire, "server/discover", &params, described, limit).await {
+            Ok(reply) => match discovered(&reply, transport_name(endpoint)) {
+                Ok(peer) => Probe::Modern(Box::new(self.session(wire, peer, meta, headers))),
+                Err(why) => Probe::Legacy { why, wire: Some(wire) },
+            },
+            Err(failed) => self.judge(failed, wire),
+        }
+    }
+
+    /// Asks once more in the modern way, for as long as there is time.
+    async fn modern_after_all(&self, endpoint: &Endpoint, refused: Failed) -> Result<Session, Failed> {
+        match self.ask_modern(endpoint, self.left()).await {
+            Probe::Modern(session) => Ok(*session),
+            Probe::Broken(failed) => Err(failed),
+            Probe::Legacy { .. } => Err(refused),
+        }
+    }
+
+    /// What a failed question says of the era.
+    fn judge(&self, failed: Failed, wire: Wire) -> Probe {
+        match &failed.failure {
+            // The server knows the era, and does not want us.
+            Failure::Rpc(error) if is_modern_error(&failed) => {
+                #[derive(Deserialize)]
+                struct Data {
+                    #[serde(default)]
+                    supported: Vec<String>,
+                }
+                let data = error.data.as_deref().and_then(|data| serde_json::from_str::<Data>(data.get()).ok());
+                let supported = data.map(|data| data.supported).unwrap_or_default();
+                if supported.iter().any(|version| LEGACY_VERSIONS.contains(&version.as_str())) {
+                    Probe::Legacy { why: failed, wire: Some(wire) }
+                } else {
+                    Probe::Broken(failed)
+                }
+            }
+            Failure::Http(error) if matches!(error.status, 401 | 403) => Probe::Broken(failed),
+            // Some old servers end when they are asked what they do not know; they are started again.
+            Failure::Closed | Failure::Exited(_) => Probe::Legacy { why: failed, wire: None },
+            Failure::Cancelled | Failure::Connect(_) => Probe::Broken(failed),
+            // Any other error, or none at all, is how older servers meet a method that they do not know.
+            Failure::Timeout { .. } | Failure::Rpc(_) | Failure::Http(_) | Failure::Protocol(_) => {
+                Probe::Legacy { why: failed, wire: Some(wire) }
+            }
+        }
+    }
+
+    /// Asks in the older way, on a new connection.
+    async fn legacy(&self, endpoint: &Endpoint) -> Result<Session, Failed> {
+        let wire = self.connect(endpoint).await?;
+        self.initialize(wire, endpoint).await
+    }
+
+    async fn legacy_or_sse(&self, endpoint: &Endpoint) -> Result<Session, Failed> {
+        let wire = self.connect(endpoint).await?;
+        self.on_wire(wire, endpoint).await
+    }
+
+    /// Asks in the older way; a site that knows no POST may know the way before that.
+    async fn on_wire(&self, wire: Wire, endpoint: &Endpoint) -> Result<Session, Failed> {
+        let failed = match (self.initialize(wire, endpoint).await, endpoint) {
+            (Err(failed), Endpoint::Http(_)) => failed,
+            (outcome, _) => return outcome,
+        };
+        let Endpoint::Http(site) = endpoint else { return Err(failed) };
+        match &failed.failure {
+            Failure::Http(error) if matches!(error.status, 400 | 404 | 405) => {
+                debug!("no Streamable HTTP at this address: {failed}");
+                // What the server said to the newer way is the better clue if the older one fails as well.
+                self.legacy(&Endpoint::Sse(site.clone())).await.map_err(|_| failed)
+            }
+            _ => Err(failed),
+        }
+    }
+
+    async fn initialize(&self, wire: Wire, endpoint: &Endpoint) -> Result<Session, Failed> {
+        let capabilities = self.options.handler.topics().capabilities(Era::Legacy);
+        let offered = LEGACY_VERSIONS[0];
+        let params = format!(
+            r#"{{"protocolVersion":"{offered}","capabilities":{capabilities},"clientInfo":{}}}"#,
+            client_info()
+        );
+        let reply = self.ask(&wire, "initialize", &params, Vec::new(), self.left()).await?;
+        let peer = initialized(&reply, transport_name(endpoint))?;
+        let headers = legacy_headers(&wire, &peer.version);
+        wire.notify("notifications/initialized", None, headers.clone()).await?;
+        Ok(self.session(wire, peer, String::new(), headers))
+    }
+
+    fn session(&self, wire: Wire, peer: Peer, meta: String, headers: Vec<(HeaderName, HeaderValue)>) -> Session {
+        info!(era = peer.era.name(), version = peer.version, name = peer.name, "connected");
+        wire.settle(peer.era, headers.clone());
+        let shelf = wire.shelf();
+        let list_patience = self.options.list;
+        Session { wire, peer, meta, headers, tool_headers: Default::default(), shelf, list_patience }
+    }
+
+    async fn connect(&self, endpoint: &Endpoint) -> Result<Wire, Failed> {
+        let open = Wire::open(endpoint, Arc::clone(&self.options.handler));
+        match tokio::time::timeout_at(self.deadline, open).await {
+            Ok(wire) => wire,
+            Err(_) => Err(Failed::unsent(Failure::Connect(format!("no connection within {:?}", self.options.limit)))),
+        }
+    }
+
+    async fn ask(
+        &self,
+        wire: &Wire,
+        method: &str,
+        params: &str,
+        headers: Vec<(HeaderName, HeaderValue)>,
+        limit: Duration,
+    ) -> Result<Reply, Failed> {
+        let patience = Patience::of(limit);
+        let params = &|_: RequestId| params.to_owned();
+        let ask = Ask { method, params, headers, patience, progress: None, cancellable: false };
+        wire.request(ask).await.map_err(|failed| match failed.failure {
+            // The last word of the server, if it has one, says more than that time is up.
+            Failure::Timeout { .. } if self.left().is_zero() => {
+                let tail = wire.stderr_tail();
+                let tail = if tail.is_empty() { tail } else { format!("; it last wrote:\n{tail}") };
+                Failed::unsent(Failure::Connect(format!("no answer to {method} within {:?}{tail}", self.options.limit)))
+            }
+            _ => failed,
+        })
+    }
+
+    fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Whether an error has one of the codes that only the modern era knows.
+fn is_modern_error(failed: &Failed) -> bool {
+    matches!(&failed.failure, Failure::Rpc(error) if (-32022..=-32020).contains(&error.code))
+}
+
+/// Reads the answer to `server/discover`; an error says why it is no server of this era.
+fn discovered(reply: &Reply, transport: &'static str) -> Result<Peer, Failed> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Discovered {
+        supported_versions: Vec<String>,
+        #[serde(default = "super::empty_object")]
+        capabilities: Box<RawValue>,
+        #[serde(default)]
+        instructions: Option<String>,
+        #[serde(rename = "_meta", default)]
+        meta: Option<Meta>,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "io.modelcontextprotocol/serverInfo", default)]
+        server: Option<Software>,
+    }
+    let Discovered { supported_versions, capabilities, instructions, meta } = reply.read("server/discover")?;
+    if !supported_versions.iter().any(|version| version == MODERN_VERSION) {
+        let how = format!("it speaks {} and not {MODERN_VERSION}", supported_versions.join(", "));
+        return Err(Failed::sent(Failure::Protocol(how)));
+    }
+    let Software { name, version: software_version } = meta.and_then(|meta| meta.server).unwrap_or_default();
+    let offers = Offers::read(&capabilities);
+    let version = MODERN_VERSION.to_owned();
+    Ok(Peer { era: Era::Modern, version, name, software_version, capabilities, offers, instructions, transport })
+}
+
+/// Reads the answer to `initialize`.
+fn initialized(reply: &Reply, transport: &'static str) -> Result<Peer, Failed> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Initialized {
+        protocol_version: String,
+        #[serde(default = "super::empty_object")]
+        capabilities: Box<RawValue>,
+        #[serde(default)]
+        instructions: Option<String>,
+        #[serde(default)]
+        server_info: Option<Software>,
+    }
+    let Initialized { protocol_version: version, capabilities, instructions, server_info } =
+        reply.read("initialize")?;
+    if !LEGACY_VERSIONS.contains(&version.as_str()) {
+        let how = format!("it wants version {version:?} of MCP; known are {}", LEGACY_VERSIONS.join(", "));
+        return Err(Failed::sent(Failure::Protocol(how)));
+    }
+    let Software { name, version: software_version } = server_info.unwrap_or_default();
+    let offers = Offers::read(&capabilities);
+    Ok(Peer { era: Era::Legacy, version, name, software_version, capabilities, offers, instructions, transport })
+}
+
+#[derive(Deserialize, Default)]
+struct Software {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    version: Option<String>,
+}
+
+/// What every request of the modern era carries, as members without braces.
+fn modern_meta(handler: &dyn Handler) -> String {
+    let capabilities = handler.topics().capabilities(Era::Modern);
+    format!(
+        r#""{NAMESPACE}/protocolVersion":"{MODERN_VERSION}","{NAMESPACE}/clientInfo":{},"{NAMESPACE}/clientCapabilities":{capabilities}"#,
+        client_info()
+    )
+}
+
+fn modern_headers(wire: &Wire) -> Vec<(HeaderName, HeaderValue)> {
+    if wire.is_web() { vec![(VERSION, HeaderValue::from_static(MODERN_VERSION))] } else { Vec::new() }
+}
+
+/// The header came with 2025-06-18; servers before it need not know it.
+fn legacy_headers(wire: &Wire, version: &str) -> Vec<(HeaderName, HeaderValue)> {
+    let known = LEGACY_VERSIONS.iter().find(|known| **known == version && **known >= "2025-06-18");
+    match known {
+        Some(version) if wire.is_web() => vec![(VERSION, HeaderValue::from_static(version))],
+        _ => Vec::new(),
+    }
+}
+
+fn client_info() -> String {
+    format!(r#"{{"name":"toolgate","version":"{}"}}"#, env!("CARGO_PKG_VERSION"))
+}
+
+fn transport_name(endpoint: &Endpoint) -> &'static str {
+    match endpoint {
+        Endpoint::Stdio(_) => "stdio",
+        Endpoint::Http(_) => "http",
+        Endpoint::Sse(_) => "sse",
+        Endpoint::WebSocket(_) => "websocket",
+    }
+}
+
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const NAMESPACE: &str = "io.modelcontextprotocol";
+/// A cold Python server was seen to take four seconds.
+const PROBE_LIMIT: Duration = Duration::from_secs(10);

@@ -1,0 +1,82 @@
+//! The `params` of a request with what the protocol adds to them, without taking them apart where that can be avoided.
+
+use std::fmt::Write as _;
+
+use serde_json::value::RawValue;
+
+use crate::json::Object;
+use crate::transport::RequestId;
+
+/// The parameters with these members in their `_meta`; `meta` is empty or begins with a member, without braces.
+pub fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> String {
+    if meta.is_empty() && progress.is_none() {
+        return params.to_owned();
+    }
+    let mut added = String::with_capacity(meta.len() + 40);
+    if let Some(id) = progress {
+        let _ = write!(added, r#""progressToken":{id}"#);
+    }
+    if !meta.is_empty() {
+        if !added.is_empty() {
+            added.push(',');
+        }
+        added.push_str(meta);
+    }
+    if memchr::memmem::find(params.as_bytes(), b"\"_meta\"").is_none()
+        && let Some(body) = params.trim_end().strip_suffix('}')
+    {
+        return insert(body, &format!(r#""_meta":{{{added}}}"#));
+    }
+    // What the caller says in `_meta` stays, but for what only the session can know.
+    let mut object = Object::read(params).unwrap_or_default();
+    let theirs = object.remove("_meta");
+    let mut merged = theirs.and_then(|theirs| Object::read(theirs.get())).unwrap_or_default();
+    merged.extend(&Object::read(&format!("{{{added}}}")).expect("the session writes JSON"));
+    object.set("_meta", &merged);
+    object.to_text()
+}
+
+/// The parameters with more members; one that is there already is replaced.
+pub fn with_members(params: &str, more: &[(&str, &RawValue)]) -> String {
+    let mut object = Object::read(params).unwrap_or_default();
+    for (name, value) in more {
+        object.set(name, value);
+    }
+    object.to_text()
+}
+
+fn insert(body: &str, member: &str) -> String {
+    let comma = if body.trim_end().ends_with('{') { "" } else { "," };
+    format!("{body}{comma}{member}}}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meta_is_added_and_nothing_else_is_touched() {
+        let rows = [
+            ("{}", "", None, "{}"),
+            ("{}", r#""v":1"#, None, r#"{"_meta":{"v":1}}"#),
+            (r#"{"a": 1.10 } "#, "", Some(7), r#"{"a": 1.10 ,"_meta":{"progressToken":7}}"#),
+            (r#"{"a":"_meta"}"#, r#""v":1"#, Some(7), r#"{"a":"_meta","_meta":{"progressToken":7,"v":1}}"#),
+            (
+                r#"{"_meta":{"x":12345678901234567890123,"v":0},"b":2}"#,
+                r#""v":1"#,
+                None,
+                r#"{"b":2,"_meta":{"x":12345678901234567890123,"v":1}}"#,
+            ),
+            (r#"{"_meta":null}"#, r#""v":1"#, None, r#"{"_meta":{"v":1}}"#),
+        ];
+        for (params, meta, progress, expected) in rows {
+            assert_eq!(with_meta(params, meta, progress), expected);
+        }
+    }
+
+    #[test]
+    fn members_are_added_or_replaced() {
+        let value = RawValue::from_string("[1]".to_owned()).unwrap();
+        assert_eq!(with_members(r#"{"b":1,"a":2}"#, &[("b", &value)]), r#"{"b":[1],"a":2}"#);
+    }
+}

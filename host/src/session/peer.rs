@@ -1,0 +1,172 @@
+//! Who a server is, which era it speaks, and what it lets know.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The two ways in which MCP is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// 2025-11-25 and before: `initialize`, then a session.
+    Legacy,
+    /// 2026-07-28: every request stands alone.
+    Modern,
+}
+
+impl Era {
+    /// The name of the era, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Era::Legacy => "legacy",
+            Era::Modern => "modern",
+        }
+    }
+}
+
+/// Which era to speak with a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// The one that it speaks; this is found out.
+    #[default]
+    Auto,
+    /// The one before 2026-07-28.
+    Legacy,
+    /// 2026-07-28.
+    Modern,
+}
+
+impl From<Era> for Protocol {
+    fn from(era: Era) -> Self {
+        match era {
+            Era::Legacy => Protocol::Legacy,
+            Era::Modern => Protocol::Modern,
+        }
+    }
+}
+
+/// The version of the modern era.
+pub const MODERN_VERSION: &str = "2026-07-28";
+/// The versions of the legacy era, the latest first.
+pub const LEGACY_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// What is known of a server after the handshake.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// The era that it speaks with us.
+    pub era: Era,
+    /// The version of the protocol.
+    pub version: String,
+    /// Its own name.
+    pub name: Option<String>,
+    /// The version of its program.
+    pub software_version: Option<String>,
+    /// Its capabilities, as it wrote them.
+    pub capabilities: Box<RawValue>,
+    /// What it can be asked for.
+    pub offers: Offers,
+    /// What it wants a model to know.
+    pub instructions: Option<String>,
+    /// How messages travel: `stdio`, `http`, `sse` or `websocket`.
+    pub transport: &'static str,
+}
+
+/// What a server can be asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Offers {
+    /// `tools/list` and `tools/call`.
+    pub tools: bool,
+    /// `resources/list`, `resources/templates/list` and `resources/read`.
+    pub resources: bool,
+    /// `prompts/list` and `prompts/get`.
+    pub prompts: bool,
+    /// `completion/complete`.
+    pub completions: bool,
+    /// It tells when a list changes.
+    pub list_changed: bool,
+}
+
+/// What a server lets know unasked.
+#[derive(Debug, Clone)]
+pub enum News {
+    /// Its tools are others now.
+    ToolsChanged,
+    /// Its resources are others now.
+    ResourcesChanged,
+    /// Its prompts are others now.
+    PromptsChanged,
+    /// A resource has new content.
+    ResourceUpdated {
+        /// Which.
+        uri: String,
+    },
+    /// A line of its log.
+    Log {
+        /// How grave, in the server's words.
+        level: String,
+        /// Which part of the server.
+        logger: Option<String>,
+        /// What, as the server wrote it.
+        data: Box<RawValue>,
+    },
+    /// The connection is over.
+    Closed,
+}
+
+impl News {
+    /// Reads a notification; `None` is one that says nothing to us.
+    pub(super) fn read(method: &str, params: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Params {
+            #[serde(default)]
+            uri: Option<String>,
+            #[serde(default)]
+            level: Option<String>,
+            #[serde(default)]
+            logger: Option<String>,
+            #[serde(default)]
+            data: Option<Box<RawValue>>,
+        }
+        match method {
+            "notifications/tools/list_changed" => Some(News::ToolsChanged),
+            "notifications/resources/list_changed" => Some(News::ResourcesChanged),
+            "notifications/prompts/list_changed" => Some(News::PromptsChanged),
+            "notifications/resources/updated" => {
+                let params: Params = serde_json::from_str(params).ok()?;
+                Some(News::ResourceUpdated { uri: params.uri? })
+            }
+            "notifications/message" => {
+                let params: Params = serde_json::from_str(params).ok()?;
+                let level = params.level.unwrap_or_else(|| "info".to_owned());
+                Some(News::Log { level, logger: params.logger, data: params.data.unwrap_or_else(super::empty_object) })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Offers {
+    /// Reads the capabilities of a server.
+    pub(super) fn read(capabilities: &RawValue) -> Self {
+        #[derive(Deserialize, Default)]
+        struct Capabilities {
+            tools: Option<Listed>,
+            resources: Option<Listed>,
+            prompts: Option<Listed>,
+            completions: Option<serde::de::IgnoredAny>,
+        }
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase")]
+        struct Listed {
+            #[serde(default)]
+            list_changed: Option<bool>,
+        }
+        let read: Capabilities = serde_json::from_str(capabilities.get()).unwrap_or_default();
+        let all = [&read.tools, &read.resources, &read.prompts];
+        Offers {
+            tools: read.tools.is_some(),
+            resources: read.resources.is_some(),
+            prompts: read.prompts.is_some(),
+            completions: read.completions.is_some(),
+            list_changed: all.iter().any(|listed| listed.as_ref().and_then(|listed| listed.list_changed) == Some(true)),
+        }
+    }
+}

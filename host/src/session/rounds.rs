@@ -1,0 +1,119 @@
+//! Requests that take several rounds: a server of 2026-07-28 answers that it wants input, and is asked again with it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::handler::{Question, Topic};
+use super::wire::quote;
+use super::{METHOD_NOT_FOUND, Patience, Reply, Request, Session, params};
+use crate::failure::{Failed, Failure, RpcError};
+
+/// Whether the answer to this method may be that input is wanted.
+pub fn may_want_input(method: &str) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+}
+
+/// Asks until the answer is complete.
+pub async fn run(session: &Session, request: Request<'_>) -> Result<Reply, Failed> {
+    let started = Instant::now();
+    let mut params = Cow::Borrowed(request.params);
+    for round in 0..=MAX_ROUNDS {
+        let left = request.patience.total.saturating_sub(started.elapsed());
+        let patience = Patience { total: left, ..request.patience };
+        let reply = session.exchange(&Request { patience, ..request.clone() }, &params).await?;
+        match read(&reply, request.method)? {
+            Outcome::Complete => return Ok(reply),
+            Outcome::Wants(wanted) if round < MAX_ROUNDS => {
+                debug!(method = request.method, round, "the server wants input");
+                params = Cow::Owned(next_params(session, &request, &wanted).await?);
+            }
+            Outcome::Wants(_) => break,
+        }
+    }
+    let how = format!("{} wants input for the {}th time", request.method, MAX_ROUNDS + 1);
+    Err(Failed::sent(Failure::Protocol(how)))
+}
+
+/// What an answer is.
+enum Outcome<'a> {
+    Complete,
+    Wants(Wanted<'a>),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wanted<'a> {
+    #[serde(default, borrow)]
+    result_type: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    input_requests: Option<BTreeMap<String, InputRequest<'a>>>,
+    /// Belongs to the server: it goes back byte for byte, unread.
+    #[serde(default, borrow)]
+    request_state: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct InputRequest<'a> {
+    method: String,
+    #[serde(default, borrow)]
+    params: Option<&'a RawValue>,
+}
+
+fn read<'a>(reply: &'a Reply, method: &str) -> Result<Outcome<'a>, Failed> {
+    // Nearly every answer is complete, and what it holds is nobody's business here.
+    if memchr::memmem::find(reply.json().as_bytes(), b"\"resultType\"").is_none() {
+        return Ok(Outcome::Complete);
+    }
+    #[derive(Deserialize)]
+    struct Marked<'a> {
+        #[serde(rename = "resultType", default, borrow)]
+        result_type: Option<&'a RawValue>,
+    }
+    match reply.read::<Marked>(method)?.result_type.map(RawValue::get) {
+        None | Some(r#""complete""#) => Ok(Outcome::Complete),
+        Some(r#""input_required""#) => reply.read::<Wanted>(method).map(Outcome::Wants),
+        Some(other) => {
+            let how = format!("the result of {method} is of a type that nobody knows: {other}");
+            Err(Failed::sent(Failure::Protocol(how)))
+        }
+    }
+}
+
+/// The parameters of the next round: what was asked at first, the answers, and the server's state.
+async fn next_params(session: &Session, request: &Request<'_>, wanted: &Wanted<'_>) -> Result<String, Failed> {
+    debug_assert!(wanted.result_type.is_some());
+    let mut answers = Vec::new();
+    for (key, asked) in wanted.input_requests.iter().flatten() {
+        let answer = answer(session, request.method, asked).await?;
+        answers.push(format!("{}:{answer}", quote(key)));
+    }
+    let answers = RawValue::from_string(format!("{{{}}}", answers.join(","))).expect("answers are JSON");
+    let mut more: Vec<(&str, &RawValue)> = Vec::new();
+    if wanted.input_requests.is_some() {
+        more.push(("inputResponses", &answers));
+    }
+    if let Some(state) = wanted.request_state {
+        more.push(("requestState", state));
+    }
+    Ok(params::with_members(request.params, &more))
+}
+
+async fn answer(session: &Session, method: &str, asked: &InputRequest<'_>) -> Result<Box<RawValue>, Failed> {
+    // The server has said that it did not go on: to refuse is safe, and final.
+    let refused = |error: RpcError| {
+        let message = format!("{method} wants {}, and got none: {}", asked.method, error.message);
+        Failed::sent(Failure::Rpc(RpcError { message, ..error }))
+    };
+    let unknown = || RpcError { code: METHOD_NOT_FOUND, message: "nobody here can give that".to_owned(), data: None };
+    let topic = Topic::of(&asked.method).ok_or_else(|| refused(unknown()))?;
+    let params = asked.params.map_or_else(super::empty_object, ToOwned::to_owned);
+    session.wire.handler().answer(Question { topic, params }).await.map_err(refused)
+}
+
+/// How often a server may want input before it is given up.
+const MAX_ROUNDS: usize = 10;

@@ -1,0 +1,224 @@
+//! One connection as JSON-RPC: a request goes out, and its own answer comes back or a failure does.
+
+mod inbox;
+mod message;
+mod pending;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+pub use message::{Reply, quote};
+pub use pending::{OnProgress, Patience, Progress};
+
+use super::handler::Handler;
+use super::listing::Shelf;
+use super::{Era, News};
+use crate::config::secrets::Secrets;
+use crate::failure::{Failed, Failure};
+use crate::transport::endpoint::Endpoint;
+use crate::transport::{self, Delivery, Outgoing, RequestId, ServerStream, Transport};
+use inbox::{Footing, Inbox};
+
+/// A connection that requests and answers are matched on.
+pub struct Wire {
+    inbox: Arc<Inbox>,
+    transport: Arc<dyn Transport>,
+    next_id: AtomicU64,
+    /// Closing a stream says that nobody waits (2026-07-28 on HTTP); elsewhere it takes a notification.
+    web: bool,
+    secrets: Secrets,
+}
+
+/// What to ask.
+pub struct Ask<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The JSON object of its parameters, given the id of the request (which is also its progress token).
+    pub params: &'a (dyn Fn(RequestId) -> String + Sync),
+    /// Headers that MCP wants beside it on HTTP.
+    pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
+    /// How long to wait.
+    pub patience: Patience,
+    /// Who wants to know how far it has come.
+    pub progress: Option<OnProgress>,
+    /// The server is told when nobody waits any more; a handshake is never cancelled.
+    pub cancellable: bool,
+}
+
+impl Wire {
+    /// Connects to where the endpoint says.
+    pub async fn open(endpoint: &Endpoint, handler: Arc<dyn Handler>) -> Result<Wire, Failed> {
+        let inbox = Arc::new(Inbox::new(handler));
+        let secrets = endpoint.secrets().clone();
+        let opened = transport::open(endpoint, Arc::clone(&inbox) as _).await;
+        let transport = opened.map_err(|failed| failed.redacted(&secrets))?;
+        inbox.attach(&transport);
+        let web = matches!(endpoint, Endpoint::Http(_));
+        Ok(Wire { inbox, transport, next_id: AtomicU64::new(1), web, secrets })
+    }
+
+    /// Sends a request and waits for its answer. Dropping the future gives the request up and tells the server so.
+    pub async fn request(&self, ask: Ask<'_>) -> Result<Reply, Failed> {
+        let Ask { method, params, headers, patience, progress, cancellable } = ask;
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let mut answer = self.inbox.pending.enter(id, progress)?;
+        let mut watch = Watch { wire: self, id, tell: cancellable, given_up: true };
+        let text = message::request(id, method, &params(id));
+        let started = Instant::now();
+        let mut send = self.transport.send(Outgoing { text, request: Some(id), headers });
+        let timer = tokio::time::sleep(patience.quiet.min(patience.total));
+        tokio::pin!(timer);
+        let mut sending = true;
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => {
+                    watch.given_up = false;
+                    // The sender is dropped only after it was used.
+                    break answer.unwrap_or(Err(Failed::sent(Failure::Closed)));
+                }
+                sent = &mut send, if sending => {
+                    sending = false;
+                    match sent {
+                        Ok(Delivery::Written) => self.inbox.pending.written(id),
+                        Ok(Delivery::Exchanged) => match answer.try_recv() {
+                            Ok(answer) => { watch.given_up = false; break answer }
+                            Err(_) => {
+                                watch.tell = false;
+                                let how = format!("its answer to {method} holds no answer");
+                                break Err(Failed::sent(Failure::Protocol(how)));
+                            }
+                        },
+                        Err(failed) => {
+                            watch.tell = false;
+                            break Err(failed);
+                        }
+                    }
+                }
+                () = &mut timer => {
+                    let last = self.inbox.pending.last_heard(id).unwrap_or(started);
+                    let deadline = (last + patience.quiet).min(started + patience.total);
+                    if deadline > Instant::now() {
+                        timer.as_mut().reset(deadline);
+                        continue;
+                    }
+                    break Err(Failed::sent(Failure::Timeout { method: method.to_owned(), after: started.elapsed() }));
+                }
+            }
+        };
+        // What is not wholly written now never will be, and a server acts on whole messages only. On the web the
+        // sending lasts as long as the exchange.
+        match outcome {
+            Err(Failed { failure: failure @ Failure::Timeout { .. }, .. }) if sending && !self.web => {
+                watch.tell = false;
+                Err(Failed::unsent(failure))
+            }
+            outcome => outcome.map_err(|failed| failed.redacted(&self.secrets)),
+        }
+    }
+
+    /// Sends a notification.
+    pub async fn notify(
+        &self,
+        method: &str,
+        params: Option<&str>,
+        headers: Vec<(http::HeaderName, http::HeaderValue)>,
+    ) -> Result<(), Failed> {
+        let text = message::notification(method, params);
+        let send = self.transport.send(Outgoing { text, request: None, headers });
+        match tokio::time::timeout(NOTIFY_LIMIT, send).await {
+            Ok(sent) => sent.map(drop).map_err(|failed| failed.redacted(&self.secrets)),
+            Err(_) => Err(Failed::sent(Failure::Timeout { method: method.to_owned(), after: NOTIFY_LIMIT })),
+        }
+    }
+
+    /// The handshake is over: from here on the era is known.
+    pub fn settle(&self, era: Era, headers: Vec<(http::HeaderName, http::HeaderValue)>) {
+        self.inbox.settle(Footing { era, headers: headers.clone() });
+        let stream = match era {
+            Era::Legacy => ServerStream::Open(headers),
+            Era::Modern => ServerStream::None,
+        };
+        self.transport.established(stream);
+    }
+
+    /// What the server lets know unasked.
+    pub fn news(&self) -> broadcast::Receiver<News> {
+        self.inbox.news()
+    }
+
+    /// The lists that still hold.
+    pub fn shelf(&self) -> Arc<Shelf> {
+        self.inbox.shelf()
+    }
+
+    /// Who answers the server's questions.
+    pub fn handler(&self) -> &Arc<dyn Handler> {
+        self.inbox.handler()
+    }
+
+    /// Why the connection is over, once it is.
+    pub fn over(&self) -> Option<Failed> {
+        self.inbox.pending.over().map(|failed| failed.redacted(&self.secrets))
+    }
+
+    /// Whether messages travel over Streamable HTTP.
+    pub fn is_web(&self) -> bool {
+        self.web
+    }
+
+    /// The process id of the server, where it is a process of ours.
+    pub fn pid(&self) -> Option<u32> {
+        self.transport.pid()
+    }
+
+    /// The last lines that the server wrote to its standard error.
+    pub fn stderr_tail(&self) -> String {
+        self.transport.stderr_tail()
+    }
+
+    /// Ends the connection in good manners.
+    pub async fn close(&self) {
+        self.transport.close().await;
+        self.inbox.pending.close(Failed::unsent(Failure::Closed));
+    }
+
+    /// Tells the server that nobody waits for this request any more.
+    fn cancel(&self, id: RequestId) {
+        let Some(footing) = self.inbox.footing() else { return };
+        if self.web && footing.era == Era::Modern || tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let params = format!(r#"{{"requestId":{id},"reason":"the caller no longer waits"}}"#);
+        let text = message::notification("notifications/cancelled", Some(&params));
+        let message = Outgoing { text, request: None, headers: footing.headers.clone() };
+        let transport = Arc::downgrade(&self.transport);
+        self.inbox.spawn(async move {
+            let Some(transport) = transport.upgrade() else { return };
+            // It is a courtesy: a server that cannot be told will find out.
+            let _ = tokio::time::timeout(NOTIFY_LIMIT, transport.send(message)).await;
+        });
+    }
+}
+
+/// Clears up behind a request, however it ends.
+struct Watch<'a> {
+    wire: &'a Wire,
+    id: RequestId,
+    tell: bool,
+    given_up: bool,
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if self.given_up && self.wire.inbox.pending.forget(self.id) && self.tell {
+            self.wire.cancel(self.id);
+        }
+    }
+}
+
+const NOTIFY_LIMIT: Duration = Duration::from_secs(10);

@@ -1,0 +1,264 @@
+//! JSON-RPC messages as text: what one is, without touching what it carries.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::failure::{Failed, Failure, RpcError};
+use crate::transport::RequestId;
+
+/// The `result` of an answer, as the server wrote it.
+///
+/// It keeps the whole message and a range, so that a megabyte is not copied to be looked at.
+#[derive(Clone)]
+pub struct Reply {
+    text: String,
+    result: Range<usize>,
+}
+
+impl Reply {
+    /// The JSON text.
+    pub fn json(&self) -> &str {
+        &self.text[self.result.clone()]
+    }
+
+    /// The JSON text, in the memory that the message came in.
+    pub fn into_json(mut self) -> String {
+        self.text.truncate(self.result.end);
+        self.text.drain(..self.result.start);
+        self.text
+    }
+
+    /// The result as a value of some type; what does not fit is the server's fault.
+    pub fn read<'a, T: Deserialize<'a>>(&'a self, method: &str) -> Result<T, Failed> {
+        let broken = |error| Failed::sent(Failure::Protocol(format!("the result of {method} cannot be read: {error}")));
+        serde_json::from_str(self.json()).map_err(broken)
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reply of {} bytes", self.result.len())
+    }
+}
+
+/// What a server sent.
+#[derive(Debug)]
+pub enum Incoming<'a> {
+    /// An answer to a request of ours; where in the text its result is, or the error.
+    Answer { id: AnswerId, outcome: Result<Range<usize>, RpcError> },
+    /// A request to us.
+    Request { id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawValue> },
+    /// A notification.
+    Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
+}
+
+/// Which request an answer is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerId {
+    /// One that can be ours.
+    Number(RequestId),
+    /// One that is certainly not ours.
+    Foreign,
+    /// It does not say.
+    Missing,
+}
+
+/// Finds out what a message is.
+pub fn read(text: &str) -> Result<Incoming<'_>, String> {
+    let envelope: Envelope = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let Envelope { id, method, params, result, error } = envelope;
+    match (method, id) {
+        (Some(method), Some(id)) => Ok(Incoming::Request { id, method: unquote(method)?, params }),
+        (Some(method), None) => Ok(Incoming::Notification { method: unquote(method)?, params }),
+        (None, id) => {
+            let id = id.map_or(AnswerId::Missing, answer_id);
+            let outcome = match (result, error) {
+                (_, Some(error)) => Err(rpc_error(error)),
+                (Some(result), None) => Ok(range_within(text, result.get())),
+                (None, None) => return Err("it has neither a method nor a result nor an error".to_owned()),
+            };
+            Ok(Incoming::Answer { id, outcome })
+        }
+    }
+}
+
+/// The parts of a batch, where the text is one.
+pub fn batch(text: &str) -> Option<Result<Vec<&RawValue>, String>> {
+    text.trim_start().starts_with('[').then(|| serde_json::from_str(text).map_err(|error| error.to_string()))
+}
+
+/// Takes the answer out of the text that holds it.
+pub fn reply(text: String, result: Range<usize>) -> Reply {
+    Reply { text, result }
+}
+
+/// A request as text.
+pub fn request(id: RequestId, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
+/// A notification as text.
+pub fn notification(method: &str, params: Option<&str>) -> String {
+    match params {
+        Some(params) => format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#),
+        None => format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#),
+    }
+}
+
+/// An answer as text, with the id as the server wrote it.
+pub fn answer(id: &RawValue, outcome: &Result<Box<RawValue>, RpcError>) -> String {
+    match outcome {
+        Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
+        Err(RpcError { code, message, data }) => {
+            let message = quote(message);
+            let data = data.as_deref().map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}{data}}}}}"#)
+        }
+    }
+}
+
+/// A text as a JSON string.
+pub fn quote(text: &str) -> String {
+    serde_json::to_string(text).expect("a string is always JSON")
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// A result of `null` is a result.
+fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+fn unquote(method: &RawValue) -> Result<Cow<'_, str>, String> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    serde_json::from_str::<Text>(method.get()).map(|text| text.0).map_err(|_| "its method is no string".to_owned())
+}
+
+/// Some servers write the numbers that we gave them as strings.
+fn answer_id(id: &RawValue) -> AnswerId {
+    id.get().trim_matches('"').parse().map_or(AnswerId::Foreign, AnswerId::Number)
+}
+
+fn rpc_error(error: &RawValue) -> RpcError {
+    #[derive(Deserialize)]
+    struct Error {
+        #[serde(default)]
+        code: serde_json::Value,
+        #[serde(default)]
+        message: Option<String>,
+        #[serde(default)]
+        data: Option<Box<RawValue>>,
+    }
+    match serde_json::from_str(error.get()) {
+        Ok(Error { code, message, data }) => RpcError {
+            code: code.as_i64().or_else(|| code.as_f64().map(|code| code as i64)).unwrap_or(INTERNAL_ERROR),
+            message: message.unwrap_or_else(|| "an error without a message".to_owned()),
+            data,
+        },
+        // An error of another shape is an error all the same.
+        Err(_) => RpcError { code: INTERNAL_ERROR, message: error.get().to_owned(), data: None },
+    }
+}
+
+const INTERNAL_ERROR: i64 = -32603;
+
+fn range_within(whole: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - whole.as_ptr().addr();
+    start..start + part.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result_of(text: &str) -> (AnswerId, String) {
+        match read(text).unwrap() {
+            Incoming::Answer { id, outcome: Ok(range) } => (id, reply(text.to_owned(), range).into_json()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn error_of(text: &str) -> (AnswerId, i64, String) {
+        match read(text).unwrap() {
+            Incoming::Answer { id, outcome: Err(error) } => (id, error.code, error.message),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn answers_keep_every_byte_of_their_result() {
+        let result = r#"{ "b":1.10,"a":123456789012345678901234567890, "x":"\u00e9" }"#;
+        let text = format!(r#" {{"result": {result} ,"id":7,"jsonrpc":"2.0","extra":[1]}} "#);
+        assert_eq!(result_of(&text), (AnswerId::Number(7), result.to_owned()));
+    }
+
+    #[test]
+    fn ids_are_numbers_or_numbers_in_quotes_or_not_ours() {
+        let rows = [
+            (r#"{"id":1,"result":{}}"#, AnswerId::Number(1)),
+            (r#"{"id":"1","result":{}}"#, AnswerId::Number(1)),
+            (r#"{"id":"one","result":{}}"#, AnswerId::Foreign),
+            (r#"{"id":-1,"result":{}}"#, AnswerId::Foreign),
+            (r#"{"id":1.5,"result":{}}"#, AnswerId::Foreign),
+            (r#"{"id":null,"result":null}"#, AnswerId::Missing),
+            (r#"{"result":null}"#, AnswerId::Missing),
+        ];
+        for (text, id) in rows {
+            assert_eq!(result_of(text).0, id, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_are_read_in_every_shape() {
+        let rows = [
+            (r#"{"id":5,"error":{"code":-32601,"message":"Method not found"}}"#, 5, -32601, "Method not found"),
+            (r#"{"id":5,"error":{"code":-1.0,"message":"m","data":"details here"},"result":{}}"#, 5, -1, "m"),
+            (r#"{"id":5,"error":{}}"#, 5, INTERNAL_ERROR, "an error without a message"),
+            (r#"{"id":5,"error":"broken"}"#, 5, INTERNAL_ERROR, "\"broken\""),
+        ];
+        for (text, id, code, message) in rows {
+            assert_eq!(error_of(text), (AnswerId::Number(id), code, message.to_owned()), "{text}");
+        }
+        assert_eq!(error_of(r#"{"id":null,"error":{"code":-32000,"message":"m"}}"#).0, AnswerId::Missing);
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        for text in ["", "{", "{}", "1", r#"{"id":1}"#, r#"{"method":1}"#, r#"{"id":1,"result":{}} {}"#] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn requests_and_notifications_are_told_apart() {
+        assert!(matches!(
+            read(r#"{"method":"pi\u006eg","id":"a"}"#),
+            Ok(Incoming::Request { method, id, params: None }) if method == "ping" && id.get() == "\"a\""
+        ));
+        assert!(matches!(read(r#"{"method":"m","params":{}}"#), Ok(Incoming::Notification { params: Some(_), .. })));
+        assert!(matches!(read(r#"{"method":"m","id":null}"#), Ok(Incoming::Notification { params: None, .. })));
+    }
+
+    #[test]
+    fn notifications_without_params_have_none() {
+        assert_eq!(notification("a/b", None), r#"{"jsonrpc":"2.0","method":"a/b"}"#);
+        assert_eq!(notification("a/b", Some("{}")), r#"{"jsonrpc":"2.0","method":"a/b","params":{}}"#);
+    }
+}

@@ -1,0 +1,248 @@
+//! Server-Sent Events: bytes in, events out, wherever the bytes are cut (WHATWG HTML §9.2).
+
+use std::time::Duration;
+
+use memchr::memchr2;
+
+/// Reads a stream of events.
+pub(super) struct Parser {
+    max: usize,
+    /// The beginning of a line whose end has not come yet.
+    line: Vec<u8>,
+    /// The last byte was a CR; a LF that follows belongs to it.
+    after_cr: bool,
+    /// No line has ended yet: the next one may begin with a byte order mark.
+    first: bool,
+    name: String,
+    /// Each line of data with a line feed after it.
+    data: Vec<u8>,
+    pending_id: Option<String>,
+    last_id: Option<String>,
+    retry: Option<Duration>,
+}
+
+/// One event that has data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Event {
+    /// What the server calls it; empty where it gives no name, which means `message`.
+    pub name: String,
+    /// The lines of its data, joined by line feeds.
+    pub data: String,
+}
+
+/// An event is larger than allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooLarge;
+
+impl Parser {
+    /// A parser of events of at most `max` bytes.
+    pub(super) fn new(max: usize) -> Self {
+        Parser {
+            max,
+            line: Vec::new(),
+            after_cr: false,
+            first: true,
+            name: String::new(),
+            data: Vec::new(),
+            pending_id: None,
+            last_id: None,
+            retry: None,
+        }
+    }
+
+    /// Takes the next bytes and hands on each event that ends in them.
+    pub(super) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(Event)) -> Result<(), TooLarge> {
+        while !bytes.is_empty() {
+            if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
+                bytes = &bytes[1..];
+                continue;
+            }
+            let Some(end) = memchr2(b'\r', b'\n', bytes) else {
+                self.check_size(bytes.len())?;
+                self.line.extend_from_slice(bytes);
+                return Ok(());
+            };
+            self.check_size(end)?;
+            self.after_cr = bytes[end] == b'\r';
+            let mut line = std::mem::take(&mut self.line);
+            // Most lines come whole and are read where they are.
+            let event = if line.is_empty() {
+                self.end_line(&bytes[..end])
+            } else {
+                line.extend_from_slice(&bytes[..end]);
+                self.end_line(&line)
+            };
+            // The buffer of a large message is let go: it would weigh on an idle connection.
+            if line.capacity() <= KEPT {
+                line.clear();
+                self.line = line;
+            }
+            event.into_iter().for_each(&mut on_event);
+            bytes = &bytes[end + 1..];
+        }
+        Ok(())
+    }
+
+    /// The id of the last whole event that had one, to resume after.
+    pub(super) fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
+    }
+
+    /// How long the server wants us to wait before we come back.
+    pub(super) fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
+    fn check_size(&self, more: usize) -> Result<(), TooLarge> {
+        // The field name and the line feeds do not count against the message.
+        let size = self.line.len() + self.data.len() + more;
+        if size > self.max.saturating_add(SLACK) { Err(TooLarge) } else { Ok(()) }
+    }
+
+    fn end_line(&mut self, mut line: &[u8]) -> Option<Event> {
+        if std::mem::take(&mut self.first) {
+            line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        }
+        if line.is_empty() {
+            return self.dispatch();
+        }
+        let (field, value) = match memchr::memchr(b':', line) {
+            Some(colon) => (&line[..colon], &line[colon + 1..]),
+            None => (line, &line[line.len()..]),
+        };
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match field {
+            b"data" => {
+                if self.data.is_empty() {
+                    self.data.reserve_exact(value.len() + 1);
+                }
+                self.data.extend_from_slice(value);
+                self.data.push(b'\n');
+            }
+            b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            b"id" if !value.contains(&0) => self.pending_id = Some(String::from_utf8_lossy(value).into_owned()),
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+                let milliseconds = str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
+                self.retry = milliseconds.map(Duration::from_millis).or(self.retry);
+            }
+            // Comments (an empty field name) and unknown fields.
+            _ => {}
+        }
+        None
+    }
+
+    /// A blank line ends an event. One without data is none, but its id counts (MCP's priming event).
+    fn dispatch(&mut self) -> Option<Event> {
+        if let Some(id) = self.pending_id.take() {
+            self.last_id = Some(id);
+        }
+        let name = std::mem::take(&mut self.name);
+        let mut data = std::mem::take(&mut self.data);
+        data.pop();
+        if data.is_empty() {
+            return None;
+        }
+        let data =
+            String::from_utf8(data).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Some(Event { name, data })
+    }
+}
+
+const KEPT: usize = 64 * 1024;
+const SLACK: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(chunks: &[&[u8]]) -> (Vec<Event>, Parser) {
+        let mut parser = Parser::new(1 << 20);
+        let mut found = Vec::new();
+        for chunk in chunks {
+            parser.push(chunk, |event| found.push(event)).unwrap();
+        }
+        (found, parser)
+    }
+
+    fn check(stream: &str, expected: &[(&str, &str)]) {
+        let (found, _) = events(&[stream.as_bytes()]);
+        let found: Vec<_> = found.iter().map(|event| (event.name.as_str(), event.data.as_str())).collect();
+        assert_eq!(found, expected, "{stream:?}");
+    }
+
+    #[test]
+    fn events_are_read_as_the_standard_says() {
+        check("data: a\n\n", &[("", "a")]);
+        check("data:a\r\rdata: b\r\n\r\n", &[("", "a"), ("", "b")]);
+        check("\u{feff}data: a\n\n\u{feff}data: b\n\n", &[("", "a")]);
+        check(": hello\ndata: {\ndata:  1\ndata\ndata: }\n\n", &[("", "{\n 1\n\n}")]);
+        check("event: ping\ndata: 1\n\ndata: 2\n\n", &[("ping", "1"), ("", "2")]);
+        check("event: x\n\ndata: 1\n\n", &[("", "1")]);
+        check("data\n\ndata:\n\nid: 1\n\n", &[]);
+        check("nonsense: 1\ndatab: 2\ndata: 3\n\ndata: cut off", &[("", "3")]);
+        check("data: a\ndata: b\n\n\n\n", &[("", "a\nb")]);
+    }
+
+    #[test]
+    fn an_id_counts_when_its_event_is_whole() {
+        let check =
+            |stream: &str, id: Option<&str>| assert_eq!(events(&[stream.as_bytes()]).1.last_id(), id, "{stream:?}");
+        check("id: 1\n\n", Some("1"));
+        check("id: 1\ndata: x\n\nid: 2\ndata: y\n", Some("1"));
+        check("id: 1\n\nid: 2\0\n\n", Some("1"));
+        check("id: 1\n\nid\n\n", Some(""));
+        check("data: 1\n\n", None);
+    }
+
+    #[test]
+    fn only_digits_are_a_retry_time() {
+        let check = |stream: &str, wait: Option<u64>| {
+            assert_eq!(events(&[stream.as_bytes()]).1.retry(), wait.map(Duration::from_millis), "{stream:?}");
+        };
+        check("retry: 500\n", Some(500));
+        check("retry: 500\nretry: 1.5\nretry: -1\nretry:\nretry: 1s\n", Some(500));
+        check("retry: 99999999999999999999999\n", None);
+    }
+
+    #[test]
+    fn any_cut_of_the_bytes_gives_the_same_events() {
+        let stream = "\u{feff}: c\r\nid: 7\r\nevent: päng\rdata: Zürich 🚆\ndata: b\r\n\r\nretry: 20\n\ndata: last\r\r"
+            .as_bytes();
+        let (whole, _) = events(&[stream]);
+        assert_eq!(whole.len(), 2);
+        for first in 0..=stream.len() {
+            for second in first..=stream.len() {
+                let (found, parser) = events(&[&stream[..first], &stream[first..second], &stream[second..]]);
+                assert_eq!(found, whole, "cut at {first} and {second}");
+                assert_eq!((parser.last_id(), parser.retry()), (Some("7"), Some(Duration::from_millis(20))));
+            }
+        }
+        let single: Vec<&[u8]> = stream.chunks(1).collect();
+        assert_eq!(events(&single).0, whole);
+    }
+
+    #[test]
+    fn an_event_above_the_limit_is_refused_before_it_is_whole() {
+        let mut parser = Parser::new(1000);
+        let line = [b"data: ".as_slice(), &[b'x'; 1000], b"\n\n"].concat();
+        let mut count = 0;
+        assert_eq!(parser.push(&line, |_| count += 1), Ok(()));
+        assert_eq!((parser.push(&line, |_| count += 1), count), (Ok(()), 2));
+        assert_eq!(parser.push(b"data: ", |_| ()), Ok(()));
+        assert_eq!(parser.push(&[b'x'; 2000], |_| ()), Err(TooLarge));
+        let mut parser = Parser::new(1000);
+        assert_eq!(parser.push(&b"data: 0123456789\n".repeat(200), |_| ()), Err(TooLarge));
+    }
+
+    #[test]
+    fn a_large_line_in_small_pieces_is_one_event() {
+        let mut parser = Parser::new(8 << 20);
+        let mut size = 0;
+        parser.push(b"data: ", |_| ()).unwrap();
+        for _ in 0..1024 {
+            parser.push(&[b'x'; 4096], |_| ()).unwrap();
+        }
+        parser.push(b"\n\n", |event| size = event.data.len()).unwrap();
+        assert_eq!(size, 4 << 20);
+    }
+}

@@ -1,0 +1,171 @@
+//! HTTP with Server-Sent Events (2024-11-05): one stream of events from the server, and a POST for each message to it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use http::header::{self, HeaderMap, HeaderValue};
+use reqwest::{Response, Url};
+
+use super::endpoint::Site;
+use super::events::{Event, Parser};
+use super::web::body::{self, Content};
+use super::web::ending::Ending;
+use super::web::leftovers::Leftovers;
+use super::web::{self, Ask, Version, Web, address};
+use super::{BoxFuture, Delivery, Outgoing, Receive, Transport};
+use crate::failure::{Failed, Failure};
+
+/// Opens the stream and waits for the address of the messages.
+pub(super) async fn open(site: &Site, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, Failed> {
+    let web = Web::open(site, Version::Any).await?;
+    // Nothing that a caller wants has been sent yet, whatever fails here.
+    let unsent = |failed: Failed| Failed::unsent(failed.failure);
+    let mut stream = Stream::open(&web).await.map_err(unsent)?;
+    let (endpoint, early) = stream.endpoint().await.map_err(unsent)?;
+    let ending = Arc::new(Ending::new(receiver));
+    for text in early {
+        ending.receive(text, None);
+    }
+    let mut headers = web.headers().clone();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    let tasks = Leftovers::default();
+    tasks.spawn(stream.run(ending.clone()));
+    Ok(Arc::new(Sse { web, endpoint, headers, ending, tasks }))
+}
+
+struct Sse {
+    web: Web,
+    endpoint: Url,
+    headers: HeaderMap,
+    ending: Arc<Ending>,
+    /// The task that reads the stream, and what is left of answers.
+    tasks: Leftovers,
+}
+
+impl Sse {
+    async fn post(&self, message: Outgoing) -> Result<Delivery, Failed> {
+        self.ending.check()?;
+        let ask = Ask {
+            method: Method::POST,
+            url: self.endpoint.clone(),
+            headers: &|| self.headers.clone(),
+            body: Bytes::from(message.text),
+        };
+        let response = self.web.send(ask).await?;
+        if !response.status().is_success() {
+            // The session id is in the address.
+            return Err(Failed::sent(Failure::Http(web::failed_answer(response, true).await)));
+        }
+        self.tasks.leave(body::drain(response));
+        Ok(Delivery::Written)
+    }
+}
+
+impl Transport for Sse {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>> {
+        Box::pin(self.post(message))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.tasks.shutdown().await;
+            self.ending.end(Failure::Closed);
+        })
+    }
+}
+
+/// The stream of events.
+struct Stream {
+    response: Response,
+    parser: Parser,
+    max: usize,
+}
+
+impl Stream {
+    async fn open(web: &Web) -> Result<Self, Failed> {
+        let headers = || {
+            let mut headers = web.headers().clone();
+            headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+            headers
+        };
+        let ask = Ask { method: Method::GET, url: web.address().clone(), headers: &headers, body: Bytes::new() };
+        let mut response = web.send(ask).await?;
+        if !response.status().is_success() {
+            return Err(Failed::sent(Failure::Http(web::failed_answer(response, false).await)));
+        }
+        let kind = match body::content(&response) {
+            Content::Events => {
+                let max = web.max_message_bytes();
+                return Ok(Stream { response, parser: Parser::new(max), max });
+            }
+            Content::Json => "application/json".to_owned(),
+            Content::Unsaid => "unknown".to_owned(),
+            Content::Other(kind) => kind,
+        };
+        let start = body::beginning(&mut response, web::BODY).await;
+        let how = format!("answered with content type {kind}: {}", body::excerpt(&start));
+        Err(Failed::sent(Failure::Protocol(how)))
+    }
+
+    /// Reads on until the server says where messages go; gives back the messages that came with it, too.
+    async fn endpoint(&mut self) -> Result<(Url, Vec<String>), Failed> {
+        let mut endpoint = None;
+        let mut early = Vec::new();
+        while let Some(chunk) = body::next(&mut self.response).await? {
+            self.push(&chunk, |event| match event.name.as_str() {
+                "endpoint" => _ = endpoint.get_or_insert(event.data),
+                "" | "message" => early.push(event.data),
+                _ => {}
+            })?;
+            if let Some(endpoint) = &endpoint {
+                return Ok((self.resolve(endpoint)?, early));
+            }
+        }
+        Err(Failed::sent(Failure::Protocol("the stream ended before it named an endpoint".to_owned())))
+    }
+
+    fn resolve(&self, endpoint: &str) -> Result<Url, Failed> {
+        let refuse = |why: String| Failed::unsent(Failure::Connect(why));
+        let base = self.response.url();
+        let url =
+            base.join(endpoint.trim()).map_err(|error| refuse(format!("the endpoint is not an address: {error}")))?;
+        if !address::same_origin(base, &url) {
+            let (from, to) = (address::shown(base), address::shown(&url));
+            return Err(refuse(format!("{from} wants messages sent to another origin, {to}")));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(refuse("the endpoint has a login in its address".to_owned()));
+        }
+        Ok(url)
+    }
+
+    async fn run(mut self, ending: Arc<Ending>) {
+        let why = loop {
+            match body::next(&mut self.response).await {
+                // To connect again is a new session for the server, so that is not for us to do.
+                Ok(None) => break Failure::Closed,
+                Err(failed) => break failed.failure,
+                Ok(Some(chunk)) => {
+                    let pushed = self.push(&chunk, |event| {
+                        if matches!(event.name.as_str(), "" | "message") {
+                            ending.receive(event.data, None);
+                        }
+                    });
+                    if let Err(failed) = pushed {
+                        break failed.failure;
+                    }
+                }
+            }
+        };
+        ending.end(why);
+    }
+
+    fn push(&mut self, chunk: &[u8], on_event: impl FnMut(Event)) -> Result<(), Failed> {
+        self.parser.push(chunk, on_event).map_err(|_| body::too_large("an event", self.max))
+    }
+}
+
+#[cfg(test)]
+mod tests;

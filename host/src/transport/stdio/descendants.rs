@@ -1,0 +1,103 @@
+//! The processes that descend from a server, those that left its group included.
+//!
+//! Only Linux tells; elsewhere there are none, and the group is all that is killed.
+
+/// A process, told from a later one of the same id by when it started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Process {
+    /// Its id.
+    pub(super) id: u32,
+    started: u64,
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::collections::HashMap;
+    use std::fs;
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::Process;
+
+    /// All that descends from this process now.
+    pub(in super::super) fn of(root: u32) -> Vec<Process> {
+        let mut children: HashMap<u32, Vec<Process>> = HashMap::new();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            if let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok())
+                && let Some((parent, process)) = read(id)
+            {
+                children.entry(parent).or_default().push(process);
+            }
+        }
+        let mut found = children.remove(&root).unwrap_or_default();
+        let mut next = 0;
+        while let Some(process) = found.get(next) {
+            let below = children.remove(&process.id).unwrap_or_default();
+            found.extend(below);
+            next += 1;
+        }
+        found
+    }
+
+    /// Kills those that still live.
+    pub(in super::super) fn kill(processes: &[Process]) {
+        for process in processes {
+            let same = read(process.id).is_some_and(|(_, now)| now == *process);
+            if same && let Some(pid) = i32::try_from(process.id).ok().and_then(Pid::from_raw) {
+                // It may have ended since; then there is nothing to do.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+
+    /// The parent of a process, and the process.
+    fn read(id: u32) -> Option<(u32, Process)> {
+        let line = fs::read(format!("/proc/{id}/stat")).ok()?;
+        // Its name, in brackets, may hold anything; after the last bracket there are numbers only (proc(5)).
+        let numbers = &line[memchr::memrchr(b')', &line)? + 1..];
+        let mut fields = str::from_utf8(numbers).ok()?.split_ascii_whitespace();
+        let parent = fields.nth(1)?.parse().ok()?;
+        let started = fields.nth(17)?.parse().ok()?;
+        Some((parent, Process { id, started }))
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::{kill, of};
+
+/// None are known here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn of(_root: u32) -> Vec<Process> {
+    Vec::new()
+}
+
+/// There are none to kill.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn kill(_processes: &[Process]) {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_among_the_descendants_of_its_ancestors_until_it_is_killed() {
+        let mut shell = std::process::Command::new("sh");
+        // Two levels, and a name with a bracket and a space would not confuse: the last bracket counts.
+        let mut shell = shell.args(["-c", "sh -c 'sleep 1000; :' & wait"]).spawn().unwrap();
+        let found = loop {
+            let ours = of(std::process::id());
+            let theirs = of(shell.id());
+            assert!(ours.iter().any(|process| process.id == shell.id()));
+            if theirs.len() == 2 {
+                break theirs;
+            }
+            std::thread::yield_now();
+        };
+        let stale: Vec<_> =
+            found.iter().map(|process| Process { started: process.started + 1, ..process.clone() }).collect();
+        kill(&stale);
+        assert_eq!(of(shell.id()), found, "a process that started at another time is another process");
+        kill(&found);
+        shell.wait().unwrap();
+    }
+}

@@ -1,0 +1,158 @@
+//! What a server writes to its standard error: each line goes to the log, and the last ones are kept for errors.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+
+use super::{Link, excerpt};
+use crate::config::secrets::Secrets;
+
+/// The last of what was written, without secrets.
+#[derive(Default)]
+pub(super) struct Tail {
+    kept: Mutex<Kept>,
+    secrets: Secrets,
+}
+
+#[derive(Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    /// Something before these bytes is lost.
+    cut: bool,
+}
+
+/// Reads until the end, as fast as it comes, so that the server never waits for us.
+pub(super) async fn keep(mut pipe: pipe::Receiver, link: Arc<Link>) {
+    let mut buffer = vec![0; READ];
+    let mut log = Log { line: Vec::new(), secrets: link.tail.secrets.clone() };
+    loop {
+        match pipe.read(&mut buffer).await {
+            Ok(0) => break,
+            Ok(count) => {
+                link.tail.push(&buffer[..count]);
+                if tracing::enabled!(tracing::Level::DEBUG) {
+                    log.push(&buffer[..count]);
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the server's standard error broke");
+                break;
+            }
+        }
+    }
+    log.end_line();
+}
+
+impl Tail {
+    /// Nothing yet.
+    pub(super) fn new(secrets: Secrets) -> Self {
+        Tail { secrets, ..Tail::default() }
+    }
+
+    /// The last lines, as text. Whoever prints it takes out control characters.
+    pub(super) fn text(&self) -> String {
+        let kept = self.kept();
+        let text = String::from_utf8_lossy(&kept.bytes);
+        // Before anything is cut: nobody would recognise half of a secret.
+        let text = self.secrets.redact(&text);
+        // The rest of a line that lost its beginning says little, and could be half of a secret that nobody recognises.
+        let whole = match text.split_once('\n') {
+            Some((_, rest)) if kept.cut && !rest.trim().is_empty() => rest,
+            _ => &text,
+        };
+        let lines: Vec<&str> = whole.trim_end().lines().collect();
+        let last = &lines[lines.len().saturating_sub(MOST_LINES)..];
+        last.iter().map(|line| cut(line)).collect::<Vec<_>>().join("\n")
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let mut kept = self.kept();
+        let newest = &bytes[bytes.len().saturating_sub(MOST_BYTES)..];
+        let older = (kept.bytes.len() + newest.len()).saturating_sub(MOST_BYTES);
+        kept.cut |= older > 0 || newest.len() < bytes.len();
+        kept.bytes.drain(..older);
+        kept.bytes.extend_from_slice(newest);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// Makes lines of what comes in pieces.
+struct Log {
+    line: Vec<u8>,
+    secrets: Secrets,
+}
+
+impl Log {
+    fn push(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = MOST_LOGGED.saturating_sub(self.line.len());
+            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = self.line.trim_ascii_end();
+        if !line.is_empty() {
+            tracing::debug!(line = excerpt::of(line, MOST_SHOWN, &self.secrets), "standard error");
+        }
+        self.line.clear();
+    }
+}
+
+const READ: usize = 64 * 1024;
+const MOST_BYTES: usize = 4096;
+const MOST_LINES: usize = 20;
+const MOST_SHOWN: usize = 1000;
+const MOST_LOGGED: usize = 4 * MOST_SHOWN + 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tail(pieces: &[&[u8]]) -> String {
+        let tail = Tail::default();
+        pieces.iter().for_each(|piece| tail.push(piece));
+        tail.text()
+    }
+
+    #[test]
+    fn a_tail_has_the_last_lines() {
+        assert_eq!(tail(&[]), "");
+        assert_eq!(tail(&[b"one\ntwo", b" three\r\n", b"four\n\n"]), "one\ntwo three\nfour");
+        let many: Vec<String> = (0..100).map(|number| format!("line {number}\n")).collect();
+        let pieces: Vec<&[u8]> = many.iter().map(String::as_bytes).collect();
+        let last: Vec<String> = (80..100).map(|number| format!("line {number}")).collect();
+        assert_eq!(tail(&pieces), last.join("\n"));
+    }
+
+    #[test]
+    fn a_tail_is_bounded_and_starts_with_a_whole_line() {
+        let flood = b"a line of thirty-two characters!\n".repeat(10_000);
+        for pieces in [vec![&flood[..]], flood.chunks(100).collect(), flood.chunks(5000).collect()] {
+            let text = tail(&pieces);
+            assert_eq!(text, ["a line of thirty-two characters!"; 20].join("\n"));
+        }
+        let wide = [&b"x".repeat(3000)[..], b"\n", &b"y".repeat(2000), b"\nlast"].concat();
+        assert_eq!(tail(&[&wide]), format!("{}…\nlast", "y".repeat(1000)));
+        assert_eq!(tail(&[&b"z".repeat(100_000)]), "z".repeat(1000) + "…");
+    }
+
+    #[test]
+    fn a_tail_is_text_even_if_the_output_is_not() {
+        assert_eq!(tail(&[b"caf\xc3", b"\xa9 \xff\n"]), "café \u{fffd}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Real subprocesses: shells, `cat` and Python.
+
+mod ending;
+mod reading;
+mod starting;
+mod watchdog;
+mod writing;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::super::endpoint::Program;
+use super::super::{Outgoing, Receive, RequestId, Transport};
+use super::open;
+use crate::failure::{Exit, Failed, Failure};
+
+/// Everything that a test waits for comes within this, even on a machine that is busy.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A grace that no server of a test may use up, unless the test is about that.
+const PATIENT: Duration = Duration::from_secs(50);
+
+fn program(command: &str, args: &[&str]) -> Program {
+    let path = std::env::var("PATH").unwrap_or_default();
+    Program {
+        command: command.to_owned(),
+        args: args.iter().map(|arg| arg.to_string()).collect(),
+        env: BTreeMap::from([("PATH".to_owned(), path)]),
+        working_dir: None,
+        max_message_bytes: 64 << 20,
+        grace: PATIENT,
+        secrets: Default::default(),
+    }
+}
+
+fn shell(script: &str) -> Program {
+    program("sh", &["-c", script])
+}
+
+fn python(script: &str) -> Program {
+    program("python3", &["-u", "-c", script])
+}
+
+fn with_grace(grace: Duration, program: Program) -> Program {
+    Program { grace, ..program }
+}
+
+enum Event {
+    Message(String),
+    Closed(Failed),
+}
+
+/// What the receiver was told.
+struct Events(mpsc::UnboundedReceiver<Event>);
+
+struct Told(mpsc::UnboundedSender<Event>);
+
+impl Receive for Told {
+    fn receive(&self, text: String, exchange: Option<RequestId>) {
+        assert_eq!(exchange, None);
+        let _ = self.0.send(Event::Message(text));
+    }
+
+    fn closed(&self, why: Failed) {
+        let _ = self.0.send(Event::Closed(why));
+    }
+}
+
+impl Events {
+    async fn message(&mut self) -> String {
+        match in_time(self.0.recv()).await {
+            Some(Event::Message(text)) => text,
+            Some(Event::Closed(why)) => panic!("closed: {why:?}"),
+            None => panic!("nobody is left to send messages"),
+        }
+    }
+
+    /// All messages until the end, and the end, which must come once.
+    async fn rest(&mut self) -> (Vec<String>, Failed) {
+        let mut messages = Vec::new();
+        let why = loop {
+            match in_time(self.0.recv()).await.expect("the end is told") {
+                Event::Message(text) => messages.push(text),
+                Event::Closed(why) => break why,
+            }
+        };
+        assert!(in_time(self.0.recv()).await.is_none(), "the end is the end");
+        (messages, why)
+    }
+
+    async fn end(&mut self) -> Failed {
+        self.rest().await.1
+    }
+}
+
+async fn start(program: &Program) -> (Arc<dyn Transport>, Events) {
+    let (sender, events) = mpsc::unbounded_channel();
+    let transport = open(program, Arc::new(Told(sender))).await.unwrap();
+    (transport, Events(events))
+}
+
+fn outgoing(text: impl Into<String>) -> Outgoing {
+    Outgoing { text: text.into(), request: None, headers: Vec::new() }
+}
+
+fn exited(code: i32, stderr: &str) -> Failure {
+    Failure::Exited(Exit { code: Some(code), signal: None, stderr: stderr.to_owned() })
+}
+
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future).await.expect("it comes in time")
+}
+
+/// Waits for a fact outside of this process, of which nobody tells.
+async fn until(what: &str, fact: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !fact() {
+        assert!(start.elapsed() < DEADLINE, "not in time: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Whether the process runs. A zombie does not; whose parent is not ours is not ours to bury.
+fn runs(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+async fn until_ended(pids: &[u32]) {
+    until(&format!("the end of {pids:?}"), || pids.iter().all(|pid| !runs(*pid))).await;
+}
+
+/// The numbers in a message such as `[1, 2]`.
+fn numbers(message: &str) -> Vec<u32> {
+    serde_json::from_str(message).unwrap()
+}

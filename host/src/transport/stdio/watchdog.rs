@@ -1,0 +1,204 @@
+//! A shell that outlives us by a second, so that no server outlives us, even when we are killed with SIGKILL.
+//!
+//! It reads from a pipe that only we hold. Each process that we start enters its group there before it becomes the
+//! program, so that no moment is left in which we could be killed and it be forgotten. When the pipe ends, we have
+//! ended: the groups that are still entered get SIGTERM, a second, and SIGKILL.
+//!
+//! Lines: `+ GROUP NUMBER` enters a group, `- GROUP NUMBER` strikes it out. The number is ours and never used twice,
+//! and strikes out a program that could not start too, whose process id nobody tells us.
+
+use std::collections::BTreeMap;
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A place for one group; dropping it strikes the group out.
+pub(super) struct Entry {
+    number: u64,
+    pipe: Option<Arc<PipeWriter>>,
+}
+
+/// A place for a group that is about to start. Starts the watchdog where none lives.
+pub(super) fn entry() -> Entry {
+    let mut kennel = kennel();
+    kennel.revive();
+    kennel.last += 1;
+    Entry { number: kennel.last, pipe: kennel.dog.as_ref().map(|dog| dog.pipe.clone()) }
+}
+
+impl Entry {
+    /// What the child does between fork and exec: it enters itself. It must not allocate, lock or fail.
+    pub(super) fn hook(&self) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
+        let (number, pipe) = (self.number, self.pipe.clone());
+        move || {
+            if let Some(pipe) = &pipe {
+                let group = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
+                let line = Line::new(b'+', group, number);
+                // A full pipe means a watchdog that hangs; the program starts all the same.
+                let _ = rustix::io::write(&**pipe, line.bytes());
+            }
+            Ok(())
+        }
+    }
+
+    /// The group has started.
+    pub(super) fn started(&mut self, group: u32) {
+        let mut kennel = kennel();
+        kennel.groups.insert(self.number, group);
+        // Where another watchdog has taken over since, the child entered itself with the dead one.
+        if let Some(dog) = &kennel.dog
+            && self.pipe.as_ref().is_none_or(|pipe| !Arc::ptr_eq(pipe, &dog.pipe))
+        {
+            dog.tell(&Line::new(b'+', group, self.number));
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut kennel = kennel();
+        let group = kennel.groups.remove(&self.number).unwrap_or_default();
+        if let Some(dog) = &kennel.dog {
+            dog.tell(&Line::new(b'-', group, self.number));
+        }
+    }
+}
+
+/// All that the process knows of its watchdog.
+struct Kennel {
+    dog: Option<Dog>,
+    groups: BTreeMap<u64, u32>,
+    last: u64,
+    warned: bool,
+}
+
+static KENNEL: Mutex<Kennel> = Mutex::new(Kennel { dog: None, groups: BTreeMap::new(), last: 0, warned: false });
+
+fn kennel() -> MutexGuard<'static, Kennel> {
+    KENNEL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Kennel {
+    /// Makes sure that a watchdog lives and knows all groups.
+    fn revive(&mut self) {
+        if self.dog.as_mut().is_some_and(|dog| matches!(dog.process.try_wait(), Ok(None))) {
+            return;
+        }
+        self.dog = match Dog::start() {
+            Ok(dog) => Some(dog),
+            Err(error) => {
+                if !self.warned {
+                    tracing::warn!(%error, "/bin/sh does not start, so servers may outlive a crash of this process");
+                    self.warned = true;
+                }
+                None
+            }
+        };
+        if let Some(dog) = &self.dog {
+            self.groups.iter().for_each(|(&number, &group)| dog.tell(&Line::new(b'+', group, number)));
+        }
+    }
+}
+
+struct Dog {
+    process: Child,
+    pipe: Arc<PipeWriter>,
+    /// Keeps writes to a dead watchdog from raising SIGPIPE, which would kill a child that is about to start.
+    _reader: PipeReader,
+}
+
+impl Dog {
+    fn start() -> io::Result<Dog> {
+        let (reader, writer) = io::pipe()?;
+        // Only our end: a watchdog that hangs must never make us wait.
+        rustix::io::ioctl_fionbio(&writer, true)?;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", SCRIPT, "toolgate-watchdog"]).env_clear().current_dir("/").process_group(0);
+        command.stdin(reader.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Dog { process: command.spawn()?, pipe: Arc::new(writer), _reader: reader })
+    }
+
+    fn tell(&self, line: &Line) {
+        // Lost only where the watchdog hangs or is dead, and the next one is told anew.
+        let _ = rustix::io::write(&*self.pipe, line.bytes());
+    }
+}
+
+/// A line made without an allocation, short enough to be written as one.
+struct Line {
+    text: [u8; 40],
+    start: usize,
+}
+
+impl Line {
+    fn new(sign: u8, group: u32, number: u64) -> Self {
+        let mut line = Line { text: [b'\n'; 40], start: 39 };
+        line.prepend_number(number);
+        line.prepend(b' ');
+        line.prepend_number(u64::from(group));
+        line.prepend(b' ');
+        line.prepend(sign);
+        line
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.text[self.start..]
+    }
+
+    fn prepend(&mut self, byte: u8) {
+        self.start -= 1;
+        self.text[self.start] = byte;
+    }
+
+    fn prepend_number(&mut self, mut number: u64) {
+        loop {
+            self.prepend(b'0' + (number % 10) as u8);
+            number /= 10;
+            if number == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// `sleep` with a fraction is everywhere but in POSIX, hence the second try.
+const SCRIPT: &str = r#"
+trap '' INT TERM HUP
+entries=
+while read -r sign group number; do
+    case $sign in
+        +) entries="$entries $group:$number" ;;
+        -) kept=
+           for entry in $entries; do
+               [ "${entry#*:}" = "$number" ] || kept="$kept $entry"
+           done
+           entries=$kept ;;
+    esac
+done
+for entry in $entries; do kill -s TERM -- "-${entry%:*}"; done
+for turn in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    kept=
+    for entry in $entries; do
+        kill -s 0 -- "-${entry%:*}" && kept="$kept $entry"
+    done
+    entries=$kept
+    [ -n "$entries" ] || exit 0
+    sleep 0.05 || { sleep 1; break; }
+done
+for entry in $entries; do kill -s KILL -- "-${entry%:*}"; done
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_made_without_an_allocation() {
+        let rows = [(b'+', 1, 2, "+ 1 2\n"), (b'-', 0, 10, "- 0 10\n"), (b'+', 4_194_304, 0, "+ 4194304 0\n")];
+        for (sign, group, number, text) in rows {
+            assert_eq!(Line::new(sign, group, number).bytes(), text.as_bytes());
+        }
+        assert_eq!(Line::new(b'+', u32::MAX, u64::MAX).bytes(), b"+ 4294967295 18446744073709551615\n");
+    }
+}

@@ -1,0 +1,248 @@
+//! Streamable HTTP: each message is a POST of its own, and its answer comes in the body.
+
+mod answer;
+mod exchange;
+mod listen;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+use reqwest::Response;
+use tokio::sync::OnceCell;
+use tokio::task::AbortHandle;
+use tracing::debug;
+
+use super::endpoint::Site;
+use super::web::body::{self, Content};
+use super::web::ending::Ending;
+use super::web::leftovers::Leftovers;
+use super::web::{self, Ask, Version, Web};
+use super::{BoxFuture, Delivery, Outgoing, Receive, RequestId, ServerStream, Transport};
+use crate::failure::{Failed, Failure};
+
+/// Prepares the client; the first connection is made by the first message.
+pub(super) async fn open(site: &Site, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, Failed> {
+    let web = Web::open(site, Version::Any).await?;
+    Ok(Arc::new(Streamable::new(web, receiver)))
+}
+
+struct Streamable {
+    link: Arc<Link>,
+    /// The stream of the server's own messages, and what is left of answers.
+    tasks: Leftovers,
+    closing: OnceCell<()>,
+}
+
+/// What the tasks need, too.
+struct Link {
+    web: Web,
+    ending: Ending,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The headers of every POST, with the session id once there is one.
+    post: HeaderMap,
+    session: Option<HeaderValue>,
+    /// The headers of the server's own stream, which go with the goodbye, too.
+    stream: Extra,
+    listener: Option<AbortHandle>,
+    /// A stream that broke may be taken up again (the initialize era).
+    resumable: bool,
+}
+
+/// Headers that come with a message.
+type Extra = Vec<(HeaderName, HeaderValue)>;
+
+impl Streamable {
+    fn new(web: Web, receiver: Arc<dyn Receive>) -> Self {
+        let mut post = web.headers().clone();
+        post.insert(header::CONTENT_TYPE, JSON);
+        post.insert(header::ACCEPT, JSON_OR_EVENTS);
+        let state = Mutex::new(State { post, session: None, stream: Vec::new(), listener: None, resumable: true });
+        let link = Arc::new(Link { web, ending: Ending::new(receiver), state });
+        Streamable { link, tasks: Leftovers::default(), closing: OnceCell::new() }
+    }
+
+    async fn post(&self, message: Outgoing) -> Result<Delivery, Failed> {
+        let link = &*self.link;
+        link.ending.check()?;
+        let session = lock(&link.state).session.is_some();
+        let headers = || with_extra(lock(&link.state).post.clone(), &message.headers);
+        let url = link.web.address().clone();
+        let ask = Ask { method: Method::POST, url, headers: &headers, body: Bytes::from(message.text) };
+        let response = link.web.send(ask).await?;
+        if response.status().is_success() {
+            link.remember_session(&response);
+        }
+        let Some(id) = message.request else {
+            if !response.status().is_success() {
+                return Err(Failed::sent(Failure::Http(answer::refusal(response, session, &link.web).await.error)));
+            }
+            self.tasks.leave(body::drain(response));
+            return Ok(Delivery::Exchanged);
+        };
+        if !response.status().is_success() {
+            return link.refused(response, id, session).await;
+        }
+        match body::content(&response) {
+            Content::Events => {
+                let left = exchange::follow(link, response, id, message.headers).await?;
+                self.tasks.leave(left.drain(self.link.clone()));
+                Ok(Delivery::Exchanged)
+            }
+            content => link.whole(response, content, id).await,
+        }
+    }
+
+    async fn say_goodbye(&self) {
+        self.tasks.shutdown().await;
+        self.link.ending.end(Failure::Closed);
+        let (session, extra) = {
+            let mut state = lock(&self.link.state);
+            (state.session.take(), std::mem::take(&mut state.stream))
+        };
+        let Some(session) = session else { return };
+        let web = &self.link.web;
+        let headers = || {
+            let mut headers = with_extra(web.headers().clone(), &extra);
+            headers.insert(SESSION, session.clone());
+            headers
+        };
+        let ask = Ask { method: Method::DELETE, url: web.address().clone(), headers: &headers, body: Bytes::new() };
+        match tokio::time::timeout(GOODBYE, web.send(ask)).await {
+            Ok(Ok(response)) => debug!(status = response.status().as_u16(), "the session is ended"),
+            // The server will forget it by itself.
+            Ok(Err(error)) => debug!(%error, "the session could not be ended"),
+            Err(_) => debug!("the session could not be ended in time"),
+        }
+    }
+}
+
+impl Transport for Streamable {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>> {
+        Box::pin(self.post(message))
+    }
+
+    fn established(&self, stream: ServerStream) {
+        let mut state = lock(&self.link.state);
+        match stream {
+            ServerStream::None => state.resumable = false,
+            ServerStream::Open(headers) => {
+                state.stream.clone_from(&headers);
+                drop(state);
+                if self.link.ending.check().is_ok() {
+                    let task = self.tasks.spawn(listen::run(self.link.clone(), headers));
+                    // One stream is enough, however often the handshake ends.
+                    if let Some(earlier) = lock(&self.link.state).listener.replace(task) {
+                        earlier.abort();
+                    }
+                }
+            }
+        }
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.closing.get_or_init(|| self.say_goodbye()).await;
+        })
+    }
+}
+
+impl Link {
+    fn remember_session(&self, response: &Response) {
+        let Some(id) = response.headers().get(SESSION) else { return };
+        // A session that another origin gave could not be used: its id would not be sent there.
+        if !web::address::same_origin(response.url(), self.web.address()) {
+            return;
+        }
+        let mut state = lock(&self.state);
+        if state.session.is_none() {
+            let mut id = id.clone();
+            id.set_sensitive(true);
+            state.post.insert(SESSION, id.clone());
+            state.session = Some(id);
+        }
+    }
+
+    /// Opens a stream of events: of the server's own messages, or the rest of an answer that broke off.
+    async fn get(&self, extra: &Extra, after: Option<&str>) -> Result<Response, Failed> {
+        let headers = || {
+            let mut headers = with_extra(self.web.headers().clone(), extra);
+            headers.insert(header::ACCEPT, EVENTS);
+            if let Some(session) = &lock(&self.state).session {
+                headers.insert(SESSION, session.clone());
+            }
+            if let Some(id) = after.and_then(|id| HeaderValue::try_from(id).ok()) {
+                headers.insert(LAST_EVENT_ID, id);
+            }
+            headers
+        };
+        let ask = Ask { method: Method::GET, url: self.web.address().clone(), headers: &headers, body: Bytes::new() };
+        self.web.send(ask).await
+    }
+
+    /// An answer that is not a success: the error of this request, or one that concerns the whole session.
+    async fn refused(&self, response: Response, id: RequestId, session: bool) -> Result<Delivery, Failed> {
+        let status = response.status();
+        let refusal = answer::refusal(response, session, &self.web).await;
+        let for_session = match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => true,
+            StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => session && !refusal.is_for(id),
+            status => status.is_server_error(),
+        };
+        match refusal.message {
+            Some(text) if !for_session => {
+                self.ending.receive(text, Some(id));
+                Ok(Delivery::Exchanged)
+            }
+            _ => Err(Failed::sent(Failure::Http(refusal.error))),
+        }
+    }
+
+    /// An answer in one piece.
+    async fn whole(&self, mut response: Response, content: Content, id: RequestId) -> Result<Delivery, Failed> {
+        if let Content::Other(kind) = content {
+            let start = body::beginning(&mut response, web::BODY).await;
+            let how = format!("answered with content type {kind}: {}", body::excerpt(&start));
+            return Err(Failed::sent(Failure::Protocol(how)));
+        }
+        let status = response.status();
+        let text = body::text(response, self.web.max_message_bytes()).await?;
+        let is_json = content == Content::Json || text.trim_start().starts_with(['{', '[']);
+        if !is_json || text.trim_ascii().is_empty() {
+            let how = format!("answered with HTTP status {} and {}", status.as_u16(), body::excerpt(&text));
+            return Err(Failed::sent(Failure::Protocol(how)));
+        }
+        self.ending.receive(text, Some(id));
+        Ok(Delivery::Exchanged)
+    }
+}
+
+/// Adds headers of a message; they take the place of the site's, but not of the protocol's own.
+fn with_extra(mut headers: HeaderMap, extra: &Extra) -> HeaderMap {
+    for (name, value) in extra {
+        if *name != header::ACCEPT && *name != header::CONTENT_TYPE && *name != SESSION {
+            headers.insert(name.clone(), value.clone());
+        }
+    }
+    headers
+}
+
+/// The state is whole at every moment, so that a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const GOODBYE: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests;

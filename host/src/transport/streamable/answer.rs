@@ -1,0 +1,188 @@
+//! Which of the messages in an exchange is its answer, told without reading more than need be.
+
+use std::fmt;
+
+use reqwest::Response;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::failure::HttpError;
+use crate::transport::RequestId;
+use crate::transport::web::body::{self, Content};
+use crate::transport::web::{self, Web};
+
+/// Whether this message, or one of this batch, answers the request. An error without an id answers its exchange.
+pub(super) fn is_in(text: &str, id: RequestId) -> bool {
+    let mut found = false;
+    let mut json = serde_json::Deserializer::from_str(text);
+    // Reading stops with an error as soon as the answer is known; what is not JSON is none.
+    let _ = Search { id, found: &mut found, nested: false }.deserialize(&mut json);
+    found
+}
+
+struct Search<'a> {
+    id: RequestId,
+    found: &'a mut bool,
+    nested: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Search<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Search<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a JSON-RPC message")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        if self.nested {
+            return Err(A::Error::custom("a batch in a batch"));
+        }
+        while items.next_element_seed(Search { id: self.id, found: &mut *self.found, nested: true })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
+        let (mut id, mut result, mut error, mut method) = (Whose::Nobody, false, false, false);
+        while let Some(field) = fields.next_key::<Field>()? {
+            match field {
+                Field::Id => id = fields.next_value::<Id>()?.whose(self.id),
+                Field::Result => result = true,
+                Field::Error => error = true,
+                Field::Method => method = true,
+                Field::Other => {}
+            }
+            if id == Whose::Ours && (result || error) && !method {
+                *self.found = true;
+                return Err(A::Error::custom("found"));
+            }
+            if field != Field::Id {
+                fields.next_value::<IgnoredAny>()?;
+            }
+        }
+        if id == Whose::Nobody && error && !method {
+            *self.found = true;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+enum Field {
+    Id,
+    Result,
+    Error,
+    Method,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Id {
+    Number(u64),
+    Text(String),
+    None(()),
+    Other(IgnoredAny),
+}
+
+#[derive(PartialEq, Eq)]
+enum Whose {
+    Ours,
+    Nobody,
+    Other,
+}
+
+impl Id {
+    fn whose(&self, ours: RequestId) -> Whose {
+        match self {
+            Id::Number(id) if *id == ours => Whose::Ours,
+            Id::Text(id) if id.parse() == Ok(ours) => Whose::Ours,
+            Id::None(()) => Whose::Nobody,
+            _ => Whose::Other,
+        }
+    }
+}
+
+/// An answer that is not a success.
+pub(super) struct Refusal {
+    /// The answer as an HTTP error.
+    pub(super) error: HttpError,
+    /// Its body, where that is a JSON-RPC error.
+    pub(super) message: Option<String>,
+    id: Option<Id>,
+}
+
+impl Refusal {
+    /// Whether it is a JSON-RPC error for this request.
+    pub(super) fn is_for(&self, id: RequestId) -> bool {
+        self.id.as_ref().is_some_and(|found| found.whose(id) == Whose::Ours)
+    }
+}
+
+/// Reads the body of an answer that is not a success.
+pub(super) async fn refusal(mut response: Response, session: bool, web: &Web) -> Refusal {
+    #[derive(Deserialize)]
+    struct Message {
+        id: Option<Id>,
+        error: Reason,
+    }
+    #[derive(Deserialize)]
+    struct Reason {
+        #[serde(default)]
+        message: String,
+    }
+    let max = match body::content(&response) {
+        Content::Json | Content::Unsaid => web.max_message_bytes().min(ERROR),
+        Content::Events | Content::Other(_) => web::BODY,
+    };
+    let mut text = body::beginning(&mut response, max).await;
+    match serde_json::from_str::<Message>(&text) {
+        Ok(Message { id, error }) => {
+            let error = web::http_error(&response, session, error.message);
+            Refusal { error, message: Some(text), id }
+        }
+        Err(_) => {
+            text.truncate(text.floor_char_boundary(web::BODY));
+            Refusal { error: web::http_error(&response, session, text), message: None, id: None }
+        }
+    }
+}
+
+/// The largest error that is read.
+const ERROR: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_is_told_from_other_messages() {
+        let check = |text: &str, expected: bool| assert_eq!(is_in(text, 7), expected, "{text}");
+        check(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#, true);
+        check(r#"{"result":{"id":8},"id":7}"#, true);
+        check(r#"{"id":"7","error":{"code":1,"message":"x"}}"#, true);
+        check(r#"{"error":{"code":1},"id":null}"#, true);
+        check(r#"{"error":{"code":1}}"#, true);
+        check(r#"[{"id":1,"result":1},{"id":7,"result":1}]"#, true);
+        check(r#"{"id":8,"result":{}}"#, false);
+        check(r#"{"id":8,"error":{}}"#, false);
+        check(r#"{"id":-7,"result":{}}"#, false);
+        check(r#"{"id":7,"method":"ping"}"#, false);
+        check(r#"{"method":"x","params":{"id":7,"result":1}}"#, false);
+        check(r#"{"result":{}}"#, false);
+        check(r#"[[{"id":7,"result":1}]]"#, false);
+        check(r#"[]"#, false);
+        check("nonsense", false);
+        check(r#"{"id":7,"result":"#, true);
+        check(r#"{"id":{"a":[1]},"result":1}"#, false);
+    }
+}

@@ -1,0 +1,105 @@
+//! An answer that comes as a stream of events, taken up again where it broke off.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Response, StatusCode};
+use tracing::debug;
+
+use super::{Extra, Link, answer, lock};
+use crate::failure::{Failed, Failure};
+use crate::transport::RequestId;
+use crate::transport::events::Parser;
+use crate::transport::web::{self, body};
+
+/// Hands on what the stream brings until the answer to this request has come; gives back what is left of the stream.
+pub(super) async fn follow(link: &Link, first: Response, id: RequestId, extra: Extra) -> Result<Left, Failed> {
+    let mut stream = Some(first);
+    let mut last_id: Option<String> = None;
+    let mut wait = RETRY;
+    let mut tries = 0;
+    loop {
+        let mut parser = Parser::new(link.web.max_message_bytes());
+        let mut answered = false;
+        let mut progress = false;
+        while let Some(response) = &mut stream {
+            // However a stream ends before the answer, it is taken up again in the same way.
+            let Ok(Some(chunk)) = body::next(response).await else { break };
+            let pushed = parser.push(&chunk, |event| {
+                progress = true;
+                if is_message(&event.name) {
+                    answered = answered || answer::is_in(&event.data, id);
+                    link.ending.receive(event.data, Some(id));
+                }
+            });
+            pushed.map_err(|_| body::too_large("an event", link.web.max_message_bytes()))?;
+            if answered && let Some(response) = stream {
+                return Ok(Left { response, parser });
+            }
+        }
+        wait = parser.retry().unwrap_or(wait);
+        // An id is enough: a server that wants to be polled gives a new one each time.
+        if let Some(id) = parser.last_id().filter(|id| Some(*id) != last_id.as_deref()) {
+            last_id = Some(id.to_owned());
+            progress = true;
+        }
+        tries = if progress { 1 } else { tries + 1 };
+        let resumable = lock(&link.state).resumable;
+        let after = last_id.as_deref().filter(|id| resumable && !id.is_empty());
+        let Some(after) = after.filter(|_| tries <= RESUMPTIONS) else {
+            return Err(Failed::sent(Failure::Closed));
+        };
+        debug!(request = id, "the stream ended before the answer; taking it up again");
+        tokio::time::sleep(wait).await;
+        stream = resume(link, &extra, after).await?;
+    }
+}
+
+/// A stream that goes on after this event; none where it is worth trying again.
+async fn resume(link: &Link, extra: &Extra, after: &str) -> Result<Option<Response>, Failed> {
+    let Ok(response) = link.get(extra, Some(after)).await else { return Ok(None) };
+    match response.status() {
+        status if status.is_success() && body::content(&response) == body::Content::Events => Ok(Some(response)),
+        status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => Ok(None),
+        status if status.is_success() || status == StatusCode::METHOD_NOT_ALLOWED => Err(Failed::sent(Failure::Closed)),
+        _ => {
+            let session = lock(&link.state).session.is_some();
+            Err(Failed::sent(Failure::Http(web::failed_answer(response, session).await)))
+        }
+    }
+}
+
+/// What is left of a stream after the answer.
+pub(super) struct Left {
+    response: Response,
+    parser: Parser,
+}
+
+impl Left {
+    /// Waits a little for the end, so that the connection can be used again; what still comes belongs to no exchange.
+    pub(super) async fn drain(mut self, link: Arc<Link>) {
+        let all = async {
+            while let Ok(Some(chunk)) = body::next(&mut self.response).await {
+                let pushed = self.parser.push(&chunk, |event| {
+                    if is_message(&event.name) {
+                        link.ending.receive(event.data, None);
+                    }
+                });
+                if pushed.is_err() {
+                    break;
+                }
+            }
+        };
+        // A server that keeps it open loses the connection, and that is all.
+        let _ = tokio::time::timeout(body::DRAIN_LIMIT, all).await;
+    }
+}
+
+/// Whether events of this name are messages.
+pub(super) fn is_message(name: &str) -> bool {
+    name.is_empty() || name == "message"
+}
+
+/// How long to wait before coming back, where the server does not say.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
+const RESUMPTIONS: u32 = 5;

@@ -1,0 +1,88 @@
+//! The stream of what a server sends unasked (the initialize era).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Response, StatusCode};
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::exchange::{RETRY, is_message};
+use super::{Extra, Link};
+use crate::transport::events::Parser;
+use crate::transport::web::body::{self, Content};
+
+/// Keeps the stream open until it is aborted, or the server says that it has none.
+pub(super) async fn run(link: Arc<Link>, extra: Extra) {
+    let mut place = Place::default();
+    let mut failures = 0;
+    loop {
+        match link.get(&extra, place.last_id.as_deref()).await {
+            Ok(response) if response.status().is_success() && body::content(&response) == Content::Events => {
+                let begun = Instant::now();
+                if read(&link, response, &mut place).await || begun.elapsed() > LIVED {
+                    failures = 0;
+                }
+            }
+            Ok(response) if has_none(response.status()) => {
+                debug!(status = response.status().as_u16(), "the server has no stream of its own messages");
+                return;
+            }
+            Ok(response) => debug!(status = response.status().as_u16(), "the server's own stream did not open"),
+            Err(error) => debug!(%error, "the server's own stream did not open"),
+        }
+        let wait = place.retry.unwrap_or(RETRY);
+        let wait = if failures == 0 { wait } else { wait.max(WAITS[failures.min(WAITS.len() - 1)]) };
+        failures += 1;
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Where the stream is to go on.
+#[derive(Default)]
+struct Place {
+    last_id: Option<String>,
+    retry: Option<Duration>,
+}
+
+/// Reads one connection to its end; says whether anything came.
+async fn read(link: &Link, mut response: Response, place: &mut Place) -> bool {
+    let mut parser = Parser::new(link.web.max_message_bytes());
+    let mut came = false;
+    while let Ok(Some(chunk)) = body::next(&mut response).await {
+        let pushed = parser.push(&chunk, |event| {
+            came = true;
+            if is_message(&event.name) {
+                link.ending.receive(event.data, None);
+            }
+        });
+        if pushed.is_err() {
+            warn!("the server sent {}", body::too_large("an event", link.web.max_message_bytes()));
+            // To go on after the last good one would bring the same again.
+            place.last_id = None;
+            return false;
+        }
+    }
+    if let Some(id) = parser.last_id() {
+        came = true;
+        place.last_id = Some(id.to_owned()).filter(|id| !id.is_empty());
+    }
+    place.retry = parser.retry().or(place.retry);
+    came
+}
+
+/// A success that is no stream is an answer of something that does not know the method.
+fn has_none(status: StatusCode) -> bool {
+    status.is_success() || matches!(status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED)
+}
+
+const WAITS: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+];
+
+/// A stream that stood this long was a good one, though nothing came.
+const LIVED: Duration = Duration::from_secs(10);

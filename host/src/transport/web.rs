@@ -1,0 +1,277 @@
+//! The HTTP client of the three network transports: where requests go, what goes with them, and where it must not go.
+
+pub(super) mod address;
+pub(super) mod body;
+pub(super) mod ending;
+mod failing;
+pub(super) mod leftovers;
+mod proxy;
+mod tls;
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+use reqwest::redirect::Policy;
+use reqwest::{Body, Client, Request, Response, Url};
+use tracing::warn;
+
+use super::endpoint::{Site, Tls};
+use crate::failure::{Failed, Failure, HttpError};
+pub(super) use failing::{BODY, failed_answer, http_error};
+
+/// The client of one site.
+pub(super) struct Web {
+    site: Site,
+    version: Version,
+    proxies: Vec<reqwest::Proxy>,
+    address: Url,
+    /// What goes with each request to the site's own origin.
+    headers: HeaderMap,
+    home: Client,
+    /// For other origins, to which a redirect may lead: our certificate is not shown there.
+    away: OnceLock<Client>,
+}
+
+/// The versions of HTTP to offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    /// What the server likes best.
+    Any,
+    /// HTTP/1.1, which alone can be upgraded to WebSocket.
+    One,
+}
+
+/// One request.
+pub(super) struct Ask<'a> {
+    /// The method.
+    pub method: Method,
+    /// Where it goes.
+    pub url: Url,
+    /// Makes its headers, those of the site included; called again for each redirect.
+    pub headers: &'a (dyn Fn() -> HeaderMap + Sync),
+    /// Its content.
+    pub body: Bytes,
+}
+
+impl Web {
+    /// Reads the files that the site names, and makes a client; nothing is sent.
+    pub(super) async fn open(site: &Site, version: Version) -> Result<Self, Failed> {
+        Self::open_with(site, version, |name| std::env::var(name).ok()).await
+    }
+
+    async fn open_with(
+        site: &Site,
+        version: Version,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, Failed> {
+        let address = address::parse(&site.url)?;
+        let proxies = proxy::from_variables(variable)?;
+        let home = if address.scheme() == "https" {
+            checking(site, version, &proxies, Certificate::Shown).await?
+        } else {
+            // Authorities that nobody will ask are not read; an `https` address is another origin, with its own client.
+            tls::check_files(&site.tls)?;
+            build(builder(version, site.connect_timeout, &proxies).tls_certs_only([]), &Tls::default())?
+        };
+        let (address, authorization) = address::split_login(&home, address)?;
+        let headers = headers(site, authorization)?;
+        Ok(Web { site: site.clone(), version, proxies, address, headers, home, away: OnceLock::new() })
+    }
+
+    /// The site's address, without a login.
+    pub(super) fn address(&self) -> &Url {
+        &self.address
+    }
+
+    /// The site's headers, for requests to be made from.
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The largest message that the site may send.
+    pub(super) fn max_message_bytes(&self) -> usize {
+        self.site.max_message_bytes
+    }
+
+    /// Sends a request, and follows where the answer points: headers stay behind when that is another origin.
+    pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Response, Failed> {
+        let Ask { method, mut url, headers, body } = ask;
+        let mut away = false;
+        for hop in 0..=REDIRECTS {
+            // Once a foreign server had a say in where we go, nothing of ours goes with us, not even back.
+            away = away || !address::same_origin(&url, &self.address);
+            let mut request = Request::new(method.clone(), url);
+            *request.headers_mut() = if away { harmless(headers()) } else { headers() };
+            if !body.is_empty() {
+                *request.body_mut() = Some(Body::from(body.clone()));
+            }
+            let client = if away { self.away().await? } else { &self.home };
+            let response = client.execute(request).await.map_err(|error| {
+                let url = error.url().unwrap_or(&self.address);
+                let failed = failing::of_sending(&error, url, self.site.connect_timeout);
+                // Whoever redirected us has read it.
+                Failed { sent: failed.sent || hop > 0, ..failed }
+            })?;
+            let status = response.status();
+            if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
+                return Ok(response);
+            }
+            let target = redirect_target(&response)?;
+            let kept = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+            if method != Method::GET && !kept {
+                let body = format!("it redirects to {}; use that address", address::shown(&target));
+                let error = HttpError { status: status.as_u16(), body, ..HttpError::default() };
+                return Err(Failed::sent(Failure::Http(error)));
+            }
+            if !address::same_origin(response.url(), &target) {
+                let origin = target.origin().ascii_serialization();
+                warn!(origin, "redirected to another origin; headers and credentials are not sent there");
+            }
+            url = target;
+        }
+        let last = address::shown(&url);
+        Err(Failed::sent(Failure::Protocol(format!("it redirects more than {REDIRECTS} times, last to {last}"))))
+    }
+
+    async fn away(&self) -> Result<&Client, Failed> {
+        if let Some(client) = self.away.get() {
+            return Ok(client);
+        }
+        let client = checking(&self.site, self.version, &self.proxies, Certificate::Hidden).await?;
+        Ok(self.away.get_or_init(|| client))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Certificate {
+    Shown,
+    Hidden,
+}
+
+/// A client that checks certificates as the site says, and shows ours or not.
+async fn checking(
+    site: &Site,
+    version: Version,
+    proxies: &[reqwest::Proxy],
+    certificate: Certificate,
+) -> Result<Client, Failed> {
+    if !site.tls.verify {
+        warn!("the server's certificate is not checked: anyone on the way can read and change what is sent");
+    }
+    let builder = builder(version, site.connect_timeout, proxies);
+    let tls = site.tls.clone();
+    // The system's authorities are some hundred certificates.
+    let built = tokio::task::spawn_blocking(move || {
+        let builder = tls::check(builder, &tls)?;
+        build(if certificate == Certificate::Shown { tls::show(builder, &tls)? } else { builder }, &tls)
+    });
+    built.await.map_err(|error| cannot(format!("the client could not be made: {error}")))?
+}
+
+fn builder(version: Version, timeout: std::time::Duration, proxies: &[reqwest::Proxy]) -> reqwest::ClientBuilder {
+    // Another provider that the embedding program chose is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let builder = Client::builder()
+        .redirect(Policy::none())
+        .connect_timeout(timeout)
+        .tcp_nodelay(true)
+        .pool_idle_timeout(IDLE)
+        .no_proxy();
+    let builder = if version == Version::One { builder.http1_only() } else { builder };
+    proxies.iter().cloned().fold(builder, reqwest::ClientBuilder::proxy)
+}
+
+fn build(builder: reqwest::ClientBuilder, tls: &Tls) -> Result<Client, Failed> {
+    builder.build().map_err(|error| {
+        let files: Vec<_> = [&tls.ca, &tls.client_certificate, &tls.client_key]
+            .into_iter()
+            .flatten()
+            .map(|file| file.display().to_string())
+            .collect();
+        let place = if files.is_empty() { "TLS".to_owned() } else { files.join(", ") };
+        cannot(format!("{place}: {}", failing::root_cause(&error)))
+    })
+}
+
+/// The headers that go with each request to the site.
+fn headers(site: &Site, authorization: Option<HeaderValue>) -> Result<HeaderMap, Failed> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
+    if let Some(value) = authorization {
+        headers.insert(header::AUTHORIZATION, value);
+    }
+    let mut own = HeaderMap::new();
+    for (name, value) in &site.headers {
+        let bad = |what: &str| cannot(format!("header {name:?}: {what}"));
+        let parsed = HeaderName::try_from(name.as_str()).map_err(|_| bad("this is no name for a header"))?;
+        let mut value = HeaderValue::try_from(value.as_str())
+            .map_err(|_| bad("its value has characters that no header may have"))?;
+        if OURS.contains(&parsed) {
+            warn!(header = name, "this header is set by the protocol; the configured one is ignored");
+            continue;
+        }
+        value.set_sensitive(true);
+        own.append(parsed, value);
+    }
+    // What the site says comes in place of what we would say.
+    headers.extend(own);
+    Ok(headers)
+}
+
+/// What of the headers may go to another origin: nothing that says who we are or what is asked.
+fn harmless(mut headers: HeaderMap) -> HeaderMap {
+    let keep = |name: &HeaderName| HARMLESS.contains(name) || name == "mcp-protocol-version";
+    let names: Vec<_> = headers.keys().filter(|name| !keep(name)).cloned().collect();
+    for name in names {
+        headers.remove(name);
+    }
+    headers
+}
+
+fn redirect_target(response: &Response) -> Result<Url, Failed> {
+    let location = response.headers().get(header::LOCATION).and_then(|value| str::from_utf8(value.as_bytes()).ok());
+    let target = location.and_then(|location| response.url().join(location).ok()).and_then(address::as_http);
+    let target = target.and_then(address::without_login);
+    target.ok_or_else(|| {
+        let status = response.status().as_u16();
+        let error = HttpError { status, body: "it redirects to no usable address".to_owned(), ..HttpError::default() };
+        Failed::sent(Failure::Http(error))
+    })
+}
+
+fn cannot(why: String) -> Failed {
+    Failed::unsent(Failure::Connect(why))
+}
+
+const REDIRECTS: usize = 5;
+const USER_AGENT: &str = concat!("toolgate/", env!("CARGO_PKG_VERSION"));
+
+/// Many servers close a connection that was idle for 5 s; a request that meets the closing has an unknown outcome.
+const IDLE: std::time::Duration = std::time::Duration::from_secs(4);
+
+const OURS: [HeaderName; 7] = [
+    header::ACCEPT,
+    header::CONTENT_TYPE,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::CONNECTION,
+    header::UPGRADE,
+    HeaderName::from_static("mcp-session-id"),
+];
+
+const HARMLESS: [HeaderName; 7] = [
+    header::ACCEPT,
+    header::CONTENT_TYPE,
+    header::CONNECTION,
+    header::UPGRADE,
+    header::SEC_WEBSOCKET_KEY,
+    header::SEC_WEBSOCKET_VERSION,
+    header::SEC_WEBSOCKET_PROTOCOL,
+];
+
+#[cfg(test)]
+pub(super) mod fixture;
+#[cfg(test)]
+mod tests;

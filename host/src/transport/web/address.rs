@@ -1,0 +1,93 @@
+//! Addresses: how they are read, shown and compared.
+
+use http::header::{self, HeaderValue};
+use reqwest::{Client, Url};
+
+use crate::failure::{Failed, Failure};
+
+/// Reads the address of a site.
+pub(in crate::transport) fn parse(text: &str) -> Result<Url, Failed> {
+    // The text itself may hold a login, so the message does not repeat it.
+    let bad = |why: String| Failed::unsent(Failure::Connect(why));
+    let url = Url::parse(text).map_err(|error| bad(format!("the url is not an address: {error}")))?;
+    let scheme = url.scheme().to_owned();
+    as_http(url).ok_or_else(|| bad(format!("the url begins with {scheme}:// and not with http, https, ws or wss")))
+}
+
+/// The same address with the scheme that HTTP has for it.
+pub(in crate::transport) fn as_http(mut url: Url) -> Option<Url> {
+    let scheme = match url.scheme() {
+        "http" | "ws" => "http",
+        "https" | "wss" => "https",
+        _ => return None,
+    };
+    url.set_scheme(scheme).ok()?;
+    url.host().is_some().then_some(url)
+}
+
+/// An address as messages may show it: without login, query and fragment, which may be secrets.
+pub(in crate::transport) fn shown(url: &Url) -> String {
+    format!("{}{}", url.origin().ascii_serialization(), url.path())
+}
+
+/// Whether scheme, host and port are the same.
+pub(in crate::transport) fn same_origin(one: &Url, other: &Url) -> bool {
+    one.scheme() == other.scheme()
+        && one.host() == other.host()
+        && one.port_or_known_default() == other.port_or_known_default()
+}
+
+/// The same address without a login: one that a server names is none of ours.
+pub(super) fn without_login(mut url: Url) -> Option<Url> {
+    url.set_username("").and_then(|()| url.set_password(None)).ok()?;
+    Some(url)
+}
+
+/// Takes the login out of the address and makes a header of it.
+pub(super) fn split_login(client: &Client, url: Url) -> Result<(Url, Option<HeaderValue>), Failed> {
+    if url.username().is_empty() && url.password().is_none() {
+        return Ok((url, None));
+    }
+    let request = client.get(url).build();
+    let mut request =
+        request.map_err(|_| Failed::unsent(Failure::Connect("the login in the url cannot be read".to_owned())))?;
+    let login = request.headers_mut().remove(header::AUTHORIZATION).map(|mut value| {
+        value.set_sensitive(true);
+        value
+    });
+    Ok((request.url().clone(), login))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_secrets() {
+        let url = parse("https://me:word@host.example:8443/mcp?key=1#x").unwrap();
+        assert_eq!(shown(&url), "https://host.example:8443/mcp");
+    }
+
+    #[test]
+    fn websocket_addresses_are_those_of_http() {
+        assert_eq!(parse("ws://a.example/x").unwrap().as_str(), "http://a.example/x");
+        assert_eq!(parse("wss://a.example/x").unwrap().as_str(), "https://a.example/x");
+        let failed = parse("ftp://me:word@a.example/x").unwrap_err();
+        assert_eq!(
+            failed.to_string(),
+            "cannot connect: the url begins with ftp:// and not with http, https, ws or wss"
+        );
+        assert!(!parse("http://me:word@:80/").unwrap_err().to_string().contains("word"));
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        let check = |one: &str, other: &str, same: bool| {
+            assert_eq!(same_origin(&parse(one).unwrap(), &parse(other).unwrap()), same, "{one} {other}");
+        };
+        check("http://a.example/x", "http://A.example:80/y?z", true);
+        check("http://a.example/x", "https://a.example/x", false);
+        check("http://a.example/x", "http://a.example:81/x", false);
+        check("http://a.example/x", "http://b.a.example/x", false);
+    }
+}

@@ -1,0 +1,113 @@
+//! Bodies of answers: read whole up to a limit, or let run dry so that the connection can be used again.
+
+use std::time::Duration;
+
+use http::header;
+use reqwest::Response;
+
+use crate::failure::{Failed, Failure};
+
+/// What a body is, by its content type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::transport) enum Content {
+    /// JSON.
+    Json,
+    /// Server-Sent Events.
+    Events,
+    /// No type is given.
+    Unsaid,
+    /// Something else.
+    Other(String),
+}
+
+/// Says what the body of this answer is.
+pub(in crate::transport) fn content(response: &Response) -> Content {
+    let Some(value) = response.headers().get(header::CONTENT_TYPE) else { return Content::Unsaid };
+    let value = value.as_bytes();
+    let kind = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    if kind.eq_ignore_ascii_case(b"application/json") {
+        Content::Json
+    } else if kind.eq_ignore_ascii_case(b"text/event-stream") {
+        Content::Events
+    } else if kind.is_empty() {
+        Content::Unsaid
+    } else if kind.len() > 5 && kind[kind.len() - 5..].eq_ignore_ascii_case(b"+json") {
+        Content::Json
+    } else {
+        Content::Other(String::from_utf8_lossy(kind).into_owned())
+    }
+}
+
+/// Reads the whole body as text.
+pub(in crate::transport) async fn text(mut response: Response, max: usize) -> Result<String, Failed> {
+    let announced = response.content_length().unwrap_or(0);
+    if announced > max as u64 {
+        return Err(too_large("an answer", max));
+    }
+    let mut body = Vec::with_capacity((announced as usize).min(TRUSTED));
+    while let Some(chunk) = next(&mut response).await? {
+        if body.len() + chunk.len() > max {
+            return Err(too_large("an answer", max));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(as_text(body))
+}
+
+/// Reads the beginning of a body, as much of it as comes.
+pub(in crate::transport) async fn beginning(response: &mut Response, max: usize) -> String {
+    let mut body = Vec::new();
+    while body.len() < max {
+        // What came before the connection broke is still worth showing.
+        let Ok(Some(chunk)) = response.chunk().await else { break };
+        body.extend_from_slice(&chunk[..chunk.len().min(max - body.len())]);
+    }
+    as_text(body)
+}
+
+/// The next piece of a body; none is its end.
+pub(in crate::transport) async fn next(response: &mut Response) -> Result<Option<bytes::Bytes>, Failed> {
+    response.chunk().await.map_err(|_| Failed::sent(Failure::Closed))
+}
+
+/// Reads what little may be left of a body nobody needs, since a connection with unread bytes cannot be used again.
+pub(in crate::transport) async fn drain(mut response: Response) {
+    let all = async {
+        let mut left = DRAINED;
+        while let Ok(Some(chunk)) = response.chunk().await {
+            match left.checked_sub(chunk.len()) {
+                Some(less) => left = less,
+                None => break,
+            }
+        }
+    };
+    // A server that does not end its answer loses the connection, and that is all.
+    let _ = tokio::time::timeout(DRAIN_LIMIT, all).await;
+}
+
+/// A message is larger than the configuration allows.
+pub(in crate::transport) fn too_large(what: &str, max: usize) -> Failed {
+    Failed::sent(Failure::Protocol(format!("{what} of more than {max} bytes; raise max_message_bytes")))
+}
+
+/// The first characters of a text, on one line and harmless to show.
+pub(in crate::transport) fn excerpt(text: &str) -> String {
+    let line: String = text.trim().chars().take(EXCERPT).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if line.is_empty() { "an empty body".to_owned() } else { line }
+}
+
+fn as_text(body: Vec<u8>) -> String {
+    let mut text =
+        String::from_utf8(body).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    text
+}
+
+/// How long and how far a body that nobody needs is read.
+pub(in crate::transport) const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+const DRAINED: usize = 64 * 1024;
+/// Room is made at once for announced sizes up to this; beyond it, as bytes come.
+const TRUSTED: usize = 1 << 20;
+const EXCERPT: usize = 200;

@@ -1,0 +1,172 @@
+//! What went wrong with a request, in words that help and hold no secret.
+
+use std::error::Error;
+use std::io;
+use std::time::{Duration, SystemTime};
+
+use http::header;
+use reqwest::{Response, Url};
+use rustls::{AlertDescription, CertificateError};
+
+use super::{address, body};
+use crate::failure::{Failed, Failure, HttpError};
+
+/// Why a request got no answer.
+pub(super) fn of_sending(error: &reqwest::Error, url: &Url, connect_timeout: Duration) -> Failed {
+    let tls = tls_error(error);
+    // In TLS 1.3 a server refuses our certificate, or its absence, only after we began to speak; it read nothing then.
+    let refused = matches!(tls, Some(rustls::Error::AlertReceived(alert)) if REFUSALS.contains(alert));
+    if !error.is_connect() && !refused && !error.is_builder() {
+        return Failed::sent(Failure::Closed);
+    }
+    let why = match tls {
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            "the server's certificate is of an unknown authority; name its authority as ca".to_owned()
+        }
+        Some(tls) => format!("TLS: {tls}"),
+        None if error.is_timeout() => format!("no connection within {connect_timeout:?}"),
+        None => root_cause(error),
+    };
+    Failed::unsent(Failure::Connect(format!("{why} ({})", address::shown(url))))
+}
+
+/// The last of the causes: the others say only that something failed.
+pub(super) fn root_cause(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    match cause.downcast_ref::<io::Error>() {
+        Some(error) => in_words(error),
+        None => cause.to_string(),
+    }
+}
+
+/// An error of the system, without its number.
+pub(super) fn in_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => lower_first(words),
+        None => text,
+    }
+}
+
+/// An answer that is no success, as an error. `session` says whether the request carried a session id.
+pub(in crate::transport) fn http_error(response: &Response, session: bool, body: String) -> HttpError {
+    let text = |name| response.headers().get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+    HttpError {
+        status: response.status().as_u16(),
+        session,
+        challenge: challenge(response),
+        retry_after: text(header::RETRY_AFTER).and_then(|value| retry_after(value, SystemTime::now())),
+        body,
+    }
+}
+
+/// Reads the beginning of a failed answer's body and makes an error of both.
+pub(in crate::transport) async fn failed_answer(mut response: Response, session: bool) -> HttpError {
+    let body = body::beginning(&mut response, BODY).await;
+    http_error(&response, session, body)
+}
+
+/// Servers may challenge in several headers, which mean the same as one with commas.
+fn challenge(response: &Response) -> Option<String> {
+    let values = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
+    let values: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
+    (!values.is_empty()).then(|| values.join(", "))
+}
+
+/// Seconds, or a date (RFC 9110 §10.2.3). A date that has passed is no wait.
+fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(http_date(value)?);
+    Some(at.duration_since(now).unwrap_or_default())
+}
+
+/// The seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date(text: &str) -> Option<u64> {
+    let mut words = text.strip_suffix(" GMT")?.split_once(", ")?.1.split(' ');
+    let mut number = |most: u64| words.next()?.parse().ok().filter(|number| *number <= most);
+    let day: u64 = number(31)?;
+    let name = words.next()?;
+    let month = MONTHS.iter().position(|month| *month == name)? as u64 + 1;
+    let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut clock = words.next()?.split(':');
+    let mut part = |most: u64| clock.next()?.parse().ok().filter(|part| *part <= most);
+    let (hour, minute, second): (u64, u64, u64) = (part(23)?, part(59)?, part(60)?);
+    // Years begin in March, so that the day that comes and goes is their last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
+    Some((days.checked_sub(EPOCH_DAY)?) * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<rustls::Error>() {
+            return Some(found);
+        }
+        // An io::Error shows its content, but does not name it as its source.
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = match inner {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+fn lower_first(words: &str) -> String {
+    let mut chars = words.chars();
+    chars.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(chars).collect()
+}
+
+/// How much of the body of a failed answer is kept.
+pub(in crate::transport) const BODY: usize = 2048;
+
+/// 1970-01-01, in days as `http_date` counts them.
+const EPOCH_DAY: u64 = 719_469;
+
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+const REFUSALS: [AlertDescription; 8] = [
+    AlertDescription::CertificateRequired,
+    AlertDescription::BadCertificate,
+    AlertDescription::UnsupportedCertificate,
+    AlertDescription::CertificateRevoked,
+    AlertDescription::CertificateExpired,
+    AlertDescription::CertificateUnknown,
+    AlertDescription::UnknownCA,
+    AlertDescription::AccessDenied,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_time_is_seconds_or_a_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let check = |value: &str, wait: Option<u64>| {
+            assert_eq!(retry_after(value, now), wait.map(Duration::from_secs), "{value}");
+        };
+        check("120", Some(120));
+        check("Sun, 06 Nov 1994 08:49:37 GMT", Some(0));
+        check("Sun, 06 Nov 1994 08:50:37 GMT", Some(60));
+        check("Tue, 29 Feb 2000 00:00:00 GMT", Some(951_782_400 - 784_111_777));
+        check("Sat, 05 Nov 1994 08:49:37 GMT", Some(0));
+        check("soon", None);
+        check("-1", None);
+        check("Sun, 06 Nox 1994 08:49:37 GMT", None);
+        check("Sun, 99 Nov 1994 08:49:37 GMT", None);
+    }
+
+    #[test]
+    fn errors_of_the_system_are_shown_without_their_numbers() {
+        assert_eq!(in_words(&io::Error::from_raw_os_error(2)), "no such file or directory");
+        assert_eq!(in_words(&io::Error::other("Odd")), "Odd");
+    }
+}

@@ -1,0 +1,370 @@
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use super::fixture::*;
+use super::*;
+
+async fn send(web: &Web, method: Method, body: &str) -> Result<Response, Failed> {
+    let mut headers = web.headers().clone();
+    for (name, value) in [
+        ("accept", "application/json"),
+        ("content-type", "application/json"),
+        ("mcp-protocol-version", "2025-11-25"),
+        ("mcp-session-id", "s1"),
+        ("mcp-name", "secret-tool"),
+    ] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    let body = Bytes::from(body.to_owned());
+    soon(web.send(Ask { method, url: web.address().clone(), headers: &|| headers.clone(), body })).await
+}
+
+async fn web(site: &Site) -> Web {
+    Web::open(site, Version::Any).await.unwrap()
+}
+
+fn keyed(url: &str) -> Site {
+    let mut site = site(url);
+    site.headers = vec![("Authorization".to_owned(), "Bearer t0ken".to_owned()), ("X-Key".to_owned(), "k".to_owned())];
+    site
+}
+
+#[tokio::test]
+async fn a_redirect_within_the_origin_keeps_method_body_and_headers() {
+    let mut server = Server::start(vec![reply("307 Over there\nLocation: /new?x=1", ""), json("{}")]).await;
+    let web = web(&keyed(&server.url())).await;
+    let response = send(&web, Method::POST, "hello").await.unwrap();
+    assert_eq!(response.status(), 200);
+    server.request().await;
+    let seen = server.request().await;
+    assert_eq!((seen.line(), seen.body.as_str()), ("POST /new?x=1 HTTP/1.1", "hello"));
+    assert_eq!(seen.header("authorization"), Some("Bearer t0ken"));
+    assert_eq!((seen.header("mcp-session-id"), seen.header("mcp-name")), (Some("s1"), Some("secret-tool")));
+}
+
+#[tokio::test]
+async fn nothing_of_ours_follows_a_redirect_to_another_origin_or_back() {
+    let home = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", home.local_addr().unwrap());
+    let back = format!("308 Back\nLocation: {address}/again");
+    let mut other = Server::start(vec![reply(&back, "")]).await;
+    let there = format!("308 Over there\nLocation: {}", other.url());
+    let mut server = Server::on(home, vec![reply(&there, ""), json("{}")]);
+    let web = web(&keyed(&server.url().replace("http://", "http://me:word@"))).await;
+    send(&web, Method::POST, "hello").await.unwrap();
+    assert_eq!(server.request().await.header("authorization"), Some("Bearer t0ken"));
+    for seen in [other.request().await, server.request().await] {
+        assert_eq!(seen.body, "hello");
+        let names: Vec<_> = seen
+            .head
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, _)| name.to_lowercase())
+            .collect();
+        let allowed = ["host", "accept", "content-type", "content-length", "mcp-protocol-version"];
+        assert!(names.iter().all(|name| allowed.contains(&name.as_str())), "{names:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_that_would_change_a_post_names_the_new_address() {
+    for status in [301, 302, 303] {
+        let server =
+            Server::start(vec![reply(&format!("{status} Moved\nLocation: https://me:word@new.example/mcp?key=1"), "")])
+                .await;
+        let web = web(&site(&server.url())).await;
+        let failed = send(&web, Method::POST, "hello").await.err().unwrap();
+        let words = format!(
+            "the server answered with HTTP status {status}: it redirects to https://new.example/mcp; use that address"
+        );
+        assert_eq!(failed.to_string(), words);
+    }
+}
+
+#[tokio::test]
+async fn what_was_redirected_has_been_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = listener.local_addr().unwrap();
+    drop(listener);
+    let server =
+        Server::start(vec![reply(&format!("307 Over there\nLocation: http://me:word@{nobody}/x?y"), "")]).await;
+    let web = web(&site(&server.url())).await;
+    let failed = send(&web, Method::POST, "hello").await.err().unwrap();
+    assert_eq!(failed, Failed::sent(Failure::Connect(format!("connection refused (http://{nobody}/x)"))));
+}
+
+#[tokio::test]
+async fn a_get_follows_every_redirect_but_not_for_ever() {
+    let moved = |status: u16| reply(&format!("{status} Moved\nLocation: next"), "");
+    let server = Server::start(vec![moved(301), moved(302), moved(303), moved(307), moved(308), json("{}")]).await;
+    let client = web(&site(&server.url())).await;
+    assert_eq!(send(&client, Method::GET, "").await.unwrap().status(), 200);
+    let server = Server::start((0..6).map(|_| moved(302)).collect()).await;
+    let client = web(&site(&server.url())).await;
+    let failed = send(&client, Method::GET, "").await.err().unwrap();
+    assert!(failed.to_string().contains("it redirects more than 5 times, last to http://127.0.0.1:"), "{failed}");
+}
+
+#[tokio::test]
+async fn a_login_in_the_address_becomes_a_header() {
+    let mut server = Server::start(vec![json("{}"), json("{}")]).await;
+    let url = server.url().replace("http://", "http://me:w%40rd@");
+    let client = web(&site(&url)).await;
+    send(&client, Method::GET, "").await.unwrap();
+    assert_eq!(server.request().await.header("authorization"), Some("Basic bWU6d0ByZA=="));
+    let client = web(&keyed(&url)).await;
+    send(&client, Method::GET, "").await.unwrap();
+    assert_eq!(server.request().await.header("authorization"), Some("Bearer t0ken"), "the configured header wins");
+}
+
+#[tokio::test]
+async fn a_refused_connection_says_so_without_secrets() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let web = web(&site(&format!("http://me:word@{address}/mcp?key=1"))).await;
+    let failed = send(&web, Method::POST, "hello").await.err().unwrap();
+    assert_eq!(failed, Failed::unsent(Failure::Connect(format!("connection refused (http://{address}/mcp)"))));
+}
+
+#[tokio::test]
+async fn a_header_that_is_none_is_named_without_its_value() {
+    for (name, value) in [("X Key", "s3cret"), ("X-Key", "s3cret\n")] {
+        let mut site = site("http://127.0.0.1:1/");
+        site.headers = vec![(name.to_owned(), value.to_owned())];
+        let failed = Web::open(&site, Version::Any).await.err().unwrap();
+        assert!(
+            !failed.sent && failed.to_string().contains(name) && !failed.to_string().contains("s3cret"),
+            "{failed}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_forward_proxy_of_the_environment_is_used_but_not_for_this_machine() {
+    let mut proxy = Server::start(vec![json("{}"), json("{}")]).await;
+    let variables = |name: &str| match name {
+        "http_proxy" => Some(format!("http://me:word@127.0.0.1:{}", proxy.port)),
+        "NO_PROXY" => Some("direct.example".to_owned()),
+        _ => None,
+    };
+    let client = Web::open_with(&site("http://tools.example/mcp"), Version::Any, variables).await.unwrap();
+    send(&client, Method::POST, "hello").await.unwrap();
+    let mut server = Server::start(vec![json("{}")]).await;
+    let client = Web::open_with(&site(&server.url()), Version::Any, variables).await.unwrap();
+    send(&client, Method::POST, "hello").await.unwrap();
+    assert_eq!(server.request().await.line(), "POST /mcp HTTP/1.1");
+    let seen = proxy.request().await;
+    assert_eq!(seen.line(), "POST http://tools.example/mcp HTTP/1.1");
+    assert_eq!(seen.header("proxy-authorization"), Some("Basic bWU6d29yZA=="));
+    assert!(proxy.is_quiet());
+}
+
+#[tokio::test]
+async fn a_bad_proxy_is_named_without_its_value() {
+    let variables = |name: &str| (name == "ALL_PROXY").then(|| "http://me:word@[".to_owned());
+    let failed = Web::open_with(&site("http://tools.example/"), Version::Any, variables).await.err().unwrap();
+    assert_eq!(failed, Failed::unsent(Failure::Connect("the variable ALL_PROXY holds no usable address".to_owned())));
+}
+
+/// An authority and what it signed, as files.
+struct Pki {
+    folder: tempfile::TempDir,
+    config: Arc<rustls::ServerConfig>,
+}
+
+fn pki(wants_certificate: bool) -> Pki {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    // Authorities of the same name would be taken for one another.
+    params.distinguished_name.push(rcgen::DnType::CommonName, folder.path().to_str().unwrap());
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let signed = |names: Vec<String>| {
+        let key = KeyPair::generate().unwrap();
+        (CertificateParams::new(names).unwrap().signed_by(&key, &authority).unwrap(), key)
+    };
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let (ours, our_key) = signed(vec!["client".to_owned()]);
+    write("ca.pem", &authority.pem());
+    write("client.pem", &ours.pem());
+    write("client.key", &our_key.serialize_pem());
+    write("both.pem", &format!("{}{}", our_key.serialize_pem(), ours.pem()));
+    write("nothing.pem", "nothing");
+    let (theirs, their_key) = signed(vec!["127.0.0.1".to_owned(), "tools.example".to_owned()]);
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(authority.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder =
+        rustls::ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().unwrap();
+    let builder = if wants_certificate {
+        let verifier =
+            rustls::server::WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build().unwrap();
+        builder.with_client_cert_verifier(verifier)
+    } else {
+        builder.with_no_client_auth()
+    };
+    let key = rustls::pki_types::PrivateKeyDer::try_from(their_key.serialize_der()).unwrap();
+    let config = builder.with_single_cert(vec![theirs.der().clone()], key).unwrap();
+    Pki { folder, config: Arc::new(config) }
+}
+
+impl Pki {
+    fn file(&self, name: &str) -> Option<std::path::PathBuf> {
+        Some(self.folder.path().join(name))
+    }
+
+    /// Serves TLS connections, each with one answer; a failed handshake is the client's to notice.
+    async fn serve(&self) -> (String, tokio::task::JoinSet<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}/mcp", listener.local_addr().unwrap());
+        let acceptor = TlsAcceptor::from(self.config.clone());
+        let mut task = tokio::task::JoinSet::new();
+        task.spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                if read_request(&mut stream).await.is_some() {
+                    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                    stream.flush().await.unwrap();
+                }
+            }
+        });
+        (url, task)
+    }
+}
+
+async fn try_tls(url: &str, tls: Tls) -> Result<StatusCode, Failed> {
+    let mut site = site(url);
+    site.tls = tls;
+    let web = Web::open(&site, Version::Any).await?;
+    send(&web, Method::POST, "hello").await.map(|response| response.status())
+}
+
+#[tokio::test]
+async fn a_server_is_trusted_by_its_authority_or_unchecked() {
+    let pki = pki(false);
+    let (url, _task) = pki.serve().await;
+    let trusting = Tls { ca: pki.file("ca.pem"), ..Tls::default() };
+    assert_eq!(try_tls(&url, trusting).await, Ok(StatusCode::OK));
+    assert_eq!(try_tls(&url, Tls { verify: false, ..Tls::default() }).await, Ok(StatusCode::OK));
+    let other = self::pki(false);
+    let failed = try_tls(&url, Tls { ca: other.file("ca.pem"), ..Tls::default() }).await.unwrap_err();
+    assert!(
+        !failed.sent && failed.to_string().contains("unknown authority; name its authority as ca (https://127.0.0.1:"),
+        "{failed}"
+    );
+}
+
+#[tokio::test]
+async fn a_client_certificate_is_shown_from_one_file_or_two() {
+    let pki = pki(true);
+    let (url, _task) = pki.serve().await;
+    let ca = pki.file("ca.pem");
+    let two = Tls {
+        ca: ca.clone(),
+        client_certificate: pki.file("client.pem"),
+        client_key: pki.file("client.key"),
+        verify: true,
+    };
+    assert_eq!(try_tls(&url, two).await, Ok(StatusCode::OK));
+    let one = Tls { ca: ca.clone(), client_certificate: pki.file("both.pem"), client_key: None, verify: true };
+    assert_eq!(try_tls(&url, one).await, Ok(StatusCode::OK));
+    let none = try_tls(&url, Tls { ca, ..Tls::default() }).await.unwrap_err();
+    assert!(matches!(none.failure, Failure::Connect(_) | Failure::Closed), "{none}");
+}
+
+#[tokio::test]
+async fn a_bad_file_is_named() {
+    let pki = pki(false);
+    let check = async |tls: Tls, file: &str, what: &str| {
+        for url in ["https://127.0.0.1:1/", "http://127.0.0.1:1/"] {
+            let failed = try_tls(url, tls.clone()).await.unwrap_err();
+            let path = pki.file(file).unwrap();
+            let expected = format!("cannot connect: {}: {what}", Path::display(&path));
+            assert_eq!((failed.sent, failed.to_string()), (false, expected));
+        }
+    };
+    let tls = Tls::default;
+    check(Tls { ca: pki.file("none.pem"), ..tls() }, "none.pem", "no such file or directory").await;
+    check(Tls { ca: pki.file("nothing.pem"), ..tls() }, "nothing.pem", "it holds no certificate in PEM form").await;
+    let no_key = "it holds no private key in PEM form, or an encrypted one";
+    check(Tls { client_certificate: pki.file("client.pem"), ..tls() }, "client.pem", no_key).await;
+    let bad = Tls { client_certificate: pki.file("client.pem"), client_key: pki.file("nothing.pem"), ..tls() };
+    check(bad, "nothing.pem", no_key).await;
+}
+
+#[tokio::test]
+async fn tls_goes_through_a_tunnel_of_the_proxy() {
+    let pki = pki(false);
+    let (url, _task) = pki.serve().await;
+    let target = url.strip_prefix("https://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap().to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let tunnel = tokio::spawn(async move {
+        let (mut client, _) = listener.accept().await.unwrap();
+        let (head, _) = read_request(&mut client).await.unwrap();
+        let mut server = tokio::net::TcpStream::connect(target).await.unwrap();
+        client.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").await.unwrap();
+        tokio::io::copy_bidirectional(&mut client, &mut server).await.ok();
+        head
+    });
+    let variables = |name: &str| (name == "HTTPS_PROXY").then(|| format!("http://127.0.0.1:{port}"));
+    let mut site = site("https://tools.example/mcp");
+    site.tls.ca = pki.file("ca.pem");
+    let web = Web::open_with(&site, Version::Any, variables).await.unwrap();
+    let response = send(&web, Method::POST, "hello").await.unwrap();
+    assert_eq!(response.status(), 200);
+    drop((response, web));
+    assert!(soon(tunnel).await.unwrap().starts_with("CONNECT tools.example:443 HTTP/1.1"));
+}
+
+#[tokio::test]
+async fn a_connection_that_takes_too_long_is_unsent() {
+    // A listener whose queue is full answers no more; TLS to a server that says nothing is the same and is portable.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut site = site(&format!("https://{}/mcp", listener.local_addr().unwrap()));
+    site.tls.verify = false;
+    site.connect_timeout = Duration::from_millis(50);
+    let web = web(&site).await;
+    let failed = send(&web, Method::POST, "hello").await.err().unwrap();
+    assert!(!failed.sent && failed.to_string().starts_with("cannot connect: no connection within 50ms"), "{failed}");
+    let (mut stream, _) = listener.accept().await.unwrap();
+    soon(stream.read_to_end(&mut Vec::new())).await.ok();
+}
+
+#[tokio::test]
+async fn a_websocket_shares_the_client_and_keeps_to_http_1() {
+    let mut pki = pki(true);
+    let config = Arc::get_mut(&mut pki.config).unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let acceptor = TlsAcceptor::from(pki.config.clone());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut site = site(&format!("wss://{}/ws", listener.local_addr().unwrap()));
+    site.tls = Tls { ca: pki.file("ca.pem"), client_certificate: pki.file("both.pem"), client_key: None, verify: true };
+    let serve = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        let stream = acceptor.accept(stream).await.unwrap();
+        let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+        let message = socket.next().await.unwrap().unwrap();
+        socket.send(message).await.unwrap();
+        socket
+    };
+    let (receiver, mut inbox) = Inbox::new();
+    let echo = async {
+        let transport = crate::transport::websocket::open(&site, receiver).await.unwrap();
+        transport.send(request(1, "{\"id\":1}")).await.unwrap();
+        (inbox.message().await, transport)
+    };
+    let ((message, _transport), _socket) = soon(async { tokio::join!(echo, serve) }).await;
+    assert_eq!(message.0, "{\"id\":1}");
+}

@@ -1,0 +1,228 @@
+//! WebSocket: one connection, each message a text frame.
+
+mod connect;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use reqwest::Upgraded;
+use tokio::sync::{Mutex, Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tracing::{debug, warn};
+
+use super::endpoint::Site;
+use super::web::body;
+use super::web::ending::Ending;
+use super::{BoxFuture, Delivery, Outgoing, Receive, Transport};
+use crate::failure::{Failed, Failure};
+
+/// Connects and shakes hands.
+pub(super) async fn open(site: &Site, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, Failed> {
+    open_with(site, receiver, Pulse { ping: Duration::from_secs(30), silence: Duration::from_secs(90) }).await
+}
+
+/// How a connection is kept alive.
+#[derive(Debug, Clone, Copy)]
+struct Pulse {
+    /// How often we ask whether the server is there.
+    ping: Duration,
+    /// How long nothing at all may come.
+    silence: Duration,
+}
+
+async fn open_with(site: &Site, receiver: Arc<dyn Receive>, pulse: Pulse) -> Result<Arc<dyn Transport>, Failed> {
+    let socket = connect::connect(site).await?;
+    let (sink, stream) = socket.split();
+    let ending = Arc::new(Ending::new(receiver));
+    let farewell = Arc::new(Notify::new());
+    let (queue, waiting) = mpsc::channel(QUEUE);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(write(sink, waiting, ending.clone(), farewell.clone(), pulse.ping));
+    let reader = Reader { stream, ending: ending.clone(), max: site.max_message_bytes, silence: pulse.silence };
+    let (over, ended) = oneshot::channel();
+    tasks.spawn(reader.run(over));
+    let end = Mutex::new(End { tasks, ended });
+    Ok(Arc::new(WebSocket { queue, ending, farewell, end }))
+}
+
+struct WebSocket {
+    queue: mpsc::Sender<Frame>,
+    ending: Arc<Ending>,
+    farewell: Arc<Notify>,
+    end: Mutex<End>,
+}
+
+struct End {
+    /// The reader and the writer; they end with us.
+    tasks: JoinSet<()>,
+    ended: oneshot::Receiver<()>,
+}
+
+/// A message that waits to be written.
+struct Frame {
+    text: String,
+    written: oneshot::Sender<Result<(), Failed>>,
+}
+
+impl WebSocket {
+    async fn write(&self, text: String) -> Result<Delivery, Failed> {
+        self.ending.check()?;
+        let (written, outcome) = oneshot::channel();
+        let unsent = || self.ending.check().err().unwrap_or(Failed::unsent(Failure::Closed));
+        self.queue.send(Frame { text, written }).await.map_err(|_| unsent())?;
+        // A writer that ends lets go of what it has not begun.
+        outcome.await.map_err(|_| unsent())??;
+        Ok(Delivery::Written)
+    }
+}
+
+impl Transport for WebSocket {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>> {
+        Box::pin(self.write(message.text))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let mut end = self.end.lock().await;
+            let End { tasks, ended } = &mut *end;
+            if self.ending.check().is_ok() {
+                self.farewell.notify_one();
+                // The reader ends when the server has answered the goodbye.
+                let _ = tokio::time::timeout(GOODBYE, ended).await;
+            }
+            tasks.shutdown().await;
+            self.ending.end(Failure::Closed);
+        })
+    }
+}
+
+type Sink = SplitSink<WebSocketStream<Upgraded>, Message>;
+
+/// Writes frame after frame, so that no caller who goes away can tear one.
+async fn write(
+    mut sink: Sink,
+    mut waiting: mpsc::Receiver<Frame>,
+    ending: Arc<Ending>,
+    farewell: Arc<Notify>,
+    ping: Duration,
+) {
+    let mut pings = tokio::time::interval_at(Instant::now() + ping, ping);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            frame = waiting.recv() => {
+                let Some(Frame { text, written }) = frame else { return };
+                // Its sender went away before we began, so it need not be sent at all.
+                if written.is_closed() {
+                    continue;
+                }
+                let sent = sink.send(Message::text(text)).await;
+                let broken = sent.as_ref().err().map(reason);
+                // Its sender may have gone away meanwhile.
+                let _ = written.send(sent.map_err(|error| Failed { sent: was_begun(&error), failure: reason(&error) }));
+                if let Some(why) = broken {
+                    return ending.end(why);
+                }
+            }
+            _ = pings.tick() => {
+                if let Err(error) = sink.send(Message::Ping(Default::default())).await {
+                    return ending.end(reason(&error));
+                }
+            }
+            () = farewell.notified() => {
+                let frame = CloseFrame { code: CloseCode::Normal, reason: Default::default() };
+                if let Err(error) = sink.send(Message::Close(Some(frame))).await {
+                    debug!(%error, "the connection ended before the goodbye");
+                }
+                return;
+            }
+        }
+    }
+}
+
+struct Reader {
+    stream: SplitStream<WebSocketStream<Upgraded>>,
+    ending: Arc<Ending>,
+    max: usize,
+    silence: Duration,
+}
+
+impl Reader {
+    /// Reads to the end, and says when it is over.
+    async fn run(mut self, over: oneshot::Sender<()>) {
+        let why = self.read().await;
+        self.ending.end(why);
+        // Nobody may be waiting for it.
+        let _ = over.send(());
+        // Our answer to a goodbye goes out here; how the server then hangs up does not matter.
+        let rest = async { while let Some(Ok(_)) = self.stream.next().await {} };
+        let _ = tokio::time::timeout(GOODBYE, rest).await;
+    }
+
+    async fn read(&mut self) -> Failure {
+        loop {
+            let Ok(next) = tokio::time::timeout(self.silence, self.stream.next()).await else {
+                warn!("nothing came for {:?}, not even an answer to a ping; the connection is given up", self.silence);
+                return Failure::Closed;
+            };
+            match next {
+                Some(Ok(Message::Text(text))) => self.ending.receive(text.as_str().to_owned(), None),
+                Some(Ok(Message::Binary(bytes))) => match String::from_utf8(bytes.into()) {
+                    Ok(text) => self.ending.receive(text, None),
+                    Err(_) => warn!("a binary frame that is no text was skipped"),
+                },
+                Some(Ok(Message::Close(frame))) => return farewell_of(frame),
+                // Tungstenite answers pings by itself.
+                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+                Some(Err(Error::Capacity(_))) => return body::too_large("a message", self.max).failure,
+                Some(Err(error)) => return reason(&error),
+                None => return Failure::Closed,
+            }
+        }
+    }
+}
+
+/// Why the server says goodbye.
+fn farewell_of(frame: Option<CloseFrame>) -> Failure {
+    let Some(CloseFrame { code, reason }) = frame else { return Failure::Closed };
+    let words = if reason.is_empty() { String::new() } else { format!(": {}", body::excerpt(&reason)) };
+    debug!("the server closed the WebSocket with code {code}{words}");
+    match code {
+        // It is done, goes away, restarts or is busy: no fault of anyone.
+        CloseCode::Normal | CloseCode::Away | CloseCode::Status | CloseCode::Restart | CloseCode::Again => {
+            Failure::Closed
+        }
+        _ => Failure::Protocol(format!("it closed the WebSocket with code {code}{words}")),
+    }
+}
+
+fn reason(error: &Error) -> Failure {
+    match error {
+        // A connection that breaks off, or is closing already, is no breach.
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake | ProtocolError::SendAfterClosing) => {
+            Failure::Closed
+        }
+        Error::Protocol(_) | Error::Utf8(_) | Error::AttackAttempt => Failure::Protocol(error.to_string()),
+        _ => Failure::Closed,
+    }
+}
+
+/// Whether a message may have been written in part when this happened.
+fn was_begun(error: &Error) -> bool {
+    let closing = matches!(error, Error::Protocol(ProtocolError::SendAfterClosing));
+    !closing && !matches!(error, Error::ConnectionClosed | Error::AlreadyClosed)
+}
+
+const QUEUE: usize = 64;
+const GOODBYE: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! The handshake of a WebSocket, through the HTTP client that all network transports share (RFC 6455 §4).
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{Method, StatusCode};
+use reqwest::{Response, Upgraded};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+
+use crate::failure::{Failed, Failure};
+use crate::transport::endpoint::Site;
+use crate::transport::web::{self, Ask, Version, Web};
+
+/// Connects and upgrades.
+pub(super) async fn connect(site: &Site) -> Result<WebSocketStream<Upgraded>, Failed> {
+    let web = Web::open(site, Version::One).await?;
+    let key = generate_key();
+    let sent_key = HeaderValue::try_from(key.as_str()).map_err(|_| unsent(Failure::Closed))?;
+    let mut headers = web.headers().clone();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
+    headers.insert(header::SEC_WEBSOCKET_KEY, sent_key);
+    let ask = Ask { method: Method::GET, url: web.address().clone(), headers: &|| headers.clone(), body: Bytes::new() };
+    // No message has been sent yet, whatever fails here.
+    let response = web.send(ask).await.map_err(|failed| unsent(failed.failure))?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return Err(unsent(Failure::Http(web::failed_answer(response, false).await)));
+    }
+    check(&response, &key).map_err(|how| unsent(Failure::Protocol(how)))?;
+    let upgraded = response.upgrade().await.map_err(|_| unsent(Failure::Closed))?;
+    let max = Some(site.max_message_bytes);
+    let config = WebSocketConfig::default().max_message_size(max).max_frame_size(max).read_buffer_size(READ_BUFFER);
+    Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await)
+}
+
+fn check(response: &Response, key: &str) -> Result<(), String> {
+    let text = |name| response.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    if !text(header::UPGRADE).is_some_and(|upgrade| upgrade.eq_ignore_ascii_case("websocket")) {
+        return Err("it upgraded to something else than WebSocket".to_owned());
+    }
+    if text(header::SEC_WEBSOCKET_ACCEPT) != Some(derive_accept_key(key.as_bytes()).as_str()) {
+        return Err("its Sec-WebSocket-Accept does not fit our key".to_owned());
+    }
+    match text(header::SEC_WEBSOCKET_PROTOCOL) {
+        // Many servers do not care for subprotocols.
+        None | Some(PROTOCOL) => Ok(()),
+        Some(other) => Err(format!("it chose the subprotocol {other:?}, which was not offered")),
+    }
+}
+
+fn unsent(failure: Failure) -> Failed {
+    Failed::unsent(failure)
+}
+
+const PROTOCOL: &str = "mcp";
+/// Small, since there may be many connections that are idle; large messages are read in more pieces.
+const READ_BUFFER: usize = 16 * 1024;

@@ -1,0 +1,86 @@
+//! MCP servers over stdio for tests, most of which misbehave, each in one way: `fixture MODE [ARGS]`.
+//!
+//! Unless its mode says otherwise, a fixture is `plain` in all else: of the initialize era, ending when its input ends.
+
+#[path = "../fixture/answers.rs"]
+mod answers;
+#[path = "../fixture/asking.rs"]
+mod asking;
+#[path = "../fixture/dying.rs"]
+mod dying;
+#[path = "../fixture/listing.rs"]
+mod listing;
+#[path = "../fixture/plain.rs"]
+mod plain;
+#[path = "../fixture/silent.rs"]
+mod silent;
+#[path = "../fixture/stateless.rs"]
+mod stateless;
+#[path = "../fixture/wire.rs"]
+mod wire;
+
+use std::process::exit;
+
+use wire::{Args, Wire};
+
+/// A mode: its name, its arguments, what is special about it, and its code.
+type Mode = (&'static str, &'static str, &'static str, fn(&mut Wire, &Args));
+
+const MODES: &[Mode] = &[
+    // Servers in order, for reference.
+    ("plain", "", "has tools `echo` and `add`, a resource and a prompt", plain::plain),
+    ("modern", "", "speaks 2026-07-28 only, and refuses `initialize` with -32022", stateless::modern),
+    ("env", "", "has a tool `env` that returns its environment as JSON", plain::env),
+    ("counts", "FILE", "appends a line to FILE at each tools/call, then answers", plain::counts),
+    // Answers that are not as they should be.
+    ("noisy", "", "writes lines of text between its messages", answers::noisy),
+    ("huge", "BYTES", "answers its tool `big` with a line of so many bytes", answers::huge),
+    (
+        "structured",
+        "BYTES",
+        "answers its tool `table` with about so many bytes of structured content",
+        answers::structured,
+    ),
+    ("idless-error", "", "answers tools/call with an error that has no id", answers::idless_error),
+    ("null-id-error", "", "answers tools/call with an error whose id is null", answers::null_id_error),
+    ("twice", "", "gives each answer twice", answers::twice),
+    ("wrong-id", "", "answers requests that nobody made before each right answer", answers::wrong_id),
+    ("string-ids", "", "answers with the id as a string", answers::string_ids),
+    ("batch", "", "speaks 2025-03-26 and answers in arrays; two calls of `pair` are answered in one", answers::batch),
+    // No answer.
+    ("silent", "", "never answers anything", silent::silent),
+    ("silent-call", "", "answers everything but tools/call", silent::silent_call),
+    ("silent-discover", "", "passes over server/discover, and answers all else", silent::silent_discover),
+    ("slow-start", "SECONDS", "waits so long before it reads anything", silent::slow_start),
+    ("flood-stderr", "[BYTES]", "writes megabytes to stderr at its start and at each call", silent::flood_stderr),
+    // Processes that end when they should not, or do not when they should.
+    ("dies-before", "", "says why on stderr and exits with 3, at once", dying::before),
+    ("dies-during", "FILE", "upon tools/call appends its pid to FILE and exits with 4, unanswered", dying::during),
+    ("dies-after", "", "answers tools/call, then exits with 5", dying::after),
+    ("launcher", "FILE", "starts `plain` on its own pipes, as npx does; both pids are in FILE", dying::launcher),
+    ("stubborn", "", "ends neither on SIGTERM nor at the end of its input", dying::stubborn),
+    // Lists.
+    ("endless-cursor", "", "pages its tools with the same cursor for ever", listing::endless_cursor),
+    ("fresh-cursor", "", "pages its tools with a new cursor for ever", listing::fresh_cursor),
+    ("pages", "N", "has N tools, ten a page", listing::pages),
+    ("list-changed", "", "has one tool more after each call of `grow`, and says so", listing::list_changed),
+    ("no-tools", "", "declares resources only, and does not know tools/list", listing::no_tools),
+    ("ttl", "MS [SCOPE]", "2026-07-28: its list is fresh for MS, and says how often it was asked for", listing::ttl),
+    // Talk during a call.
+    ("asks", "", "asks the client four things during a call of `ask`, and returns what it heard", asking::asks),
+    ("progress", "N", "reports progress N times, 50 ms apart, during a call of `work`", asking::progress),
+    ("mrtr", "ROUNDS", "2026-07-28: asks for input so many times, and checks what comes back", asking::mrtr),
+    ("input-for-ever", "", "2026-07-28: asks for input without end", asking::input_for_ever),
+];
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let mode = args.next().unwrap_or_default();
+    let Some((.., run)) = MODES.iter().find(|(name, ..)| *name == mode) else {
+        for (name, args, about, _) in MODES {
+            eprintln!("fixture {:<22} {about}", format!("{name} {args}"));
+        }
+        exit(2);
+    };
+    run(&mut Wire::default(), &Args(args.collect()));
+}

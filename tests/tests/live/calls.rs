@@ -1,0 +1,153 @@
+//! Calls through the component: what is retried, what is not, and what is never run twice.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use toolgate::config;
+use toolgate::config::variables::Variables;
+use toolgate::gate::{CallOptions, Called, Gate, View};
+use toolgate::logic::types::execution::{Code, ToolCall};
+use toolgate::logic::{Component, Options, Supervisor};
+use toolgate::registry::Registry;
+use toolgate::session::Nobody;
+
+/// The component, compiled once for all tests.
+fn component() -> Component {
+    static COMPONENT: OnceLock<Component> = OnceLock::new();
+    COMPONENT.get_or_init(|| Component::embedded(&Options::default()).expect("the component loads")).clone()
+}
+
+/// A gate over the servers of a `toolgate.yaml`, with `FIXTURE` for the path of the fixture.
+fn gate(yaml: &str) -> Gate {
+    let yaml = yaml.replace("FIXTURE", env!("CARGO_BIN_EXE_fixture"));
+    let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
+    assert!(config.notices.is_empty(), "{:?}", config.notices);
+    let secrets = Arc::<Mutex<_>>::default();
+    let registry = Registry::new(config, Variables::of_process(), Arc::new(Nobody), secrets);
+    let logic = Supervisor::new(component()).expect("the component starts");
+    Gate::open(logic, Arc::new(registry), &View::default()).expect("the gate opens")
+}
+
+async fn call(gate: &Gate, name: &str, arguments: &str) -> Called {
+    call_with(gate, name, arguments, &CallOptions::default()).await
+}
+
+async fn call_with(gate: &Gate, name: &str, arguments: &str, options: &CallOptions) -> Called {
+    let call = ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
+    gate.call(call, options).await.expect("the component answers")
+}
+
+#[tokio::test]
+async fn a_call_starts_the_server_that_it_needs_and_no_other() {
+    let gate = gate("servers:\n  a: {command: FIXTURE, args: [plain]}\n  b: {command: FIXTURE, args: [dies-before]}\n");
+    let called = call(&gate, "a.add", "a: 1, b: 2").await;
+    assert_eq!((called.result.code, called.result.text.as_str()), (Code::Ok, "3"));
+    assert!(gate.registry().link("b").unwrap().current().is_none());
+    let called = call(&gate, "b.echo", "x").await;
+    assert_eq!(called.result.code, Code::ServerUnavailable);
+    assert!(
+        called.result.text.contains("exit code 3") || called.result.text.contains("code 3"),
+        "{}",
+        called.result.text
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_may_have_run_is_not_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs");
+    let yaml = format!("servers:\n  a: {{command: FIXTURE, args: [dies-during, {}]}}\n", runs.display());
+    let called = call(&gate(&yaml), "a.echo", "text: x").await;
+    assert_eq!(called.result.code, Code::OutcomeUnknown, "{}", called.result.text);
+    assert_eq!(std::fs::read_to_string(&runs).unwrap().lines().count(), 1);
+}
+
+#[tokio::test]
+async fn a_tool_that_is_safe_is_run_again_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs");
+    let yaml = format!(
+        "servers:\n  a:\n    command: FIXTURE\n    args: [dies-during, {}]\n    tools: {{echo: {{annotations: {{read_only: true}}}}}}\n",
+        runs.display()
+    );
+    let called = call(&gate(&yaml), "a.echo", "text: x").await;
+    assert_eq!(called.result.attempts, 2, "{:?}", called.result.trace);
+    assert_eq!(std::fs::read_to_string(&runs).unwrap().lines().count(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_died_between_two_calls_is_opened_again() {
+    let gate = gate("servers:\n  a: {command: FIXTURE, args: [dies-after]}\n");
+    for said in ["one", "two", "three"] {
+        let called = call(&gate, "a.echo", &format!("text: {said}")).await;
+        assert_eq!((called.result.code, called.result.text.as_str()), (Code::Ok, said), "{:?}", called.result.trace);
+        let session = gate.registry().link("a").unwrap().current().unwrap();
+        let mut news = session.news();
+        // Its end is what the next call must meet.
+        while session.over().is_none() {
+            tokio::time::timeout(Duration::from_secs(30), news.recv()).await.unwrap().ok();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_slow_call_times_out_and_the_server_lives() {
+    let gate = gate("servers:\n  a: {command: FIXTURE, args: [silent-call]}\n");
+    let options = CallOptions { timeout: Some(Duration::from_millis(50)), ..CallOptions::default() };
+    let called = call_with(&gate, "a.echo", "text: x", &options).await;
+    assert_eq!(called.result.code, Code::OutcomeUnknown, "{}", called.result.text);
+    assert!(gate.registry().link("a").unwrap().current().unwrap().over().is_none());
+}
+
+#[tokio::test]
+async fn many_calls_share_one_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls");
+    let gate = gate(&format!("servers:\n  a: {{command: FIXTURE, args: [counts, {}]}}\n", file.display()));
+    let calls = (0..64).map(|n| {
+        let gate = &gate;
+        async move { call(gate, "a__echo", &format!("text: word {n}")).await.result.text }
+    });
+    let texts = futures_util::future::join_all(calls).await;
+    for (n, text) in texts.iter().enumerate() {
+        assert_eq!(text, &format!("word {n}"));
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 64);
+}
+
+#[tokio::test]
+async fn a_tool_that_is_denied_is_neither_listed_nor_called() {
+    let gate = gate("servers:\n  a: {command: FIXTURE, args: [plain], deny: [add]}\n");
+    gate.connect(gate.registry().link("a").unwrap()).await.unwrap();
+    let names: Vec<_> = gate.tools(&gate.style()).unwrap().into_iter().map(|tool| tool.name).collect();
+    assert_eq!(names, ["a__echo"]);
+    let called = call(&gate, "a.add", "a: 1, b: 2").await;
+    assert!(matches!(called.result.code, Code::NotAllowed | Code::UnknownTool), "{:?}", called.result.code);
+}
+
+#[tokio::test]
+async fn a_call_that_wants_approval_is_declined_where_nobody_can_give_it() {
+    let gate = gate("servers:\n  a: {command: FIXTURE, args: [plain], ask: [echo]}\n");
+    let called = call(&gate, "a.echo", "text: x").await;
+    assert_eq!(called.result.code, Code::Declined, "{}", called.result.text);
+}
+
+#[tokio::test]
+async fn servers_see_no_variable_that_another_server_is_given() {
+    // The environment of this process is shared by all tests, so the variables are the test's own.
+    let yaml = "servers:\n  a: {command: FIXTURE, args: [env], env: {MINE: \"${TOKEN_A}\"}}\n  b: {command: FIXTURE, args: [env], env: {MINE: \"${TOKEN_B}\"}}\n"
+        .replace("FIXTURE", env!("CARGO_BIN_EXE_fixture"));
+    let config = config::parse(&yaml, Path::new("toolgate.yaml")).unwrap();
+    let mut variables = Variables::of_process();
+    variables.environment.insert("TOKEN_A".to_owned(), "secret-of-a".to_owned());
+    variables.environment.insert("TOKEN_B".to_owned(), "secret-of-b".to_owned());
+    let secrets = Arc::<Mutex<_>>::default();
+    let registry = Registry::new(config, variables, Arc::new(Nobody), Arc::clone(&secrets));
+    let logic = Supervisor::new(component()).unwrap();
+    let gate = Gate::open(logic, Arc::new(registry), &View::default()).unwrap();
+    let seen = call(&gate, "a.env", "").await.result.text;
+    assert!(seen.contains("secret-of-a") && !seen.contains("secret-of-b") && !seen.contains("TOKEN_B"), "{seen}");
+    let hidden = secrets.lock().unwrap().redact(&seen).into_owned();
+    assert!(!hidden.contains("secret-of-a"), "{hidden}");
+}

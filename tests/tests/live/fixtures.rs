@@ -1,0 +1,65 @@
+//! The fixture server as an endpoint, and what tests ask of it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+use toolgate::failure::Failed;
+use toolgate::session::{Options, Patience, Request, Session};
+use toolgate::transport::endpoint::{Endpoint, Program};
+
+/// The fixture in the mode of these words.
+pub fn fixture(words: &str) -> Endpoint {
+    let args = words.split(' ').map(str::to_owned).collect();
+    program(env!("CARGO_BIN_EXE_fixture"), args)
+}
+
+/// Any program.
+pub fn program(command: &str, args: Vec<String>) -> Endpoint {
+    let path = std::env::var("PATH").unwrap_or_default();
+    Endpoint::Stdio(Program {
+        command: command.to_owned(),
+        args,
+        env: BTreeMap::from([("PATH".to_owned(), path)]),
+        working_dir: None,
+        max_message_bytes: 64 << 20,
+        grace: Duration::from_secs(2),
+        secrets: Default::default(),
+    })
+}
+
+/// A session with the fixture in the mode of these words.
+pub async fn open(words: &str) -> Session {
+    match Session::open(&fixture(words), &Options::default()).await {
+        Ok(session) => session,
+        Err(failed) => panic!("fixture {words}: {failed}"),
+    }
+}
+
+/// How long a test waits for what must come.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// Calls a tool and gives the whole result.
+pub async fn call(session: &Session, tool: &str, arguments: &str) -> Result<Value, Failed> {
+    call_within(session, tool, arguments, LONG).await
+}
+
+/// The same with a limit.
+pub async fn call_within(session: &Session, tool: &str, arguments: &str, limit: Duration) -> Result<Value, Failed> {
+    let params = format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#);
+    let request = Request { method: "tools/call", params: &params, patience: Patience::of(limit), progress: None };
+    let reply = session.request(request).await?;
+    Ok(serde_json::from_str(reply.json()).expect("a result is JSON"))
+}
+
+/// The text of a result.
+pub fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().expect("the result begins with text")
+}
+
+/// A place where a callback leaves what it was given.
+pub fn basket<T>() -> (Arc<Mutex<Vec<T>>>, Arc<Mutex<Vec<T>>>) {
+    let basket = Arc::new(Mutex::new(Vec::new()));
+    (Arc::clone(&basket), basket)
+}
