@@ -21,7 +21,7 @@ pub struct Args {
     /// The tool: server.tool, server__tool, mcp__server__tool or mcp_server_tool
     name: String,
     /// Its arguments, as JSON, YAML, `key: value` pairs or plain text; @FILE reads them from a file, - from standard input
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_negative_numbers = true)]
     arguments: Vec<String>,
     #[command(flatten)]
     pub servers: ServerArgs,

@@ -29,7 +29,7 @@ enum Command {
         /// The prompt: server.prompt, server__prompt, or its own name where only one server has it
         name: String,
         /// Its arguments, written like those of a tool
-        #[arg(allow_hyphen_values = true)]
+        #[arg(allow_negative_numbers = true)]
         arguments: Vec<String>,
         #[command(flatten)]
         servers: ServerArgs,

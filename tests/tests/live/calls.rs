@@ -29,6 +29,10 @@ fn gate(yaml: &str) -> Gate {
     Gate::open(logic, Arc::new(registry), &View::default()).expect("the gate opens")
 }
 
+/// A server whose tool `echo` must not be repeated, its arguments left out.
+const UNSAFE: &str =
+    "servers:\n  a:\n    command: FIXTURE\n    tools: {echo: {annotations: {read_only: false, idempotent: false}}}\n";
+
 async fn call(gate: &Gate, name: &str, arguments: &str) -> Called {
     call_with(gate, name, arguments, &CallOptions::default()).await
 }
@@ -57,7 +61,7 @@ async fn a_call_starts_the_server_that_it_needs_and_no_other() {
 async fn a_tool_that_may_have_run_is_not_run_again() {
     let folder = tempfile::tempdir().unwrap();
     let runs = folder.path().join("runs");
-    let yaml = format!("servers:\n  a: {{command: FIXTURE, args: [dies-during, {}]}}\n", runs.display());
+    let yaml = format!("{}    args: [dies-during, {}]\n", UNSAFE, runs.display());
     let called = call(&gate(&yaml), "a.echo", "text: x").await;
     assert_eq!(called.result.code, Code::OutcomeUnknown, "{}", called.result.text);
     assert_eq!(std::fs::read_to_string(&runs).unwrap().lines().count(), 1);
@@ -93,7 +97,7 @@ async fn a_server_that_died_between_two_calls_is_opened_again() {
 
 #[tokio::test]
 async fn a_slow_call_times_out_and_the_server_lives() {
-    let gate = gate("servers:\n  a: {command: FIXTURE, args: [silent-call]}\n");
+    let gate = gate(&format!("{UNSAFE}    args: [silent-call]\n"));
     let options = CallOptions { timeout: Some(Duration::from_millis(50)), ..CallOptions::default() };
     let called = call_with(&gate, "a.echo", "text: x", &options).await;
     assert_eq!(called.result.code, Code::OutcomeUnknown, "{}", called.result.text);
