@@ -12,6 +12,7 @@ mod prompts;
 mod reply;
 mod resources;
 mod route;
+mod signals;
 mod style;
 mod table;
 mod terminal;
@@ -130,9 +131,11 @@ enum Command {
 /// Runs the command that the arguments ask for.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(cli) {
-        Ok(code) => code,
-        Err(failure) => failure.report(),
+    // A panic has said what it had to say; how it ends is for us to choose.
+    match std::panic::catch_unwind(|| run(cli)) {
+        Ok(Ok(code)) => code,
+        Ok(Err(failure)) => failure.report(),
+        Err(_) => ExitCode::from(failure::INTERNAL),
     }
 }
 
@@ -148,17 +151,20 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
             desk::run(&desk, tools::run(&desk, args))
         }
         Command::Call(args) => {
+            // Before anything runs: whoever types it may press Ctrl-C instead.
+            let arguments = call::text(&args.arguments)?;
             let view = View { max_result_bytes: args.max_result_bytes, ..View::default() };
             let desk = open(&args.servers, Otherwise::Demo, view)?;
-            desk::run(&desk, call::run(&desk, args))
+            desk::run(&desk, call::run(&desk, args, arguments))
         }
         Command::Resources(args) => {
             let desk = open(&args.servers(), Otherwise::GiveUp, View::default())?;
             desk::run(&desk, resources::run(&desk, args))
         }
         Command::Prompts(args) => {
+            let arguments = args.arguments()?;
             let desk = open(&args.servers(), Otherwise::GiveUp, View::default())?;
-            desk::run(&desk, prompts::run(&desk, args))
+            desk::run(&desk, prompts::run(&desk, args, &arguments))
         }
         Command::Instructions(args) => {
             let desk = open(&args.servers, Otherwise::GiveUp, View::default())?;
@@ -174,6 +180,10 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::DemoServer => {
             demo::serve(std::io::stdin().lock(), std::io::stdout())?;
             Ok(ExitCode::SUCCESS)
+        }
+        Command::Route(args) if route::wants_configuration(args) => {
+            let desk = open(&ServerArgs::default(), Otherwise::Demo, View::default())?;
+            desk::run(&desk, route::run_configured(&desk, args))
         }
         Command::Route(args) => route::run(&mut cli.logic.supervisor()?, args),
         Command::Eval => {
@@ -204,7 +214,7 @@ impl LogicArgs {
             None => Component::embedded(&options)?,
         };
         if let Some(warning) = component.warning() {
-            eprintln!("{}: {warning}", style::stderr().yellow("warning"));
+            style::say(format_args!("{}: {warning}", style::stderr().yellow("warning")));
         }
         Ok(Supervisor::new(component)?)
     }

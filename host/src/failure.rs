@@ -13,7 +13,7 @@ use crate::config::secrets::Secrets;
 pub struct Failed {
     /// What failed.
     pub failure: Failure,
-    /// The server may have acted on the request; if not, not one byte of it can have reached the server.
+    /// The server may have acted on the request; if not, no whole request can have reached it.
     pub sent: bool,
 }
 
@@ -31,6 +31,15 @@ pub enum Failure {
     },
     /// No connection: refused, unknown host, or a program that does not start. Why, in words.
     Connect(String),
+    /// A connection, but no handshake in time.
+    NotReady {
+        /// The method that was not answered.
+        method: String,
+        /// How long was waited.
+        after: Duration,
+        /// The last lines that the server wrote to its standard error.
+        stderr: String,
+    },
     /// The connection ended.
     Closed,
     /// The server's process ended.
@@ -93,13 +102,31 @@ impl Failed {
 }
 
 impl Failed {
+    /// The same with the method that failed, where the server's own words need not say it.
+    #[must_use]
+    pub fn of(mut self, method: &str) -> Self {
+        if let Failure::Rpc(error) = &mut self.failure {
+            error.message = format!("{method}: {}", error.message);
+        }
+        self
+    }
+
+    /// The last lines that the server wrote to its standard error, where it failed with such.
+    pub fn last_words(&self) -> &str {
+        match &self.failure {
+            Failure::Exited(Exit { stderr, .. }) | Failure::NotReady { stderr, .. } => stderr,
+            _ => "",
+        }
+    }
+
     /// The same without secrets: what servers write in errors may hold what they were given.
     #[must_use]
     pub fn redacted(mut self, secrets: &Secrets) -> Self {
         let texts: &mut [&mut String] = match &mut self.failure {
             Failure::Cancelled | Failure::Timeout { .. } | Failure::Closed => &mut [],
             Failure::Connect(text) | Failure::Protocol(text) => &mut [text],
-            Failure::Exited(exit) => &mut [&mut exit.stderr],
+            Failure::Exited(Exit { stderr, .. }) | Failure::NotReady { stderr, .. } => &mut [stderr],
+            Failure::Http(HttpError { body, challenge: Some(challenge), .. }) => &mut [body, challenge],
             Failure::Http(error) => &mut [&mut error.body],
             Failure::Rpc(error) => {
                 if let Some(data) = &mut error.data
@@ -133,6 +160,10 @@ impl fmt::Display for Failure {
             Failure::Cancelled => f.write_str("cancelled"),
             Failure::Timeout { method, after } => write!(f, "no answer to {method} within {after:?}"),
             Failure::Connect(why) => write!(f, "cannot connect: {why}"),
+            Failure::NotReady { method, after, stderr } => {
+                write!(f, "no answer to {method} within {after:?}")?;
+                last_words(f, stderr)
+            }
             Failure::Closed => f.write_str("the connection was closed"),
             Failure::Exited(exit) => exit.fmt(f),
             Failure::Http(error) => error.fmt(f),
@@ -149,14 +180,32 @@ impl fmt::Display for Exit {
             (None, Some(signal)) => write!(f, "the server's process was killed by signal {signal}")?,
             (None, None) => f.write_str("the server's process ended")?,
         }
-        if self.stderr.is_empty() { Ok(()) } else { write!(f, "; it last wrote:\n{}", self.stderr) }
+        last_words(f, &self.stderr)
     }
+}
+
+fn last_words(f: &mut fmt::Formatter<'_>, stderr: &str) -> fmt::Result {
+    if stderr.is_empty() { Ok(()) } else { write!(f, "; it last wrote:\n{stderr}") }
 }
 
 impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the server answered with HTTP status {}", self.status)?;
         if self.body.is_empty() { Ok(()) } else { write!(f, ": {}", self.body) }
+    }
+}
+
+impl HttpError {
+    /// Whether the server wants to know who we are.
+    pub fn wants_authorization(&self) -> bool {
+        self.status == 401 || self.status == 403 && self.challenge.is_some()
+    }
+}
+
+impl RpcError {
+    /// An error that says no more than this.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        RpcError { code, message: message.into(), data: None }
     }
 }
 

@@ -3,16 +3,17 @@
 mod call;
 mod definition;
 mod failures;
+mod forwarded;
 mod settings;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use tracing::warn;
 
 pub use call::{Approve, CallOptions, Called, NobodyToApprove};
-pub use settings::View;
+pub use settings::{View, find_problems};
 
 use crate::decide::{Answer, Decide, GateId};
 use crate::logic::types::{ToolRef, catalog, execution, naming};
@@ -28,8 +29,11 @@ pub struct Gate {
     logic: Mutex<Supervisor>,
     id: GateId,
     /// What servers listed, as they wrote it; the component keeps only what it decides on.
-    offers: Mutex<BTreeMap<String, Arc<Vec<Definition>>>>,
+    offers: Mutex<Offers>,
 }
+
+/// The definitions of tools, by server and by name.
+type Offers = BTreeMap<String, HashMap<String, Box<RawValue>>>;
 
 /// Why a gate cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +71,8 @@ impl Gate {
         let listing = session.list(Kind::Tools).await.map_err(Unavailable::Failed)?;
         let definitions: Vec<Definition> = listing.items.iter().filter_map(|item| Definition::read(item)).collect();
         let tools: Vec<_> = definitions.iter().map(Definition::tool).collect();
-        self.offers().insert(link.id().to_owned(), Arc::new(definitions));
+        let raw = definitions.into_iter().rev().map(|definition| (definition.name, definition.raw)).collect();
+        self.offers().insert(link.id().to_owned(), raw);
         let notes = self.logic().offer(self.id, link.id(), &tools);
         for note in notes.map_err(|error| Unavailable::Failed(failures::internal(&error)))? {
             warn!(server = link.id(), "{}", failures::note(&note));
@@ -83,8 +88,7 @@ impl Gate {
     /// How its server describes a tool, whole.
     pub fn definition(&self, tool: &ToolRef) -> Option<Box<RawValue>> {
         let offers = self.offers();
-        let found = offers.get(&tool.server)?.iter().find(|definition| definition.name == tool.tool);
-        found.map(|definition| definition.raw.clone())
+        offers.get(&tool.server)?.get(&tool.tool).cloned()
     }
 
     /// How the names of tools are shown where nothing else is asked for.
@@ -107,6 +111,12 @@ impl Gate {
         self.logic().mask(&masks, json)?.map_err(|error| GateError::Settings(error.say()))
     }
 
+    /// A text cut to the size that the answer of a tool may have.
+    pub fn cut(&self, text: &str) -> Answer<String> {
+        let limit = self.registry.config().settings.max_result_bytes;
+        self.logic().truncate(text, limit, "the answer is larger than the limit")
+    }
+
     /// One text for the model on these servers.
     pub fn instructions(&self, servers: &[catalog::ServerNotes], failed: &[catalog::FailedServer]) -> Answer<String> {
         self.logic().instructions(servers, failed)
@@ -117,7 +127,7 @@ impl Gate {
         self.logic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn offers(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Vec<Definition>>>> {
+    fn offers(&self) -> MutexGuard<'_, Offers> {
         self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::decide::{Answer, Decide, GateId};
+use crate::decide::{Answer, Decide, ExecutionId, GateId};
 use crate::logic::LogicError;
 use crate::logic::types::{ToolRef, execution};
 
@@ -27,6 +27,15 @@ pub fn plan(
     call: execution::ToolCall,
 ) -> Answer<Result<Plan, execution::ToolResult>> {
     let (execution, directive) = logic.begin(gate, call)?;
+    read(logic, execution, directive)
+}
+
+/// What a call would do that has begun and needs no server to be connected any more; the call is dropped.
+pub fn read(
+    logic: &mut impl Decide,
+    execution: ExecutionId,
+    directive: execution::Directive,
+) -> Answer<Result<Plan, execution::ToolResult>> {
     let (tool, arguments, approval) = match directive {
         execution::Directive::Done(result) => return Ok(Err(result)),
         execution::Directive::Request(request) => {

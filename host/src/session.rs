@@ -23,7 +23,7 @@ pub use open::Options;
 pub use peer::{Era, News, Offers, Peer, Protocol};
 pub use wire::{OnProgress, Patience, Progress, Reply};
 
-use crate::failure::Failed;
+use crate::failure::{Failed, Failure};
 use crate::transport::RequestId;
 use headers::ToolHeaders;
 use listing::Shelf;
@@ -58,7 +58,7 @@ pub struct Request<'a> {
 impl Session {
     /// Asks the server, and answers what it wants to know first.
     pub async fn request(&self, request: Request<'_>) -> Result<Reply, Failed> {
-        if self.peer.era == Era::Modern && rounds::may_want_input(request.method) {
+        if self.peer.era == Era::Modern && is_work(request.method) {
             rounds::run(self, request).await
         } else {
             self.exchange(&request, request.params).await
@@ -131,11 +131,20 @@ impl Session {
     /// One request and its answer, whatever the answer says.
     async fn exchange(&self, request: &Request<'_>, params: &str) -> Result<Reply, Failed> {
         let headers = self.request_headers(request.method, params);
-        let wants_progress = request.progress.is_some() || reports_progress(request.method);
+        let wants_progress = request.progress.is_some() || is_work(request.method);
         let build = |id: RequestId| params::with_meta(params, &self.meta, wants_progress.then_some(id));
-        let (patience, progress) = (request.patience, request.progress.clone());
-        let ask = Ask { method: request.method, params: &build, headers, patience, progress, cancellable: true };
-        self.wire.request(ask).await
+        let patience = request.patience;
+        let ask = |headers| {
+            let progress = request.progress.clone();
+            Ask { method: request.method, params: &build, headers, patience, progress, cancellable: true }
+        };
+        match self.wire.request(ask(headers.clone())).await {
+            // A kept connection may close at the moment when it is used again. What does no work may be asked again.
+            Err(Failed { failure: Failure::Closed, .. }) if self.wire.is_web() && !is_work(request.method) => {
+                self.wire.request(ask(headers)).await
+            }
+            outcome => outcome,
+        }
     }
 
     fn request_headers(&self, method: &str, params: &str) -> Vec<(http::HeaderName, http::HeaderValue)> {
@@ -150,8 +159,9 @@ impl Session {
     }
 }
 
-/// The methods that may take long: their servers are asked to report.
-fn reports_progress(method: &str) -> bool {
+/// Whether a method does a server's own work: it may take long, so progress is asked for; it may want input; it is
+/// about one thing, which has a name.
+fn is_work(method: &str) -> bool {
     matches!(method, "tools/call" | "prompts/get" | "resources/read")
 }
 

@@ -1,18 +1,17 @@
 //! The figures that the design promises, as ratios taken in one run.
 //!
-//! Rounds of each contender follow one another, so that a busy machine slows all of them down alike.
 //! Run with `cargo bench -p toolgate-tests --bench figures`.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use toolgate::decide::Decide;
 use toolgate::logic::types::execution::{Event, ToolCall};
 use toolgate::logic::types::{self, catalog::Offered};
 use toolgate::logic::{Cache, Component, EMBEDDED, Limits, Options};
 use toolgate_guest as native;
+use toolgate_tests::race::{base, race, report};
 
 fn main() {
     let folder = std::env::temp_dir().join("toolgate-figures");
@@ -30,31 +29,6 @@ fn main() {
 }
 
 const ROUNDS: usize = 25;
-
-/// The median time of one run of each contender, taken in rounds.
-fn race<const N: usize>(runs: u32, mut contenders: [&mut dyn FnMut(); N]) -> [Duration; N] {
-    let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::new());
-    for round in 0..=ROUNDS {
-        for (contender, times) in contenders.iter_mut().zip(&mut times) {
-            let start = Instant::now();
-            (0..runs).for_each(|_| contender());
-            // The first round warms up.
-            if round > 0 {
-                times.push(start.elapsed() / runs);
-            }
-        }
-    }
-    times.map(|mut times| {
-        times.sort_unstable();
-        times[ROUNDS / 2]
-    })
-}
-
-fn report(what: &str, time: Duration, than: Duration, limit: f64) {
-    let ratio = time.as_secs_f64() / than.as_secs_f64();
-    let verdict = if ratio <= limit { "ok" } else { "TOO SLOW" };
-    println!("{what:<58} {time:>10.2?}  {ratio:>5.2} × (at most {limit} ×) {verdict}");
-}
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"namespace":{"type":"string"},"labels":{"type":"object"},"limit":{"type":"integer"},"query":{"type":"string"}},"required":["namespace"]}"#;
 
@@ -120,8 +94,8 @@ fn calls(free: &Component, fuelled: &Component) {
         black_box(supervisor.next(execution, Event::Answered(answer.clone())).expect("it answers"));
     };
     let [plain, free, fuelled, supervised] =
-        race(2_000, [&mut plain, &mut || run(&mut free), &mut || run(&mut fuelled_instance), &mut supervised]);
-    println!("{:<58} {plain:>10.2?}", "call, plain code");
+        race(ROUNDS, 2_000, [&mut plain, &mut || run(&mut free), &mut || run(&mut fuelled_instance), &mut supervised]);
+    base("call, plain code", plain);
     report("call, component without fuel", free, plain, 2.5);
     report("call, component with fuel", fuelled, plain, 4.0);
     report("call, component with fuel, supervised", supervised, plain, 4.0);
@@ -146,8 +120,8 @@ fn routing(component: &Component) {
         black_box(instance.resolve(catalog, name).expect("it answers").expect("the tool is there"));
     };
     let [small, large] =
-        race(5_000, [&mut || run(&mut small, "k8s__tool_7"), &mut || run(&mut large, "k8s__tool_7777")]);
-    println!("{:<58} {small:>10.2?}", "routing among 10 tools, component");
+        race(ROUNDS, 5_000, [&mut || run(&mut small, "k8s__tool_7"), &mut || run(&mut large, "k8s__tool_7777")]);
+    base("routing among 10 tools, component", small);
     report("routing among 10,000 tools, component", large, small, 1.5);
 }
 
@@ -163,8 +137,9 @@ fn starts() {
     let input = std::env::temp_dir().join("toolgate-figures-line");
     std::fs::write(&input, "{\"op\":\"normalize\",\"name\":\"a__b\"}\n")
         .expect("the folder for temporary files is writable");
-    let [empty, toolgate] = race(20, [&mut || start(&empty, &[], &input), &mut || start(&toolgate, &["eval"], &input)]);
-    println!("{:<58} {empty:>10.2?}", "start and end of an empty program");
+    let [empty, toolgate] =
+        race(ROUNDS, 20, [&mut || start(&empty, &[], &input), &mut || start(&toolgate, &["eval"], &input)]);
+    base("start and end of an empty program", empty);
     report("start and end of `toolgate eval` with one line, warm cache", toolgate, empty, 6.0);
 }
 

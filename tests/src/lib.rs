@@ -2,6 +2,7 @@
 
 pub mod generate;
 pub mod native;
+pub mod race;
 
 use toolgate::logic::{Cache, Component, Options, Supervisor};
 

@@ -218,8 +218,9 @@ impl Execution {
         params.push_str(",\"arguments\":");
         params.push_str(&plan.arguments);
         params.push('}');
-        // With nothing to mask, an answer that is short as a whole needs no cut either.
-        let unread = plan.form == ResultForm::PassThrough && plan.masker.is_empty();
+        // With nothing to mask, an answer that is short as a whole needs no cut either. Text is read for the model as
+        // a rule, but a host that wants all of it may read it itself: there is nothing to decide.
+        let unread = plan.masker.is_empty() && (plan.form == ResultForm::PassThrough || plan.max_result_bytes == 0);
         let limit = if plan.max_result_bytes == 0 { u64::MAX } else { plan.max_result_bytes };
         Directive::Request(Request {
             server: plan.tool.server.clone(),

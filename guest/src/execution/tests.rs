@@ -337,6 +337,10 @@ fn what_needs_no_reading_may_be_forwarded_unread() {
     assert_eq!(request.forward_up_to, Some(1 << 20));
     assert_eq!(word(&execution.next(Event::Forwarded(Summary { is_error: true }))), "ToolError");
 
+    let whole = Settings { max_result_bytes: 0, ..settings() };
+    let (_, directive) = gate(whole).begin(call("k8s.get", ""));
+    assert!(matches!(directive, Directive::Request(request) if request.forward_up_to == Some(u64::MAX)));
+
     let mut masked = through;
     masked.server_masks =
         vec![ServerMasks { server: "k8s".into(), masks: Masks { groups: vec!["basic".into()], ..Masks::default() } }];

@@ -1,13 +1,14 @@
 //! `toolgate call`: one tool, called as an agent would call it.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use toolgate::failure::Failed;
 use toolgate::gate::{CallOptions, Called};
-use toolgate::logic::types::execution::{Code, ToolCall, ToolResult};
+use toolgate::logic::types::execution::{Code, ToolCall};
 use toolgate::words::Named;
 
 use super::desk::{Desk, ServerArgs};
@@ -22,7 +23,7 @@ pub struct Args {
     name: String,
     /// Its arguments, as JSON, YAML, `key: value` pairs or plain text; @FILE reads them from a file, - from standard input
     #[arg(allow_negative_numbers = true)]
-    arguments: Vec<String>,
+    pub arguments: Vec<String>,
     #[command(flatten)]
     pub servers: ServerArgs,
     /// The most bytes of text to print, 0 for all of it
@@ -31,32 +32,36 @@ pub struct Args {
 }
 
 /// Calls the tool and prints what it says.
-pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
-    let call = ToolCall {
-        id: format!("{:016x}", fastrand::u64(..)),
-        name: args.name.clone(),
-        arguments: text(&args.arguments)?,
-    };
+pub async fn run(desk: &Desk, args: &Args, arguments: String) -> Result<ExitCode, Failure> {
+    let call = ToolCall { id: format!("{:016x}", fastrand::u64(..)), name: args.name.clone(), arguments };
     let bar = Bar::new(&args.name);
-    let options =
-        CallOptions { timeout: args.servers.timeout, progress: bar.listener(), approve: Some(Arc::new(AtTerminal)) };
+    let options = CallOptions {
+        timeout: args.servers.timeout,
+        progress: bar.listener(desk.cleaner()),
+        approve: Some(Arc::new(AtTerminal)),
+    };
     let called = desk.gate.call(call, &options).await?;
     drop(bar);
     if args.servers.json {
         print_json(desk, &called)?;
     } else {
-        print(desk, &called.result)?;
+        print(desk, &called)?;
     }
     Ok(ExitCode::from(failure::exit_code(called.result.code)))
 }
 
 /// The answer of a tool is the answer, also where it says that it failed; all else is about the call.
-fn print(desk: &Desk, result: &ToolResult) -> Result<(), Failure> {
+fn print(desk: &Desk, called: &Called) -> Result<(), Failure> {
+    let result = &called.result;
     match result.code {
-        Code::Ok | Code::ToolError => desk.print(&result.text),
+        Code::Ok | Code::ToolError => desk.print(&called.text()),
         code => {
             let text = desk.clean(&result.text);
-            writeln!(std::io::stderr(), "{}: {text}", style::stderr().red(code.name()))?;
+            style::say(format_args!("{}: {text}", style::stderr().red(code.name())));
+            // What the model is told has no room for the last words of a process; a person wants them.
+            if let Some(words) = called.failure.as_ref().map(Failed::last_words).filter(|words| !words.is_empty()) {
+                style::say(format_args!("it last wrote:\n{}", desk.clean(words)));
+            }
             Ok(())
         }
     }
@@ -76,6 +81,11 @@ struct Shown<'a> {
     attempts: u32,
     truncated: bool,
     latency_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr: Option<&'a str>,
+    /// The answer as the server wrote it, where it was too large to be taken apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<&'a RawValue>,
     trace: &'a [String],
 }
 
@@ -87,7 +97,7 @@ fn print_json(desk: &Desk, called: &Called) -> Result<(), Failure> {
         name: &result.name,
         server: result.tool.as_ref().map(|tool| tool.server.as_str()),
         tool: result.tool.as_ref().map(|tool| tool.tool.as_str()),
-        text: &result.text,
+        text: &called.text(),
         content: result.content.iter().filter_map(raw).collect(),
         structured: result.structured.as_ref().and_then(raw),
         is_error: result.is_error,
@@ -95,6 +105,8 @@ fn print_json(desk: &Desk, called: &Called) -> Result<(), Failure> {
         attempts: result.attempts,
         truncated: result.truncated,
         latency_ms: u64::try_from(called.latency.as_millis()).unwrap_or(u64::MAX),
+        stderr: called.failure.as_ref().map(Failed::last_words).filter(|words| !words.is_empty()),
+        answer: called.forwarded.as_ref().and_then(|reply| serde_json::from_str(reply.json()).ok()),
         trace: &result.trace,
     })
 }

@@ -48,7 +48,7 @@ struct Report {
 
 /// Connects all servers, side by side, and reports on each.
 pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
-    let checks = desk.gate.registry().links().iter().map(|link| check(desk, link));
+    let checks = desk.asked().map(|link| check(desk, link));
     let servers = futures_util::future::join_all(checks).await;
     let any_failed = servers.iter().any(|server| !server.ok && server.disabled.is_none());
     if args.servers.json {
@@ -121,16 +121,14 @@ fn hint(link: &Link, why: &Unavailable) -> Option<String> {
     let Unavailable::Failed(failed) = why else { return None };
     let id = link.id();
     match &failed.failure {
-        Cause::Http(error) if matches!(error.status, 401 | 403) => {
+        Cause::Http(error) if error.wants_authorization() => {
             Some(format!("give servers.{id}.auth a token that the server accepts"))
         }
         Cause::Http(error) if error.status == 404 => {
             Some(format!("is the path of servers.{id}.url right? it is often /mcp or /sse"))
         }
         Cause::Timeout { .. } => Some(format!("raise servers.{id}.timeouts.list if it is only slow")),
-        Cause::Connect(text) if text.contains("no answer to") => {
-            Some(format!("raise servers.{id}.timeouts.initialize if it is only slow to start"))
-        }
+        Cause::NotReady { .. } => Some(format!("raise servers.{id}.timeouts.initialize if it is only slow to start")),
         Cause::Exited(_) => Some("run its command by hand to see more".to_owned()),
         _ => None,
     }
@@ -151,7 +149,7 @@ fn line(desk: &Desk, checked: &Checked) -> String {
         return text;
     }
     let software = [checked.name.as_deref(), checked.software_version.as_deref()];
-    let software = desk.clean(&software.into_iter().flatten().collect::<Vec<_>>().join(" "));
+    let software = desk.clean(&software.into_iter().flatten().collect::<Vec<_>>().join(" ")).replace('\n', " ");
     let count = |number: Option<usize>, what: &str| match number.unwrap_or_default() {
         1 => format!("1 {what}"),
         number => format!("{number} {what}s"),

@@ -40,7 +40,7 @@ fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
         return Ok(std::io::stdout().write_all(bytes)?);
     }
     std::fs::write(file, bytes).map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
-    eprintln!("{}", style::stderr().dim(&format!("wrote {} bytes to {}", bytes.len(), file.display())));
+    style::say(format_args!("{}", style::stderr().dim(&format!("wrote {} bytes to {}", bytes.len(), file.display()))));
     Ok(())
 }
 

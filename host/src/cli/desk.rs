@@ -14,17 +14,18 @@ use toolgate::config::search::{self, Found, Source};
 use toolgate::config::secrets::Secrets;
 use toolgate::config::trust::TrustStore;
 use toolgate::config::variables::Variables;
-use toolgate::gate::{Gate, View};
+use toolgate::gate::{Gate, View, find_problems};
 use toolgate::registry::{Link, Registry, Unavailable};
 use toolgate::session::{Nobody, Session};
 
 use super::LogicArgs;
 use super::failure::Failure;
+use super::signals::Signals;
 use super::style;
-use super::terminal::Terminal;
+use super::terminal::{self, Clean, Terminal};
 
 /// Which servers, and how patiently.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct ServerArgs {
     /// Only this server; may be given several times
     #[arg(long, value_name = "ID")]
@@ -60,6 +61,8 @@ pub enum Otherwise {
 pub struct Desk {
     /// The gate over all servers that were asked for.
     pub gate: Gate,
+    /// The servers that were asked for; all, if empty.
+    only: Vec<String>,
     secrets: Arc<Mutex<Secrets>>,
 }
 
@@ -77,7 +80,7 @@ pub fn configuration(flag: Option<&Path>, variables: &Variables, otherwise: Othe
             }
             let config = config::parse(&text, &path).map_err(|error| Failure::Usage(error.to_string()))?;
             for notice in &config.notices {
-                eprintln!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string()));
+                style::say(format_args!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string())));
             }
             Ok(config)
         }
@@ -137,7 +140,10 @@ impl Desk {
             }
         }
         if !servers.server.is_empty() {
-            config.servers.retain(|server| servers.server.contains(&server.id));
+            // The others stay in the configuration: what is theirs must not reach those that were asked for.
+            for server in &mut config.servers {
+                server.enabled &= servers.server.contains(&server.id);
+            }
         }
         if let Some(timeout) = servers.timeout {
             for server in &mut config.servers {
@@ -146,14 +152,22 @@ impl Desk {
                 server.timeouts.reinitialize = timeout;
             }
         }
+        let mut logic = logic.supervisor()?;
+        find_problems(&mut logic, &mut config)?;
         let registry = Arc::new(Registry::new(config, variables, Arc::new(Nobody), Arc::clone(secrets)));
-        let gate = Gate::open(logic.supervisor()?, registry, &view)?;
-        Ok(Desk { gate, secrets: Arc::clone(secrets) })
+        let gate = Gate::open(logic, registry, &view)?;
+        Ok(Desk { gate, only: servers.server.clone(), secrets: Arc::clone(secrets) })
     }
 
-    /// The servers that may be used.
+    /// The servers that were asked for.
+    pub fn asked(&self) -> impl Iterator<Item = &Arc<Link>> {
+        let asked = |id: &str| self.only.is_empty() || self.only.iter().any(|only| only == id);
+        self.gate.registry().links().iter().filter(move |link| asked(link.id()))
+    }
+
+    /// Those of them that may be used.
     pub fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
-        self.gate.registry().links().iter().filter(|link| link.server().enabled)
+        self.asked().filter(|link| link.server().enabled)
     }
 
     /// Connects all servers side by side and gives each outcome as it was.
@@ -164,39 +178,53 @@ impl Desk {
 
     /// Warns of a server that cannot be used.
     pub fn warn(&self, link: &Link, why: &Unavailable) {
-        let text = self.clean(&format!("server {:?}: {why}", link.id()));
-        eprintln!("{}: {}", style::stderr().yellow("warning"), text);
+        // Lines of a server never begin a line of ours.
+        let text = self.clean(&format!("server {:?}: {why}", link.id())).replace('\n', "\n    ");
+        style::say(format_args!("{}: {}", style::stderr().yellow("warning"), text));
+    }
+
+    /// The same for who has no desk at hand.
+    pub fn cleaner(&self) -> Clean {
+        let secrets = Arc::clone(&self.secrets);
+        Arc::new(move |text| style::clean(&secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(text)))
+    }
+
+    /// A text without secrets.
+    pub fn redact(&self, text: &str) -> String {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(text).into_owned()
     }
 
     /// A text as it may be shown: without secrets, and without what steers a terminal.
     pub fn clean(&self, text: &str) -> String {
-        style::clean(&self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(text))
+        style::clean(&self.redact(text))
     }
 
-    /// Prints for people.
+    /// Prints what a server answered, cut to the size that the answer of a tool may have.
+    pub fn print_answer(&self, text: &str) -> Result<(), Failure> {
+        self.print(&self.gate.cut(text)?)
+    }
+
+    /// Prints a text; what steers a terminal is harmless where there is none, and may be wanted.
     pub fn print(&self, text: &str) -> Result<(), Failure> {
-        let text = self.clean(text);
+        let text = if std::io::stdout().is_terminal() { self.clean(text) } else { self.redact(text) };
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         let mut out = std::io::stdout().lock();
-        write!(out, "{text}{end}")?;
-        Ok(out.flush()?)
+        written(write!(out, "{text}{end}").and_then(|()| out.flush()))
     }
 
     /// Prints for programs: one JSON value on one line.
     pub fn print_json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
         let json = serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON");
-        let json = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(&json).into_owned();
+        let json = self.redact(&json);
+        let json = style::clean_json(&json);
         let mut out = std::io::stdout().lock();
-        writeln!(out, "{json}")?;
-        Ok(out.flush()?)
+        written(writeln!(out, "{json}").and_then(|()| out.flush()))
     }
 
     /// Prints what is drawn with colours; each part was made clean before.
     pub fn print_drawn(&self, text: &str) -> Result<(), Failure> {
-        let text = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(text).into_owned();
         let mut out = std::io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        Ok(out.flush()?)
+        written(out.write_all(self.redact(text).as_bytes()).and_then(|()| out.flush()))
     }
 }
 
@@ -205,39 +233,34 @@ pub fn run<'a, W>(desk: &'a Desk, work: W) -> Result<ExitCode, Failure>
 where
     W: Future<Output = Result<ExitCode, Failure>> + 'a,
 {
+    let signals = Signals::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let outcome = tokio::select! {
             outcome = work => outcome,
-            () = interrupted() => Err(Failure::Interrupted),
+            () = signals.interrupted() => Err(Failure::Interrupted),
         };
-        // A second signal says that this takes too long; whatever is left is then killed at once.
-        tokio::select! {
-            () = desk.gate.registry().close() => {}
-            () = interrupted() => {}
-        }
+        desk.gate.registry().close().await;
         outcome
-    })
+    });
+    // A question to a person who has left would be waited for.
+    runtime.shutdown_background();
+    terminal::restore();
+    outcome
 }
 
-/// Returns at the next SIGINT, SIGTERM or SIGHUP.
-async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-        let mut signals: Vec<_> = kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect();
-        let waits = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
-        futures_util::future::select_all(waits).await;
+/// Whoever reads the output may have seen enough: that is no failure, and hides none.
+fn written(outcome: std::io::Result<()>) -> Result<(), Failure> {
+    match outcome {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome.map_err(Failure::Output),
     }
-    #[cfg(not(unix))]
-    let _ = tokio::signal::ctrl_c().await;
 }
 
 /// A line for people that is no warning.
 pub fn note(text: &str) {
     if std::io::stderr().is_terminal() || std::env::var_os("TOOLGATE_QUIET").is_none() {
-        eprintln!("{}: {}", style::stderr().dim("note"), style::clean(text));
+        style::say(format_args!("{}: {}", style::stderr().dim("note"), style::clean(text)));
     }
 }
 

@@ -36,6 +36,9 @@ pub enum Failure {
     /// The component could not be loaded, or gave no answer.
     #[error(transparent)]
     Logic(#[from] LogicError),
+    /// The answer is there and cannot be printed.
+    #[error("the answer cannot be written to standard output")]
+    Output(#[source] io::Error),
     /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -56,9 +59,9 @@ const TIMEOUT: u8 = 6;
 /// A server wants an authorization.
 const NEEDS_AUTH: u8 = 7;
 /// A fault of ours.
-const INTERNAL: u8 = 70;
+pub const INTERNAL: u8 = 70;
 /// A signal ended it.
-const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// How a command ends whose call ended so.
 pub fn exit_code(code: Code) -> u8 {
@@ -91,7 +94,7 @@ impl Failure {
             text = format!("{text}: {error}");
             cause = error.source();
         }
-        eprintln!("{}: {}", style::stderr().red("error"), style::clean(&text));
+        style::say(format_args!("{}: {}", style::stderr().red("error"), style::clean(&text)));
         ExitCode::from(self.code())
     }
 
@@ -105,7 +108,7 @@ impl Failure {
             Failure::NeedsAuth(_) => NEEDS_AUTH,
             Failure::Interrupted => INTERRUPTED,
             Failure::Logic(LogicError::BadComponent(_) | LogicError::Unreadable { .. }) => USAGE,
-            Failure::Logic(_) => INTERNAL,
+            Failure::Logic(_) | Failure::Output(_) => INTERNAL,
         }
     }
 }

@@ -33,11 +33,11 @@ pub fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, Failure>
     let config = config::parse(&text, &path).map_err(usage)?;
     TrustStore::user(&variables).trust(&path, text.as_bytes())?;
     let count = config.servers.len();
-    eprintln!(
+    style::say(format_args!(
         "trusted {} with {count} server{}",
         style::clean(&path.display().to_string()),
         if count == 1 { "" } else { "s" }
-    );
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -46,6 +46,15 @@ pub fn schema() -> Result<ExitCode, Failure> {
     let schema = serde_json::to_string_pretty(&config::schema::schema()).expect("a JSON value is always JSON");
     writeln!(std::io::stdout(), "{schema}")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A new file for the user alone.
+fn private_file(path: &Path) -> std::io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// What to import.
@@ -87,15 +96,16 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let imported =
         config::import::import(client, &text, &args.file).map_err(|error| Failure::Usage(error.to_string()))?;
     for notice in &imported.notices {
-        eprintln!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string()));
+        style::say(format_args!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string())));
     }
     match &args.out {
         None => std::io::stdout().write_all(imported.yaml.as_bytes())?,
         Some(out) => {
-            let mut file = std::fs::File::create_new(out)
+            // It may hold secrets that the other file holds.
+            let mut file = private_file(out)
                 .map_err(|error| Failure::Usage(format!("{} cannot be written: {error}", out.display())))?;
             file.write_all(imported.yaml.as_bytes())?;
-            eprintln!("wrote {}", out.display());
+            style::say(format_args!("wrote {}", out.display()));
         }
     }
     Ok(ExitCode::SUCCESS)

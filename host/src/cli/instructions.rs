@@ -38,7 +38,10 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
             }
         };
         let prompts = match session.list(Kind::Prompts).await {
-            Ok(listing) => listing.items.iter().map(|item| reply::owned(link, item)).collect(),
+            Ok(listing) => {
+                let owned = listing.items.iter().map(|item| reply::owned(desk, link, item));
+                owned.collect::<Result<Vec<_>, _>>()?
+            }
             Err(why) => {
                 desk.warn(link, &toolgate::registry::Unavailable::Failed(why));
                 Vec::new()
@@ -50,9 +53,13 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
             let rules = server.tools.iter().find(|rules| rules.tool == tool.tool.tool)?;
             Some(ToolNote { name: tool.name.clone(), text: rules.note.clone()? })
         });
+        let said = match &session.peer().instructions {
+            Some(said) => Some(desk.gate.mask(link.id(), said)?),
+            None => None,
+        };
         notes.push(ServerNotes {
             server: link.id().to_owned(),
-            instructions: server.instructions.clone().or_else(|| session.peer().instructions.clone()),
+            instructions: server.instructions.clone().or(said),
             prompts: described.collect(),
             tools: noted.collect(),
         });

@@ -44,7 +44,8 @@ pub fn start(verbose: u8, format: Format, secrets: &Arc<Mutex<Secrets>>) -> Resu
     match format {
         Format::Json => registry.with(layer.json()).init(),
         Format::Text => {
-            registry.with(layer.with_ansi(style::stderr().is_colourful()).without_time().compact()).init();
+            // Without colours: what steers a terminal is then certainly a server's, and is taken out.
+            registry.with(layer.with_ansi(false).without_time().compact()).init();
         }
     }
     Ok(())
@@ -82,7 +83,8 @@ impl Write for Line {
 impl Drop for Line {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.text);
-        let clean = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(&text).into_owned();
+        let text = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(&text);
+        let clean = style::clean_json(&text);
         // A log that nobody can read any more is no reason to stop.
         let _ = io::stderr().write_all(clean.as_bytes());
     }

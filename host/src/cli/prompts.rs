@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolgate::json::Object;
 use toolgate::registry::Link;
-use toolgate::session::{Kind, Patience, Request, Session};
+use toolgate::session::{Kind, Session};
 
 use super::desk::{Desk, ServerArgs};
 use super::failure::Failure;
@@ -37,6 +37,14 @@ enum Command {
 }
 
 impl Args {
+    /// The text of the arguments, where there are any.
+    pub fn arguments(&self) -> Result<String, Failure> {
+        match &self.command {
+            Some(Command::Get { arguments, .. }) => call::text(arguments),
+            None => Ok(String::new()),
+        }
+    }
+
     /// The options, wherever on the command line they stand.
     pub fn servers(&self) -> ServerArgs {
         match &self.command {
@@ -47,10 +55,10 @@ impl Args {
 }
 
 /// Lists the prompts, or gets one.
-pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
+pub async fn run(desk: &Desk, args: &Args, arguments: &str) -> Result<ExitCode, Failure> {
     let servers = args.servers();
     match &args.command {
-        Some(Command::Get { name, arguments, .. }) => get(desk, name, &call::text(arguments)?, &servers).await,
+        Some(Command::Get { name, .. }) => get(desk, name, arguments, &servers).await,
         None => list(desk, &servers).await,
     }
 }
@@ -63,14 +71,17 @@ struct Listed {
 
 async fn list(desk: &Desk, args: &ServerArgs) -> Result<ExitCode, Failure> {
     let found = reply::gather(desk, |session| async move { session.list(Kind::Prompts).await }).await;
-    let items =
-        found.found.iter().flat_map(|(link, listing)| listing.items.iter().map(|item| reply::owned(link, item)));
-    let listed = Listed { prompts: items.collect(), failed: found.failed };
+    let mut listed = Listed { prompts: Vec::new(), failed: found.failed };
+    for (link, listing) in &found.found {
+        for item in &listing.items {
+            listed.prompts.push(reply::owned(desk, link, item)?);
+        }
+    }
     if args.json {
         desk.print_json(&listed)?;
     } else {
         let rows = listed.prompts.iter().map(|item| {
-            let text = |name| reply::text(item, name).unwrap_or_default();
+            let text = |name| desk.redact(&reply::text(item, name).unwrap_or_default());
             let name = format!("{}__{}", text("server"), text("name"));
             [name, arguments(item), table::first_line(&text("description"))]
         });
@@ -96,29 +107,17 @@ fn arguments(prompt: &Object) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-#[derive(Serialize)]
-struct Got {
-    server: String,
-    #[serde(flatten)]
-    result: Object,
-}
-
 async fn get(desk: &Desk, name: &str, arguments: &str, args: &ServerArgs) -> Result<ExitCode, Failure> {
     let (link, session, prompt) = owner(desk, name).await?;
     let mut params = Object::default();
     params.set("name", &prompt);
     params.set("arguments", &strings(&desk.gate.arguments(arguments)?));
-    let params = params.to_text();
-    let patience =
-        Patience { quiet: args.timeout.unwrap_or(link.server().timeouts.call), total: link.server().timeouts.total };
-    let asked = Request { method: "prompts/get", params: &params, patience, progress: None };
-    let answer = session.request(asked).await.map_err(|failed| reply::failure(desk, &link, &failed))?;
-    let json = desk.gate.mask(link.id(), answer.json())?;
+    let mut said = reply::ask(desk, &link, &session, "prompts/get", &params, args).await?;
     if args.json {
-        let result = Object::read(&json).unwrap_or_default();
-        desk.print_json(&Got { server: link.id().to_owned(), result })?;
+        said.result.set("server", link.id());
+        desk.print_json(&said.result)?;
     } else {
-        desk.print(&messages(&json))?;
+        desk.print_answer(&messages(&said.read("prompts/get")?))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -136,22 +135,22 @@ fn strings(arguments: &str) -> Object {
     out
 }
 
+#[derive(Deserialize)]
+struct Messages {
+    messages: Vec<Message>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    #[serde(default)]
+    role: String,
+    #[serde(default)]
+    content: Value,
+}
+
 /// The messages as a conversation.
-fn messages(json: &str) -> String {
-    #[derive(Deserialize, Default)]
-    struct Result {
-        #[serde(default)]
-        messages: Vec<Message>,
-    }
-    #[derive(Deserialize)]
-    struct Message {
-        #[serde(default)]
-        role: String,
-        #[serde(default)]
-        content: Value,
-    }
-    let result: Result = serde_json::from_str(json).unwrap_or_default();
-    let shown = result.messages.iter().map(|message| {
+fn messages(Messages { messages }: &Messages) -> String {
+    let shown = messages.iter().map(|message| {
         let content = &message.content;
         let said = match (content["text"].as_str(), content["resource"]["text"].as_str()) {
             (Some(text), _) | (None, Some(text)) => text.to_owned(),
@@ -186,7 +185,10 @@ async fn owner(desk: &Desk, name: &str) -> Result<(Arc<Link>, Arc<Session>, Stri
     let candidates: Vec<_> = found.found.iter().filter(|(_, (_, listing))| has(listing, name)).collect();
     match candidates.as_slice() {
         [(link, (session, _))] => Ok((Arc::clone(link), Arc::clone(session), name.to_owned())),
-        [] => Err(Failure::NoSuchThing(format!("no prompt {name:?}; `toolgate prompts` lists those that there are"))),
+        [] => Err(reply::not_found(
+            &found.failed,
+            format!("no prompt {name:?}; `toolgate prompts` lists those that there are"),
+        )),
         several => {
             let names: Vec<_> = several.iter().map(|(link, _)| format!("{}__{name}", link.id())).collect();
             Err(Failure::Usage(format!("{name:?} is a prompt of several servers; write one of: {}", names.join(", "))))

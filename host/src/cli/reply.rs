@@ -4,13 +4,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use toolgate::failure::{Failed, Failure as Cause};
 use toolgate::json::Object;
 use toolgate::registry::{Link, Unavailable};
-use toolgate::session::Session;
+use toolgate::session::{Patience, Request, Session};
 
-use super::desk::Desk;
+use super::desk::{Desk, ServerArgs};
 use super::failure::{Failure, SERVER_UNAVAILABLE};
 
 /// A server that cannot be used.
@@ -63,17 +64,64 @@ where
     gathered
 }
 
-/// An item of a list with the id of its server before all that the server says.
-pub fn owned(link: &Link, item: &RawValue) -> Object {
+/// What a server says, masked, with the id of the server before it.
+pub fn owned(desk: &Desk, link: &Link, item: &RawValue) -> Result<Object, Failure> {
     let mut out = Object::default();
     out.set("server", link.id());
-    out.extend(&Object::read(item.get()).unwrap_or_default());
-    out
+    out.extend(&Object::read(&desk.gate.mask(link.id(), item.get())?).unwrap_or_default());
+    Ok(out)
 }
 
 /// A member that is text.
 pub fn text(item: &Object, name: &str) -> Option<String> {
     serde_json::from_str(item.get(name)?.get()).ok()
+}
+
+/// The end of a command for which the thing was looked for on all servers and not found: a server that could not be
+/// asked may have it.
+pub fn not_found(failed: &[FailedServer], text: String) -> Failure {
+    let away: Vec<_> = failed.iter().map(|failed| failed.server.as_str()).collect();
+    match away.as_slice() {
+        [] => Failure::NoSuchThing(text),
+        away => Failure::Unavailable(format!("{text} (not asked, since unavailable: {})", away.join(", "))),
+    }
+}
+
+/// What a server has to say on one thing, masked and cut like the answer of a tool.
+pub struct Said {
+    /// The result, as the server wrote it.
+    pub result: Object,
+    /// The same as text.
+    json: String,
+}
+
+impl Said {
+    /// The result as a value of some type; what does not fit is the server's fault.
+    pub fn read<T: DeserializeOwned>(&self, method: &str) -> Result<T, Failure> {
+        let strange = |error| Failure::Refused(format!("the server answered {method} with what it is not: {error}"));
+        serde_json::from_str(&self.json).map_err(strange)
+    }
+}
+
+/// Asks a server for one thing.
+pub async fn ask(
+    desk: &Desk,
+    link: &Link,
+    session: &Session,
+    method: &str,
+    params: &Object,
+    args: &ServerArgs,
+) -> Result<Said, Failure> {
+    let timeouts = link.server().timeouts;
+    let quiet = args.timeout.unwrap_or(timeouts.call);
+    let patience = Patience { quiet, total: timeouts.total.max(quiet) };
+    let params = params.to_text();
+    let asked = Request { method, params: &params, patience, progress: None };
+    let answer = session.request(asked).await.map_err(|failed| failure(desk, link, &failed))?;
+    let json = desk.gate.mask(link.id(), answer.json())?;
+    let strange = || Failure::Refused(format!("server {:?} answered {method} with what is no object", link.id()));
+    let result = Object::read(&json).ok_or_else(strange)?;
+    Ok(Said { result, json })
 }
 
 /// A request that failed, as the end of a command.
@@ -82,9 +130,11 @@ pub fn failure(desk: &Desk, link: &Link, failed: &Failed) -> Failure {
     match &failed.failure {
         Cause::Timeout { .. } => Failure::Timeout(text),
         Cause::Rpc(_) | Cause::Protocol(_) => Failure::Refused(text),
-        Cause::Http(error) if matches!(error.status, 401 | 403) => Failure::NeedsAuth(text),
+        Cause::Http(error) if error.wants_authorization() => Failure::NeedsAuth(text),
         Cause::Cancelled => Failure::Interrupted,
-        Cause::Http(_) | Cause::Connect(_) | Cause::Closed | Cause::Exited(_) => Failure::Unavailable(text),
+        Cause::Http(_) | Cause::Connect(_) | Cause::NotReady { .. } | Cause::Closed | Cause::Exited(_) => {
+            Failure::Unavailable(text)
+        }
     }
 }
 
@@ -92,8 +142,8 @@ pub fn failure(desk: &Desk, link: &Link, failed: &Failed) -> Failure {
 pub fn unavailable(desk: &Desk, link: &Link, why: &Unavailable) -> Failure {
     match why {
         Unavailable::Failed(failed) => failure(desk, link, failed),
-        Unavailable::Disabled | Unavailable::Problem(_) => {
-            Failure::Usage(desk.clean(&format!("server {:?}: {why}", link.id())))
+        Unavailable::Disabled | Unavailable::Problem(_) | Unavailable::Closed => {
+            Failure::Unavailable(desk.clean(&format!("server {:?}: {why}", link.id())))
         }
     }
 }

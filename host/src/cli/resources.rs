@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use toolgate::json::Object;
 use toolgate::registry::Link;
-use toolgate::session::{Kind, Patience, Request, Session};
+use toolgate::session::{Kind, Session};
 
 use super::desk::{Desk, ServerArgs};
 use super::failure::Failure;
@@ -67,14 +67,17 @@ async fn list(desk: &Desk, args: &ServerArgs) -> Result<ExitCode, Failure> {
     .await;
     let mut listed = Listed { resources: Vec::new(), templates: Vec::new(), failed: found.failed };
     for (link, (resources, templates)) in &found.found {
-        listed.resources.extend(resources.items.iter().map(|item| reply::owned(link, item)));
-        listed.templates.extend(templates.items.iter().map(|item| reply::owned(link, item)));
+        for (from, to) in [(resources, &mut listed.resources), (templates, &mut listed.templates)] {
+            for item in &from.items {
+                to.push(reply::owned(desk, link, item)?);
+            }
+        }
     }
     if args.json {
         desk.print_json(&listed)?;
     } else {
         let row = |address: &str, item: &Object| {
-            let text = |name| reply::text(item, name).unwrap_or_default();
+            let text = |name| desk.redact(&reply::text(item, name).unwrap_or_default());
             let what = [text("description"), text("title"), text("name")].into_iter().find(|text| !text.is_empty());
             [text(address), text("server"), table::first_line(&what.unwrap_or_default())]
         };
@@ -85,53 +88,41 @@ async fn list(desk: &Desk, args: &ServerArgs) -> Result<ExitCode, Failure> {
     Ok(found.code)
 }
 
-#[derive(Serialize)]
-struct Read {
-    server: String,
-    #[serde(flatten)]
-    result: Object,
-}
-
 async fn read(desk: &Desk, uri: &str, args: &ServerArgs) -> Result<ExitCode, Failure> {
     let (link, session) = owner(desk, uri, args).await?;
     let mut params = Object::default();
     params.set("uri", uri);
-    let params = params.to_text();
-    let patience =
-        Patience { quiet: args.timeout.unwrap_or(link.server().timeouts.call), total: link.server().timeouts.total };
-    let asked = Request { method: "resources/read", params: &params, patience, progress: None };
-    let answer = session.request(asked).await.map_err(|failed| reply::failure(desk, &link, &failed))?;
-    let json = desk.gate.mask(link.id(), answer.json())?;
+    let mut said = reply::ask(desk, &link, &session, "resources/read", &params, args).await?;
     if args.json {
-        let result = Object::read(&json).unwrap_or_default();
-        desk.print_json(&Read { server: link.id().to_owned(), result })?;
+        said.result.set("server", link.id());
+        desk.print_json(&said.result)?;
     } else {
-        desk.print(&contents(&json))?;
+        desk.print_answer(&contents(said.read("resources/read")?))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
+#[derive(Deserialize)]
+struct Contents {
+    contents: Vec<Part>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part {
+    #[serde(default)]
+    uri: String,
+    #[serde(default)]
+    mime_type: Option<String>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    blob: Option<String>,
+}
+
 /// The text of all parts; what is no text leaves a line.
-fn contents(json: &str) -> String {
-    #[derive(Deserialize, Default)]
-    struct Result {
-        #[serde(default)]
-        contents: Vec<Part>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Part {
-        #[serde(default)]
-        uri: String,
-        #[serde(default)]
-        mime_type: Option<String>,
-        #[serde(default)]
-        text: Option<String>,
-        #[serde(default)]
-        blob: Option<String>,
-    }
-    let result: Result = serde_json::from_str(json).unwrap_or_default();
-    let parts = result.contents.into_iter().map(|part| match (part.text, part.blob) {
+fn contents(Contents { contents }: Contents) -> String {
+    let parts = contents.into_iter().map(|part| match (part.text, part.blob) {
         (Some(text), _) => text,
         (None, blob) => {
             let kind = part.mime_type.unwrap_or_else(|| "binary".to_owned());
@@ -173,9 +164,10 @@ async fn owner(desk: &Desk, uri: &str, args: &ServerArgs) -> Result<(Arc<Link>, 
     let candidates = if exact.is_empty() { fitting } else { exact };
     match candidates.as_slice() {
         [(link, session)] => Ok((Arc::clone(link), Arc::clone(session))),
-        [] => Err(Failure::NoSuchThing(format!(
-            "no server lists {uri:?}; name the server with --server to ask it all the same"
-        ))),
+        [] => Err(reply::not_found(
+            &found.failed,
+            format!("no server lists {uri:?}; name the server with --server to ask it all the same"),
+        )),
         several => {
             let ids: Vec<_> = several.iter().map(|(link, _)| link.id()).collect();
             Err(Failure::Usage(format!(
@@ -188,17 +180,16 @@ async fn owner(desk: &Desk, uri: &str, args: &ServerArgs) -> Result<(Arc<Link>, 
 
 /// Whether an address could be made from a template: what stands around its variables is there, in its order.
 fn fits(template: &str, uri: &str) -> bool {
-    let mut rest = uri;
-    let mut parts = template
-        .split('{')
-        .enumerate()
-        .map(|(n, part)| if n == 0 { part } else { part.split_once('}').map_or(part, |(_, after)| after) });
-    let Some(first) = parts.next() else { return false };
-    match rest.strip_prefix(first) {
-        Some(after) => rest = after,
-        None => return false,
+    let mut fixed: Vec<&str> =
+        template.split('{').map(|part| part.split_once('}').map_or(part, |(_, after)| after)).collect();
+    // What stands before the first variable begins the address, and what stands after the last one ends it.
+    let Some(last) = fixed.pop() else { return false };
+    if fixed.is_empty() {
+        return last == uri;
     }
-    for part in parts {
+    let first = fixed.remove(0);
+    let Some(mut rest) = uri.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else { return false };
+    for part in fixed {
         match rest.find(part) {
             Some(place) => rest = &rest[place + part.len()..],
             None => return false,
@@ -218,6 +209,9 @@ mod tests {
             ("demo://square/{number}", "demo://cube/4", false),
             ("file:///{path}.txt", "file:///a/b.txt", true),
             ("file:///{path}.txt", "file:///a/b.md", false),
+            ("file:///{path}.txt", "file:///a/b.txtx", false),
+            ("x://plain", "x://plain", true),
+            ("x://plain", "x://plainer", false),
             ("x://{a}/{b}", "x://1/2", true),
         ];
         for (template, uri, expected) in rows {

@@ -11,11 +11,12 @@ use toolgate::decide::{Decide, GateId};
 use toolgate::demo;
 use toolgate::eval::Servers;
 use toolgate::logic::Supervisor;
-use toolgate::logic::types::{ToolRef, execution, naming};
+use toolgate::logic::types::{Tool, ToolRef, execution, naming};
 use toolgate::plan::{Plan, plan};
 use toolgate::words::{Named, Say};
 
-use super::failure::{Failure, NO_TOOL, USAGE};
+use super::desk::Desk;
+use super::failure::{Failure, exit_code};
 use super::style;
 
 /// What to route, and where.
@@ -25,7 +26,7 @@ pub struct Args {
     name: Option<String>,
     /// The arguments as a model wrote them: JSON, YAML, `key: value` pairs or plain text
     arguments: Option<String>,
-    /// The servers and their tools, in the `servers` shape of `eval`, in place of the demo server
+    /// The servers and their tools, in the `servers` shape of `eval`, in place of the configured ones
     #[arg(long, value_name = "FILE")]
     servers: Option<PathBuf>,
     /// Read the arguments with this JSON Schema in place of the tool's own
@@ -42,7 +43,12 @@ pub struct Args {
 /// What is shown when nothing is asked.
 const EXAMPLE: (&str, &str) = ("demo__forecast", "city: Zürich, days: 3");
 
-/// Decides, and shows the decision.
+/// Whether this is about the configured servers.
+pub fn wants_configuration(args: &Args) -> bool {
+    args.name.is_some() && args.servers.is_none() && args.schema.is_none()
+}
+
+/// Decides on servers that are written down, and shows the decision.
 pub fn run(logic: &mut Supervisor, args: &Args) -> Result<ExitCode, Failure> {
     let mut servers = read_servers(args.servers.as_deref())?;
     let (name, arguments) = match &args.name {
@@ -58,7 +64,7 @@ pub fn run(logic: &mut Supervisor, args: &Args) -> Result<ExitCode, Failure> {
         } else {
             "using the built-in demo server; name others with --servers FILE"
         };
-        eprintln!("{}", style::stderr().dim(note));
+        style::say(format_args!("{}", style::stderr().dim(note)));
     }
     let call = || execution::ToolCall { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned() };
     let gate = open(logic, &servers)?;
@@ -81,7 +87,7 @@ pub fn run(logic: &mut Supervisor, args: &Args) -> Result<ExitCode, Failure> {
     match decided {
         Ok(plan) => {
             let fitted = match &args.target {
-                Some(target) => Some(fit(logic, &servers, &plan.tool, target)?),
+                Some(target) => Some(fit(logic, candidates(&servers), &plan.tool, target)?),
                 None => None,
             };
             show(args, name, plan, fitted)?;
@@ -89,6 +95,41 @@ pub fn run(logic: &mut Supervisor, args: &Args) -> Result<ExitCode, Failure> {
         }
         Err(result) => refuse(args, &result),
     }
+}
+
+/// Decides on the configured servers, as a call would, and shows the decision. Only servers that the name needs are
+/// started; for the name at a provider, all are.
+pub async fn run_configured(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
+    let name = args.name.clone().unwrap_or_default();
+    if args.target.is_some() {
+        for (link, outcome) in desk.connect_all().await {
+            if let Err(why) = outcome {
+                desk.warn(link, &why);
+            }
+        }
+    }
+    let arguments = args.arguments.clone().unwrap_or_default();
+    let call = execution::ToolCall { id: String::new(), name: name.clone(), arguments };
+    match desk.gate.plan(call).await? {
+        Ok(plan) => {
+            let fitted = match &args.target {
+                Some(target) => Some(fit_at_gate(desk, &plan.tool, target)?),
+                None => None,
+            };
+            show(args, &name, plan, fitted)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(result) => refuse(args, &result),
+    }
+}
+
+fn fit_at_gate(desk: &Desk, wanted: &ToolRef, target: &str) -> Result<(String, naming::FittedTool), Failure> {
+    let audience = naming::Audience { target: Named::parse(target).map_err(Failure::Usage)?, prefix: String::new() };
+    let tools = desk.gate.tools(&naming::NamingStyle::Fitted(audience))?;
+    let found = tools.into_iter().find(|tool| tool.tool == *wanted);
+    let found = found.ok_or_else(|| Failure::Usage("the tool has no name for this provider".to_owned()))?;
+    let schema = found.input_schema.unwrap_or_else(|| "{}".to_owned());
+    Ok((target.to_owned(), naming::FittedTool { name: found.name, tool: found.tool, schema }))
 }
 
 fn read_servers(file: Option<&Path>) -> Result<Servers, Failure> {
@@ -120,25 +161,25 @@ fn open(logic: &mut Supervisor, servers: &Servers) -> Result<GateId, Failure> {
 /// The tool as a provider would see it. All tools take part, since names must not collide.
 fn fit(
     logic: &mut Supervisor,
-    servers: &Servers,
+    candidates: Vec<naming::Candidate>,
     wanted: &ToolRef,
     target: &str,
 ) -> Result<(String, naming::FittedTool), Failure> {
     let target_case = Named::parse(target).map_err(Failure::Usage)?;
-    let candidates: Vec<naming::Candidate> = servers
-        .0
-        .iter()
-        .flat_map(|(id, server)| server.tools().into_iter().map(move |tool| (id.clone(), tool)))
-        .map(|(server, tool)| naming::Candidate {
-            tool: ToolRef { server, tool: tool.name },
-            schema: tool.input_schema,
-        })
-        .collect();
     let audience = naming::Audience { target: target_case, prefix: String::new() };
     let fitted = logic.fit(&candidates, &audience)?.map_err(|error| Failure::Usage(error.say()))?;
     let found = fitted.into_iter().find(|fitted| fitted.tool == *wanted);
     let found = found.ok_or_else(|| Failure::Usage("the tool has no name for this provider".to_owned()))?;
     Ok((target.to_owned(), found))
+}
+
+fn candidates(servers: &Servers) -> Vec<naming::Candidate> {
+    let all = servers.0.iter().flat_map(|(id, server)| server.tools().into_iter().map(move |tool| (id, tool)));
+    let candidate = |(server, tool): (&String, Tool)| naming::Candidate {
+        tool: ToolRef { server: server.clone(), tool: tool.name },
+        schema: tool.input_schema,
+    };
+    all.map(candidate).collect()
 }
 
 #[derive(Serialize)]
@@ -210,16 +251,12 @@ fn refuse(args: &Args, result: &execution::ToolResult) -> Result<ExitCode, Failu
         print(&Refused { error: &result.text, code: result.code.name(), trace: &result.trace })?;
     } else {
         let style = style::stderr();
-        eprintln!("{}: {}", style.red(result.code.name()), style::clean(&result.text));
+        style::say(format_args!("{}: {}", style.red(result.code.name()), style::clean(&result.text)));
         for note in &result.trace {
-            eprintln!("  {}", style.dim(&style::clean(note)));
+            style::say(format_args!("  {}", style.dim(&style::clean(note))));
         }
     }
-    let code = match result.code {
-        execution::Code::InvalidArguments => USAGE,
-        _ => NO_TOOL,
-    };
-    Ok(ExitCode::from(code))
+    Ok(ExitCode::from(exit_code(result.code)))
 }
 
 fn print<T: Serialize>(value: &T) -> Result<(), Failure> {

@@ -15,7 +15,8 @@ pub fn draw<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [Str
     }));
     let mut count = 0;
     for row in rows {
-        table.add_row(row.map(|cell| style::clean(&cell)));
+        // A cell is a line: what a server names must not look like another row.
+        table.add_row(row.map(|cell| style::clean(&cell).replace('\n', " ")));
         count += 1;
     }
     if count == 0 {

@@ -78,9 +78,19 @@ fn ask(question: &str, hidden: bool) -> Option<String> {
 }
 
 /// While this lives, what is typed is not shown.
-struct Quiet {
+struct Quiet;
+
+/// How the terminal was before, while it is quiet.
+#[cfg(unix)]
+static BEFORE: Mutex<Option<rustix::termios::Termios>> = Mutex::new(None);
+
+/// Makes the terminal show again what is typed, where it does not; also if who asked was never answered.
+pub fn restore() {
     #[cfg(unix)]
-    before: Option<rustix::termios::Termios>,
+    if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &before);
+        style::say(format_args!(""));
+    }
 }
 
 impl Quiet {
@@ -88,30 +98,28 @@ impl Quiet {
         #[cfg(unix)]
         {
             use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-            let before = tcgetattr(io::stdin()).ok();
-            if let Some(mut quiet) = before.clone() {
+            if let Ok(before) = tcgetattr(io::stdin()) {
+                let mut quiet = before.clone();
                 quiet.local_modes.remove(LocalModes::ECHO);
+                *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
                 let _ = tcsetattr(io::stdin(), OptionalActions::Now, &quiet);
             }
-            Quiet { before }
         }
-        #[cfg(not(unix))]
-        Quiet {}
+        Quiet
     }
 }
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        if let Some(before) = &self.before {
-            let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, before);
-            eprintln!();
-        }
+        restore();
     }
 }
 
 /// Shows the progress of a call, on a terminal only.
 pub struct Bar(Option<ProgressBar>);
+
+/// Makes a text fit to be shown.
+pub type Clean = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 impl Bar {
     /// A bar that shows itself at the first progress.
@@ -125,13 +133,13 @@ impl Bar {
     }
 
     /// Takes the progress of the call.
-    pub fn listener(&self) -> Option<OnProgress> {
+    pub fn listener(&self, clean: Clean) -> Option<OnProgress> {
         let bar = self.0.clone()?;
-        Some(Arc::new(move |progress| show(&bar, progress)))
+        Some(Arc::new(move |progress| show(&bar, progress, &clean)))
     }
 }
 
-fn show(bar: &ProgressBar, progress: Progress) {
+fn show(bar: &ProgressBar, progress: Progress, clean: &Clean) {
     let Progress { progress, total, message } = progress;
     if bar.is_hidden() {
         bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -152,7 +160,7 @@ fn show(bar: &ProgressBar, progress: Progress) {
         }
         None => bar.set_position(progress.max(0.0) as u64),
     }
-    bar.set_message(style::clean(message.as_deref().unwrap_or_default()).replace('\n', " "));
+    bar.set_message(clean(message.as_deref().unwrap_or_default()).replace('\n', " "));
 }
 
 impl Drop for Bar {

@@ -151,7 +151,7 @@ fn definition(tool: &ExposedTool, desk: &Desk) -> Object {
 fn table(desk: &Desk, tools: &[ExposedTool]) -> Result<(), Failure> {
     let rows = tools.iter().map(|tool| {
         let description = tool.description.as_deref().unwrap_or_default();
-        [tool.name.clone(), table::first_line(description)]
+        [tool.name.clone(), table::first_line(&desk.redact(description))]
     });
     desk.print_drawn(&table::draw(["TOOL", "WHAT IT DOES"], rows))
 }

@@ -1,5 +1,7 @@
 //! Files of other clients: read with tolerance, since they say things that are not for us.
 
+use std::collections::BTreeSet;
+
 use super::document::{Entry as MapEntry, Node, Value};
 use super::entry::{self, Entry};
 use super::error::ConfigError;
@@ -26,8 +28,10 @@ pub fn read(root: &Node, found: &Found<'_>) -> Result<Said, ConfigError> {
     let named = named(found, &mut notices)?;
     check_count(named.len(), settings.max_servers, found.servers)?;
     let mut servers: Vec<Server> = Vec::new();
+    // A name that is an id is nobody else's, wherever it stands.
+    let written: BTreeSet<&str> = named.iter().map(|named| named.name).filter(|name| is_id(name)).collect();
     for Named { name, place, node } in named {
-        let id = id_of(name, &servers, &place, &mut notices);
+        let id = id_of(name, &servers, &written, &place, &mut notices);
         let path = if found.path.is_empty() { name.to_owned() } else { format!("{}.{name}", found.path) };
         servers.extend(entry::read(Entry { id, place, node, path }, found.shape, &mut notices));
     }
@@ -83,7 +87,7 @@ fn named<'n>(found: &Found<'n>, notices: &mut Vec<Notice>) -> Result<Vec<Named<'
 }
 
 /// Makes an id of a name: `My Server!` becomes `My-Server`, and a second one `My-Server-2`.
-fn id_of(name: &str, servers: &[Server], place: &Place, notices: &mut Vec<Notice>) -> String {
+fn id_of(name: &str, servers: &[Server], written: &BTreeSet<&str>, place: &Place, notices: &mut Vec<Notice>) -> String {
     let mut id = String::new();
     for letter in name.chars() {
         match letter {
@@ -98,7 +102,7 @@ fn id_of(name: &str, servers: &[Server], place: &Place, notices: &mut Vec<Notice
     if id.is_empty() {
         id.push_str("server");
     }
-    let taken = |id: &str| servers.iter().any(|server| server.id == id);
+    let taken = |id: &str| servers.iter().any(|server| server.id == id) || id != name && written.contains(id);
     if taken(&id) {
         let next = (2..).map(|number| format!("{id}-{number}")).find(|id| !taken(id));
         id = next.unwrap_or(id);

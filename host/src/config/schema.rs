@@ -48,7 +48,14 @@ fn property<T>(key: &Key<T>) -> Value {
         Form::NamedSections(section) => json!({"type": "object", "additionalProperties": section()}),
     };
     schema["description"] = json!(key.about);
-    if !key.default.is_empty() {
+    if key.default.is_empty() {
+        // An empty value is no value, as the example has it.
+        if let Value::String(kind) = &schema["type"] {
+            schema["type"] = json!([kind, "null"]);
+        } else if let Value::Array(kinds) = &mut schema["type"] {
+            kinds.push(json!("null"));
+        }
+    } else {
         schema["default"] = serde_json::from_str(key.default).unwrap_or_default();
     }
     schema

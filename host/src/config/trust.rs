@@ -4,7 +4,7 @@
 //! said so, which is remembered by its path and its content: a file that changes or moves must be trusted again. Each
 //! yes is a small file of its own, so that two processes never overwrite each other.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sha2::{Digest, Sha256};
 
 use super::variables::Variables;
+use crate::private;
 
 /// The files that the user trusts.
 #[derive(Debug, Clone)]
@@ -56,8 +57,8 @@ impl TrustStore {
         let no_home = || io::Error::new(io::ErrorKind::NotFound, "there is no folder to remember it in; set HOME");
         let folder = self.folder.as_ref().ok_or_else(no_home)?;
         let record = Record::new(path, content)?;
-        private_folder(folder)?;
-        check_owner(&fs::metadata(folder)?)?;
+        private::folder(folder)?;
+        private::check_owner(&fs::metadata(folder)?)?;
         write(&folder.join(record.file_name()), record.text().as_bytes())
     }
 }
@@ -106,13 +107,13 @@ fn state_folder(variables: &Variables) -> Option<PathBuf> {
 }
 
 fn read(folder: &Path, file: &Path) -> io::Result<String> {
-    check_owner(&fs::metadata(folder)?)?;
+    private::check_owner(&fs::metadata(folder)?)?;
     let metadata = fs::symlink_metadata(file)?;
     // Before it is opened, since opening a pipe would wait for ever.
     if !metadata.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
-    check_owner(&metadata)?;
+    private::check_owner(&metadata)?;
     String::from_utf8(fs::read(file)?).map_err(io::Error::other)
 }
 
@@ -123,43 +124,13 @@ fn write(file: &Path, text: &[u8]) -> io::Result<()> {
     let part = file.with_extension(format!("{}-{count}.part", std::process::id()));
     // Left by an earlier process with the same id, if there is one.
     let _ = fs::remove_file(&part);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&part).and_then(|mut opened| {
+    let written = private::file(&part).and_then(|mut opened| {
         opened.write_all(text)?;
         opened.sync_all()
     });
     written.and_then(|()| fs::rename(&part, file)).inspect_err(|_| {
         let _ = fs::remove_file(&part);
     })
-}
-
-fn private_folder(path: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
-#[cfg(unix)]
-fn check_owner(metadata: &fs::Metadata) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
-    let others_write = metadata.mode() & 0o022 != 0;
-    match (ours, others_write) {
-        (true, false) => Ok(()),
-        (true, true) => Err(io::Error::other("others may write to it; take that right away with `chmod go-w`")),
-        (false, _) => Err(io::Error::other("it belongs to another user")),
-    }
-}
-
-/// Elsewhere a user's folder is private by the system's rules.
-#[cfg(not(unix))]
-fn check_owner(_metadata: &fs::Metadata) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,19 +1,21 @@
 //! One call: the component says what to do, this does it and reports.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::{Instrument, debug};
 
-use super::{Gate, failures};
+use super::{Gate, failures, forwarded};
 use crate::decide::{Answer, Decide, ExecutionId};
 use crate::failure::{Failed, Failure};
 use crate::logic::LogicError;
-use crate::logic::types::execution::{Directive, Event, Question, Request, ToolCall, ToolResult};
+use crate::logic::types::execution::{Directive, Event, Question, Request, Summary, ToolCall, ToolResult};
 use crate::logic::types::{WaitRange, execution};
+use crate::plan::{self, Plan};
 use crate::registry::{Link, Unavailable};
-use crate::session::{OnProgress, Patience, Progress, Session};
+use crate::session::{OnProgress, Patience, Progress, Reply, Session};
 use crate::transport::BoxFuture;
 
 /// Says yes or no to a call that a rule wants a person to see.
@@ -50,7 +52,24 @@ pub struct Called {
     pub result: ToolResult,
     /// How long it took.
     pub latency: Duration,
+    /// The last failure on the way, with what the result has no place for.
+    pub failure: Option<Failed>,
+    /// The answer itself, where it was too large to be taken through the component and nothing was left to decide.
+    pub forwarded: Option<Reply>,
 }
+
+impl Called {
+    /// The text for the model, also where the answer was forwarded.
+    pub fn text(&self) -> Cow<'_, str> {
+        match &self.forwarded {
+            Some(reply) => Cow::Owned(forwarded::text(reply.json())),
+            None => Cow::Borrowed(&self.result.text),
+        }
+    }
+}
+
+/// An answer larger than this is not copied into the component for nothing.
+const READ_BY_COMPONENT: u64 = 8 << 20;
 
 impl Gate {
     /// Calls a tool. A call that fails is a result too; an error is a fault of the component alone.
@@ -58,11 +77,12 @@ impl Gate {
     /// Dropping the future cancels the call, and tells the server so.
     pub async fn call(&self, call: ToolCall, options: &CallOptions) -> Answer<Called> {
         let started = Instant::now();
-        let span = tracing::info_span!("call", id = call.id);
+        let span = tracing::error_span!("call", call = call.id);
         let (execution, first) = self.begin(call)?;
         let _end = End { gate: self, execution };
-        let mut running = Running { gate: self, options, begun: None, clock: Clock::new(started), session: None };
+        let mut running = Running::new(self, options, started);
         let work = async {
+            let running = &mut running;
             let mut directive = first;
             loop {
                 let event = match directive {
@@ -85,7 +105,23 @@ impl Gate {
             }
         };
         let result = work.instrument(span).await?;
-        Ok(Called { result, latency: started.elapsed() })
+        let Running { failure, forwarded, .. } = running;
+        Ok(Called { result, latency: started.elapsed(), failure, forwarded })
+    }
+}
+
+impl Gate {
+    /// What a call would do, found out without doing it; servers that it needs are connected.
+    pub async fn plan(&self, call: ToolCall) -> Answer<Result<Plan, ToolResult>> {
+        let (execution, mut directive) = self.begin(call)?;
+        let _end = End { gate: self, execution };
+        let options = CallOptions::default();
+        let mut running = Running::new(self, &options, Instant::now());
+        while let Directive::Connect(servers) = directive {
+            let event = running.connect(&servers).await;
+            directive = self.logic().next(execution, event)?;
+        }
+        plan::read(&mut *self.logic(), execution, directive)
     }
 }
 
@@ -112,6 +148,8 @@ struct Running<'a> {
     clock: Clock,
     /// The session that the last request went over.
     session: Option<Arc<Session>>,
+    failure: Option<Failed>,
+    forwarded: Option<Reply>,
 }
 
 /// When the server last gave a sign of life: the time of a call counts from there, over all attempts.
@@ -145,16 +183,20 @@ impl Clock {
     }
 }
 
-impl Running<'_> {
+impl<'a> Running<'a> {
+    fn new(gate: &'a Gate, options: &'a CallOptions, now: Instant) -> Self {
+        Running { gate, options, begun: None, clock: Clock::new(now), session: None, failure: None, forwarded: None }
+    }
+
     async fn request(&mut self, request: Request) -> Event {
-        let Request { server, method, params, .. } = request;
+        let Request { server, method, params, forward_up_to } = request;
         let session = match self.link(&server) {
             Ok(link) => link.session().await.map_err(|unavailable| unavailable.to_failed()),
             Err(failed) => Err(failed),
         };
         let session = match session {
             Ok(session) => self.session.insert(session),
-            Err(failed) => return failures::event(&failed),
+            Err(failed) => return self.failed(failed),
         };
         let session = Arc::clone(session);
         if self.begun.is_none() {
@@ -164,21 +206,30 @@ impl Running<'_> {
         let progress = Some(self.clock.listener(self.options.progress.clone()));
         let asked = crate::session::Request { method: &method, params: &params, patience, progress };
         match session.request(asked).await {
-            Ok(reply) => Event::Answered(reply.into_json()),
-            Err(failed) => failures::event(&failed),
+            Ok(reply) => {
+                let size = reply.json().len() as u64;
+                if size > READ_BY_COMPONENT && forward_up_to.is_some_and(|most| size <= most) {
+                    let is_error = forwarded::is_error(reply.json());
+                    self.forwarded = Some(reply);
+                    return Event::Forwarded(Summary { is_error });
+                }
+                Event::Answered(reply.into_json())
+            }
+            Err(failed) => self.failed(failed),
         }
     }
 
     /// Connects several servers side by side. As long as one of them can be used the call may go on.
-    async fn connect(&self, servers: &[String]) -> Event {
+    async fn connect(&mut self, servers: &[String]) -> Event {
+        let this = &*self;
         let connect = servers.iter().map(|server| async move {
-            let link = self.link(server)?;
-            self.gate.connect(link).await.map_err(|unavailable| unavailable.to_failed())
+            let link = this.link(server)?;
+            this.gate.connect(link).await.map_err(|unavailable| unavailable.to_failed())
         });
         let outcomes = futures_util::future::join_all(connect).await;
         let mut failures = outcomes.into_iter().filter_map(Result::err);
         match failures.next() {
-            Some(failed) if failures.count() + 1 == servers.len() => failures::event(&failed),
+            Some(failed) if failures.count() + 1 == servers.len() => self.failed(failed),
             _ => Event::Connected,
         }
     }
@@ -187,7 +238,7 @@ impl Running<'_> {
         let broken = self.session.take();
         let link = match self.link(server) {
             Ok(link) => link,
-            Err(failed) => return failures::event(&failed),
+            Err(failed) => return self.failed(failed),
         };
         let session = match broken {
             Some(broken) => link.reconnect(&broken).await,
@@ -195,21 +246,28 @@ impl Running<'_> {
         };
         match session {
             Ok(_) => Event::Reconnected,
-            Err(unavailable) => failures::event(&unavailable.to_failed()),
+            Err(unavailable) => self.failed(unavailable.to_failed()),
         }
     }
 
-    async fn wait(&self, range: WaitRange) -> Event {
+    async fn wait(&mut self, range: WaitRange) -> Event {
         let WaitRange { min_ms, max_ms } = range;
         let wait = Duration::from_millis(fastrand::u64(min_ms..=max_ms.max(min_ms)));
         let left = self.patience().quiet;
         if wait > left {
             tokio::time::sleep(left).await;
             let failure = Failure::Timeout { method: "tools/call".to_owned(), after: self.clock.last().elapsed() };
-            return failures::event(&Failed::unsent(failure));
+            return self.failed(Failed::unsent(failure));
         }
         tokio::time::sleep(wait).await;
         Event::Waited
+    }
+
+    /// Keeps a failure, and tells the component.
+    fn failed(&mut self, failed: Failed) -> Event {
+        let event = failures::event(&failed);
+        self.failure = Some(failed);
+        event
     }
 
     async fn ask(&self, question: &Question) -> Event {

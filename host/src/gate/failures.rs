@@ -16,6 +16,9 @@ fn failure(failure: &Failure) -> types::Failure {
         Failure::Cancelled => types::Failure::Cancelled,
         Failure::Timeout { .. } => types::Failure::Timeout,
         Failure::Connect(why) => types::Failure::Connect(why.clone()),
+        Failure::NotReady { method, after, .. } => {
+            types::Failure::Connect(format!("no answer to {method} within {after:?}"))
+        }
         Failure::Closed => types::Failure::Closed,
         Failure::Exited(exit) => types::Failure::Exited(exit.code),
         Failure::Http(error) => types::Failure::Http(types::HttpFailure {

@@ -1,8 +1,9 @@
 //! The configuration in the words of the component.
 
-use crate::config::model::{Config, Destructive, Masking, NamesStyle, Retry, Server};
+use crate::config::model::{Config, Destructive, Masking, NamesStyle, Problem, Retry, Server};
 use crate::decide::{Answer, Decide};
 use crate::logic::types::{Annotations, execution, filtering, masking, naming, recovery};
+use crate::words::Say;
 
 /// What one gate is to see of the configuration.
 #[derive(Debug, Clone, Default)]
@@ -20,7 +21,7 @@ pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer
     let of_file = &config.settings;
     let mut settings = logic.default_settings(&[])?;
     settings.policy = filtering::Policy {
-        servers: config.servers.iter().filter(|server| server.enabled).map(rules).collect(),
+        servers: config.servers.iter().filter(|server| is_usable(server)).map(rules).collect(),
         selection: view.selection.clone(),
         read_only: of_file.read_only,
         destructive: match of_file.destructive {
@@ -43,11 +44,33 @@ pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer
     settings.server_masks = config
         .servers
         .iter()
-        .filter(|server| server.enabled && server.masking != Masking::default())
+        .filter(|server| is_usable(server) && server.problem.is_none() && server.masking != Masking::default())
         .map(|server| execution::ServerMasks { server: server.id.clone(), masks: masks(&server.masking) })
         .collect();
     settings.max_result_bytes = view.max_result_bytes.unwrap_or(of_file.max_result_bytes);
     Ok(settings)
+}
+
+/// Finds what only the component can see to be wrong with single servers, so that the others can be used.
+pub fn find_problems(logic: &mut impl Decide, config: &mut Config) -> Answer<()> {
+    for server in &mut config.servers {
+        if server.problem.is_some() || server.masking == Masking::default() {
+            continue;
+        }
+        if let Err(error) = logic.mask(&masks(&server.masking), "")? {
+            let field = Some(format!("servers.{}.masking", server.id));
+            server.problem = Some(Problem { place: server.place.clone(), field, text: error.say() });
+        }
+    }
+    Ok(())
+}
+
+/// A server with a problem is known to the component, so that a call to it hears of the problem; one whose id is none
+/// cannot be called at all.
+fn is_usable(server: &Server) -> bool {
+    let is_id =
+        |id: &str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    server.enabled && is_id(&server.id)
 }
 
 /// A style of names in the words of the component.

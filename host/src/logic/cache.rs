@@ -4,7 +4,7 @@
 //! written it (the folder and the file are checked each time), and a seal at its end proves that it is whole. The seal
 //! is a quick sum against accidents only; against people stands the owner check.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::error::LogicError;
+use crate::private;
 
 /// Takes the component from the folder, or compiles it and leaves it there. A cache that cannot be used is a warning.
 pub(super) fn load(
@@ -57,12 +58,12 @@ fn key(engine: &Engine, digest: &str) -> String {
 /// The component in this file; none where there is no file, or one that is not ours, not whole, or of another engine.
 fn read(path: &Path, engine: &Engine) -> io::Result<Option<Component>> {
     match path.parent().map(fs::metadata) {
-        Some(Ok(folder)) => check_owner(&folder)?,
+        Some(Ok(folder)) => private::check_owner(&folder)?,
         // There is no such folder yet, or writing will say what is wrong with it.
         _ => return Ok(None),
     }
     // Before it is opened, since opening a pipe would wait for ever.
-    let ours = fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && check_owner(&file).is_ok());
+    let ours = fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && private::check_owner(&file).is_ok());
     if !ours || !sealed(File::open(path)?)? {
         return Ok(None);
     }
@@ -74,13 +75,13 @@ fn read(path: &Path, engine: &Engine) -> io::Result<Option<Component>> {
 /// Writes to a name of its own and renames, so that no reader ever sees a part.
 fn write(path: &Path, component: &Component) -> io::Result<()> {
     let Some(folder) = path.parent() else { return Ok(()) };
-    private_folder(folder)?;
-    check_owner(&fs::metadata(folder)?)?;
+    private::folder(folder)?;
+    private::check_owner(&fs::metadata(folder)?)?;
     let image = component.serialize().map_err(|error| io::Error::other(error.to_string()))?;
     let mut seal = Seal::default();
     seal.update(&image);
     let part = path.with_extension(part_extension());
-    let written = private_file(&part).and_then(|mut file| {
+    let written = private::file(&part).and_then(|mut file| {
         file.write_all(&image)?;
         file.write_all(&seal.finish())?;
         file.sync_all()
@@ -167,40 +168,6 @@ impl Seal {
     fn finish(&self) -> Vec<u8> {
         [self.length].iter().chain(&self.lanes).flat_map(|word| word.to_le_bytes()).collect()
     }
-}
-
-#[cfg(unix)]
-fn check_owner(metadata: &fs::Metadata) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
-    let others_write = metadata.mode() & 0o022 != 0;
-    match (ours, others_write) {
-        (true, false) => Ok(()),
-        (true, true) => Err(io::Error::other("others may write to it; take that right away with `chmod go-w`")),
-        (false, _) => Err(io::Error::other("it belongs to another user; choose another folder")),
-    }
-}
-
-/// Elsewhere a user's cache folder is private by the system's rules.
-#[cfg(not(unix))]
-fn check_owner(_metadata: &fs::Metadata) -> io::Result<()> {
-    Ok(())
-}
-
-fn private_folder(path: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
-fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 const EXTENSION: &str = "cwasm";

@@ -11,6 +11,7 @@ use crate::config::model::{Problem, Server};
 use crate::config::resolve::resolve;
 use crate::failure::{Failed, Failure};
 use crate::session::{Options, Protocol, Session};
+use crate::transport::endpoint::Endpoint;
 
 /// One configured server.
 pub struct Link {
@@ -20,13 +21,18 @@ pub struct Link {
     state: Mutex<State>,
 }
 
-/// The session of the moment. All who want it meet in the cell, so that it is opened once for all of them.
+/// The session of the moment. All who want it meet in the cell: it is opened once, or fails once, for all of them.
 #[derive(Default)]
 struct State {
-    cell: Arc<OnceCell<Arc<Session>>>,
+    cell: Arc<Cell>,
+    /// Nothing is opened any more.
+    closed: bool,
     /// The era that the last session spoke; the next one need not ask.
     era: Option<Protocol>,
 }
+
+/// The outcome of one opening, for all who wait for it.
+type Cell = OnceCell<Result<Arc<Session>, Unavailable>>;
 
 /// Why a server cannot be used.
 #[derive(Debug, Clone)]
@@ -37,6 +43,8 @@ pub enum Unavailable {
     Problem(Problem),
     /// It could not be connected.
     Failed(Failed),
+    /// The registry was closed.
+    Closed,
 }
 
 impl Link {
@@ -64,7 +72,7 @@ impl Link {
     pub async fn reconnect(&self, broken: &Arc<Session>) -> Result<Arc<Session>, Unavailable> {
         {
             let mut state = self.state();
-            if state.cell.get().is_some_and(|session| Arc::ptr_eq(session, broken)) {
+            if state.session().is_some_and(|session| Arc::ptr_eq(&session, broken)) {
                 state.cell = Arc::default();
             }
         }
@@ -73,13 +81,17 @@ impl Link {
 
     /// The session, if there is one.
     pub fn current(&self) -> Option<Arc<Session>> {
-        self.state().cell.get().cloned()
+        self.state().session()
     }
 
     /// Ends the connection in good manners.
     pub async fn close(&self) {
-        let cell = std::mem::take(&mut self.state().cell);
-        if let Some(session) = cell.get() {
+        let session = {
+            let mut state = self.state();
+            state.closed = true;
+            state.session()
+        };
+        if let Some(session) = session {
             session.close().await;
         }
     }
@@ -87,15 +99,26 @@ impl Link {
     async fn session_within(&self, limit: std::time::Duration) -> Result<Arc<Session>, Unavailable> {
         let (cell, era) = {
             let mut state = self.state();
+            if state.closed {
+                return Err(Unavailable::Closed);
+            }
             // A session that ended by itself is no session.
-            if state.cell.get().is_some_and(|session| session.over().is_some()) {
+            if state.session().is_some_and(|session| session.over().is_some()) {
                 state.cell = Arc::default();
             }
             (Arc::clone(&state.cell), state.era)
         };
-        let span = tracing::info_span!("server", id = self.id());
-        let session = cell.get_or_try_init(|| self.open(limit, era).instrument(span)).await?;
-        Ok(Arc::clone(session))
+        let span = tracing::error_span!("server", server = self.id());
+        let outcome = cell.get_or_init(|| self.open(limit, era).instrument(span)).await.clone();
+        let mut state = self.state();
+        match &outcome {
+            // Who comes later may try again; who waited has waited long enough.
+            Err(_) if Arc::ptr_eq(&state.cell, &cell) => state.cell = Arc::default(),
+            // It was closed meanwhile; whoever drops the session last ends it.
+            Ok(_) if state.closed => return Err(Unavailable::Closed),
+            _ => {}
+        }
+        outcome
     }
 
     async fn open(&self, limit: std::time::Duration, era: Option<Protocol>) -> Result<Arc<Session>, Unavailable> {
@@ -106,13 +129,21 @@ impl Link {
         if let Some(problem) = &server.problem {
             return Err(Unavailable::Problem(problem.clone()));
         }
-        let Surroundings { config, variables, handler, starts, .. } = &*self.surroundings;
-        let endpoint = resolve(server, config, variables, None).map_err(Unavailable::Problem)?;
+        let Surroundings { handler, starts, .. } = &*self.surroundings;
+        let endpoint = self.endpoint().await.map_err(Unavailable::Problem)?;
         self.surroundings.secrets().merge(endpoint.secrets());
         let _turn = starts.acquire().await.expect("nobody closes the semaphore");
-        let protocol = era.filter(|_| server.protocol == Protocol::Auto).unwrap_or(server.protocol);
+        let remembered = era.filter(|_| server.protocol == Protocol::Auto);
+        let protocol = remembered.unwrap_or(server.protocol);
         let options = Options { protocol, limit, list: server.timeouts.list, handler: Arc::clone(handler) };
-        match Session::open(&endpoint, &options).await {
+        let mut opened = Session::open(&endpoint, &options).await;
+        if let (Err(failed), Some(_)) = (&opened, remembered)
+            && !matches!(failed.failure, Failure::Connect(_) | Failure::NotReady { .. })
+        {
+            // It may be another server now, of the other era.
+            opened = Session::open(&endpoint, &Options { protocol: Protocol::Auto, ..options }).await;
+        }
+        match opened {
             Ok(session) => {
                 self.state().era = Some(session.peer().era.into());
                 Ok(Arc::new(session))
@@ -124,8 +155,33 @@ impl Link {
         }
     }
 
+    /// Where the server is, with everything filled in anew: files and variables may have changed.
+    async fn endpoint(&self) -> Result<Endpoint, Problem> {
+        let (surroundings, place) = (Arc::clone(&self.surroundings), self.place);
+        let settings = &self.surroundings.config.settings;
+        let may_block = settings.allow_commands || !settings.inputs.is_empty();
+        let fill = move || {
+            let Surroundings { config, variables, .. } = &*surroundings;
+            resolve(&config.servers[place], config, variables, None)
+        };
+        if !may_block {
+            return fill();
+        }
+        // A command may take its time and so may a person; the other servers go on meanwhile.
+        match tokio::task::spawn_blocking(fill).await {
+            Ok(endpoint) => endpoint,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        }
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn session(&self) -> Option<Arc<Session>> {
+        self.cell.get()?.as_ref().ok().cloned()
     }
 }
 
@@ -133,7 +189,12 @@ impl Unavailable {
     /// The same as a failure of whatever wanted the server.
     pub fn to_failed(&self) -> Failed {
         match self {
-            Unavailable::Failed(failed) => Failed::unsent(failed.failure.clone()),
+            Unavailable::Failed(Failed { failure, .. }) => match failure {
+                Failure::Exited(_) | Failure::Connect(_) | Failure::NotReady { .. } => Failed::unsent(failure.clone()),
+                Failure::Http(error) if error.wants_authorization() => Failed::unsent(failure.clone()),
+                // An error to the handshake is no answer to what the server was wanted for.
+                other => Failed::unsent(Failure::Connect(other.to_string())),
+            },
             other => Failed::unsent(Failure::Connect(other.to_string())),
         }
     }
@@ -144,6 +205,7 @@ impl std::error::Error for Unavailable {}
 impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Unavailable::Closed => f.write_str("all connections are being closed"),
             Unavailable::Disabled => f.write_str("it is disabled in the configuration"),
             Unavailable::Problem(problem) => problem.fmt(f),
             Unavailable::Failed(failed) => failed.fmt(f),

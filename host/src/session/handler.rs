@@ -1,8 +1,12 @@
 //! Who answers when a server asks: roots, a model's words, a person's.
 
+use std::collections::BTreeMap;
+
 use serde_json::value::RawValue;
 
+use super::{Era, METHOD_NOT_FOUND};
 use crate::failure::RpcError;
+use crate::json::raw;
 use crate::transport::BoxFuture;
 
 /// Answers what servers ask of a client. One handler serves both eras: a question may come as a request of the server,
@@ -72,9 +76,9 @@ impl Handler for Nobody {
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         let answer = match question.topic {
             // A person who is not there declines; the tool may go on without.
-            Topic::Elicitation => Ok(raw(r#"{"action":"decline"}"#)),
-            Topic::Roots => Err(refusal("this client has no roots")),
-            Topic::Sampling => Err(refusal("this client has no model to sample")),
+            Topic::Elicitation => Ok(raw(&[("action", "decline")].into_iter().collect::<BTreeMap<_, _>>())),
+            Topic::Roots => Err(RpcError::new(METHOD_NOT_FOUND, "this client has no roots")),
+            Topic::Sampling => Err(RpcError::new(METHOD_NOT_FOUND, "this client has no model to sample")),
         };
         Box::pin(std::future::ready(answer))
     }
@@ -82,7 +86,7 @@ impl Handler for Nobody {
 
 impl Topics {
     /// The capabilities of the client, as the protocol writes them.
-    pub fn capabilities(self, era: super::Era) -> String {
+    pub fn capabilities(self, era: Era) -> String {
         let mut parts = Vec::new();
         if self.roots {
             parts.push(r#""roots":{}"#.to_owned());
@@ -93,7 +97,7 @@ impl Topics {
         if self.elicitation || self.url_elicitation {
             // Older servers know no kinds of elicitation, and an empty object means a form in every version.
             let kinds = match (self.elicitation, self.url_elicitation) {
-                (true, false) if era == super::Era::Legacy => "",
+                (true, false) if era == Era::Legacy => "",
                 (true, false) => r#""form":{}"#,
                 (false, _) => r#""url":{}"#,
                 (true, true) => r#""form":{},"url":{}"#,
@@ -102,12 +106,4 @@ impl Topics {
         }
         format!("{{{}}}", parts.join(","))
     }
-}
-
-fn refusal(message: &str) -> RpcError {
-    RpcError { code: super::METHOD_NOT_FOUND, message: message.to_owned(), data: None }
-}
-
-fn raw(json: &str) -> Box<RawValue> {
-    RawValue::from_string(json.to_owned()).expect("the text is JSON")
 }

@@ -66,7 +66,7 @@ pub fn describe(method: &str, params: &str, tools: &ToolHeaders, headers: &mut V
         arguments: Option<&'a RawValue>,
     }
     headers.push((METHOD, encode(method)));
-    if !matches!(method, "tools/call" | "prompts/get" | "resources/read") {
+    if !super::is_work(method) {
         return;
     }
     let Params { name, uri, arguments } = serde_json::from_str(params).unwrap_or_default();

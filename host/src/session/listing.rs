@@ -67,9 +67,9 @@ impl Session {
         };
         let listing = match self.fetch(kind).await {
             Ok(listing) => Arc::new(listing),
-            // Servers with resources need not have templates, and some do not know the method then.
+            // Many servers declare more than they have, and their tools are none the worse for it.
             Err(Failed { failure: Failure::Rpc(error), .. })
-                if kind == Kind::Templates && error.code == METHOD_NOT_FOUND =>
+                if kind != Kind::Tools && error.code == METHOD_NOT_FOUND =>
             {
                 Arc::default()
             }
@@ -90,7 +90,8 @@ impl Session {
         let mut params = "{}".to_owned();
         for _ in 0..MAX_PAGES {
             let patience = Patience::of(self.list_patience);
-            let reply = self.request(Request { method, params: &params, patience, progress: None }).await?;
+            let asked = self.request(Request { method, params: &params, patience, progress: None }).await;
+            let reply = asked.map_err(|failed| failed.of(method))?;
             let page: Page = reply.read(method)?;
             if page.result_type.is_some_and(|kind| kind.get() != r#""complete""#) {
                 return Err(broken(format!("the result of {method} is of a type that nobody knows")));

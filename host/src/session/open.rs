@@ -94,7 +94,8 @@ struct Begun<'a> {
 impl Begun<'_> {
     /// Asks in the modern way, for as long as a modern server may take to answer.
     async fn modern(&self, endpoint: &Endpoint) -> Probe {
-        self.ask_modern(endpoint, PROBE_LIMIT.min(self.left())).await
+        // Where time is short, half of it stays for the other way.
+        self.ask_modern(endpoint, PROBE_LIMIT.min(self.left() / 2)).await
     }
 
     async fn ask_modern(&self, endpoint: &Endpoint, limit: Duration) -> Probe {
@@ -143,10 +144,10 @@ impl Begun<'_> {
                     Probe::Broken(failed)
                 }
             }
-            Failure::Http(error) if matches!(error.status, 401 | 403) => Probe::Broken(failed),
+            Failure::Http(error) if error.wants_authorization() => Probe::Broken(failed),
             // Some old servers end when they are asked what they do not know; they are started again.
             Failure::Closed | Failure::Exited(_) => Probe::Legacy { why: failed, wire: None },
-            Failure::Cancelled | Failure::Connect(_) => Probe::Broken(failed),
+            Failure::Cancelled | Failure::Connect(_) | Failure::NotReady { .. } => Probe::Broken(failed),
             // Any other error, or none at all, is how older servers meet a method that they do not know.
             Failure::Timeout { .. } | Failure::Rpc(_) | Failure::Http(_) | Failure::Protocol(_) => {
                 Probe::Legacy { why: failed, wire: Some(wire) }
@@ -176,7 +177,14 @@ impl Begun<'_> {
             Failure::Http(error) if matches!(error.status, 400 | 404 | 405) => {
                 debug!("no Streamable HTTP at this address: {failed}");
                 // What the server said to the newer way is the better clue if the older one fails as well.
-                self.legacy(&Endpoint::Sse(site.clone())).await.map_err(|_| failed)
+                self.legacy(&Endpoint::Sse(site.clone())).await.map_err(|older| match older.failure {
+                    Failure::Http(_) => {
+                        debug!("nor is there HTTP with SSE: {older}");
+                        failed
+                    }
+                    // There is a stream, and something else is wrong with it.
+                    _ => older,
+                })
             }
             _ => Err(failed),
         }
@@ -226,11 +234,10 @@ impl Begun<'_> {
         wire.request(ask).await.map_err(|failed| match failed.failure {
             // The last word of the server, if it has one, says more than that time is up.
             Failure::Timeout { .. } if self.left().is_zero() => {
-                let tail = wire.stderr_tail();
-                let tail = if tail.is_empty() { tail } else { format!("; it last wrote:\n{tail}") };
-                Failed::unsent(Failure::Connect(format!("no answer to {method} within {:?}{tail}", self.options.limit)))
+                let (after, stderr) = (self.options.limit, wire.stderr_tail());
+                Failed::unsent(Failure::NotReady { method: method.to_owned(), after, stderr })
             }
-            _ => failed,
+            _ => failed.of(method),
         })
     }
 

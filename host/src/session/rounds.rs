@@ -13,11 +13,6 @@ use super::wire::quote;
 use super::{METHOD_NOT_FOUND, Patience, Reply, Request, Session, params};
 use crate::failure::{Failed, Failure, RpcError};
 
-/// Whether the answer to this method may be that input is wanted.
-pub fn may_want_input(method: &str) -> bool {
-    matches!(method, "tools/call" | "prompts/get" | "resources/read")
-}
-
 /// Asks until the answer is complete.
 pub async fn run(session: &Session, request: Request<'_>) -> Result<Reply, Failed> {
     let started = Instant::now();
@@ -30,13 +25,21 @@ pub async fn run(session: &Session, request: Request<'_>) -> Result<Reply, Faile
             Outcome::Complete => return Ok(reply),
             Outcome::Wants(wanted) if round < MAX_ROUNDS => {
                 debug!(method = request.method, round, "the server wants input");
-                params = Cow::Owned(next_params(session, &request, &wanted).await?);
+                let left = request.patience.total.saturating_sub(started.elapsed());
+                let answered = tokio::time::timeout(left, next_params(session, &request, &wanted)).await;
+                params = Cow::Owned(answered.map_err(|_| unanswered(&request))??);
             }
             Outcome::Wants(_) => break,
         }
     }
     let how = format!("{} wants input for the {}th time", request.method, MAX_ROUNDS + 1);
     Err(Failed::sent(Failure::Protocol(how)))
+}
+
+/// Nobody gave the input in time; the server waits for it and did not go on.
+fn unanswered(request: &Request<'_>) -> Failed {
+    let message = format!("{} wants input, and nobody gave it within {:?}", request.method, request.patience.total);
+    Failed::sent(Failure::Rpc(RpcError::new(METHOD_NOT_FOUND, message)))
 }
 
 /// What an answer is.
@@ -48,8 +51,6 @@ enum Outcome<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wanted<'a> {
-    #[serde(default, borrow)]
-    result_type: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     input_requests: Option<BTreeMap<String, InputRequest<'a>>>,
     /// Belongs to the server: it goes back byte for byte, unread.
@@ -86,7 +87,6 @@ fn read<'a>(reply: &'a Reply, method: &str) -> Result<Outcome<'a>, Failed> {
 
 /// The parameters of the next round: what was asked at first, the answers, and the server's state.
 async fn next_params(session: &Session, request: &Request<'_>, wanted: &Wanted<'_>) -> Result<String, Failed> {
-    debug_assert!(wanted.result_type.is_some());
     let mut answers = Vec::new();
     for (key, asked) in wanted.input_requests.iter().flatten() {
         let answer = answer(session, request.method, asked).await?;
@@ -109,7 +109,7 @@ async fn answer(session: &Session, method: &str, asked: &InputRequest<'_>) -> Re
         let message = format!("{method} wants {}, and got none: {}", asked.method, error.message);
         Failed::sent(Failure::Rpc(RpcError { message, ..error }))
     };
-    let unknown = || RpcError { code: METHOD_NOT_FOUND, message: "nobody here can give that".to_owned(), data: None };
+    let unknown = || RpcError::new(METHOD_NOT_FOUND, "nobody here can give that");
     let topic = Topic::of(&asked.method).ok_or_else(|| refused(unknown()))?;
     let params = asked.params.map_or_else(super::empty_object, ToOwned::to_owned);
     session.wire.handler().answer(Question { topic, params }).await.map_err(refused)

@@ -52,25 +52,30 @@ pub struct Ask<'a> {
 impl Wire {
     /// Connects to where the endpoint says.
     pub async fn open(endpoint: &Endpoint, handler: Arc<dyn Handler>) -> Result<Wire, Failed> {
-        let inbox = Arc::new(Inbox::new(handler));
         let secrets = endpoint.secrets().clone();
+        let web = matches!(endpoint, Endpoint::Http(_));
+        let inbox = Arc::new(Inbox::new(handler, secrets.clone(), web));
         let opened = transport::open(endpoint, Arc::clone(&inbox) as _).await;
         let transport = opened.map_err(|failed| failed.redacted(&secrets))?;
         inbox.attach(&transport);
-        let web = matches!(endpoint, Endpoint::Http(_));
         Ok(Wire { inbox, transport, next_id: AtomicU64::new(1), web, secrets })
     }
 
     /// Sends a request and waits for its answer. Dropping the future gives the request up and tells the server so.
     pub async fn request(&self, ask: Ask<'_>) -> Result<Reply, Failed> {
         let Ask { method, params, headers, patience, progress, cancellable } = ask;
+        let limit = patience.quiet.min(patience.total);
+        let timeout = || Failure::Timeout { method: method.to_owned(), after: limit };
+        if limit.is_zero() {
+            return Err(Failed::unsent(timeout()));
+        }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut answer = self.inbox.pending.enter(id, progress)?;
         let mut watch = Watch { wire: self, id, tell: cancellable, given_up: true };
         let text = message::request(id, method, &params(id));
         let started = Instant::now();
         let mut send = self.transport.send(Outgoing { text, request: Some(id), headers });
-        let timer = tokio::time::sleep(patience.quiet.min(patience.total));
+        let timer = tokio::time::sleep(limit);
         tokio::pin!(timer);
         let mut sending = true;
         let outcome = loop {
@@ -79,12 +84,19 @@ impl Wire {
                 answer = &mut answer => {
                     watch.given_up = false;
                     // The sender is dropped only after it was used.
-                    break answer.unwrap_or(Err(Failed::sent(Failure::Closed)));
+                    break match answer.unwrap_or(Err(Failed::unsent(Failure::Closed))) {
+                        // The connection is over. How far the request had come is for the transport to say.
+                        Err(over) if !over.sent => {
+                            let sent = !sending || settle(&mut send).await;
+                            Err(Failed { sent, ..over })
+                        }
+                        outcome => outcome,
+                    };
                 }
                 sent = &mut send, if sending => {
                     sending = false;
                     match sent {
-                        Ok(Delivery::Written) => self.inbox.pending.written(id),
+                        Ok(Delivery::Written) => {}
                         Ok(Delivery::Exchanged) => match answer.try_recv() {
                             Ok(answer) => { watch.given_up = false; break answer }
                             Err(_) => {
@@ -106,19 +118,12 @@ impl Wire {
                         timer.as_mut().reset(deadline);
                         continue;
                     }
-                    break Err(Failed::sent(Failure::Timeout { method: method.to_owned(), after: started.elapsed() }));
+                    // What has been handed over may be acted on, whether it is written by now or not.
+                    break Err(Failed::sent(Failure::Timeout { method: method.to_owned(), after: deadline - started }));
                 }
             }
         };
-        // What is not wholly written now never will be, and a server acts on whole messages only. On the web the
-        // sending lasts as long as the exchange.
-        match outcome {
-            Err(Failed { failure: failure @ Failure::Timeout { .. }, .. }) if sending && !self.web => {
-                watch.tell = false;
-                Err(Failed::unsent(failure))
-            }
-            outcome => outcome.map_err(|failed| failed.redacted(&self.secrets)),
-        }
+        outcome.map_err(|failed| failed.redacted(&self.secrets))
     }
 
     /// Sends a notification.
@@ -205,6 +210,21 @@ impl Wire {
     }
 }
 
+/// Whether a message that was being sent when its connection ended may have arrived.
+async fn settle(send: impl Future<Output = Result<Delivery, Failed>>) -> bool {
+    match tokio::time::timeout(SETTLE_LIMIT, send).await {
+        Ok(Err(failed)) => failed.sent,
+        Ok(Ok(_)) | Err(_) => true,
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        // Whatever is under way would keep the transport, and with it the connection.
+        self.inbox.stop();
+    }
+}
+
 /// Clears up behind a request, however it ends.
 struct Watch<'a> {
     wire: &'a Wire,
@@ -221,4 +241,6 @@ impl Drop for Watch<'_> {
     }
 }
 
+/// A connection that is over lets go of its senders at once; this is for one that does not.
+const SETTLE_LIMIT: Duration = Duration::from_secs(1);
 const NOTIFY_LIMIT: Duration = Duration::from_secs(10);

@@ -12,7 +12,7 @@ use super::events::{Event, Parser};
 use super::web::body::{self, Content};
 use super::web::ending::Ending;
 use super::web::leftovers::Leftovers;
-use super::web::{self, Ask, Version, Web, address};
+use super::web::{Ask, Version, Web, address};
 use super::{BoxFuture, Delivery, Outgoing, Receive, Transport};
 use crate::failure::{Failed, Failure};
 
@@ -56,7 +56,7 @@ impl Sse {
         let response = self.web.send(ask).await?;
         if !response.status().is_success() {
             // The session id is in the address.
-            return Err(Failed::sent(Failure::Http(web::failed_answer(response, true).await)));
+            return Err(Failed::sent(Failure::Http(self.web.failed_answer(response, true).await)));
         }
         self.tasks.leave(body::drain(response));
         Ok(Delivery::Written)
@@ -93,7 +93,7 @@ impl Stream {
         let ask = Ask { method: Method::GET, url: web.address().clone(), headers: &headers, body: Bytes::new() };
         let mut response = web.send(ask).await?;
         if !response.status().is_success() {
-            return Err(Failed::sent(Failure::Http(web::failed_answer(response, false).await)));
+            return Err(Failed::sent(Failure::Http(web.failed_answer(response, false).await)));
         }
         let kind = match body::content(&response) {
             Content::Events => {
@@ -104,7 +104,7 @@ impl Stream {
             Content::Unsaid => "unknown".to_owned(),
             Content::Other(kind) => kind,
         };
-        let start = body::beginning(&mut response, web::BODY).await;
+        let start = web.beginning(&mut response).await;
         let how = format!("answered with content type {kind}: {}", body::excerpt(&start));
         Err(Failed::sent(Failure::Protocol(how)))
     }

@@ -22,6 +22,7 @@ use super::web::leftovers::Leftovers;
 use super::web::{self, Ask, Version, Web};
 use super::{BoxFuture, Delivery, Outgoing, Receive, RequestId, ServerStream, Transport};
 use crate::failure::{Failed, Failure};
+use answer::Whose;
 
 /// Prepares the client; the first connection is made by the first message.
 pub(super) async fn open(site: &Site, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, Failed> {
@@ -75,7 +76,10 @@ impl Streamable {
         let url = link.web.address().clone();
         let ask = Ask { method: Method::POST, url, headers: &headers, body: Bytes::from(message.text) };
         let response = link.web.send(ask).await?;
-        if response.status().is_success() {
+        // Sessions are of the initialize era: one that came with the answer to a modern question must not go to the
+        // handshake.
+        let modern = message.headers.iter().any(|(name, _)| *name == METHOD);
+        if response.status().is_success() && !modern {
             link.remember_session(&response);
         }
         let Some(id) = message.request else {
@@ -189,10 +193,15 @@ impl Link {
     async fn refused(&self, response: Response, id: RequestId, session: bool) -> Result<Delivery, Failed> {
         let status = response.status();
         let refusal = answer::refusal(response, session, &self.web).await;
-        let for_session = match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => true,
-            StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => session && !refusal.is_for(id),
-            status => status.is_server_error(),
+        let for_session = match (status, refusal.whose(id)) {
+            (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS, _) => true,
+            (status, _) if status.is_server_error() => true,
+            (_, Whose::Ours) => false,
+            // Python's servers invent an id where they refuse what they have not read.
+            (_, Whose::Other) => true,
+            (StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND, Whose::Nobody) => session,
+            // No POST is taken at this address, whatever it says.
+            (status, Whose::Nobody) => status == StatusCode::METHOD_NOT_ALLOWED,
         };
         match refusal.message {
             Some(text) if !for_session => {
@@ -206,7 +215,7 @@ impl Link {
     /// An answer in one piece.
     async fn whole(&self, mut response: Response, content: Content, id: RequestId) -> Result<Delivery, Failed> {
         if let Content::Other(kind) = content {
-            let start = body::beginning(&mut response, web::BODY).await;
+            let start = self.web.beginning(&mut response).await;
             let how = format!("answered with content type {kind}: {}", body::excerpt(&start));
             return Err(Failed::sent(Failure::Protocol(how)));
         }
@@ -214,7 +223,8 @@ impl Link {
         let text = body::text(response, self.web.max_message_bytes()).await?;
         let is_json = content == Content::Json || text.trim_start().starts_with(['{', '[']);
         if !is_json || text.trim_ascii().is_empty() {
-            let how = format!("answered with HTTP status {} and {}", status.as_u16(), body::excerpt(&text));
+            let start = self.web.clean(text);
+            let how = format!("answered with HTTP status {} and {}", status.as_u16(), body::excerpt(&start));
             return Err(Failed::sent(Failure::Protocol(how)));
         }
         self.ending.receive(text, Some(id));
@@ -240,6 +250,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const GOODBYE: Duration = Duration::from_secs(2);

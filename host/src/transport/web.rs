@@ -19,7 +19,7 @@ use tracing::warn;
 
 use super::endpoint::{Site, Tls};
 use crate::failure::{Failed, Failure, HttpError};
-pub(super) use failing::{BODY, failed_answer, http_error};
+pub(super) use failing::BODY;
 
 /// The client of one site.
 pub(super) struct Web {

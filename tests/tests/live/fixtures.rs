@@ -59,7 +59,4 @@ pub fn text(result: &Value) -> &str {
 }
 
 /// A place where a callback leaves what it was given.
-pub fn basket<T>() -> (Arc<Mutex<Vec<T>>>, Arc<Mutex<Vec<T>>>) {
-    let basket = Arc::new(Mutex::new(Vec::new()));
-    (Arc::clone(&basket), basket)
-}
+pub type Basket<T> = Arc<Mutex<Vec<T>>>;

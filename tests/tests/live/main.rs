@@ -4,3 +4,4 @@ mod calls;
 mod eras;
 mod fixtures;
 mod sessions;
+mod web;

@@ -9,7 +9,7 @@ use toolgate::failure::{Failure, RpcError};
 use toolgate::session::{Handler, Kind, News, Options, Patience, Progress, Question, Request, Session, Topic, Topics};
 use toolgate::transport::BoxFuture;
 
-use super::fixtures::{LONG, basket, call, call_within, fixture, open, text};
+use super::fixtures::{Basket, LONG, call, call_within, fixture, open, text};
 
 #[tokio::test]
 async fn tools_are_listed_and_called() {
@@ -51,7 +51,7 @@ async fn answers_in_another_order_find_their_calls() {
         async move { call(session, "pair", &format!(r#"{{"n":{n}}}"#)).await.unwrap() }
     };
     let (first, second) = tokio::join!(pair(1), pair(2));
-    assert_ne!(text(&first), text(&second));
+    assert_eq!((text(&first), text(&second)), ("first", "second"));
 }
 
 #[tokio::test]
@@ -67,13 +67,14 @@ async fn a_call_without_an_answer_times_out_and_is_not_a_peer_error() {
 async fn a_server_that_never_answers_is_given_up_in_time() {
     let options = Options { limit: Duration::from_millis(200), ..Options::default() };
     let failed = Session::open(&fixture("silent"), &options).await.err().unwrap();
-    assert!(matches!(&failed.failure, Failure::Connect(why) if why.contains("no answer to")), "{failed:?}");
+    assert!(matches!(&failed.failure, Failure::NotReady { .. }), "{failed:?}");
 }
 
 #[tokio::test]
 async fn progress_extends_the_wait_up_to_a_total() {
     let session = open("progress 12").await;
-    let (seen, kept) = basket::<Progress>();
+    let kept = Basket::<Progress>::default();
+    let seen = Arc::clone(&kept);
     let patience = Patience { quiet: Duration::from_millis(400), total: LONG };
     let progress = Some(Arc::new(move |progress| seen.lock().unwrap().push(progress)) as _);
     let params = r#"{"name":"work","arguments":{}}"#;
@@ -233,6 +234,39 @@ async fn a_long_answer_passes_and_a_longer_one_is_refused_aloud() {
     let session = open(&format!("huge {}", 70 << 20)).await;
     let failed = call(&session, "big", "{}").await.unwrap_err();
     assert!(matches!(&failed.failure, Failure::Protocol(how) if how.contains("max_message_bytes")), "{failed:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_writes_without_end_stops_nothing_else() {
+    let endless = super::fixtures::program("yes", vec!["{".to_owned()]);
+    let options = Options { limit: Duration::from_millis(500), ..Options::default() };
+    let failed = Session::open(&endless, &options).await.err().unwrap();
+    assert!(matches!(failed.failure, Failure::NotReady { .. }), "{failed:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_fails_its_call_at_once() {
+    // A shell that shakes hands and answers what comes then with what is no JSON.
+    let script = r#"read -r line; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"?"}}'
+        read -r line; echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}'
+        read -r line; read -r line; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[}}'; cat > /dev/null"#;
+    let endpoint = super::fixtures::program("sh", vec!["-c".to_owned(), script.to_owned()]);
+    let session = Session::open(&endpoint, &Options::default()).await.unwrap();
+    let failed = call(&session, "any", "{}").await.unwrap_err();
+    assert!(matches!(&failed.failure, Failure::Protocol(how) if how.contains("no message")), "{failed:?}");
+}
+
+#[tokio::test]
+async fn a_request_without_time_is_not_sent() {
+    let session = open("plain").await;
+    let failed = call_within(&session, "echo", "{}", Duration::ZERO).await.unwrap_err();
+    assert!(matches!(failed.failure, Failure::Timeout { .. }) && !failed.sent, "{failed:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_passes_over_the_question_can_be_opened_in_little_time() {
+    let options = Options { limit: Duration::from_secs(6), ..Options::default() };
+    assert!(Session::open(&fixture("silent-discover"), &options).await.is_ok());
 }
 
 fn name(tool: &RawValue) -> String {

@@ -15,6 +15,9 @@ pub(super) fn forms(value: &str) -> Vec<String> {
         json.chars().map(|c| if "<>&".contains(c) { by_number(c) } else { c.to_string() }).collect(),
         json,
         percent.replace("%20", "+"),
+        // As many languages do it for paths.
+        percent.replace("%2F", "/"),
+        value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;"),
         with_small_hex(&percent),
         percent,
     ];

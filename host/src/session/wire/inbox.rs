@@ -1,21 +1,23 @@
 //! What a server sends, sorted: answers to those who wait, questions to the handler, news to whoever listens.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::broadcast;
+use tokio::sync::{SetOnce, broadcast};
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::{debug, warn};
 
 use super::message::{self, AnswerId, Incoming};
 use super::pending::{Match, Pending, Progress};
+use crate::config::secrets::Secrets;
 use crate::failure::{Failed, Failure, RpcError};
 use crate::session::handler::{Handler, Question, Topic};
 use crate::session::listing::Shelf;
-use crate::session::{Era, METHOD_NOT_FOUND, News};
+use crate::session::{Era, METHOD_NOT_FOUND, News, empty_object};
 use crate::transport::{Outgoing, Receive, RequestId, Transport};
 
 /// Takes all that comes from one server.
@@ -25,11 +27,16 @@ pub struct Inbox {
     news: broadcast::Sender<News>,
     /// The lists that news make stale; this must have happened before anyone hears the news.
     shelf: Arc<Shelf>,
-    /// The way back, for answers; the transport owns the inbox, so this must not own the transport.
-    transport: OnceLock<Weak<dyn Transport>>,
+    secrets: Secrets,
+    /// Each message has an exchange of its own, so that one outside of any belongs to none.
+    exchanges: bool,
+    /// The way back, for answers; the transport owns the inbox, so this must not own the transport. A server may ask
+    /// before the way is there.
+    transport: Arc<SetOnce<Weak<dyn Transport>>>,
     /// Known once the handshake is over.
     footing: OnceLock<Footing>,
     answering: Mutex<Answering>,
+    complaints: AtomicU64,
 }
 
 /// What the handshake settled.
@@ -47,16 +54,19 @@ struct Answering {
 }
 
 impl Inbox {
-    pub(super) fn new(handler: Arc<dyn Handler>) -> Self {
+    pub(super) fn new(handler: Arc<dyn Handler>, secrets: Secrets, exchanges: bool) -> Self {
         let (news, _) = broadcast::channel(NEWS);
         Inbox {
             pending: Pending::default(),
             handler,
             news,
             shelf: Arc::default(),
-            transport: OnceLock::new(),
+            secrets,
+            exchanges,
+            transport: Arc::default(),
             footing: OnceLock::new(),
             answering: Mutex::default(),
+            complaints: AtomicU64::new(0),
         }
     }
 
@@ -88,8 +98,12 @@ impl Inbox {
 
     /// Runs something that belongs to this connection and ends with it.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        let mut answering = self.answering.lock().unwrap_or_else(PoisonError::into_inner);
-        answering.spawn(None, task);
+        self.answering().tasks.spawn(task);
+    }
+
+    /// Ends all that is under way.
+    pub(super) fn stop(&self) {
+        self.answering().tasks.abort_all();
     }
 
     fn take(&self, text: String, exchange: Option<RequestId>) {
@@ -104,9 +118,10 @@ impl Inbox {
             Ok(Incoming::Request { id, method, params }) => self.asked(id, &method, params),
             Ok(Incoming::Notification { method, params }) => self.notified(&method, params),
             Err(why) => {
-                warn!(%why, "skipped a message that is none: {}", shown(&text));
-                if let Some(id) = exchange {
-                    let how = format!("it answered with what is no message ({why}): {}", shown(&text));
+                let shown = self.shown(&text);
+                self.complain(|| warn!(%why, "skipped a message that is none: {shown}"));
+                if let Some(id) = exchange.or_else(|| message::probable_id(&text)) {
+                    let how = format!("it answered with what is no message ({why}): {shown}");
                     self.pending.resolve(id, Err(Failed::sent(Failure::Protocol(how))));
                 }
             }
@@ -118,8 +133,8 @@ impl Inbox {
             (AnswerId::Number(id), _, outcome) => self.pending.resolve(id, outcome),
             (AnswerId::Missing, Some(id), outcome @ Err(_)) => self.pending.resolve(id, outcome),
             // Whom an error without an id means is not said: to let all who wait know beats to let one wait for ever.
-            (AnswerId::Missing, None, Err(failed)) => {
-                warn!("an error without an id: {failed}");
+            (AnswerId::Missing, None, Err(failed)) if !self.exchanges => {
+                warn!("an error without an id: {}", failed.clone().redacted(&self.secrets));
                 if self.pending.fail_all(&failed.failure) > 0 { Match::Taken } else { Match::Unknown }
             }
             (AnswerId::Missing | AnswerId::Foreign, _, _) => Match::Unknown,
@@ -127,7 +142,7 @@ impl Inbox {
         match found {
             Match::Taken => {}
             Match::Late => debug!(?id, "an answer came after its request was given up"),
-            Match::Unknown => warn!(?id, "ignored an answer that nobody asked for"),
+            Match::Unknown => self.complain(|| warn!(?id, "ignored an answer that nobody asked for")),
         }
     }
 
@@ -138,24 +153,29 @@ impl Inbox {
         }
         let handler = Arc::clone(&self.handler);
         let question = Topic::of(method)
-            .map(|topic| Question { topic, params: params.map_or_else(|| raw("{}"), ToOwned::to_owned) });
+            .map(|topic| Question { topic, params: params.map_or_else(empty_object, ToOwned::to_owned) });
         let ping = method == "ping";
         let method = method.to_owned();
         let key = id.get().to_owned();
         let id = id.to_owned();
-        let Some(transport) = self.transport.get().cloned() else { return };
+        let transport = Arc::clone(&self.transport);
+        let busy = self.answering().is_full();
+        if busy {
+            warn!("the server asks more than {ANSWERING} things at a time");
+        }
         let headers = self.footing.get().map(|footing| footing.headers.clone()).unwrap_or_default();
         let answer = async move {
             let outcome = match question {
-                _ if ping => Ok(raw("{}")),
+                _ if ping => Ok(empty_object()),
+                _ if busy => Err(RpcError::new(INTERNAL_ERROR, "too many questions at a time")),
                 Some(question) => match tokio::time::timeout(ANSWER_LIMIT, handler.answer(question)).await {
                     Ok(outcome) => outcome,
-                    Err(_) => Err(error(INTERNAL_ERROR, "nobody answered in time")),
+                    Err(_) => Err(RpcError::new(INTERNAL_ERROR, "nobody answered in time")),
                 },
-                None => Err(error(METHOD_NOT_FOUND, &format!("this client has no method {method:?}"))),
+                None => Err(RpcError::new(METHOD_NOT_FOUND, format!("this client has no method {method:?}"))),
             };
             let text = message::answer(&id, &outcome);
-            let Some(transport) = transport.upgrade() else { return };
+            let Some(transport) = transport.wait().await.upgrade() else { return };
             let send = transport.send(Outgoing { text, request: None, headers });
             match tokio::time::timeout(SEND_LIMIT, send).await {
                 Ok(Ok(_)) => {}
@@ -163,8 +183,7 @@ impl Inbox {
                 Err(_) => warn!(method, "an answer to the server was lost: it does not read"),
             }
         };
-        let mut answering = self.answering.lock().unwrap_or_else(PoisonError::into_inner);
-        answering.spawn(Some(key), answer);
+        self.answering().spawn(key, answer);
     }
 
     fn notified(&self, method: &str, params: Option<&RawValue>) {
@@ -196,8 +215,7 @@ impl Inbox {
             message: Option<String>,
         }
         let Ok(Params { progress_token, progress, total, message }) = serde_json::from_str(params) else {
-            warn!("ignored progress that cannot be read");
-            return;
+            return self.complain(|| warn!("ignored progress that cannot be read"));
         };
         let known = match progress_token.get().trim_matches('"').parse() {
             Ok(id) => self.pending.heard(id, Progress { progress, total, message }),
@@ -215,26 +233,43 @@ impl Inbox {
             request_id: Box<RawValue>,
         }
         let Ok(Params { request_id }) = serde_json::from_str(params) else { return };
-        let mut answering = self.answering.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(task) = answering.by_id.remove(request_id.get()) {
+        if let Some(task) = self.answering().by_id.remove(request_id.get()) {
             task.abort();
         }
+    }
+
+    /// A server that is noisy for days must not fill the log.
+    fn complain(&self, complain: impl FnOnce()) {
+        match self.complaints.fetch_add(1, Ordering::Relaxed) {
+            0..MOST_COMPLAINTS => complain(),
+            MOST_COMPLAINTS => warn!("more of the kind from this server is not shown"),
+            _ => {}
+        }
+    }
+
+    fn answering(&self) -> MutexGuard<'_, Answering> {
+        self.answering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The beginning of a text, fit for a log. Secrets go first: nobody would know half of one.
+    fn shown(&self, text: &str) -> String {
+        let near = &text[..text.floor_char_boundary(MOST_SECRET + 4 * SHOWN)];
+        let start: String = self.secrets.redact(near).chars().take(SHOWN).collect();
+        start.escape_debug().to_string()
     }
 }
 
 impl Answering {
-    fn spawn(&mut self, key: Option<String>, task: impl Future<Output = ()> + Send + 'static) {
+    /// A server that asks without end is not served without end.
+    fn is_full(&mut self) -> bool {
         while self.tasks.try_join_next().is_some() {}
         self.by_id.retain(|_, task| !task.is_finished());
-        // A server that asks without end is not served without end.
-        if self.tasks.len() >= ANSWERING {
-            warn!("the server asks more than {ANSWERING} things at a time; one was dropped");
-            return;
-        }
+        self.by_id.len() >= ANSWERING
+    }
+
+    fn spawn(&mut self, key: String, task: impl Future<Output = ()> + Send + 'static) {
         let task = self.tasks.spawn(task);
-        if let Some(key) = key {
-            self.by_id.insert(key, task);
-        }
+        self.by_id.insert(key, task);
     }
 }
 
@@ -243,29 +278,15 @@ impl Receive for Inbox {
         match message::batch(&text) {
             None => self.take(text, exchange),
             Some(Ok(parts)) => parts.iter().for_each(|part| self.take(part.get().to_owned(), exchange)),
-            Some(Err(why)) => warn!(%why, "skipped a batch that is none: {}", shown(&text)),
+            Some(Err(why)) => self.complain(|| warn!(%why, "skipped a line that is no message: {}", self.shown(&text))),
         }
     }
 
     fn closed(&self, why: Failed) {
-        debug!("the connection is over: {why}");
+        debug!("the connection is over: {}", why.clone().redacted(&self.secrets));
         self.pending.close(why);
         let _ = self.news.send(News::Closed);
     }
-}
-
-fn error(code: i64, message: &str) -> RpcError {
-    RpcError { code, message: message.to_owned(), data: None }
-}
-
-fn raw(json: &str) -> Box<RawValue> {
-    RawValue::from_string(json.to_owned()).expect("the text is JSON")
-}
-
-/// The beginning of a text, fit for a log.
-fn shown(text: &str) -> String {
-    let start: String = text.chars().take(SHOWN).collect();
-    start.escape_debug().to_string()
 }
 
 const INTERNAL_ERROR: i64 = -32603;
@@ -277,3 +298,6 @@ const ANSWERING: usize = 64;
 const ANSWER_LIMIT: Duration = Duration::from_secs(600);
 const SEND_LIMIT: Duration = Duration::from_secs(30);
 const SHOWN: usize = 200;
+const MOST_COMPLAINTS: u64 = 20;
+/// Longer secrets are certificates and the like, whose single lines are known too.
+const MOST_SECRET: usize = 4096;

@@ -153,8 +153,24 @@ fn unquote(method: &RawValue) -> Result<Cow<'_, str>, String> {
 
 /// Some servers write the numbers that we gave them as strings.
 fn answer_id(id: &RawValue) -> AnswerId {
-    id.get().trim_matches('"').parse().map_or(AnswerId::Foreign, AnswerId::Number)
+    let text = id.get().trim_matches('"');
+    let whole = || text.parse::<f64>().ok().filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number));
+    let number = text.parse().ok().or_else(|| whole().map(|number| number as RequestId));
+    number.map_or(AnswerId::Foreign, AnswerId::Number)
 }
+
+/// The id that a text seems to have that cannot be read, so that who waits for it can be told.
+pub fn probable_id(text: &str) -> Option<RequestId> {
+    let near_both_ends =
+        [&text[..text.floor_char_boundary(ENDS)], &text[text.ceil_char_boundary(text.len().saturating_sub(ENDS))..]];
+    near_both_ends.into_iter().find_map(|part| {
+        let after = part.split_once("\"id\"")?.1.trim_start().strip_prefix(':')?.trim_start();
+        let digits = after.find(|next: char| !next.is_ascii_digit()).unwrap_or(after.len());
+        after[..digits].parse().ok()
+    })
+}
+
+const ENDS: usize = 256;
 
 fn rpc_error(error: &RawValue) -> RpcError {
     #[derive(Deserialize)]
@@ -217,6 +233,7 @@ mod tests {
             (r#"{"id":"one","result":{}}"#, AnswerId::Foreign),
             (r#"{"id":-1,"result":{}}"#, AnswerId::Foreign),
             (r#"{"id":1.5,"result":{}}"#, AnswerId::Foreign),
+            (r#"{"id":4.0,"result":{}}"#, AnswerId::Number(4)),
             (r#"{"id":null,"result":null}"#, AnswerId::Missing),
             (r#"{"result":null}"#, AnswerId::Missing),
         ];
@@ -243,6 +260,19 @@ mod tests {
     fn what_is_no_message_is_refused() {
         for text in ["", "{", "{}", "1", r#"{"id":1}"#, r#"{"method":1}"#, r#"{"id":1,"result":{}} {}"#] {
             assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_may_still_say_whose_it_is() {
+        let rows = [
+            (r#"{"jsonrpc":"2.0","id":4}"#, Some(4)),
+            ("{\"result\":\"\u{0}\",\"id\" : 17}", Some(17)),
+            (r#"{"id":"x"}"#, None),
+            ("{", None),
+        ];
+        for (text, id) in rows {
+            assert_eq!(probable_id(text), id, "{text}");
         }
     }
 

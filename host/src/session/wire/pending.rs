@@ -59,7 +59,6 @@ struct Waiting {
     answer: oneshot::Sender<Result<Reply, Failed>>,
     progress: Option<OnProgress>,
     heard: Option<Instant>,
-    written: bool,
 }
 
 /// What became of an answer.
@@ -85,15 +84,8 @@ impl Pending {
             return Err(Failed::unsent(why.failure.clone()));
         }
         let (answer, receiver) = oneshot::channel();
-        table.waiting.insert(id, Waiting { answer, progress, heard: None, written: false });
+        table.waiting.insert(id, Waiting { answer, progress, heard: None });
         Ok(receiver)
-    }
-
-    /// The request has left.
-    pub fn written(&self, id: RequestId) {
-        if let Some(waiting) = self.table().waiting.get_mut(&id) {
-            waiting.written = true;
-        }
     }
 
     /// Nobody waits for this one any more; says whether it was still waited for.
@@ -124,24 +116,30 @@ impl Pending {
         }
     }
 
-    /// Fails the requests that an error without an id can belong to: all that wait.
-    pub fn fail_all(&self, failure: &Failure) -> usize {
+    /// Fails the requests that an error without an id can belong to, and says how many these are. The only one that waits
+    /// has its answer; of several, nobody knows which was answered and which still runs.
+    pub fn fail_all(&self, error: &Failure) -> usize {
         let waiting = std::mem::take(&mut self.table().waiting);
         let count = waiting.len();
+        let failure = match count {
+            0 | 1 => error.clone(),
+            _ => Failure::Protocol(format!("an error without an id came while {count} requests waited: {error}")),
+        };
         for waiting in waiting.into_values() {
             let _ = waiting.answer.send(Err(Failed::sent(failure.clone())));
         }
         count
     }
 
-    /// The connection is over; all that wait fail, and so does whatever comes later.
+    /// The connection is over; all that wait fail, and so does whatever comes later. Whether a request had left is
+    /// known to who sends it, not here: they are told `sent: false`.
     pub fn close(&self, why: Failed) {
         let mut table = self.table();
         let waiting = std::mem::take(&mut table.waiting);
         let why = table.over.get_or_insert(why).clone();
         drop(table);
         for waiting in waiting.into_values() {
-            let _ = waiting.answer.send(Err(Failed { sent: waiting.written, ..why.clone() }));
+            let _ = waiting.answer.send(Err(Failed::unsent(why.failure.clone())));
         }
     }
 
@@ -188,6 +186,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_error_without_an_id_is_the_answer_of_the_only_one_that_waits() {
+        let error = Failure::Rpc(crate::failure::RpcError::new(-32000, "no"));
+        let pending = Pending::default();
+        let mut only = pending.enter(1, None).unwrap();
+        assert_eq!(pending.fail_all(&error), 1);
+        assert_eq!(only.try_recv().unwrap().unwrap_err().failure, error);
+        let mut several = [pending.enter(2, None).unwrap(), pending.enter(3, None).unwrap()];
+        assert_eq!(pending.fail_all(&error), 2);
+        for waiting in &mut several {
+            assert!(matches!(waiting.try_recv().unwrap().unwrap_err().failure, Failure::Protocol(_)));
+        }
+    }
+
+    #[test]
     fn an_answer_is_taken_once_and_late_ones_are_known() {
         let pending = Pending::default();
         let failed = || Err(Failed::sent(Failure::Closed));
@@ -202,14 +214,11 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_connection_says_of_each_request_whether_it_had_left() {
+    fn a_closed_connection_fails_all_that_wait_and_all_that_come() {
         let pending = Pending::default();
-        let mut left = pending.enter(1, None).unwrap();
-        let mut kept = pending.enter(2, None).unwrap();
-        pending.written(1);
+        let mut waiting = pending.enter(1, None).unwrap();
         pending.close(Failed::sent(Failure::Closed));
-        assert!(left.try_recv().unwrap().unwrap_err().sent);
-        assert!(!kept.try_recv().unwrap().unwrap_err().sent);
+        assert_eq!(waiting.try_recv().unwrap().unwrap_err(), Failed::unsent(Failure::Closed));
         assert_eq!(pending.enter(3, None).unwrap_err(), Failed::unsent(Failure::Closed));
     }
 }

@@ -60,6 +60,10 @@ impl Lines {
             if let Err(TooLong) = self.split(searched) {
                 return End::TooLong(self.limit);
             }
+            if count == READ {
+                // A server that writes without end must not keep timers and signals waiting.
+                tokio::task::yield_now().await;
+            }
         }
     }
 

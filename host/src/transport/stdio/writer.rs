@@ -159,6 +159,11 @@ impl Writer {
     /// One write of the first line's rest; whether anything is left.
     fn advance(&self, pipe: &pipe::Sender) -> io::Result<bool> {
         let mut queue = self.queue();
+        // What was given up before it was begun is not sent at all.
+        while queue.lines.front().is_some_and(|line| line.written == 0 && line.done.is_closed()) {
+            queue.lines.pop_front();
+            queue.close_if_done();
+        }
         let Some(line) = queue.lines.front_mut() else { return Ok(false) };
         line.written += none_if_full(pipe.try_write(&line.bytes[line.written..]))?;
         if line.written == line.bytes.len()

@@ -94,10 +94,14 @@ enum Id {
     Other(IgnoredAny),
 }
 
+/// Whom an answer is for.
 #[derive(PartialEq, Eq)]
-enum Whose {
+pub(super) enum Whose {
+    /// The request in question.
     Ours,
+    /// It does not say.
     Nobody,
+    /// Another.
     Other,
 }
 
@@ -122,9 +126,9 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Whether it is a JSON-RPC error for this request.
-    pub(super) fn is_for(&self, id: RequestId) -> bool {
-        self.id.as_ref().is_some_and(|found| found.whose(id) == Whose::Ours)
+    /// Whether its JSON-RPC error is for this request.
+    pub(super) fn whose(&self, id: RequestId) -> Whose {
+        self.id.as_ref().map_or(Whose::Nobody, |found| found.whose(id))
     }
 }
 
@@ -132,6 +136,9 @@ impl Refusal {
 pub(super) async fn refusal(mut response: Response, session: bool, web: &Web) -> Refusal {
     #[derive(Deserialize)]
     struct Message {
+        /// Other JSON may have an `error` too, such as a framework's page for a path that there is not.
+        #[serde(rename = "jsonrpc")]
+        _jsonrpc: String,
         id: Option<Id>,
         error: Reason,
     }
@@ -144,16 +151,13 @@ pub(super) async fn refusal(mut response: Response, session: bool, web: &Web) ->
         Content::Json | Content::Unsaid => web.max_message_bytes().min(ERROR),
         Content::Events | Content::Other(_) => web::BODY,
     };
-    let mut text = body::beginning(&mut response, max).await;
+    let text = body::beginning(&mut response, max).await;
     match serde_json::from_str::<Message>(&text) {
-        Ok(Message { id, error }) => {
-            let error = web::http_error(&response, session, error.message);
+        Ok(Message { id, error, .. }) => {
+            let error = web.http_error(&response, session, error.message);
             Refusal { error, message: Some(text), id }
         }
-        Err(_) => {
-            text.truncate(text.floor_char_boundary(web::BODY));
-            Refusal { error: web::http_error(&response, session, text), message: None, id: None }
-        }
+        Err(_) => Refusal { error: web.http_error(&response, session, text), message: None, id: None },
     }
 }
 

@@ -10,7 +10,7 @@ use super::{Extra, Link, answer, lock};
 use crate::failure::{Failed, Failure};
 use crate::transport::RequestId;
 use crate::transport::events::Parser;
-use crate::transport::web::{self, body};
+use crate::transport::web::body;
 
 /// Hands on what the stream brings until the answer to this request has come; gives back what is left of the stream.
 pub(super) async fn follow(link: &Link, first: Response, id: RequestId, extra: Extra) -> Result<Left, Failed> {
@@ -64,7 +64,7 @@ async fn resume(link: &Link, extra: &Extra, after: &str) -> Result<Option<Respon
         status if status.is_success() || status == StatusCode::METHOD_NOT_ALLOWED => Err(Failed::sent(Failure::Closed)),
         _ => {
             let session = lock(&link.state).session.is_some();
-            Err(Failed::sent(Failure::Http(web::failed_answer(response, session).await)))
+            Err(Failed::sent(Failure::Http(link.web.failed_answer(response, session).await)))
         }
     }
 }

@@ -73,7 +73,8 @@ async fn read(link: &Link, mut response: Response, place: &mut Place) -> bool {
 
 /// A success that is no stream is an answer of something that does not know the method.
 fn has_none(status: StatusCode) -> bool {
-    status.is_success() || matches!(status, StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED)
+    let comes_and_goes = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
+    status.is_success() || status.is_client_error() && !comes_and_goes || status == StatusCode::NOT_IMPLEMENTED
 }
 
 const WAITS: [Duration; 5] = [

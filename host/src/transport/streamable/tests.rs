@@ -212,7 +212,7 @@ async fn notifications_are_content_with_any_success() {
         json("{}"),
         reply("202 Accepted", ""),
         Reply { text: "HTTP/1.1 204 No Content\r\n\r\n".into(), then: Then::Next },
-        reply("400 Bad", r#"{"error":{"code":-1,"message":"no"}}"#),
+        reply("400 Bad", r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#),
     ])
     .await;
     for _ in 0..3 {
@@ -227,7 +227,7 @@ async fn a_json_rpc_error_of_a_request_is_received_whatever_its_status() {
     for (status, body) in [
         ("400 Bad", r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32022,"message":"m"}}"#),
         ("404 Missing", r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"m"}}"#),
-        ("422 Odd", r#"{"error":{"code":1,"message":"m"}}"#),
+        ("422 Odd", r#"{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}"#),
     ] {
         let mut bench = bench(vec![reply(&format!("{status}\nContent-Type: application/json"), body)]).await;
         assert_eq!(bench.ping().await, Ok(Delivery::Exchanged), "{status}");

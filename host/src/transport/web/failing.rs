@@ -1,5 +1,6 @@
 //! What went wrong with a request, in words that help and hold no secret.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -8,7 +9,7 @@ use http::header;
 use reqwest::{Response, Url};
 use rustls::{AlertDescription, CertificateError};
 
-use super::{address, body};
+use super::{Web, address, body};
 use crate::failure::{Failed, Failure, HttpError};
 
 /// Why a request got no answer.
@@ -51,22 +52,39 @@ pub(super) fn in_words(error: &io::Error) -> String {
     }
 }
 
-/// An answer that is no success, as an error. `session` says whether the request carried a session id.
-pub(in crate::transport) fn http_error(response: &Response, session: bool, body: String) -> HttpError {
-    let text = |name| response.headers().get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
-    HttpError {
-        status: response.status().as_u16(),
-        session,
-        challenge: challenge(response),
-        retry_after: text(header::RETRY_AFTER).and_then(|value| retry_after(value, SystemTime::now())),
-        body,
+impl Web {
+    /// An answer that is no success, as an error. `session` says whether the request carried a session id.
+    pub(in crate::transport) fn http_error(&self, response: &Response, session: bool, body: String) -> HttpError {
+        let text = |name| response.headers().get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+        let mut body = self.clean(body);
+        body.truncate(body.floor_char_boundary(SHOWN));
+        HttpError {
+            status: response.status().as_u16(),
+            session,
+            challenge: challenge(response).map(|challenge| self.clean(challenge)),
+            retry_after: text(header::RETRY_AFTER).and_then(|value| retry_after(value, SystemTime::now())),
+            body,
+        }
     }
-}
 
-/// Reads the beginning of a failed answer's body and makes an error of both.
-pub(in crate::transport) async fn failed_answer(mut response: Response, session: bool) -> HttpError {
-    let body = body::beginning(&mut response, BODY).await;
-    http_error(&response, session, body)
+    /// Reads the beginning of a failed answer's body and makes an error of both.
+    pub(in crate::transport) async fn failed_answer(&self, mut response: Response, session: bool) -> HttpError {
+        let body = body::beginning(&mut response, BODY).await;
+        self.http_error(&response, session, body)
+    }
+
+    /// Reads the beginning of a body that is to be shown.
+    pub(in crate::transport) async fn beginning(&self, response: &mut Response) -> String {
+        self.clean(body::beginning(response, BODY).await)
+    }
+
+    /// What the site wrote, without secrets. Half a secret is not found, so this comes before anything is cut.
+    pub(in crate::transport) fn clean(&self, text: String) -> String {
+        match self.site.secrets.redact(&text) {
+            Cow::Owned(clean) => clean,
+            Cow::Borrowed(_) => text,
+        }
+    }
 }
 
 /// Servers may challenge in several headers, which mean the same as one with commas.
@@ -124,8 +142,11 @@ fn lower_first(words: &str) -> String {
     chars.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(chars).collect()
 }
 
+/// How much of a body that is to be shown is read: more than is kept, so that a secret at the cut is there whole.
+pub(in crate::transport) const BODY: usize = SHOWN + 16 * 1024;
+
 /// How much of the body of a failed answer is kept.
-pub(in crate::transport) const BODY: usize = 2048;
+const SHOWN: usize = 2048;
 
 /// 1970-01-01, in days as `http_date` counts them.
 const EPOCH_DAY: u64 = 719_469;

@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::failure::{Failed, Failure};
 use crate::transport::endpoint::Site;
-use crate::transport::web::{self, Ask, Version, Web};
+use crate::transport::web::{Ask, Version, Web};
 
 /// Connects and upgrades.
 pub(super) async fn connect(site: &Site) -> Result<WebSocketStream<Upgraded>, Failed> {
@@ -28,7 +28,7 @@ pub(super) async fn connect(site: &Site) -> Result<WebSocketStream<Upgraded>, Fa
     // No message has been sent yet, whatever fails here.
     let response = web.send(ask).await.map_err(|failed| unsent(failed.failure))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(unsent(Failure::Http(web::failed_answer(response, false).await)));
+        return Err(unsent(Failure::Http(web.failed_answer(response, false).await)));
     }
     check(&response, &key).map_err(|how| unsent(Failure::Protocol(how)))?;
     let upgraded = response.upgrade().await.map_err(|_| unsent(Failure::Closed))?;

@@ -61,7 +61,7 @@ async fn give_up(send: impl Future<Output = Result<Delivery, Failed>>) -> Option
 }
 
 #[tokio::test]
-async fn senders_that_give_up_tear_no_line() {
+async fn senders_that_give_up_tear_no_line_and_what_is_not_begun_is_not_sent() {
     // The server reads nothing until it gets a signal.
     let wait = "import signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
@@ -81,10 +81,17 @@ signal.sigwait([signal.SIGUSR1])
     assert!(given_up > 50, "the pipe is smaller than this");
     let pid = rustix::process::Pid::from_raw(transport.pid().unwrap() as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::USR1).unwrap();
-    for number in 0..100 {
+    transport.send(outgoing("end-".to_owned())).await.unwrap();
+    let mut number = 0;
+    loop {
         let (length, start): (usize, String) = serde_json::from_str(&events.message().await).unwrap();
+        if start == "end" {
+            break;
+        }
         assert_eq!((start, length), (number.to_string(), number.to_string().len() + 2 + number * 1000));
+        number += 1;
     }
+    assert!((1..=101 - given_up).contains(&number), "{number} lines came, {given_up} were given up");
 }
 
 #[tokio::test]

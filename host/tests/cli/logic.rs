@@ -1,35 +1,13 @@
-//! The binary as a person or a script meets it: what it prints where, and how it ends.
+//! Commands that ask the component alone: `eval`, `route`, `component`, and what stands around them.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
-/// Runs the binary with a cache of its own test run.
-fn toolgate(arguments: &[&str], input: &str) -> Output {
-    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_toolgate"))
-        .args(arguments)
-        .env("TOOLGATE_CACHE_DIR", cache)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    // A command that reads nothing may have ended already.
-    let _ = child.stdin.take().expect("stdin is piped").write_all(input.as_bytes());
-    child.wait_with_output().expect("the binary ends")
-}
+use serde_json::json;
 
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("it prints UTF-8")
-}
+use crate::place::{Place, Ran, and, demo};
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("it prints UTF-8")
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().expect("it is not killed")
+fn toolgate(arguments: &[&str], input: &str) -> Ran {
+    Place::new().feed(arguments, input)
 }
 
 fn file(name: &str, content: impl AsRef<[u8]>) -> String {
@@ -43,8 +21,8 @@ fn eval_answers_each_line_and_goes_on_after_errors() {
     let lines = "{\"op\":\"normalize\",\"name\":\"a__b\"}\nnonsense\n\n[1]\n{}\n{\"op\":\"what\"}\n\
                  {\"op\":\"split\",\"name\":\"a.b\",\"more\":1}\n{\"op\":\"split\",\"name\":\"a.b\"}";
     let output = toolgate(&["eval"], lines);
-    assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
-    let text = stdout(&output);
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""));
+    let text = output.stdout;
     let answers: Vec<&str> = text.lines().collect();
     assert_eq!(answers.len(), 8, "{answers:?}");
     assert_eq!(answers[0], r#"{"ok":"a.b"}"#);
@@ -55,21 +33,17 @@ fn eval_answers_each_line_and_goes_on_after_errors() {
 #[test]
 fn route_shows_an_example_where_nothing_is_asked() {
     let output = toolgate(&["route"], "");
-    assert_eq!(code(&output), 0);
-    assert!(
-        stdout(&output).starts_with("demo__forecast  → tool \"forecast\" of server \"demo\"\n"),
-        "{}",
-        stdout(&output)
-    );
-    assert!(stderr(&output).contains("built-in demo server"), "{}", stderr(&output));
-    assert!(!stdout(&output).contains('\u{1b}'), "no colour without a terminal");
+    assert_eq!(output.code, 0);
+    assert!(output.stdout.starts_with("demo__forecast  → tool \"forecast\" of server \"demo\"\n"), "{}", output.stdout);
+    assert!(output.stderr.contains("built-in demo server"), "{}", output.stderr);
+    assert!(!output.stdout.contains('\u{1b}'), "no colour without a terminal");
 }
 
 #[test]
 fn route_answers_programs_in_json() {
     let output = toolgate(&["route", "mcp__demo__add", "a: 1, b: 2.50", "--json", "--target", "gemini"], "");
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let text = stdout(&output);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let text = output.stdout;
     assert!(text.contains(r#""server":"demo","tool":"add","arguments":{"a":1,"b":2.50}"#), "{text}");
     assert!(text.contains(r#""fitted":{"target":"gemini","name":"demo__add""#), "{text}");
     assert_eq!(text.lines().count(), 1);
@@ -91,39 +65,52 @@ fn route_ends_with_a_code_for_each_kind_of_failure() {
         (&["frobnicate"], 2, "unrecognized subcommand"),
     ] {
         let output = toolgate(arguments, "");
-        assert_eq!(code(&output), expected, "{arguments:?}: {}", stderr(&output));
-        assert!(stderr(&output).contains(says), "{arguments:?}: {}", stderr(&output));
-        assert_eq!(stdout(&output), "", "{arguments:?}");
+        assert_eq!(output.code, expected, "{arguments:?}: {}", output.stderr);
+        assert!(output.stderr.contains(says), "{arguments:?}: {}", output.stderr);
+        assert_eq!(output.stdout, "", "{arguments:?}");
     }
+}
+
+#[test]
+fn route_decides_on_the_configured_servers() {
+    let entry = and(demo(), json!({"allow": ["echo", "add"]}));
+    let place = Place::with(json!({"mine": entry, "away": {"command": "no-such-program-here"}}));
+    let ran = place.run(&["route", "mine__add", "a: 1, b: 2", "--json"]).ends(0);
+    assert_eq!((&ran.json()["server"], ran.stderr.as_str()), (&json!("mine"), ""), "only what is needed is started");
+    let ran = place.run(&["route", "mine.add", "a: 1, b: 2", "--json", "--target", "openai"]).ends(0);
+    assert_eq!(ran.json()["fitted"]["name"], "mine__add");
+    place.run(&["route", "mine.fail", "x"]).ends(5).says("allow");
+    place.run(&["route", "mine.add", "a: 1"]).ends(2).says("missing required property \"b\"");
+    place.run(&["route", "away.add"]).ends(3).says("no-such-program-here");
 }
 
 #[test]
 fn a_schema_of_ones_own_decides() {
     let schema = file("schema.json", r#"{"type":"object","properties":{"text":{"type":"integer"}}}"#);
     let output = toolgate(&["route", "demo.echo", "text: 42", "--schema", &schema, "--json"], "");
-    assert!(stdout(&output).contains(r#""arguments":{"text":42}"#), "{}", stdout(&output));
+    assert!(output.stdout.contains(r#""arguments":{"text":42}"#), "{}", output.stdout);
     let output = toolgate(&["route", "demo.echo", "text: 42", "--json"], "");
-    assert!(stdout(&output).contains(r#""arguments":{"text":"42"}"#), "{}", stdout(&output));
+    assert!(output.stdout.contains(r#""arguments":{"text":"42"}"#), "{}", output.stdout);
 }
 
 #[test]
 fn names_of_servers_cannot_steer_a_terminal() {
     let servers = file("hostile.json", r#"{"a":{"tools":["x\u001b[31m","\u202ey"]}}"#);
     let output = toolgate(&["route", "a.z\u{1b}[2J", "--servers", &servers], "");
-    assert_eq!(code(&output), 5);
-    assert!(!stderr(&output).contains(['\u{1b}', '\u{202e}']), "{:?}", stderr(&output));
+    assert_eq!(output.code, 5);
+    assert!(!output.stderr.contains(['\u{1b}', '\u{202e}']), "{:?}", output.stderr);
 }
 
 #[test]
 fn the_component_can_be_taken_out_and_put_in_again() {
     let wasm = file("logic.wasm", "");
-    assert_eq!(code(&toolgate(&["component", "--out", &wasm], "")), 0);
+    assert_eq!(toolgate(&["component", "--out", &wasm], "").code, 0);
     let output = toolgate(&["eval", "--logic", &wasm], "{\"op\":\"backoff\",\"attempt\":3}\n");
-    assert_eq!((stdout(&output).as_str(), stderr(&output).as_str()), ("{\"ok\":5000}\n", ""));
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("{\"ok\":5000}\n", ""));
     let output = toolgate(&["component", "--wit"], "");
-    assert!(stdout(&output).starts_with("package toolgate:logic@0.1.0;\n"));
+    assert!(output.stdout.starts_with("package toolgate:logic@0.1.0;\n"));
     let output = toolgate(&["component", "--json"], "");
-    assert!(stdout(&output).starts_with("{\"world\":\"toolgate:logic/logic@0.1.0\",\"bytes\":"));
+    assert!(output.stdout.starts_with("{\"world\":\"toolgate:logic/logic@0.1.0\",\"bytes\":"));
 }
 
 #[test]
@@ -136,8 +123,8 @@ fn a_component_that_does_not_fit_is_refused_once_and_clearly() {
     ] {
         let wasm = file(&format!("broken-{}.wasm", content.len()), content);
         let output = toolgate(&["eval", "--logic", &wasm], "{}\n");
-        let error = stderr(&output);
-        assert_eq!(code(&output), 2, "{error}");
+        let error = output.stderr;
+        assert_eq!(output.code, 2, "{error}");
         assert_eq!(error.matches(says).count(), 1, "{error}");
         assert!(error.starts_with("error: "), "{error}");
     }
@@ -150,22 +137,25 @@ fn limits_are_settings() {
         "x".repeat(8_000_000)
     );
     let output = toolgate(&["eval", "--max-memory", "8"], &line);
-    let text = stdout(&output);
+    let text = output.stdout;
     let answers: Vec<&str> = text.lines().collect();
     assert!(answers[0].contains("memory"), "{}", &answers[0][..answers[0].len().min(300)]);
     assert_eq!(answers[1], "{\"ok\":1000}");
     let output = toolgate(&["eval", "--max-fuel", "1"], &line);
-    assert!(stdout(&output).lines().next().unwrap().contains("fuel"), "{}", &stdout(&output)[..200]);
+    assert!(output.stdout.lines().next().unwrap().contains("fuel"), "{}", &output.stdout[..200]);
 }
 
 #[test]
 fn help_and_completions_are_there() {
-    let help = stdout(&toolgate(&["--help"], ""));
-    for word in ["route", "eval", "component", "completions", "Examples:", "--logic"] {
+    let help = toolgate(&["--help"], "").stdout;
+    let commands = ["tools", "call", "resources", "prompts", "instructions", "check", "route", "eval", "component"];
+    let others =
+        ["trust", "schema", "import", "demo-server", "completions", "Examples:", "Exit codes:", "--logic", "--config"];
+    for word in commands.into_iter().chain(others) {
         assert!(help.contains(word), "{word} is missing in:\n{help}");
     }
-    assert!(stdout(&toolgate(&["eval", "--help"], "")).contains("{\"op\":\"lifecycle\""));
+    assert!(toolgate(&["eval", "--help"], "").stdout.contains("{\"op\":\"lifecycle\""));
     for shell in ["bash", "zsh", "fish"] {
-        assert!(stdout(&toolgate(&["completions", shell], "")).contains("toolgate"));
+        assert!(toolgate(&["completions", shell], "").stdout.contains("toolgate"));
     }
 }

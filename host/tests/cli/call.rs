@@ -1,0 +1,158 @@
+//! `toolgate call`: how arguments are taken, what is printed, and every way to end.
+
+use serde_json::{Value, json};
+
+use crate::place::{Place, and, demo, fixture};
+
+#[test]
+fn the_text_of_the_answer_is_all_that_is_printed() {
+    let ran = Place::new().run(&["call", "demo.echo", "text: hello"]).ends(0).says("built-in demo server");
+    assert_eq!(ran.stdout, "hello\n");
+    let ran = Place::with(json!({"demo": demo()})).run(&["call", "demo.picture"]).ends(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("[image image/png, 1 KB]\n", ""));
+}
+
+#[test]
+fn json_is_the_whole_result() {
+    let ran = Place::with(json!({"demo": demo()})).run(&["call", "demo__add", "--json", "a: 1, b: 2"]).ends(0);
+    let result = ran.json();
+    let keys: Vec<_> = result.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut expected = vec!["call_id", "name", "server", "tool", "text", "content", "structured", "is_error"];
+    expected.extend(["code", "attempts", "truncated", "latency_ms", "trace"]);
+    expected.sort_unstable();
+    assert_eq!(keys, expected);
+    for (key, value) in [
+        ("name", json!("demo__add")),
+        ("server", json!("demo")),
+        ("tool", json!("add")),
+        ("text", json!("3")),
+        ("content", json!([{"type": "text", "text": "3"}])),
+        ("structured", json!({"sum": 3})),
+        ("is_error", json!(false)),
+        ("code", json!("ok")),
+        ("attempts", json!(1)),
+        ("truncated", json!(false)),
+    ] {
+        assert_eq!(result[key], value, "{key}");
+    }
+    assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn a_failed_call_is_json_too() {
+    let place = Place::with(json!({"demo": demo()}));
+    for (arguments, exit, code, server) in [
+        (["demo.fail", "message: no"], 1, "tool-error", json!("demo")),
+        (["demo.nope", ""], 5, "unknown-tool", Value::Null),
+        (["demo.add", "a: 1"], 2, "invalid-arguments", json!("demo")),
+    ] {
+        let ran = place.run(&["call", arguments[0], arguments[1], "--json"]).ends(exit);
+        let result = ran.json();
+        assert_eq!((&result["code"], &result["is_error"]), (&json!(code), &json!(true)), "{ran:?}");
+        if !server.is_null() {
+            assert_eq!(result["server"], server, "{ran:?}");
+        }
+        assert_eq!(ran.stderr, "");
+    }
+}
+
+#[test]
+fn arguments_may_be_written_in_many_ways() {
+    let place = Place::with(json!({"demo": demo()}));
+    place.file("work/arguments.json", r#"{"a": 40, "b": 2}"#);
+    for arguments in [
+        &["a: 40, b: 2"][..],
+        &["a=40", "b=2"],
+        &["a:40", "b:2"],
+        &[r#"{"a": 40, "b": 2}"#],
+        &["```json\n{\"a\": 40, \"b\": 2,}\n```"],
+        &["a: 40\nb: 2\n"],
+        &["@arguments.json"],
+        &["a: 40, b: 2", "--timeout", "20s"],
+    ] {
+        let ran = place.run(&[&["call", "demo.add"], arguments].concat()).ends(0);
+        assert_eq!(ran.stdout, "42\n", "{arguments:?}");
+    }
+    let big = place.run(&["call", "demo.add", "a: 9007199254740993, b: 1"]).ends(0);
+    assert_eq!(big.stdout, "9007199254740994\n", "every digit counts");
+}
+
+#[test]
+fn words_are_a_text_where_the_tool_takes_one() {
+    let place = Place::with(json!({"demo": demo()}));
+    place.run(&["call", "demo.echo", "hello"]).ends(0).prints("hello\n");
+    place.run(&["call", "demo.echo", "hello", "big", "world"]).ends(0).prints("hello big world\n");
+    place.run(&["call", "demo.echo", "@@name"]).ends(0).prints("@name\n");
+}
+
+#[test]
+fn arguments_may_come_from_standard_input() {
+    let place = Place::with(json!({"demo": demo()}));
+    let ran = place.feed(&["call", "demo.echo", "-"], r#"{"text": "two\nlines"}"#).ends(0);
+    assert_eq!(ran.stdout, "two\nlines\n");
+    place.run(&["call", "demo.add", "@nowhere.json"]).ends(2).says("nowhere.json");
+}
+
+#[test]
+fn a_call_ends_with_a_code_for_each_way_to_fail() {
+    let place = Place::with(json!({
+        "demo": demo(),
+        "dies": fixture("dies"),
+        "wipes": and(fixture("destructive"), json!({"ask": ["wipe"]})),
+        "refuses": fixture("rpc-error"),
+        "slow": and(fixture("hangs-in-call"), json!({"timeouts": {"call": "100ms"}})),
+        "away": {"command": "no-such-program-here"},
+        "unset": {"command": "python3", "args": ["${NOT_SET_HERE}"]},
+    }));
+    for (arguments, expected, says) in [
+        (&["demo.add", "a: 1"][..], 2, "invalid-arguments: invalid arguments for tool \"add\""),
+        (&["demo.nope"], 5, "Available tools: echo, add, sleep, picture, fail, forecast"),
+        (&["nobody.add"], 5, "Available servers: away, demo, dies"),
+        (&["demo"], 5, "invalid-name: "),
+        (&["dies.do", "--server", "demo"], 5, "Available servers: demo"),
+        (&["wipes.wipe"], 5, "declined: "),
+        (&["refuses.do"], 1, "rpc-error: MCP tool execution failed: the back end is away"),
+        (&["away.do"], 3, "\"no-such-program-here\" was not found in PATH"),
+        (&["unset.do"], 3, "variable \"NOT_SET_HERE\" is not set"),
+        (&["dies.do"], 4, "outcome unknown"),
+        (&["slow.do"], 4, "outcome unknown: no answer from server \"slow\" in time"),
+        (&["slow.look"], 6, "timeout: "),
+        (&["demo.echo", "x", "--timeout", "soon"], 2, "write a time such as 30s"),
+    ] {
+        let ran = place.run(&[&["call"], arguments].concat()).ends(expected).says(says);
+        assert_eq!(ran.stdout, "", "{arguments:?}");
+    }
+    let ran = place.run(&["call", "demo.fail", "message: not today"]).ends(1);
+    let (stdout, stderr) = (ran.stdout.as_str(), ran.stderr.as_str());
+    assert_eq!((stdout, stderr), ("not today\n", ""), "what a tool says is its answer, also where it failed");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_person_at_a_terminal_is_asked_where_a_rule_says_so() {
+    let place = Place::with(json!({"wipes": and(fixture("destructive"), json!({"ask": ["wipe"]}))}));
+    let place = place.set("TERM", "dumb");
+    place.run_at_terminal(&["call", "wipes.wipe"], "y\n").ends(0).prints("wipe").prints("[y/N]").prints("done");
+    place.run_at_terminal(&["call", "wipes.wipe"], "n\n").ends(5).prints("declined");
+}
+
+#[test]
+fn a_tool_that_says_it_only_reads_is_asked_again_and_no_other() {
+    let place = Place::with(json!({"dies": fixture("dies")}));
+    let attempts = |tool, code| place.run(&["call", tool, "--json"]).ends(code).json()["attempts"].as_u64();
+    assert_eq!(attempts("dies.do", 4), Some(1));
+    assert!(attempts("dies.look", 3) > Some(1));
+}
+
+#[test]
+fn a_long_answer_is_cut_where_asked() {
+    let place = Place::with(json!({"demo": demo()}));
+    place.file("work/long", "x".repeat(5000));
+    let ran = place.run(&["call", "demo.echo", "@long", "--max-result-bytes", "200", "--json"]).ends(0);
+    let result = ran.json();
+    assert_eq!(result["truncated"], true);
+    let text = result["text"].as_str().unwrap();
+    assert!(text.len() < 400 && text.contains("[TRUNCATED"), "{result}");
+    let ran = place.run(&["call", "demo.echo", "@long", "--max-result-bytes", "0"]).ends(0);
+    assert_eq!(ran.stdout.len(), 5001);
+}

@@ -1,0 +1,131 @@
+//! `toolgate check`: what is well, what is wrong, and how to mend it.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::place::{Place, and, demo, fixture};
+
+#[test]
+fn what_is_well_is_a_line_for_each_server() {
+    let place = Place::with(json!({
+        "demo": demo(),
+        "old": and(demo(), json!({"protocol": "legacy"})),
+        "off": and(demo(), json!({"enabled": false})),
+    }));
+    let ran = place.run(&["check"]).ends(0);
+    let version = env!("CARGO_PKG_VERSION");
+    let rest = format!("toolgate-demo {version} · 6 tools, 1 resource, 1 prompt · ");
+    let ran = ran.prints(&format!("✓ demo  stdio · modern 2026-07-28 · {rest}"));
+    let ran = ran.prints(&format!("✓ old  stdio · legacy 2025-11-25 · {rest}")).prints("- off  disabled\n");
+    assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (3, ""));
+}
+
+#[test]
+fn each_kind_of_failure_is_told_with_what_mends_it() {
+    let place = Place::with(json!({
+        "demo": demo(),
+        "missing": {"command": "no-such-program-here"},
+        "ends": fixture("ends-at-once"),
+        "refuses": fixture("refuses"),
+        "hangs": and(fixture("hangs"), json!({"timeouts": {"initialize": "200ms"}})),
+        "slow": and(fixture("hangs-in-list"), json!({"timeouts": {"list": "100ms"}})),
+        "unset": {"command": "python3", "env": {"A": "${NOT_SET_HERE}"}},
+        "typo": {"comand": "python3"},
+        "refused": {"url": "http://127.0.0.1:1/mcp"},
+        "locked": {"url": web(401)},
+        "lost": {"url": web(404)},
+        "broken": {"url": web(500)},
+    }));
+    let ran = place.run(&["check", "--json"]).ends(3);
+    assert_eq!(ran.stderr, "", "all that is found is in the answer");
+    let report = ran.json();
+    for (server, reason, hint) in [
+        ("missing", "\"no-such-program-here\" was not found in PATH; install it, or give its full path", None),
+        ("ends", "ended with exit code 3; it last wrote:\nno such option", Some("run its command by hand")),
+        ("refuses", "not today", None),
+        ("hangs", "no answer to", Some("raise servers.hangs.timeouts.initialize")),
+        ("slow", "no answer to tools/list within", Some("raise servers.slow.timeouts.list")),
+        ("unset", "servers.unset.env.A: variable \"NOT_SET_HERE\" is not set; export it", None),
+        ("typo", "unknown key \"comand\"; did you mean \"command\"?", None),
+        ("refused", "connection refused", None),
+        ("locked", "401", Some("give servers.locked.auth a token")),
+        ("lost", "404", Some("is the path of servers.lost.url right?")),
+        ("broken", "500", None),
+    ] {
+        let checked = of(&report, server);
+        assert_eq!(checked["ok"], false, "{checked}");
+        let text = |key: &str| checked[key].as_str().unwrap_or_default();
+        assert!(text("reason").contains(reason), "{checked}");
+        match hint {
+            Some(hint) => assert!(text("hint").contains(hint), "{checked}"),
+            None => assert_eq!(checked["hint"], Value::Null, "{checked}"),
+        }
+    }
+    assert_eq!(of(&report, "demo")["ok"], true, "one that fails does not take others with it");
+}
+
+#[test]
+fn people_see_the_hint_below_the_reason() {
+    let place = Place::with(json!({"ends": fixture("ends-at-once"), "well": demo()}));
+    let ran = place.run(&["check"]).ends(3);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines[0], "✗ ends  the server's process ended with exit code 3; it last wrote:");
+    assert!(lines[1].starts_with("    no such option"), "{ran:?}");
+    assert_eq!(lines[2], "    hint: run its command by hand to see more");
+    assert!(lines[3].starts_with("✓ well"), "{ran:?}");
+    place.run(&["check", "--server", "well"]).ends(0).prints("✓ well");
+    place.run(&["check", "--server", "nobody"]).ends(5).says("there are: ends, well");
+}
+
+#[test]
+fn json_names_the_file_and_has_every_figure() {
+    let place = Place::new();
+    let config = json!({"mcpServers": {"my demo": demo(), "gate": {"command": "toolgate", "args": ["serve"]}}});
+    let file = place.file("home/mcp.json", config.to_string());
+    let report = place.run(&["check", "--json", "--config", file.to_str().unwrap()]).ends(0).json();
+    assert_eq!(report["file"], file.to_str().unwrap());
+    let notices: Vec<_> = report["notices"].as_array().unwrap().iter().map(|notice| notice.as_str().unwrap()).collect();
+    assert!(notices.iter().any(|notice| notice.ends_with("server \"my demo\" is called \"my-demo\" here")));
+    assert!(notices.iter().any(|notice| notice.contains("it would start `toolgate serve` again without end")));
+    let mut checked = of(&report, "my-demo").clone();
+    let start = checked.as_object_mut().unwrap().remove("start_ms");
+    assert!(start.is_some_and(|start| start.is_u64()));
+    let expected = json!({
+        "server": "my-demo", "ok": true, "transport": "stdio", "era": "modern", "version": "2026-07-28",
+        "name": "toolgate-demo", "software_version": env!("CARGO_PKG_VERSION"), "tools": 6, "resources": 1,
+        "prompts": 1, "reason": null, "hint": null,
+    });
+    assert_eq!(checked, expected);
+}
+
+#[test]
+fn a_configuration_without_servers_is_said_to_be_one() {
+    let place = Place::with(json!({}));
+    place.run(&["check"]).ends(0).prints("the configuration has no servers\n");
+}
+
+fn of<'r>(report: &'r Value, server: &str) -> &'r Value {
+    let servers = report["servers"].as_array().expect("servers are a list");
+    servers.iter().find(|checked| checked["server"] == server).expect("every server is in the report")
+}
+
+/// The address of a web server that has nothing but this status. It ends with the test.
+fn web(status: u16) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/mcp", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut connection in listener.incoming().flatten() {
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && connection.read(&mut byte).is_ok_and(|read| read == 1) {
+                head.push(byte[0]);
+            }
+            let answer = format!("HTTP/1.1 {status} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            // The client may have left.
+            let _ = connection.write_all(answer.as_bytes());
+        }
+    });
+    address
+}

@@ -1,0 +1,189 @@
+//! A place of its own for each run of the binary: folders, a configuration, and no variables but those it is given.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// The binary under test.
+pub const TOOLGATE: &str = env!("CARGO_BIN_EXE_toolgate");
+
+/// Folders that nobody else uses: `home` for the user, `work` to run in.
+pub struct Place {
+    folder: TempDir,
+    config: Option<PathBuf>,
+    variables: Vec<(String, String)>,
+}
+
+/// How a run ended, and what it printed.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Place {
+    /// A place without any configuration.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        for name in ["home", "work"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        Place { folder, config: None, variables: Vec::new() }
+    }
+
+    /// A place whose runs are told of a `toolgate.yaml` with these servers.
+    pub fn with(servers: Value) -> Self {
+        let mut place = Place::new();
+        place.config = Some(place.file("home/servers.yaml", json!({"version": 1, "servers": servers}).to_string()));
+        place
+    }
+
+    /// The same with a variable.
+    pub fn set(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Writes a file; the name counts from the folder around `home` and `work`.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// The path of a file here.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The binary, ready to be started here.
+    pub fn command<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
+        let mut command = Command::new(TOOLGATE);
+        command.args(arguments);
+        if let Some(config) = &self.config {
+            command.arg("--config").arg(config);
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        // The compiled component is kept for all tests.
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+        command.env_clear().env("PATH", path).env("HOME", self.path("home")).env("TOOLGATE_CACHE_DIR", cache);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.current_dir(self.path("work")).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the binary to its end.
+    pub fn run<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Ran {
+        self.command(arguments).output().expect("the binary starts").into()
+    }
+
+    /// The same at a terminal where this is typed, and which shows standard output and standard error as one text.
+    #[cfg(unix)]
+    pub fn run_at_terminal<A: AsRef<OsStr>>(&self, arguments: &[A], typed: &str) -> Ran {
+        let command = self.command(arguments);
+        let mut at_terminal = Command::new(&*PYTHON);
+        at_terminal.args(["-I", "-S", "-c", TERMINAL]).arg(command.get_program()).args(command.get_args());
+        at_terminal.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        at_terminal.current_dir(self.path("work")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        fed(&mut at_terminal, typed)
+    }
+
+    /// The same with something on standard input.
+    pub fn feed<A: AsRef<OsStr>>(&self, arguments: &[A], input: &str) -> Ran {
+        fed(&mut self.command(arguments), input)
+    }
+}
+
+fn fed(command: &mut Command, input: &str) -> Ran {
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("the program starts");
+    // A command that reads nothing may have ended already.
+    let _ = child.stdin.take().expect("stdin is piped").write_all(input.as_bytes());
+    child.wait_with_output().expect("the program ends").into()
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("it prints UTF-8");
+        let code = output.status.code().expect("it is not killed");
+        Ran { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+impl Ran {
+    /// The same, once it is sure that it ended so.
+    #[track_caller]
+    pub fn ends(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    /// The same, once it is sure that standard error says this.
+    #[track_caller]
+    pub fn says(self, what: &str) -> Self {
+        assert!(self.stderr.contains(what), "no {what:?} in {self:#?}");
+        self
+    }
+
+    /// The same, once it is sure that standard output has this.
+    #[track_caller]
+    pub fn prints(self, what: &str) -> Self {
+        assert!(self.stdout.contains(what), "no {what:?} in {self:#?}");
+        self
+    }
+
+    /// The one line of JSON on standard output.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        assert_eq!(self.stdout.lines().count(), 1, "{self:#?}");
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:#?}"))
+    }
+}
+
+/// The demo server as an entry of a configuration.
+pub fn demo() -> Value {
+    json!({"command": TOOLGATE, "args": ["demo-server"]})
+}
+
+/// A server of `server.py` with this habit as an entry of a configuration.
+pub fn fixture(habit: &str) -> Value {
+    fixture_with(habit, &[])
+}
+
+/// The same with arguments for the habit.
+pub fn fixture_with(habit: &str, arguments: &[&str]) -> Value {
+    // Without what is installed beside Python, which takes it longest to look at.
+    let arguments = [&["-I", "-S", SCRIPT, habit], arguments].concat();
+    json!({"command": *PYTHON, "args": arguments})
+}
+
+/// An entry with more keys.
+pub fn and(mut entry: Value, more: Value) -> Value {
+    let Value::Object(more) = more else { panic!("{more} is no object") };
+    entry.as_object_mut().unwrap().extend(more);
+    entry
+}
+
+/// Python itself: a launcher in its place would cost every server a shell script.
+static PYTHON: LazyLock<String> = LazyLock::new(|| {
+    let output = Command::new("python3").args(["-c", "import sys; print(sys.executable, end='')"]).output();
+    String::from_utf8(output.expect("the tests need python3").stdout).expect("its path is UTF-8")
+});
+
+/// Runs its arguments at a terminal.
+const TERMINAL: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+
+/// The script that `fixture` runs.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/server.py");
+
+/// The values at a pointer in each element of a list.
+pub fn each<'v>(list: &'v Value, pointer: &str) -> Vec<&'v str> {
+    let text = |item: &'v Value| item.pointer(pointer).and_then(Value::as_str).unwrap_or("?");
+    list.as_array().expect("it is a list").iter().map(text).collect()
+}

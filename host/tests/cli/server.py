@@ -1,0 +1,146 @@
+"""A small MCP server with the habit that its first argument names; the other arguments are for the habit."""
+
+import json
+import os
+import sys
+
+HABIT = sys.argv[1]
+REST = sys.argv[2:]
+KEPT = []
+# All that it was given, once as it is and once as JSON.
+GIVEN = "\n".join([*REST, *os.environ.values(), json.dumps(REST), json.dumps(dict(os.environ))])
+# What steers a terminal: a colour, the clearing of the screen, a title, a bell, text that runs backwards.
+STEERING = "\x1b[31mred\x1b[2J\x1b]0;title\x07\u202eback\u009b1m"
+
+
+def say(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def answer(request, result):
+    say({"id": request["id"], "result": result})
+
+
+def refuse(request, code, message):
+    say({"id": request["id"], "error": {"code": code, "message": message}})
+
+
+def text(words):
+    return {"content": [{"type": "text", "text": words}]}
+
+
+def tool(name, **more):
+    return {"name": name, "description": f"The tool {name}.", "inputSchema": {"type": "object"}, **more}
+
+
+TOOLS = {
+    "odd-names": [tool("a" * 70), tool("x.y/z"), tool("plain", inputSchema={
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {"n": {"type": ["integer", "null"], "exclusiveMinimum": 0}},
+        "additionalProperties": False,
+    })],
+    "steers": [tool("do", description=STEERING), tool(f"t{STEERING}", title=STEERING)],
+    "destructive": [tool("wipe", annotations={"destructiveHint": True})],
+}
+
+
+def listing(kind):
+    if kind == "tools":
+        return TOOLS.get(HABIT, [tool("do"), tool("look", annotations={"readOnlyHint": True})])
+    if kind == "resources":
+        return [
+            {"uri": "mem://page", "name": "page"},
+            {"uri": "mem://blob", "name": "blob", "description": STEERING if HABIT == "steers" else "Bytes."},
+        ]
+    if kind == "resourceTemplates":
+        return []
+    return [{"name": "ask", "description": STEERING if HABIT == "steers" else "Asks."}]
+
+
+def hang():
+    """Says nothing. Whoever listens at the port knows that we have come so far, and when all of us are gone."""
+    if REST:
+        # Not needed elsewhere, and slow to load.
+        import socket
+        import subprocess
+
+        connection = socket.create_connection(("127.0.0.1", int(REST[0])))
+        # As of a launcher: a child that does not go by itself.
+        child = ["sh", "-c", "trap '' TERM INT HUP; echo; sleep 600; :"]
+        started = subprocess.Popen(child, stdout=subprocess.PIPE, pass_fds=[connection.fileno()])
+        started.stdout.readline()
+        connection.sendall(b"!")
+        KEPT.append((connection, started))
+
+
+def call(request):
+    if HABIT == "dies":
+        sys.exit(9)
+    if HABIT == "hangs-in-call":
+        return hang()
+    if HABIT == "rpc-error":
+        return refuse(request, -32000, "the back end is away")
+    if HABIT == "steers":
+        return answer(request, text(STEERING))
+    if HABIT == "tabs":
+        return answer(request, text("a\tb\r\nc\td"))
+    if HABIT == "leaks":
+        return answer(request, text(GIVEN))
+    if HABIT == "tells-environment":
+        return answer(request, text(" ".join(os.environ)))
+    answer(request, text("done"))
+
+
+def take(request):
+    method = request["method"]
+    if "id" not in request:
+        return
+    if method == "initialize":
+        if HABIT == "hangs":
+            return hang()
+        if HABIT == "refuses":
+            return refuse(request, -32603, "not today")
+        info = {"name": "fixture", "version": "1.2"}
+        if HABIT == "steers":
+            info["name"] = STEERING
+        capabilities = {"tools": {}, "resources": {}, "prompts": {}, "logging": {}}
+        result = {"protocolVersion": request["params"]["protocolVersion"], "capabilities": capabilities}
+        result |= {"serverInfo": info, "instructions": STEERING if HABIT == "steers" else "Be kind."}
+        return answer(request, result)
+    if method == "tools/list" and HABIT == "hangs-in-list":
+        return
+    if method.endswith("/list"):
+        kind = "resourceTemplates" if "templates" in method else method.split("/")[0]
+        return answer(request, {kind: listing(kind)})
+    if method == "tools/call":
+        return call(request)
+    if method == "resources/read":
+        uri = request["params"]["uri"]
+        if HABIT == "steers":
+            return answer(request, {"contents": [{"uri": uri, "text": STEERING}]})
+        if uri == "mem://blob":
+            return answer(request, {"contents": [{"uri": uri, "mimeType": "image/png", "blob": "AAAAAAAA"}]})
+        return answer(request, {"contents": [{"uri": uri, "text": f"this is {uri}"}]})
+    if method == "prompts/get":
+        said = STEERING if HABIT == "steers" else "Ask."
+        return answer(request, {"messages": [{"role": "user", "content": {"type": "text", "text": said}}]})
+    refuse(request, -32601, f"method not found: {method}")
+
+
+if HABIT.startswith("leaks"):
+    # What it was given goes to standard error and, as noise, to standard output.
+    for words in GIVEN.splitlines():
+        print(words, file=sys.stderr, flush=True)
+        print(words, flush=True)
+if HABIT == "leaks-and-ends":
+    sys.exit(1)
+if HABIT == "steers":
+    print(STEERING, file=sys.stderr, flush=True)
+    print(STEERING, flush=True)
+if HABIT == "ends-at-once":
+    print(f"no such option: {STEERING}", file=sys.stderr)
+    sys.exit(3)
+
+for line in sys.stdin:
+    take(json.loads(line))

@@ -1,0 +1,119 @@
+//! `toolgate tools`: the table, the JSON, and what the API of a model takes.
+
+use serde_json::{Value, json};
+
+use crate::place::{Place, and, demo, each, fixture};
+
+const DEMO: [&str; 6] = ["demo__echo", "demo__add", "demo__sleep", "demo__picture", "demo__fail", "demo__forecast"];
+
+#[test]
+fn without_a_configuration_the_demo_server_is_listed() {
+    let ran = Place::new().run(&["tools"]).ends(0).says("no configuration found, so this is the built-in demo server");
+    let first: Vec<_> = ran.stdout.lines().map(|line| line.split_whitespace().next().unwrap_or_default()).collect();
+    assert_eq!(first, [&["TOOL"], &DEMO[..]].concat(), "the table stands alone on standard output");
+    assert!(!ran.stdout.contains('\u{1b}'), "no colour without a terminal");
+}
+
+#[test]
+fn json_has_all_that_a_server_says_of_a_tool() {
+    let ran = Place::with(json!({"demo": demo()})).run(&["tools", "--json"]).ends(0);
+    assert_eq!(ran.stderr, "");
+    let listed = ran.json();
+    assert_eq!(each(&listed["tools"], "/name"), DEMO);
+    assert_eq!(listed["failed"], json!([]));
+    let add = &listed["tools"][1];
+    assert_eq!((&add["server"], &add["tool"]), (&json!("demo"), &json!("add")));
+    assert_eq!(add["inputSchema"]["required"], json!(["a", "b"]));
+    assert_eq!(add["outputSchema"]["required"], json!(["sum"]));
+    assert_eq!(add["annotations"], json!({"readOnlyHint": true}));
+}
+
+#[test]
+fn each_format_has_the_shape_of_its_api() {
+    let place = Place::with(json!({"demo": demo()}));
+    for (format, list, name, schema) in [
+        ("openai", "", "/function/name", "/function/parameters"),
+        ("anthropic", "", "/name", "/input_schema"),
+        ("gemini", "/0/functionDeclarations", "/name", "/parameters"),
+        ("mcp", "/tools", "/name", "/inputSchema"),
+    ] {
+        let answer = place.run(&["tools", "--format", format]).ends(0).json();
+        let tools = answer.pointer(list).unwrap();
+        assert_eq!(each(tools, name), DEMO, "{format}");
+        assert_eq!(tools[1].pointer(schema).unwrap()["required"], json!(["a", "b"]), "{format}");
+    }
+    let openai = place.run(&["tools", "--format", "openai"]).json();
+    assert_eq!(each(&openai, "/type"), ["function"; 6]);
+    let own = place.run(&["tools", "--format", "mcp"]).json();
+    assert_eq!(own["tools"][5]["outputSchema"]["type"], "object", "a server's own definition stays whole");
+}
+
+#[test]
+fn names_and_schemas_keep_the_rules_of_the_api() {
+    let place = Place::with(json!({"odd": fixture("odd-names")}));
+    for (format, list, name) in
+        [("openai", "", "/function/name"), ("anthropic", "", "/name"), ("gemini", "/0/functionDeclarations", "/name")]
+    {
+        let answer = place.run(&["tools", "--format", format]).ends(0).json();
+        let names = each(answer.pointer(list).unwrap(), name);
+        assert_eq!(names.len(), 3);
+        for name in names {
+            let fits = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+            let (most, dots) = (if format == "anthropic" { 128 } else { 64 }, format == "gemini");
+            assert!(name.len() <= most, "{format}: {name}");
+            assert!(name.chars().all(|letter| fits(letter) || dots && letter == '.'), "{format}: {name}");
+        }
+    }
+    let gemini = place.run(&["tools", "--format", "gemini"]).json();
+    let parameters = &gemini[0]["functionDeclarations"][2]["parameters"];
+    assert_eq!(parameters["properties"]["n"], json!({"type": "integer", "nullable": true}));
+    assert_eq!((&parameters["$schema"], &parameters["additionalProperties"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn names_that_were_made_to_fit_can_be_called() {
+    let place = Place::with(json!({"odd": fixture("odd-names")}));
+    let answer = place.run(&["tools", "--format", "openai"]).json();
+    for name in each(&answer, "/function/name") {
+        place.run(&["call", name]).ends(0).prints("done\n");
+    }
+}
+
+#[test]
+fn only_the_servers_that_were_asked_for_are_listed() {
+    let place = Place::with(json!({"one": demo(), "two": demo(), "away": {"command": "no-such-program-here"}}));
+    let ran = place.run(&["tools", "--server", "two", "--json"]).ends(0);
+    assert!(each(&ran.json()["tools"], "/server").iter().all(|server| *server == "two"));
+    assert_eq!(ran.stderr, "", "the others are not even started");
+    let both = place.run(&["tools", "--server=two", "--server=one", "--json"]).ends(0).json();
+    assert_eq!(both["tools"].as_array().unwrap().len(), 12);
+    let ran = place.run(&["tools", "--server", "three"]).ends(5).says("no server \"three\" is configured");
+    assert!(ran.stderr.contains("there are: away, one, two") && ran.stdout.is_empty(), "{ran:?}");
+}
+
+#[test]
+fn servers_that_are_down_are_warned_of() {
+    let place = Place::with(json!({"away": {"command": "no-such-program-here"}, "demo": demo()}));
+    let warning = "warning: server \"away\": cannot connect: \"no-such-program-here\" was not found";
+    place.run(&["tools"]).ends(0).says(warning).prints("demo__echo");
+    place.run(&["tools", "--strict"]).ends(3).says(warning).prints("demo__echo");
+    let listed = place.run(&["tools", "--json"]).ends(0).json();
+    assert_eq!(each(&listed["failed"], "/server"), ["away"]);
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 6);
+    let ran = place.run(&["tools", "--server", "away"]).ends(3).says(warning);
+    assert_eq!(ran.stdout, "");
+    place.run(&["tools", "--server", "away", "--format", "openai"]).ends(3).prints("[]\n");
+}
+
+#[test]
+fn what_may_not_be_called_is_not_listed() {
+    let place = Place::with(json!({
+        "few": and(demo(), json!({"allow": ["e*", "add"], "deny": ["echo"]})),
+        "off": and(demo(), json!({"enabled": false})),
+    }));
+    let ran = place.run(&["tools"]).ends(0);
+    assert_eq!(ran.stdout.lines().skip(1).count(), 1, "{ran:?}");
+    assert!(ran.stdout.contains("few__add") && ran.stderr.is_empty(), "{ran:?}");
+    place.run(&["call", "few.echo", "x"]).ends(5).says("not-allowed");
+    place.run(&["call", "off.echo", "x"]).ends(5).says("Available servers: few");
+}

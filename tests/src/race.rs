@@ -1,0 +1,43 @@
+//! Times of contenders that run in turns, so that a busy machine slows all of them down alike.
+
+use std::time::{Duration, Instant};
+
+/// The median time of one run of each contender, taken in so many rounds of so many runs; one more round warms up.
+pub fn race<const N: usize>(rounds: usize, runs: u32, mut contenders: [&mut dyn FnMut(); N]) -> [Duration; N] {
+    let mut times: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::new());
+    for round in 0..=rounds {
+        for (contender, times) in contenders.iter_mut().zip(&mut times) {
+            let start = Instant::now();
+            (0..runs).for_each(|_| contender());
+            if round > 0 {
+                times.push(start.elapsed() / runs);
+            }
+        }
+    }
+    times.map(|mut times| {
+        times.sort_unstable();
+        times[rounds / 2]
+    })
+}
+
+/// Prints a time that others are compared with.
+pub fn base(what: &str, time: Duration) {
+    println!("{what:<58} {time:>10.2?}");
+}
+
+/// Prints a time beside another, for those who want to know.
+pub fn compare(what: &str, time: Duration, than: Duration) {
+    let ratio = ratio(time, than);
+    println!("{what:<58} {time:>10.2?}  {ratio:>5.2} ×");
+}
+
+/// Prints a time and whether it keeps to the limit that the design sets.
+pub fn report(what: &str, time: Duration, than: Duration, limit: f64) {
+    let ratio = ratio(time, than);
+    let verdict = if ratio <= limit { "ok" } else { "TOO SLOW" };
+    println!("{what:<58} {time:>10.2?}  {ratio:>5.2} × (at most {limit} ×) {verdict}");
+}
+
+fn ratio(time: Duration, than: Duration) -> f64 {
+    time.as_secs_f64() / than.as_secs_f64()
+}

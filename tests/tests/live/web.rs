@@ -1,0 +1,76 @@
+//! Sessions and gates over the network: Streamable HTTP, the older way with events, and WebSocket.
+
+mod answers;
+mod cancelling;
+mod keeping;
+mod losing;
+mod probing;
+mod server;
+mod streams;
+mod websocket;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use toolgate::config;
+use toolgate::config::secrets::Secrets;
+use toolgate::config::variables::Variables;
+use toolgate::gate::{CallOptions, Called, Gate, View};
+use toolgate::logic::types::execution::ToolCall;
+use toolgate::logic::{Component, Supervisor};
+use toolgate::registry::Registry;
+use toolgate::session::{Nobody, Options, Session};
+use toolgate::transport::endpoint::{Endpoint, Site, Tls};
+
+/// A place on the network with nothing to prove.
+fn site(url: &str) -> Site {
+    Site {
+        url: url.to_owned(),
+        headers: Vec::new(),
+        tls: Tls::default(),
+        max_message_bytes: 1 << 20,
+        connect_timeout: Duration::from_secs(10),
+        secrets: Secrets::default(),
+    }
+}
+
+/// A session with the server at this address, which must come about.
+async fn open(url: &str) -> Session {
+    open_with(url, &Options::default()).await
+}
+
+async fn open_with(url: &str, options: &Options) -> Session {
+    match Session::open(&Endpoint::Http(site(url)), options).await {
+        Ok(session) => session,
+        Err(failed) => panic!("{failed:?}"),
+    }
+}
+
+/// A gate with the server `a` at this address; `more` are further lines of its configuration.
+fn gate(url: &str, more: &str) -> Gate {
+    gate_over(config_of(url, more), Variables::of_process())
+}
+
+fn config_of(url: &str, more: &str) -> config::model::Config {
+    let yaml = format!("servers:\n  a:\n    url: {url}\n{more}");
+    let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
+    assert!(config.notices.is_empty(), "{:?}", config.notices);
+    config
+}
+
+fn gate_over(config: config::model::Config, variables: Variables) -> Gate {
+    static COMPONENT: OnceLock<Component> = OnceLock::new();
+    let load = || Component::embedded(&toolgate::logic::Options::default()).expect("the component loads");
+    let logic = Supervisor::new(COMPONENT.get_or_init(load).clone()).expect("the component starts");
+    let secrets = Arc::<Mutex<_>>::default();
+    let registry = Registry::new(config, variables, Arc::new(Nobody), secrets);
+    Gate::open(logic, Arc::new(registry), &View::default()).expect("the gate opens")
+}
+
+/// Calls a tool of `a` with a text.
+async fn call(gate: &Gate, tool: &str, text: &str) -> Called {
+    let arguments = format!(r#"{{"text":"{text}"}}"#);
+    let call = ToolCall { id: "1".to_owned(), name: format!("a.{tool}"), arguments };
+    gate.call(call, &CallOptions::default()).await.expect("the component answers")
+}
