@@ -1,11 +1,13 @@
 //! The fixture server as an endpoint, and what tests ask of it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::Value;
 use toolgate::failure::Failed;
+use toolgate::logic::{Cache, Component};
 use toolgate::session::{Options, Patience, Request, Session};
 use toolgate::transport::endpoint::{Endpoint, Program};
 
@@ -27,6 +29,17 @@ pub fn program(command: &str, args: Vec<String>) -> Endpoint {
         grace: Duration::from_secs(2),
         secrets: Default::default(),
     })
+}
+
+/// The component, compiled once for all tests: in this process, and in the folder for the others.
+pub fn component() -> Component {
+    static COMPONENT: OnceLock<Component> = OnceLock::new();
+    let load = || {
+        let cache = Cache::Dir(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+        let options = toolgate::logic::Options { cache, ..Default::default() };
+        Component::embedded(&options).expect("the component loads")
+    };
+    COMPONENT.get_or_init(load).clone()
 }
 
 /// A session with the fixture in the mode of these words.

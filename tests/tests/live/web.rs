@@ -10,7 +10,7 @@ mod streams;
 mod websocket;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use toolgate::config;
@@ -18,10 +18,12 @@ use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
 use toolgate::gate::{CallOptions, Called, Gate, View};
 use toolgate::logic::types::execution::ToolCall;
-use toolgate::logic::{Component, Supervisor};
+use toolgate::logic::Supervisor;
 use toolgate::registry::Registry;
 use toolgate::session::{Nobody, Options, Session};
 use toolgate::transport::endpoint::{Endpoint, Site, Tls};
+
+use crate::fixtures::component;
 
 /// A place on the network with nothing to prove.
 fn site(url: &str) -> Site {
@@ -60,9 +62,7 @@ fn config_of(url: &str, more: &str) -> config::model::Config {
 }
 
 fn gate_over(config: config::model::Config, variables: Variables) -> Gate {
-    static COMPONENT: OnceLock<Component> = OnceLock::new();
-    let load = || Component::embedded(&toolgate::logic::Options::default()).expect("the component loads");
-    let logic = Supervisor::new(COMPONENT.get_or_init(load).clone()).expect("the component starts");
+    let logic = Supervisor::new(component()).expect("the component starts");
     let secrets = Arc::<Mutex<_>>::default();
     let registry = Registry::new(config, variables, Arc::new(Nobody), secrets);
     Gate::open(logic, Arc::new(registry), &View::default()).expect("the gate opens")
