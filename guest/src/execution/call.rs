@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::gate::Inner;
 use super::outcome::{self, Plan};
-use super::{Code, Directive, Event, Failed, Question, Request, ResultForm, Summary, ToolCall, ToolResult};
+use super::{Code, Directive, Event, Failed, Question, Request, Summary, ToolCall, ToolResult};
 use crate::arguments::{self, NoteKind};
 use crate::backoff;
 use crate::catalog::{NoRoute, Route};
@@ -218,9 +218,8 @@ impl Execution {
         params.push_str(",\"arguments\":");
         params.push_str(&plan.arguments);
         params.push('}');
-        // With nothing to mask, an answer that is short as a whole needs no cut either. Text is read for the model as
-        // a rule, but a host that wants all of it may read it itself: there is nothing to decide.
-        let unread = plan.masker.is_empty() && (plan.form == ResultForm::PassThrough || plan.max_result_bytes == 0);
+        // With nothing to mask, an answer that is short as a whole needs no cut either: nothing is left to decide.
+        let unread = plan.masker.is_empty();
         let limit = if plan.max_result_bytes == 0 { u64::MAX } else { plan.max_result_bytes };
         Directive::Request(Request {
             server: plan.tool.server.clone(),

@@ -74,7 +74,7 @@ fn a_call_is_routed_sent_and_answered() {
     assert_eq!(request.server, "k8s");
     assert_eq!(request.method, "tools/call");
     assert_eq!(request.params, r#"{"name":"find","arguments":{"namespace":"default"}}"#);
-    assert_eq!(request.forward_up_to, None);
+    assert_eq!(request.forward_up_to, Some(1 << 20));
     let result = result(execution.next(Event::Answered(ANSWER.into())));
     assert_eq!((result.code, result.text.as_str(), result.attempts), (Code::Ok, "pod-1", 1));
     assert_eq!(result.content, [r#"{"type":"text","text":"pod-1"}"#]);

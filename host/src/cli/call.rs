@@ -54,7 +54,7 @@ pub async fn run(desk: &Desk, args: &Args, arguments: String) -> Result<ExitCode
 fn print(desk: &Desk, called: &Called) -> Result<(), Failure> {
     let result = &called.result;
     match result.code {
-        Code::Ok | Code::ToolError => desk.print(&called.text()),
+        Code::Ok | Code::ToolError => desk.print(&result.text),
         code => {
             let text = desk.clean(&result.text);
             style::say(format_args!("{}: {text}", style::stderr().red(code.name())));
@@ -83,30 +83,26 @@ struct Shown<'a> {
     latency_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     stderr: Option<&'a str>,
-    /// The answer as the server wrote it, where it was too large to be taken apart.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    answer: Option<&'a RawValue>,
     trace: &'a [String],
 }
 
 fn print_json(desk: &Desk, called: &Called) -> Result<(), Failure> {
     let result = &called.result;
-    let raw = |json: &String| RawValue::from_string(json.clone()).ok();
+    let raw = |json: &str| RawValue::from_string(json.to_owned()).ok();
     desk.print_json(&Shown {
         call_id: &result.call_id,
         name: &result.name,
         server: result.tool.as_ref().map(|tool| tool.server.as_str()),
         tool: result.tool.as_ref().map(|tool| tool.tool.as_str()),
-        text: &called.text(),
-        content: result.content.iter().filter_map(raw).collect(),
-        structured: result.structured.as_ref().and_then(raw),
+        text: &result.text,
+        content: called.content().iter().filter_map(|block| raw(block)).collect(),
+        structured: called.structured().and_then(raw),
         is_error: result.is_error,
         code: result.code.name(),
         attempts: result.attempts,
         truncated: result.truncated,
         latency_ms: u64::try_from(called.latency.as_millis()).unwrap_or(u64::MAX),
         stderr: called.failure.as_ref().map(Failed::last_words).filter(|words| !words.is_empty()),
-        answer: called.forwarded.as_ref().and_then(|reply| serde_json::from_str(reply.json()).ok()),
         trace: &result.trace,
     })
 }

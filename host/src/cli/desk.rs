@@ -1,5 +1,6 @@
 //! What every command that talks to servers needs: a configuration, a gate, and a way to print without secrets.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -190,8 +191,8 @@ impl Desk {
     }
 
     /// A text without secrets.
-    pub fn redact(&self, text: &str) -> String {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(text).into_owned()
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(text)
     }
 
     /// A text as it may be shown: without secrets, and without what steers a terminal.
@@ -206,7 +207,7 @@ impl Desk {
 
     /// Prints a text; what steers a terminal is harmless where there is none, and may be wanted.
     pub fn print(&self, text: &str) -> Result<(), Failure> {
-        let text = if std::io::stdout().is_terminal() { self.clean(text) } else { self.redact(text) };
+        let text = if std::io::stdout().is_terminal() { Cow::Owned(self.clean(text)) } else { self.redact(text) };
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         let mut out = std::io::stdout().lock();
         written(write!(out, "{text}{end}").and_then(|()| out.flush()))

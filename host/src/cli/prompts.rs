@@ -81,7 +81,7 @@ async fn list(desk: &Desk, args: &ServerArgs) -> Result<ExitCode, Failure> {
         desk.print_json(&listed)?;
     } else {
         let rows = listed.prompts.iter().map(|item| {
-            let text = |name| desk.redact(&reply::text(item, name).unwrap_or_default());
+            let text = |name| desk.redact(&reply::text(item, name).unwrap_or_default()).into_owned();
             let name = format!("{}__{}", text("server"), text("name"));
             [name, arguments(item), table::first_line(&text("description"))]
         });

@@ -77,7 +77,7 @@ async fn list(desk: &Desk, args: &ServerArgs) -> Result<ExitCode, Failure> {
         desk.print_json(&listed)?;
     } else {
         let row = |address: &str, item: &Object| {
-            let text = |name| desk.redact(&reply::text(item, name).unwrap_or_default());
+            let text = |name| desk.redact(&reply::text(item, name).unwrap_or_default()).into_owned();
             let what = [text("description"), text("title"), text("name")].into_iter().find(|text| !text.is_empty());
             [text(address), text("server"), table::first_line(&what.unwrap_or_default())]
         };

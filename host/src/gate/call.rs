@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{Instrument, debug};
 
+use super::forwarded::{Parts, Plain};
 use super::{Gate, failures, forwarded};
 use crate::decide::{Answer, Decide, ExecutionId};
 use crate::failure::{Failed, Failure};
@@ -54,22 +56,31 @@ pub struct Called {
     pub latency: Duration,
     /// The last failure on the way, with what the result has no place for.
     pub failure: Option<Failed>,
-    /// The answer itself, where it was too large to be taken through the component and nothing was left to decide.
-    pub forwarded: Option<Reply>,
+    /// The answer as the server wrote it, where it did not go through the component; its blocks are then only here.
+    pub answer: Option<Reply>,
 }
 
 impl Called {
-    /// The text for the model, also where the answer was forwarded.
-    pub fn text(&self) -> Cow<'_, str> {
-        match &self.forwarded {
-            Some(reply) => Cow::Owned(forwarded::text(reply.json())),
-            None => Cow::Borrowed(&self.result.text),
+    /// The content blocks of the answer, as JSON.
+    pub fn content(&self) -> Vec<Cow<'_, str>> {
+        match &self.answer {
+            Some(_) => self.parts().content.iter().map(|block| Cow::Borrowed(block.get())).collect(),
+            None => self.result.content.iter().map(|block| Cow::Borrowed(block.as_str())).collect(),
         }
     }
-}
 
-/// An answer larger than this is not copied into the component for nothing.
-const READ_BY_COMPONENT: u64 = 8 << 20;
+    /// The structured content of the answer, as JSON.
+    pub fn structured(&self) -> Option<&str> {
+        match &self.answer {
+            Some(_) => self.parts().structured_content.map(RawValue::get),
+            None => self.result.structured.as_deref(),
+        }
+    }
+
+    fn parts(&self) -> Parts<'_> {
+        self.answer.as_ref().and_then(|reply| serde_json::from_str(reply.json()).ok()).unwrap_or_default()
+    }
+}
 
 impl Gate {
     /// Calls a tool. A call that fails is a result too; an error is a fault of the component alone.
@@ -106,7 +117,12 @@ impl Gate {
         };
         let result = work.instrument(span).await?;
         let Running { failure, forwarded, .. } = running;
-        Ok(Called { result, latency: started.elapsed(), failure, forwarded })
+        let mut called = Called { result, latency: started.elapsed(), failure, answer: None };
+        if let Some((reply, text)) = forwarded {
+            called.result.text = text;
+            called.answer = Some(reply);
+        }
+        Ok(called)
     }
 }
 
@@ -149,7 +165,8 @@ struct Running<'a> {
     /// The session that the last request went over.
     session: Option<Arc<Session>>,
     failure: Option<Failed>,
-    forwarded: Option<Reply>,
+    /// An answer that the component has not seen, and its text.
+    forwarded: Option<(Reply, String)>,
 }
 
 /// When the server last gave a sign of life: the time of a call counts from there, over all attempts.
@@ -206,15 +223,7 @@ impl<'a> Running<'a> {
         let progress = Some(self.clock.listener(self.options.progress.clone()));
         let asked = crate::session::Request { method: &method, params: &params, patience, progress };
         match session.request(asked).await {
-            Ok(reply) => {
-                let size = reply.json().len() as u64;
-                if size > READ_BY_COMPONENT && forward_up_to.is_some_and(|most| size <= most) {
-                    let is_error = forwarded::is_error(reply.json());
-                    self.forwarded = Some(reply);
-                    return Event::Forwarded(Summary { is_error });
-                }
-                Event::Answered(reply.into_json())
-            }
+            Ok(reply) => self.answered(reply, forward_up_to),
             Err(failed) => self.failed(failed),
         }
     }
@@ -261,6 +270,19 @@ impl<'a> Running<'a> {
         }
         tokio::time::sleep(wait).await;
         Event::Waited
+    }
+
+    /// An answer in which nothing is left to decide does not take the way through the component.
+    fn answered(&mut self, reply: Reply, forward_up_to: Option<u64>) -> Event {
+        let short = forward_up_to.is_some_and(|most| reply.json().len() as u64 <= most);
+        let plain = if short { forwarded::read(reply.json()) } else { None };
+        match plain {
+            Some(Plain { text, is_error }) => {
+                self.forwarded = Some((reply, text));
+                Event::Forwarded(Summary { is_error })
+            }
+            None => Event::Answered(reply.into_json()),
+        }
     }
 
     /// Keeps a failure, and tells the component.

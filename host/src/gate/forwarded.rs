@@ -1,52 +1,60 @@
-//! Answers that did not go through the component, since nothing in them is masked or cut.
+//! Answers that do not go through the component: nothing in them is masked or cut, so nothing is left to decide.
+//!
+//! Only what is plain text is read here. How anything else becomes text is for the component to say.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+/// What an answer of plain text says.
+pub struct Plain {
+    /// The text of all blocks, each on lines of its own.
+    pub text: String,
+    /// The tool says that it failed.
+    pub is_error: bool,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer<'a> {
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     content: Vec<Block<'a>>,
-    #[serde(default, borrow)]
-    structured_content: Option<&'a RawValue>,
+    #[serde(default)]
+    is_error: bool,
 }
 
 #[derive(Deserialize)]
 struct Block<'a> {
-    #[serde(rename = "type", default, borrow)]
+    #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
-    #[serde(default)]
-    text: Option<String>,
+    text: String,
 }
 
-/// Whether the tool says that it failed.
-pub fn is_error(json: &str) -> bool {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Said {
-        #[serde(default)]
-        is_error: bool,
+/// Reads an answer in one go; `None` where it is anything but text.
+pub fn read(json: &str) -> Option<Plain> {
+    let Answer { mut content, is_error } = serde_json::from_str(json).ok()?;
+    if content.is_empty() || content.iter().any(|block| block.kind != "text") {
+        return None;
     }
-    serde_json::from_str::<Said>(json).is_ok_and(|said| said.is_error)
-}
-
-/// The text of an answer: its parts on lines of their own, and a word for each part that is no text.
-pub fn text(json: &str) -> String {
-    let Ok(Answer { mut content, structured_content, .. }) = serde_json::from_str::<Answer>(json) else {
-        return json.to_owned();
-    };
-    match (content.as_mut_slice(), structured_content) {
-        ([], Some(structured)) => structured.get().to_owned(),
+    let text = match content.as_mut_slice() {
         // The usual case, and the one where a copy would be felt.
-        ([Block { text: Some(text), .. }], _) => std::mem::take(text),
-        (blocks, _) => {
-            let line = |block: &mut Block<'_>| block.text.take().unwrap_or_else(|| format!("[{}]", block.kind));
-            blocks.iter_mut().map(line).collect::<Vec<_>>().join("\n")
-        }
-    }
+        [only] => std::mem::take(&mut only.text),
+        several => several.iter().map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n"),
+    };
+    Some(Plain { text, is_error })
+}
+
+/// The parts of an answer that nobody has looked at yet.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Parts<'a> {
+    /// Its blocks, as the server wrote them.
+    #[serde(borrow)]
+    pub content: Vec<&'a RawValue>,
+    /// Its structured content, as the server wrote it.
+    #[serde(borrow)]
+    pub structured_content: Option<&'a RawValue>,
 }
 
 #[cfg(test)]
@@ -54,14 +62,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_of_an_answer_is_that_of_its_parts() {
+    fn plain_text_is_read_and_nothing_else_is() {
         let rows = [
-            (r#"{"content":[{"type":"text","text":"a\nb"}],"isError":true}"#, "a\nb", true),
-            (r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":"x"}]}"#, "a\n[image]", false),
-            (r#"{"content":[],"structuredContent":{"n":1.10}}"#, r#"{"n":1.10}"#, false),
+            (r#"{"content":[{"type":"text","text":"a\nb"}],"isError":true,"_meta":{}}"#, Some(("a\nb", true))),
+            (r#"{"content":[{"type":"text","text":"a"},{"text":"b","type":"text"}]}"#, Some(("a\nb", false))),
+            (r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":"x"}]}"#, None),
+            (r#"{"content":[],"structuredContent":{"n":1.10}}"#, None),
+            (r#"{"content":[{"type":"text"}]}"#, None),
+            (r#"{"content":[{"type":"text","text":"a"}],"isError":"true"}"#, None),
+            (r#"{"structuredContent":{}}"#, None),
         ];
-        for (json, expected, failed) in rows {
-            assert_eq!((text(json).as_str(), is_error(json)), (expected, failed));
+        for (json, expected) in rows {
+            let read = read(json).map(|plain| (plain.text, plain.is_error));
+            assert_eq!(read, expected.map(|(text, failed)| (text.to_owned(), failed)), "{json}");
         }
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use toolgate::config;
 use toolgate::config::variables::Variables;
 use toolgate::gate::{CallOptions, Called, Gate, View, find_problems};
-use toolgate::logic::types::execution::{Code, ToolCall};
 use toolgate::logic::Supervisor;
+use toolgate::logic::types::execution::{Code, ToolCall};
 use toolgate::registry::Registry;
 use toolgate::session::Nobody;
 
@@ -152,7 +152,7 @@ async fn an_answer_of_64_mib_passes_where_no_limit_is_set() {
     );
     let called = call(&gate, "a.big", "").await;
     assert_eq!(called.result.code, Code::Ok, "{}", called.result.text);
-    assert!(called.text().len() > 63 << 20, "{}", called.text().len());
+    assert!(called.result.text.len() > 63 << 20, "{}", called.result.text.len());
 }
 
 #[tokio::test]
