@@ -21,7 +21,7 @@ pub mod gate;
 pub mod json;
 pub mod logic;
 pub mod plan;
-mod private;
+pub mod private;
 pub mod registry;
 pub mod session;
 pub mod transport;

@@ -9,6 +9,7 @@ use toolgate::config::import::Client;
 use toolgate::config::search::{self, Found};
 use toolgate::config::trust::TrustStore;
 use toolgate::config::variables::Variables;
+use toolgate::private;
 
 use super::failure::Failure;
 use super::style;
@@ -46,15 +47,6 @@ pub fn schema() -> Result<ExitCode, Failure> {
     let schema = serde_json::to_string_pretty(&config::schema::schema()).expect("a JSON value is always JSON");
     writeln!(std::io::stdout(), "{schema}")?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A new file for the user alone.
-fn private_file(path: &Path) -> std::io::Result<std::fs::File> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 /// What to import.
@@ -102,9 +94,18 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
         None => std::io::stdout().write_all(imported.yaml.as_bytes())?,
         Some(out) => {
             // It may hold secrets that the other file holds.
-            let mut file = private_file(out)
+            let mut file = private::file(out)
                 .map_err(|error| Failure::Usage(format!("{} cannot be written: {error}", out.display())))?;
             file.write_all(imported.yaml.as_bytes())?;
+            let folder =
+                |path: &Path| std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_owned));
+            if folder(out) != folder(&args.file) {
+                style::say(format_args!(
+                    "{}: relative paths in {} now begin at its own folder",
+                    style::stderr().yellow("notice"),
+                    out.display()
+                ));
+            }
             style::say(format_args!("wrote {}", out.display()));
         }
     }

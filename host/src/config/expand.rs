@@ -70,6 +70,14 @@ pub enum ExpandError {
         /// The variable that would give it.
         variable: String,
     },
+    /// Somebody gave something else than the file has to choose from.
+    #[error("input {id:?} must be one of: {}", options.join(", "))]
+    NoOption {
+        /// The input.
+        id: String,
+        /// What there is to choose from.
+        options: Vec<String>,
+    },
     /// The home folder is not known.
     #[error("the home folder is not known; set HOME")]
     NoHome,
@@ -197,11 +205,17 @@ fn input(id: &str, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<String, E
     let given = scope.variables.environment.get(&variable).cloned();
     let given = given.or_else(|| scope.variables.ask.ask(declared?)).or_else(|| declared?.default.clone());
     let given = given.ok_or_else(|| ExpandError::NoInput { id: id.to_owned(), variable })?;
-    // One of a list that the file itself shows is no secret.
-    if !declared.is_some_and(|input| input.options.contains(&given)) {
-        secrets.add(&given);
+    match declared {
+        // One of a list that the file itself shows is no secret.
+        Some(Input { options, .. }) if options.contains(&given) => Ok(given),
+        Some(Input { options, .. }) if !options.is_empty() => {
+            Err(ExpandError::NoOption { id: id.to_owned(), options: options.clone() })
+        }
+        _ => {
+            secrets.add(&given);
+            Ok(given)
+        }
     }
-    Ok(given)
 }
 
 /// The variable that gives this input.

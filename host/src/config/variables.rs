@@ -69,12 +69,12 @@ impl fmt::Debug for Variables {
 
 #[cfg(test)]
 impl Variables {
-    /// Variables of a test, with `/home/me` and `/work` for folders and nobody to ask.
+    /// Variables of a test, with `/home/me` and `/project` for folders and nobody to ask.
     pub(crate) fn of_test(environment: &[(&str, &str)]) -> Self {
         Variables {
             environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             home: Some(PathBuf::from("/home/me")),
-            workspace: PathBuf::from("/work"),
+            workspace: PathBuf::from("/project"),
             ask: Arc::new(NobodyToAsk),
         }
     }

@@ -84,7 +84,7 @@ fn every_form_is_filled_in() {
         ("{{.TOKEN}}", "abc"),
         ("{{ .TOKEN }}", "abc"),
         ("${userHome}/x", "/home/me/x"),
-        ("${workspaceFolder}/x", "/work/x"),
+        ("${workspaceFolder}/x", "/project/x"),
         ("${workspaceFolderBasename}", "work"),
         ("a${/}b${pathSeparator}c", if cfg!(windows) { "a\\b\\c" } else { "a/b/c" }),
         ("ä ${TOKEN} ö", "ä abc ö"),
@@ -289,6 +289,9 @@ fn inputs_come_from_a_variable_a_person_or_the_file() {
     case.check("${input:asked}", "an answer");
     case.check("${input:defaulted}", "of the file");
     case.check("${input:none:-x}", "x");
+    case.inputs.push(Input { options: vec!["eu".into(), "us".into()], ..input("asked", None) });
+    case.inputs.swap_remove(1);
+    case.refuse("${input:asked}", "input \"asked\" must be one of: eu, us");
     case.refuse("${input:none}", "input \"none\" is not given; set TOOLGATE_INPUT_NONE");
     case.refuse("${input:not declared}", "set TOOLGATE_INPUT_NOT_DECLARED");
 }
@@ -322,7 +325,7 @@ fn a_variable_of_the_env_file_comes_first() {
 #[test]
 fn what_is_put_in_becomes_a_secret_unless_it_is_harmless() {
     let environment =
-        [("TOKEN", "tok-12345"), ("HOME", "/home/me"), ("USER", "somebody"), ("PROJECT", "/work"), ("FLAG", "true")];
+        [("TOKEN", "tok-12345"), ("HOME", "/home/me"), ("USER", "somebody"), ("PROJECT", "/project"), ("FLAG", "true")];
     let mut case = Case::new(&environment);
     case.session = Some("session-1");
     let mut secrets = Secrets::default();

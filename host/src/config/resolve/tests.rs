@@ -179,7 +179,7 @@ fn a_command_is_a_name_or_a_path_from_the_configuration() {
         ("~/bin/server", "/home/me/bin/server"),
         ("/usr/bin/env", "/usr/bin/env"),
         ("${userHome}/bin/${NAME}", "/home/me/bin/tool"),
-        ("${workspaceFolder}/run", "/work/run"),
+        ("${workspaceFolder}/run", "/project/run"),
     ] {
         assert_eq!(program(try_resolve(&stdio(command), &[("NAME", "tool")])).0.command, expected);
     }
@@ -258,11 +258,11 @@ fn a_server_with_a_problem_keeps_it() {
 fn the_file_of_an_editor_is_about_the_project_around_it() {
     let here = Variables::of_test(&[]);
     for (file, folder, workspace) in [
-        ("/p/toolgate.yaml", "/p", "/work"),
-        ("mcp.json", "/work", "/work"),
+        ("/p/toolgate.yaml", "/p", "/project"),
+        ("mcp.json", "/project", "/project"),
         ("/p/.vscode/mcp.json", "/p", "/p"),
         ("/p/.cursor/mcp.json", "/p", "/p"),
-        ("/home/me/.cursor/mcp.json", "/home/me", "/work"),
+        ("/home/me/.cursor/mcp.json", "/home/me", "/project"),
     ] {
         assert_eq!(folders(&config(file), &here), (folder.into(), workspace.into()), "{file}");
     }
