@@ -85,7 +85,7 @@ fn every_form_is_filled_in() {
         ("{{ .TOKEN }}", "abc"),
         ("${userHome}/x", "/home/me/x"),
         ("${workspaceFolder}/x", "/project/x"),
-        ("${workspaceFolderBasename}", "work"),
+        ("${workspaceFolderBasename}", "project"),
         ("a${/}b${pathSeparator}c", if cfg!(windows) { "a\\b\\c" } else { "a/b/c" }),
         ("ä ${TOKEN} ö", "ä abc ö"),
     ] {
