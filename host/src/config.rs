@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 pub use error::ConfigError;
 use model::{Config, Kind, Located, Place, Server, Settings, Shape};
+pub use native::is_id;
 
 /// Reads a configuration file of any known shape.
 pub fn load(file: &Path) -> Result<Config, ConfigError> {

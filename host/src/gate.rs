@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::value::RawValue;
 use tracing::warn;
 
-pub use call::{Approve, CallOptions, Called, NobodyToApprove};
+pub use call::{Approve, CallOptions, Called};
 pub use settings::{View, find_problems};
 
 use crate::decide::{Answer, Decide, GateId};

@@ -95,7 +95,7 @@ fn print_json(desk: &Desk, called: &Called) -> Result<(), Failure> {
         server: result.tool.as_ref().map(|tool| tool.server.as_str()),
         tool: result.tool.as_ref().map(|tool| tool.tool.as_str()),
         text: &result.text,
-        content: called.content().iter().filter_map(|block| raw(block)).collect(),
+        content: called.content().into_iter().filter_map(raw).collect(),
         structured: called.structured().and_then(raw),
         is_error: result.is_error,
         code: result.code.name(),

@@ -260,9 +260,7 @@ fn written(outcome: std::io::Result<()>) -> Result<(), Failure> {
 
 /// A line for people that is no warning.
 pub fn note(text: &str) {
-    if std::io::stderr().is_terminal() || std::env::var_os("TOOLGATE_QUIET").is_none() {
-        style::say(format_args!("{}: {}", style::stderr().dim("note"), style::clean(text)));
-    }
+    style::say(format_args!("{}: {}", style::stderr().dim("note"), style::clean(text)));
 }
 
 /// A time span as people write it.

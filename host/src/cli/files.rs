@@ -83,10 +83,9 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
         From::Gemini => Client::Gemini,
         From::Codex => Client::Codex,
     };
-    let unreadable = |error| Failure::Usage(format!("{} cannot be read: {error}", args.file.display()));
-    let text = std::fs::read_to_string(&args.file).map_err(unreadable)?;
-    let imported =
-        config::import::import(client, &text, &args.file).map_err(|error| Failure::Usage(error.to_string()))?;
+    let usage = |error: config::ConfigError| Failure::Usage(error.to_string());
+    let text = config::text_of(&args.file).map_err(usage)?;
+    let imported = config::import::import(client, &text, &args.file).map_err(usage)?;
     for notice in &imported.notices {
         style::say(format_args!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string())));
     }

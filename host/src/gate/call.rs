@@ -1,6 +1,5 @@
 //! One call: the component says what to do, this does it and reports.
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,16 +23,6 @@ use crate::transport::BoxFuture;
 pub trait Approve: Send + Sync {
     /// What the person says; `None` where there is nobody to ask.
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<bool>>;
-}
-
-/// There is nobody to ask.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NobodyToApprove;
-
-impl Approve for NobodyToApprove {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Option<bool>> {
-        Box::pin(std::future::ready(None))
-    }
 }
 
 /// What one call may want beyond what is configured.
@@ -62,10 +51,10 @@ pub struct Called {
 
 impl Called {
     /// The content blocks of the answer, as JSON.
-    pub fn content(&self) -> Vec<Cow<'_, str>> {
+    pub fn content(&self) -> Vec<&str> {
         match &self.answer {
-            Some(_) => self.parts().content.iter().map(|block| Cow::Borrowed(block.get())).collect(),
-            None => self.result.content.iter().map(|block| Cow::Borrowed(block.as_str())).collect(),
+            Some(_) => self.parts().content.into_iter().map(RawValue::get).collect(),
+            None => self.result.content.iter().map(String::as_str).collect(),
         }
     }
 
@@ -124,9 +113,7 @@ impl Gate {
         }
         Ok(called)
     }
-}
 
-impl Gate {
     /// What a call would do, found out without doing it; servers that it needs are connected.
     pub async fn plan(&self, call: ToolCall) -> Answer<Result<Plan, ToolResult>> {
         let (execution, mut directive) = self.begin(call)?;

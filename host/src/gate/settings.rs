@@ -1,5 +1,6 @@
 //! The configuration in the words of the component.
 
+use crate::config::is_id;
 use crate::config::model::{Config, Destructive, Masking, NamesStyle, Problem, Retry, Server};
 use crate::decide::{Answer, Decide};
 use crate::logic::types::{Annotations, execution, filtering, masking, naming, recovery};
@@ -68,8 +69,6 @@ pub fn find_problems(logic: &mut impl Decide, config: &mut Config) -> Answer<()>
 /// A server with a problem is known to the component, so that a call to it hears of the problem; one whose id is none
 /// cannot be called at all.
 fn is_usable(server: &Server) -> bool {
-    let is_id =
-        |id: &str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     server.enabled && is_id(&server.id)
 }
 

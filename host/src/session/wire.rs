@@ -65,9 +65,8 @@ impl Wire {
     pub async fn request(&self, ask: Ask<'_>) -> Result<Reply, Failed> {
         let Ask { method, params, headers, patience, progress, cancellable } = ask;
         let limit = patience.quiet.min(patience.total);
-        let timeout = || Failure::Timeout { method: method.to_owned(), after: limit };
         if limit.is_zero() {
-            return Err(Failed::unsent(timeout()));
+            return Err(Failed::unsent(Failure::Timeout { method: method.to_owned(), after: limit }));
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut answer = self.inbox.pending.enter(id, progress)?;
@@ -87,7 +86,7 @@ impl Wire {
                     break match answer.unwrap_or(Err(Failed::unsent(Failure::Closed))) {
                         // The connection is over. How far the request had come is for the transport to say.
                         Err(over) if !over.sent => {
-                            let sent = !sending || settle(&mut send).await;
+                            let sent = !sending || may_have_arrived(&mut send).await;
                             Err(Failed { sent, ..over })
                         }
                         outcome => outcome,
@@ -211,7 +210,7 @@ impl Wire {
 }
 
 /// Whether a message that was being sent when its connection ended may have arrived.
-async fn settle(send: impl Future<Output = Result<Delivery, Failed>>) -> bool {
+async fn may_have_arrived(send: impl Future<Output = Result<Delivery, Failed>>) -> bool {
     match tokio::time::timeout(SETTLE_LIMIT, send).await {
         Ok(Err(failed)) => failed.sent,
         Ok(Ok(_)) | Err(_) => true,
