@@ -205,6 +205,10 @@ impl execution::GuestGate for Faulty {
     fn begin(&self, _: execution::ToolCall) -> execution::Started {
         unimplemented!()
     }
+
+    fn mask_json(&self, _: String, _: String) -> String {
+        unimplemented!()
+    }
 }
 
 impl execution::GuestExecution for Faulty {

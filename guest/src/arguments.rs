@@ -125,7 +125,7 @@ pub fn parse(text: &str, schema: Option<&Value<'_>>) -> Result<Parsed, Refusal> 
     let mut notes = Notes::default();
     let (stage, members) = read(text, walk.as_ref().map(Walk::top), &mut notes)?;
     let mut arguments = Value::Object(members);
-    if let Some(schema) = schema {
+    if let Some(schema) = schema.filter(|schema| !schema::satisfies(&arguments, schema)) {
         let source = if matches!(stage, Stage::Yaml | Stage::KeyValue) { Source::Text } else { Source::Json };
         notes.coercions.extend(schema::coerce(&mut arguments, schema, source));
         notes.problems = schema::check(&arguments, schema);
@@ -138,7 +138,9 @@ pub fn parse(text: &str, schema: Option<&Value<'_>>) -> Result<Parsed, Refusal> 
     if depth > MAX_DEPTH {
         return Err(Refusal::TooDeep(MAX_DEPTH as u64));
     }
-    Ok(Parsed { arguments: arguments.to_json(), stage, notes: notes.in_order() })
+    let mut json = String::with_capacity(text.len());
+    arguments.write(&mut json);
+    Ok(Parsed { arguments: json, stage, notes: notes.in_order() })
 }
 
 #[derive(Default)]
@@ -150,10 +152,13 @@ struct Notes {
 
 impl Notes {
     fn in_order(self) -> Vec<Note> {
-        let kinds = [NoteKind::Repair, NoteKind::Coercion, NoteKind::Problem];
-        let texts = [self.repairs, self.coercions, self.problems];
-        let note = |(kind, texts): (NoteKind, Vec<String>)| texts.into_iter().map(move |text| Note { kind, text });
-        kinds.into_iter().zip(texts).flat_map(note).collect()
+        let mut notes = Vec::new();
+        for (kind, texts) in
+            [(NoteKind::Repair, self.repairs), (NoteKind::Coercion, self.coercions), (NoteKind::Problem, self.problems)]
+        {
+            notes.extend(texts.into_iter().map(|text| Note { kind, text }));
+        }
+        notes
     }
 }
 

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use crate::json::{self, Value};
 use crate::naming::{self, Audience, NameError, NamingStyle, Target};
+use crate::quote::quoted_between;
 use crate::types::{Annotations, Tool, ToolRef, Trace};
 pub use exposure::ExposedTool;
 use exposure::Exposure;
@@ -110,7 +111,10 @@ pub type Describe<'a> = dyn Fn(&str, &Tool) -> (Option<String>, Annotations) + '
 /// A routing table; it holds nothing but offers, in the order of the servers.
 #[derive(Debug)]
 pub struct Catalog {
+    /// The ids of the servers, in order, and beside each what it offers.
+    ids: Vec<String>,
     shelves: Vec<Option<Shelf>>,
+    /// Where a server stands among them.
     order: BTreeMap<String, usize>,
     bare_names: bool,
     style: NamingStyle,
@@ -121,14 +125,16 @@ pub struct Catalog {
 impl Catalog {
     /// An empty table for servers in the order in which they are shown, with names in the given style.
     pub fn new<'a>(servers: impl IntoIterator<Item = &'a str>, style: NamingStyle, bare_names: bool) -> Self {
-        let mut order = BTreeMap::new();
+        let (mut ids, mut order) = (Vec::new(), BTreeMap::new());
         for id in servers {
-            let at = order.len();
-            order.entry(id.to_owned()).or_insert(at);
+            if !order.contains_key(id) {
+                order.insert(id.to_owned(), ids.len());
+                ids.push(id.to_owned());
+            }
         }
-        let shelves = order.iter().map(|_| None).collect();
+        let shelves = ids.iter().map(|_| None).collect();
         let (exposed, shortened) = (OnceCell::new(), OnceCell::new());
-        Catalog { shelves, order, bare_names, style, exposed, shortened }
+        Catalog { ids, shelves, order, bare_names, style, exposed, shortened }
     }
 
     /// A table of these offers alone, for anyone to ask.
@@ -198,11 +204,6 @@ impl Catalog {
         self.shelf(server).is_some_and(|shelf| shelf.by_name.contains_key(tool))
     }
 
-    /// Whether the server has offered anything, be it an empty list.
-    pub fn has_offered(&self, server: &str) -> bool {
-        self.shelf(server).is_some()
-    }
-
     fn shelf(&self, server: &str) -> Option<&Shelf> {
         self.shelves[*self.order.get(server)?].as_ref()
     }
@@ -246,7 +247,7 @@ impl Catalog {
         let visible = || self.all().filter(|(server, entry)| may_use(server, &entry.tool));
         let exposed = self.exposed.get_or_init(|| Exposure::new(&self.style, visible()));
         if let Some((server, tool)) = exposed.find(name) {
-            return Ok(Route { server, tool, note: format!("name {name:?} is an exposed name") });
+            return Ok(Route { server, tool, note: quoted_between("name ", name, " is an exposed name") });
         }
         let mut matches = self.forms(name);
         let bare = matches.is_empty() && self.bare_names;
@@ -315,8 +316,13 @@ impl Catalog {
 
     /// Which servers that have offered nothing yet could make the name mean something else than it does.
     pub fn contenders(&self, name: &str, selects: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let mut silent = self.silent(selects).peekable();
+        // Mostly all have spoken, and then no reading of the name is worth making.
+        if silent.peek().is_none() {
+            return Vec::new();
+        }
         let meant: BTreeSet<&str> = naming::readings(name).into_iter().map(|(server, _)| server).collect();
-        self.silent(selects).filter(|id| meant.contains(id)).map(str::to_owned).collect()
+        silent.filter(|id| meant.contains(id)).map(str::to_owned).collect()
     }
 
     /// Which servers that have offered nothing yet a name that means nothing could belong to.
@@ -328,7 +334,8 @@ impl Catalog {
     }
 
     fn silent(&self, selects: &dyn Fn(&str) -> bool) -> impl Iterator<Item = &str> {
-        self.ids().filter(move |id| !self.has_offered(id) && selects(id))
+        let servers = self.ids.iter().zip(&self.shelves);
+        servers.filter(move |(id, shelf)| shelf.is_none() && selects(id)).map(|(id, _)| &**id)
     }
 
     /// Why nothing has this name.
@@ -350,14 +357,7 @@ impl Catalog {
     }
 
     fn servers(&self, selects: &dyn Fn(&str) -> bool) -> Vec<&str> {
-        self.ids().filter(|id| selects(id)).collect()
-    }
-
-    /// The ids of the servers, in order.
-    fn ids(&self) -> impl Iterator<Item = &str> {
-        let mut ids: Vec<(usize, &str)> = self.order.iter().map(|(id, at)| (*at, &**id)).collect();
-        ids.sort_unstable();
-        ids.into_iter().map(|(_, id)| id)
+        self.ids.iter().map(String::as_str).filter(|id| selects(id)).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a result says, as text that fits.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::json::{self, Object, Value};
@@ -7,11 +8,16 @@ use crate::json::{self, Object, Value};
 /// The largest result that is read.
 pub const MAX_RESULT: usize = 32 << 20;
 
+/// About how many bytes a token has.
+pub const BYTES_PER_TOKEN: usize = 4;
+
 /// What a `tools/call` result says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted<'a> {
     /// Its text; what is no text leaves one line each.
     pub text: String,
+    /// How many bytes at the start of the text are the structured content, as JSON.
+    pub told: usize,
     /// Its content blocks.
     pub blocks: Vec<Value<'a>>,
     /// Its structured content.
@@ -71,18 +77,25 @@ pub fn extract(result: &str) -> Result<Extracted<'_>, Unreadable> {
     };
     let structured = rest.remove("structuredContent").filter(|value| *value != Value::Null);
     let is_error = rest.remove("isError").and_then(|value| value.as_bool()).unwrap_or(false);
-    let text = text_of(&blocks, structured.as_ref());
-    Ok(Extracted { text, blocks, structured, is_error, rest })
+    let (text, told) = text_of(&blocks, structured.as_ref());
+    Ok(Extracted { text, told, blocks, structured, is_error, rest })
 }
 
-fn text_of(blocks: &[Value<'_>], structured: Option<&Value<'_>>) -> String {
+/// The text, and how much of it is the structured content.
+fn text_of(blocks: &[Value<'_>], structured: Option<&Value<'_>>) -> (String, usize) {
     let spoken = |block: &Value<'_>| is_text(block) && block.get("text").and_then(Value::as_str) != Some("");
     // Structured content speaks where no text does.
-    let structured = structured.filter(|_| !blocks.iter().any(spoken)).map(Value::to_json);
+    let structured = structured.filter(|_| !blocks.iter().any(spoken));
     let silent = |block: &&Value<'_>| structured.is_some() && is_text(block);
-    let mut parts: Vec<String> = structured.clone().into_iter().collect();
-    parts.extend(blocks.iter().filter(|block| !silent(block)).map(line_of));
-    parts.join("\n")
+    let mut text = structured.map_or_else(String::new, Value::to_json);
+    let told = text.len();
+    for (n, block) in blocks.iter().filter(|block| !silent(block)).enumerate() {
+        if n > 0 || structured.is_some() {
+            text.push('\n');
+        }
+        text.push_str(&line_of(block));
+    }
+    (text, told)
 }
 
 /// Whether a block is text.
@@ -91,11 +104,13 @@ pub fn is_text(block: &Value<'_>) -> bool {
 }
 
 /// The text of a text block; a line that stands for any other.
-fn line_of(block: &Value<'_>) -> String {
+fn line_of<'v>(block: &'v Value<'_>) -> Cow<'v, str> {
+    if let Some(text) = block.get("text").and_then(Value::as_str).filter(|_| is_text(block)) {
+        return text.into();
+    }
     let word = |value: &Value<'_>, key| value.get(key).and_then(Value::as_str).map(one_line);
     let kind = word(block, "type").unwrap_or_else(|| "unknown".to_owned());
-    match kind.as_str() {
-        "text" if is_text(block) => block.get("text").and_then(Value::as_str).unwrap_or_default().to_owned(),
+    let line = match kind.as_str() {
         "image" | "audio" => {
             let mime = word(block, "mimeType").unwrap_or_else(|| "of unknown type".to_owned());
             let size = block.get("data").and_then(Value::as_str).map_or(0, decoded_len);
@@ -106,7 +121,8 @@ fn line_of(block: &Value<'_>) -> String {
             format!("[resource {}]", uri.unwrap_or_else(|| "without uri".to_owned()))
         }
         _ => format!("[{kind}]"),
-    }
+    };
+    line.into()
 }
 
 /// A word of a server, kept from breaking the line it stands in.
@@ -145,6 +161,11 @@ fn cut(text: &str, max_bytes: u64) -> Option<&str> {
     Some(&text[..line_end.unwrap_or(end)])
 }
 
+/// The line below a summary: how long the text was that it stands for.
+pub fn summarized(size: usize) -> String {
+    format!("[SUMMARIZED — Original size: {}]", size_of(size, ""))
+}
+
 fn size_of(bytes: usize, space: &str) -> String {
     match bytes {
         0..1024 => format!("{bytes}{space}B"),
@@ -155,7 +176,7 @@ fn size_of(bytes: usize, space: &str) -> String {
 
 /// About how many tokens a text is.
 pub fn estimate_tokens(text: &str) -> u64 {
-    text.len().div_ceil(4) as u64
+    text.len().div_ceil(BYTES_PER_TOKEN) as u64
 }
 
 #[cfg(test)]

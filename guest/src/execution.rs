@@ -1,6 +1,7 @@
 //! A tool call from its name to its result, as a state machine: event in, directive out.
 
 mod call;
+mod condensing;
 mod gate;
 mod outcome;
 #[cfg(test)]
@@ -57,6 +58,10 @@ pub struct Settings {
     pub form: ResultForm,
     /// The most bytes of text in a result; zero means no limit.
     pub max_result_bytes: u64,
+    /// A text that is longer is kept whole by the host before it is cut.
+    pub spill: bool,
+    /// A text of more tokens than this (about four bytes each) is summarized first, in the form `Text`.
+    pub summarize_above_tokens: Option<u64>,
 }
 
 impl Settings {
@@ -74,6 +79,8 @@ impl Settings {
             server_masks: Vec::new(),
             form: ResultForm::Text,
             max_result_bytes: 1 << 20,
+            spill: false,
+            summarize_above_tokens: None,
         }
     }
 }
@@ -122,6 +129,19 @@ pub struct Question {
     pub arguments: String,
     /// The rule that asks.
     pub reason: String,
+}
+
+/// A text that is too long to be given out as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Oversize {
+    /// The tool that answered it.
+    pub tool: ToolRef,
+    /// The whole text, masked.
+    pub text: String,
+    /// Keep the whole text in a place of its own.
+    pub spill: bool,
+    /// Make a shorter text of it.
+    pub summarize: bool,
 }
 
 /// How a call ended.
@@ -192,7 +212,7 @@ pub struct ToolResult {
     pub code: Code,
     /// How often the request was sent.
     pub attempts: u32,
-    /// The text was cut.
+    /// The text was cut or summarized, or structured content was left out.
     pub truncated: bool,
     /// How all this was decided.
     pub trace: Trace,
@@ -213,6 +233,8 @@ pub enum Directive {
     Wait(WaitRange),
     /// Ask a person; then `Approved` or `Unasked`.
     Ask(Question),
+    /// Keep or shorten a text, as far as asked; then `Condensed`. What could not be done is left out there.
+    Condense(Oversize),
     /// Nothing; this is the result.
     Done(ToolResult),
 }
@@ -222,6 +244,15 @@ pub enum Directive {
 pub struct Summary {
     /// The answer says `isError`.
     pub is_error: bool,
+}
+
+/// What became of a text that is too long; what was not asked for is not taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Condensed {
+    /// Where the whole text is kept.
+    pub kept: Option<String>,
+    /// A shorter text in its place; it is masked and cut like any other.
+    pub summary: Option<String>,
 }
 
 /// A failure, and how far the operation had come.
@@ -254,6 +285,8 @@ pub enum Event {
     Approved(bool),
     /// There is nobody to ask.
     Unasked,
+    /// What became of the text; `Failed` in its place means that nothing did.
+    Condensed(Condensed),
     /// The caller gave up.
     Cancelled,
 }

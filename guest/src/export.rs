@@ -214,6 +214,10 @@ impl wit::execution::GuestGate for logic::execution::Gate {
         let execution = wit::execution::Execution::new(RefCell::new(execution));
         wit::execution::Started { execution, directive: directive.convert() }
     }
+
+    fn mask_json(&self, server: String, text: String) -> String {
+        self.mask_json(&server, &text)
+    }
 }
 
 impl wit::execution::GuestExecution for RefCell<logic::execution::Execution> {
@@ -222,6 +226,6 @@ impl wit::execution::GuestExecution for RefCell<logic::execution::Execution> {
     }
 
     fn trace(&self) -> Vec<String> {
-        self.borrow().trace().to_vec()
+        self.borrow().trace()
     }
 }

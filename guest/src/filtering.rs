@@ -5,7 +5,7 @@ mod grants;
 
 use std::collections::BTreeMap;
 
-use crate::types::{Annotations, ToolRef, Trace};
+use crate::types::{Annotations, Note, ToolRef, Trace};
 use glob::Globs;
 use grants::Grants;
 
@@ -238,8 +238,13 @@ impl Access {
     /// Decides on one tool; `said` is what its server says of it.
     pub fn decide(&self, tool: &ToolRef, said: Annotations) -> Decision {
         let mut trace = Trace::new();
-        let verdict = self.judge(&tool.server, &tool.tool, said, &mut |note| trace.push(note()));
+        let verdict = self.judge(&tool.server, &tool.tool, said, &mut |note| trace.push(note().into_owned()));
         Decision { verdict, trace }
+    }
+
+    /// The verdict, and to the notes the rules that led to it; the last one decided.
+    pub fn explain(&self, server: &str, tool: &str, said: Annotations, notes: &mut Vec<Note>) -> Verdict {
+        self.judge(server, tool, said, &mut |note| notes.push(note()))
     }
 
     /// The verdict alone, for long lists.
@@ -248,28 +253,28 @@ impl Access {
     }
 
     /// Asks every rule in turn. Notes are made only where somebody listens.
-    fn judge(&self, id: &str, tool: &str, said: Annotations, note: &mut dyn FnMut(&dyn Fn() -> String)) -> Verdict {
+    fn judge(&self, id: &str, tool: &str, said: Annotations, note: &mut dyn FnMut(&dyn Fn() -> Note)) -> Verdict {
         let Some(server) = self.servers.get(id) else {
-            note(&|| format!("server {id:?} is not configured"));
+            note(&|| format!("server {id:?} is not configured").into());
             return Verdict::Deny;
         };
         let Some(selected) = &server.selected else {
-            note(&|| format!("selection: server {id:?} is not in it"));
+            note(&|| format!("selection: server {id:?} is not in it").into());
             return Verdict::Deny;
         };
         if selected.find(tool).is_none() {
-            note(&|| format!("selection: tool {tool:?} is not in it"));
+            note(&|| format!("selection: tool {tool:?} is not in it").into());
             return Verdict::Deny;
         }
         if let Some(glob) = server.rules.deny.find(tool) {
-            note(&|| format!("deny: {glob:?} keeps it out"));
+            note(&|| format!("deny: {glob:?} keeps it out").into());
             return Verdict::Deny;
         }
         match server.rules.allow.find(tool) {
-            Some("") => note(&|| "allow: no list, so every tool passes".to_owned()),
-            Some(glob) => note(&|| format!("allow: {glob:?} lets it through")),
+            Some("") => note(&|| "allow: no list, so every tool passes".into()),
+            Some(glob) => note(&|| format!("allow: {glob:?} lets it through").into()),
             None => {
-                note(&|| "allow: nothing in the list lets it through".to_owned());
+                note(&|| "allow: nothing in the list lets it through".into());
                 return Verdict::Deny;
             }
         }
@@ -277,33 +282,33 @@ impl Access {
         let read_only = annotations.read_only == Some(true);
         let destructive = !read_only && annotations.destructive != Some(false);
         if self.read_only && !read_only {
-            note(&|| "read_only: the tool is not declared read-only".to_owned());
+            note(&|| "read_only: the tool is not declared read-only".into());
             return Verdict::Deny;
         }
         if self.destructive == DestructivePolicy::Deny && destructive {
-            note(&|| "destructive: deny, and the tool is not declared harmless".to_owned());
+            note(&|| "destructive: deny, and the tool is not declared harmless".into());
             return Verdict::Deny;
         }
         if let Some(grants) = &self.grants {
             match grants.covering(id, tool) {
-                Some(grant) => note(&|| format!("capability: {grant:?} grants it")),
+                Some(grant) => note(&|| format!("capability: {grant:?} grants it").into()),
                 None => {
-                    note(&|| grants.refusal(id, tool));
+                    note(&|| grants.refusal(id, tool).into());
                     return Verdict::Deny;
                 }
             }
             let own = server.rules_of(tool).map_or(&[][..], |rules| &rules.requires);
             if let Some(missing) = server.requires.iter().chain(own).find(|needed| !grants.holds(needed)) {
-                note(&|| format!("requires: {missing:?} is missing"));
+                note(&|| format!("requires: {missing:?} is missing").into());
                 return Verdict::Deny;
             }
         }
         if let Some(glob) = server.ask.find(tool) {
-            note(&|| format!("ask: {glob:?} wants a person's approval"));
+            note(&|| format!("ask: {glob:?} wants a person's approval").into());
             return Verdict::Ask;
         }
         if self.destructive == DestructivePolicy::Ask && destructive {
-            note(&|| "destructive: ask, and the tool is not declared harmless".to_owned());
+            note(&|| "destructive: ask, and the tool is not declared harmless".into());
             return Verdict::Ask;
         }
         Verdict::Allow

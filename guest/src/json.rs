@@ -1,10 +1,12 @@
 //! JSON as a small tree that loses nothing: key order and every digit of every number are kept.
 
 mod read;
+mod scan;
 
 use std::borrow::Cow;
 
 use read::Reader;
+use scan::plain_run;
 
 /// The most values that one text may hold.
 pub const MAX_VALUES: usize = 250_000;
@@ -277,27 +279,23 @@ impl<'a> IntoIterator for Object<'a> {
 
 /// Appends a string with its quotes and escapes.
 pub fn write_string(text: &str, out: &mut String) {
+    out.reserve(text.len() + 2);
     out.push('"');
-    let mut plain = 0;
-    for (at, byte) in text.bytes().enumerate() {
-        let escape = match byte {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0x00..=0x1f => "",
-            _ => continue,
-        };
-        out.push_str(&text[plain..at]);
-        plain = at + 1;
-        if escape.is_empty() {
-            out.push_str(&format!("\\u{byte:04x}"));
-        } else {
-            out.push_str(escape);
+    let mut rest = text;
+    loop {
+        let (plain, special) = rest.split_at(plain_run(rest.as_bytes()));
+        out.push_str(plain);
+        match special.as_bytes().first() {
+            None => break,
+            Some(b'"') => out.push_str("\\\""),
+            Some(b'\\') => out.push_str("\\\\"),
+            Some(b'\n') => out.push_str("\\n"),
+            Some(b'\r') => out.push_str("\\r"),
+            Some(b'\t') => out.push_str("\\t"),
+            Some(control) => out.push_str(&format!("\\u{control:04x}")),
         }
+        rest = &special[1..];
     }
-    out.push_str(&text[plain..]);
     out.push('"');
 }
 

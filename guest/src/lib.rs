@@ -13,6 +13,7 @@ pub mod json;
 pub mod lifecycle;
 pub mod masking;
 pub mod naming;
+mod quote;
 pub mod recovery;
 pub mod schema;
 pub mod types;

@@ -8,7 +8,7 @@ mod check;
 mod coerce;
 mod decimal;
 
-pub use check::check;
+pub use check::{check, satisfies};
 pub use coerce::{Source, coerce, coercible};
 
 use crate::json::{MAX_DEPTH, Object, Value};
@@ -20,6 +20,8 @@ use std::fmt;
 pub struct Schema<'s> {
     walk: &'s Walk<'s>,
     here: &'s Value<'s>,
+    /// There may be keywords here that most schemas do without; where there are none, none are looked for.
+    rare: bool,
 }
 
 /// A whole schema, and how much work may still be spent on it.
@@ -38,7 +40,7 @@ impl<'s> Walk<'s> {
 
     /// The place where a walk begins.
     pub fn top(&'s self) -> Schema<'s> {
-        Schema { walk: self, here: self.root }.resolved()
+        Schema::new(self, self.root).resolved()
     }
 
     /// Spends steps; false when none are left.
@@ -47,9 +49,19 @@ impl<'s> Walk<'s> {
         self.steps.set(left);
         left > 0
     }
+
+    /// Whether the walk has let something pass for want of steps.
+    fn is_spent(&self) -> bool {
+        self.steps.get() == 0
+    }
 }
 
 impl<'s> Schema<'s> {
+    fn new(walk: &'s Walk<'s>, here: &'s Value<'s>) -> Self {
+        let rare = here.as_object().is_some_and(|members| members.iter().any(|(keyword, _)| is_rare(keyword)));
+        Schema { walk, here, rare }
+    }
+
     /// The kinds of values that may stand here.
     pub fn kinds(self) -> Kinds {
         self.kinds_within(0)
@@ -133,7 +145,7 @@ impl<'s> Schema<'s> {
 
     /// The same walk at another place.
     fn at(self, here: &'s Value<'s>) -> Schema<'s> {
-        Schema { here, ..self }.resolved()
+        Schema::new(self.walk, here).resolved()
     }
 
     /// Follows local references, through no more of them than could make sense.
@@ -141,7 +153,7 @@ impl<'s> Schema<'s> {
         for _ in 0..MAX_NESTING {
             let Some(reference) = self.keyword("$ref").and_then(Value::as_str) else { break };
             let Some(target) = self.pointed(reference) else { break };
-            self.here = target;
+            self = Schema::new(self.walk, target);
         }
         self
     }
@@ -159,8 +171,9 @@ impl<'s> Schema<'s> {
         })
     }
 
+    #[inline]
     fn keyword(self, name: &str) -> Option<&'s Value<'s>> {
-        self.here.get(name)
+        if self.rare || !is_rare(name) { self.here.get(name) } else { None }
     }
 
     fn properties(self) -> Option<&'s Object<'s>> {
@@ -180,6 +193,16 @@ impl<'s> Schema<'s> {
         // A step is about as much work as comparing eight names.
         if self.walk.spend(members.len() / 8) { members.get(name) } else { None }
     }
+}
+
+/// Whether a keyword is none of those that most schemas consist of.
+#[inline]
+fn is_rare(keyword: &str) -> bool {
+    let common = matches!(
+        keyword,
+        "type" | "title" | "description" | "default" | "properties" | "required" | "additionalProperties" | "items"
+    );
+    !common
 }
 
 /// A set of the kinds of values that JSON Schema knows.
@@ -208,9 +231,14 @@ impl Kinds {
 
     /// The kind of a value.
     pub fn of(value: &Value<'_>) -> Kinds {
-        match value.kind() {
-            "number" => Kinds::FRACTION,
-            name => Kinds::named(name),
+        match value {
+            Value::Null => Kinds::NULL,
+            Value::Bool(_) => Kinds::BOOLEAN,
+            Value::Number(_) if value.kind() == "integer" => Kinds::INTEGER,
+            Value::Number(_) => Kinds::FRACTION,
+            Value::String(_) => Kinds::STRING,
+            Value::Array(_) => Kinds::ARRAY,
+            Value::Object(_) => Kinds::OBJECT,
         }
     }
 
@@ -269,35 +297,39 @@ pub fn measure(value: &Value<'_>) -> (usize, usize) {
 }
 
 /// Where a value stands among the arguments, as a prefix for a note about it.
-#[derive(Default)]
-struct Path(String);
+///
+/// Each step borrows the one before: most walks have nothing to note, and then no path is ever spelled.
+#[derive(Clone, Copy)]
+enum Path<'p> {
+    Top,
+    Member(&'p Path<'p>, &'p str),
+    Item(&'p Path<'p>, usize),
+}
 
-impl Path {
-    /// Steps into a member; gives what [`Path::leave`] needs to step back.
-    fn member(&mut self, name: &str) -> usize {
-        let length = self.0.len();
-        if length > 0 {
-            self.0.push('.');
+impl Path<'_> {
+    fn spell(&self, out: &mut String) {
+        match self {
+            Path::Top => {}
+            Path::Member(outer, name) => {
+                outer.spell(out);
+                if !out.is_empty() {
+                    out.push('.');
+                }
+                out.push_str(&short(name));
+            }
+            Path::Item(outer, index) => {
+                outer.spell(out);
+                out.push_str(&format!("[{index}]"));
+            }
         }
-        self.0.push_str(&short(name));
-        length
-    }
-
-    /// Steps into an item; gives what [`Path::leave`] needs to step back.
-    fn item(&mut self, index: usize) -> usize {
-        let length = self.0.len();
-        self.0.push_str(&format!("[{index}]"));
-        length
-    }
-
-    fn leave(&mut self, length: usize) {
-        self.0.truncate(length);
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, "{}: ", Value::string(self.0.as_str()).to_json()) }
+        let mut path = String::new();
+        self.spell(&mut path);
+        if path.is_empty() { Ok(()) } else { write!(f, "{}: ", Value::string(path).to_json()) }
     }
 }
 
@@ -355,6 +387,24 @@ mod tests {
         ] {
             let schema = parse(schema).unwrap();
             assert_eq!(Walk::new(&schema).top().kinds().to_string(), kinds, "{schema:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_spelled_from_the_top() {
+        let top = Path::Top;
+        let unnamed = Path::Member(&top, "");
+        let member = Path::Member(&unnamed, "a");
+        let item = Path::Item(&member, 3);
+        for (path, expected) in [
+            (top, ""),
+            (unnamed, ""),
+            (member, "\"a\": "),
+            (item, "\"a[3]\": "),
+            (Path::Member(&item, "\""), "\"a[3].\\\"\": "),
+            (Path::Item(&top, 0), "\"[0]\": "),
+        ] {
+            assert_eq!(path.to_string(), expected);
         }
     }
 

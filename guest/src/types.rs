@@ -1,7 +1,12 @@
 //! Words that every other module shares; each mirrors an item of `types.wit`.
 
+use std::borrow::Cow;
+
 /// Short notes on how a decision was reached, in the order of the reasoning.
 pub type Trace = Vec<String>;
+
+/// A note on its way into a trace; most are fixed texts, copied only for who reads them.
+pub type Note = Cow<'static, str>;
 
 /// One tool of one server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

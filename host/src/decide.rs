@@ -108,6 +108,9 @@ pub trait Decide {
     /// The tools that a gate may use, in the given style.
     fn tools(&mut self, gate: GateId, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>>;
 
+    /// Masks any JSON that a server wrote as its results are masked; it stays JSON.
+    fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> Answer<String>;
+
     /// Begins a call, and says what to do first.
     fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)>;
 

@@ -24,4 +24,4 @@ pub use component::{Component, EMBEDDED, EMBEDDED_DIGEST};
 pub use error::{BadComponent, LogicError};
 pub use instance::Instance;
 pub use options::{Allocation, Cache, Limits, Options};
-pub use supervisor::Supervisor;
+pub use supervisor::{Supervisor, traps};

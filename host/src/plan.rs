@@ -47,7 +47,8 @@ pub fn read(
         execution::Directive::Connect(_)
         | execution::Directive::Wait(_)
         | execution::Directive::Reconnect(_)
-        | execution::Directive::Reauthenticate(_) => return Err(strange()),
+        | execution::Directive::Reauthenticate(_)
+        | execution::Directive::Condense(_) => return Err(strange()),
     };
     let trace = logic.trace(execution)?;
     logic.end(execution)?;

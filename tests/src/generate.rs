@@ -350,8 +350,15 @@ fn answer(rng: &mut Rng) -> Value {
     answer
 }
 
+/// What became of a text that is too long, whether or not there is one.
+fn condensed(rng: &mut Rng) -> Value {
+    let kept = rng.one_in(2).then_some("/tmp/kept.txt");
+    let summary = rng.one_in(2).then(|| prose(rng) + &mask_text(rng));
+    json!({"condensed": {"kept": kept, "summary": summary}})
+}
+
 /// Endings that a call is led to on purpose, with the events that lead there.
-pub const ENDINGS: usize = 20;
+pub const ENDINGS: usize = 21;
 
 /// A question on a whole call; `ending` chooses where it is led.
 pub fn execute(rng: &mut Rng, ending: usize) -> Value {
@@ -367,6 +374,8 @@ pub fn execute(rng: &mut Rng, ending: usize) -> Value {
             "retry": rng.pick(&["safe", "always", "never"]),
             "max_result_bytes": rng.pick(&[0, 20, 1000]),
             "form": rng.pick(&["text", "pass-through"]),
+            "spill": rng.one_in(2),
+            "summarize_above_tokens": rng.pick(&[None, Some(0), Some(5), Some(200)]),
         },
         "call": {"name": "a__set", "arguments": {"v": rng.below(10)}},
     });
@@ -379,9 +388,12 @@ pub fn execute(rng: &mut Rng, ending: usize) -> Value {
         0 => {
             let mut answer = answer(rng);
             answer["isError"] = json!(false);
-            json!([{"answered": answer}])
+            json!([{"answered": answer}, condensed(rng)])
         }
-        1 => json!([{"answered": {"content": [{"type": "text", "text": prose(rng)}], "isError": true}}]),
+        1 => {
+            let answer = json!({"content": [{"type": "text", "text": prose(rng)}], "isError": true});
+            json!([{"answered": answer}, condensed(rng)])
+        }
         2 => {
             name(&mut question, &format!("plain{}", rng.below(100)));
             json!([])
@@ -420,11 +432,20 @@ pub fn execute(rng: &mut Rng, ending: usize) -> Value {
             json!([{"failed": {"kind": "closed"}}, "waited", "reconnected", {"failed": {"kind": "exited", "code": 1}}])
         }
         17 => {
+            let settings = &mut question["settings"];
+            settings["form"] = json!(if rng.one_in(4) { "pass-through" } else { "text" });
+            settings["max_result_bytes"] = json!(20);
+            settings["spill"] = json!(!rng.one_in(4));
+            settings["summarize_above_tokens"] = json!(rng.pick(&[None, Some(0), Some(5), Some(10)]));
+            let text = mask_text(rng) + "\n" + &"line\n".repeat(rng.below(20));
+            json!([{"answered": {"content": [{"type": "text", "text": text}]}}, condensed(rng)])
+        }
+        18 => {
             let deep = "[".repeat(300) + &"]".repeat(300);
             let deep: &serde_json::value::RawValue = serde_json::from_str(&deep).expect("brackets are JSON");
             return raw_events(question, &format!(r#"[{{"answered":{{"content":[],"deep":{deep}}}}}]"#));
         }
-        18 => {
+        19 => {
             // A mask that eats the signs of JSON itself: what is left could not be trusted.
             question["settings"]["masking"] = json!({"custom": [{"pattern": "[\\[\\]{}\":,]+", "replacement": "\""}]});
             json!([{"answered": answer(rng)}])
@@ -448,7 +469,7 @@ fn raw_events(mut question: Value, events: &str) -> Value {
 pub fn wander(rng: &mut Rng) -> Value {
     let ending = rng.below(ENDINGS - 3);
     let mut question = execute(rng, ending);
-    let event = |rng: &mut Rng| match rng.below(9) {
+    let event = |rng: &mut Rng| match rng.below(10) {
         0 => json!("connected"),
         1 => json!("waited"),
         2 => json!("reconnected"),
@@ -456,6 +477,7 @@ pub fn wander(rng: &mut Rng) -> Value {
         4 => json!({"approved": rng.one_in(2)}),
         5 => json!({"answered": answer(rng)}),
         6 => json!({"forwarded": {"is_error": rng.one_in(2)}}),
+        7 => condensed(rng),
         _ => {
             let mut failure = failure(rng);
             failure["phase"] = json!(rng.pick(&["sent", "not-sent"]));
@@ -520,5 +542,23 @@ pub fn line(question: &Value) -> String {
     match question {
         Value::String(line) => line.clone(),
         question => question.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::Native;
+
+    #[test]
+    fn texts_that_are_too_long_come_up_often_enough_to_be_compared() {
+        let (mut logic, mut rng) = (Native::default(), Rng::new(4));
+        let (mut kept, mut summarized) = (0, 0);
+        for _ in 0..400 {
+            let answer = toolgate::eval::answer(&mut logic, &line(&execute(&mut rng, 17)));
+            kept += usize::from(answer.contains("\"spill\":true"));
+            summarized += usize::from(answer.contains("\"summarize\":true"));
+        }
+        assert!(kept >= 200 && summarized >= 200, "{kept} kept, {summarized} summarized");
     }
 }

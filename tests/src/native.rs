@@ -166,6 +166,10 @@ impl Decide for Native {
         Ok(self.gates[&gate].tools(&style.clone().convert()).convert())
     }
 
+    fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> Answer<String> {
+        Ok(self.gates[&gate].mask_json(server, json))
+    }
+
     fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)> {
         let (execution, directive) = self.gates[&gate].begin(call.convert());
         let id = ExecutionId::from(self.id());
@@ -191,5 +195,33 @@ impl Decide for Native {
         self.executions.retain(|_, (owner, _)| *owner != gate);
         self.gates.remove(&gate);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_masks_the_json_of_a_server_alike_with_and_without_a_sandbox() {
+        check(&mut Native::default());
+        check(&mut crate::supervisor());
+    }
+
+    fn check(logic: &mut impl Decide) {
+        let masks = |group: &str| masking::Masks { groups: vec![group.to_owned()], patterns: vec![], custom: vec![] };
+        let mut settings = logic.default_settings(&["a".to_owned(), "b".to_owned()]).unwrap();
+        settings.masks = masks("basic");
+        settings.server_masks = vec![execution::ServerMasks { server: "a".to_owned(), masks: masks("security") }];
+        let gate = logic.open_gate(&settings).unwrap().unwrap();
+        let both = r#"{"password":"hunter2hunter2","from":"a@example.com"}"#;
+        for (server, json, expected) in [
+            ("a", both, r#"{"password":"[MASKED_PASSWORD]","from":"[MASKED_EMAIL]"}"#),
+            ("b", both, r#"{"password":"[MASKED_PASSWORD]","from":"a@example.com"}"#),
+            ("b", "{\"n\": 1.10}", "{\"n\": 1.10}"),
+        ] {
+            assert_eq!(logic.mask_json(gate, server, json).unwrap(), expected, "{server}");
+        }
+        logic.close_gate(gate).unwrap();
     }
 }

@@ -3,26 +3,28 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::condensing::Long;
 use super::gate::Inner;
-use super::outcome::{self, Plan};
-use super::{Code, Directive, Event, Failed, Question, Request, Summary, ToolCall, ToolResult};
-use crate::arguments::{self, NoteKind};
+use super::outcome::{self, Answer, Outcome, Plan};
+use super::{Code, Condensed, Directive, Event, Failed, Oversize, Question, Request, Summary, ToolCall, ToolResult};
+use crate::arguments::{self, NoteKind, Stage};
 use crate::backoff;
-use crate::catalog::{NoRoute, Route};
+use crate::catalog::{Entry, NoRoute, Route};
 use crate::filtering::Verdict;
 use crate::json;
 use crate::naming::{NameError, NameProblem};
+use crate::quote::quoted_between;
 use crate::recovery::{self, Action, Context};
-use crate::types::{Failure, Phase, ToolRef, Trace};
+use crate::types::{Failure, Note, Phase, ToolRef, Trace};
 
 /// A call under way. What it decides on is fixed when it begins, but for servers that it asks to connect.
 #[derive(Debug)]
 pub struct Execution {
     gate: Rc<RefCell<Inner>>,
     call: ToolCall,
-    trace: Trace,
+    notes: Vec<Note>,
     /// The tool that is meant, once the name has led to one.
-    tool: Option<ToolRef>,
+    tool: Option<Meant>,
     /// Set once the arguments are read too.
     plan: Option<Plan>,
     attempts: u32,
@@ -31,8 +33,21 @@ pub struct Execution {
     state: State,
 }
 
+/// A tool, shared with the catalog that it was found in.
+#[derive(Debug)]
+struct Meant {
+    server: Rc<str>,
+    entry: Rc<Entry>,
+}
+
+impl Meant {
+    fn tool(&self) -> ToolRef {
+        ToolRef::new(&*self.server, &*self.entry.tool.name)
+    }
+}
+
 /// What the execution waits for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum State {
     /// For these servers to come up.
     Connecting(Vec<String>),
@@ -41,7 +56,21 @@ enum State {
     Waiting(Then),
     Reconnecting,
     Reauthenticating,
-    Done(Box<ToolResult>),
+    /// For what becomes of the text of this answer.
+    Condensing(Long),
+    /// For nothing more.
+    Done(Ending),
+}
+
+/// What the result is made of beside what the execution knows anyway: it is seldom asked for twice, so no copy is kept.
+#[derive(Debug)]
+enum Ending {
+    /// This code, with this text.
+    Said(Code, String),
+    /// This answer of the server.
+    Answered(String),
+    /// This answer, whose text was too long, with what became of it.
+    Condensed(Long, Condensed),
 }
 
 /// What follows a wait.
@@ -56,7 +85,7 @@ impl Execution {
         let mut execution = Execution {
             gate,
             call,
-            trace: Trace::new(),
+            notes: Vec::with_capacity(USUAL_NOTES),
             tool: None,
             plan: None,
             attempts: 0,
@@ -69,22 +98,20 @@ impl Execution {
 
     /// Takes what happened and says what to do next. After `Done` it says `Done` again.
     pub fn next(&mut self, event: Event) -> Directive {
-        if let State::Done(result) = &self.state {
-            return Directive::Done((**result).clone());
-        }
-        match (self.state.clone(), event) {
+        match (&self.state, event) {
+            (State::Done(ending), _) => Directive::Done(self.result_again(ending)),
             (_, Event::Cancelled | Event::Failed(Failed { failure: Failure::Cancelled, .. })) => {
                 self.give_up(&Failure::Cancelled)
             }
             (State::Connecting(_), Event::Connected) => self.route(false),
             (State::Connecting(_), Event::Failed(Failed { failure, .. })) => self.connect_failed(&failure),
             (State::Asking, Event::Approved(true)) => {
-                self.trace.push("approved by a person".to_owned());
+                self.note("approved by a person");
                 self.request()
             }
             (State::Asking, Event::Approved(false)) => self.declined("a person declined it"),
             (State::Asking, Event::Unasked) => self.declined("nobody could be asked"),
-            (State::Requesting, Event::Answered(result)) => self.answered(&result),
+            (State::Requesting, Event::Answered(answer)) => self.answered(answer),
             (State::Requesting, Event::Forwarded(Summary { is_error })) => self.forwarded(is_error),
             (State::Requesting, Event::Failed(Failed { failure, phase })) => self.request_failed(&failure, phase),
             (State::Waiting(Then::Request), Event::Waited)
@@ -98,6 +125,12 @@ impl Execution {
                 Failure::Timeout | Failure::NeedsAuth(_) => self.give_up(&failure),
                 other => self.give_up(&Failure::NeedsAuth(outcome::describe(&other, &self.server()))),
             },
+            (State::Condensing(_), Event::Condensed(condensed)) => self.condensed(condensed),
+            // The tool has answered, whatever became of the text.
+            (State::Condensing(_), Event::Failed(_)) => {
+                self.note("the text could not be condensed");
+                self.condensed(Condensed::default())
+            }
             (_, Event::Failed(Failed { failure, .. })) => self.give_up(&failure),
             (state, event) => {
                 let text = format!("the host reported {} while {}", name_of(&event), state.awaits());
@@ -110,11 +143,12 @@ impl Execution {
     }
 
     /// How it was decided so far.
-    pub fn trace(&self) -> &[String] {
-        match &self.state {
-            State::Done(result) => &result.trace,
-            _ => &self.trace,
-        }
+    pub fn trace(&self) -> Trace {
+        self.notes.iter().map(|note| String::from(&**note)).collect()
+    }
+
+    fn note(&mut self, note: impl Into<Note>) {
+        self.notes.push(note.into());
     }
 
     /// Finds the tool, asking for servers that have not spoken yet where `may_connect`.
@@ -125,7 +159,7 @@ impl Execution {
         if may_connect {
             let missing = gate.missing(&self.call.name, &route);
             if !missing.is_empty() {
-                self.trace.push(format!("servers that have not been asked yet: {}", missing.join(", ")));
+                self.note(format!("servers that have not been asked yet: {}", missing.join(", ")));
                 self.state = State::Connecting(missing.clone());
                 return Directive::Connect(missing);
             }
@@ -134,15 +168,14 @@ impl Execution {
             Ok(route) => self.plan(&gate, route),
             Err(NoRoute::Unknown(error)) => self.no_route(error),
             Err(NoRoute::Hidden(error, server, entry)) => {
-                let tool = ToolRef::new(&*server, &*entry.tool.name);
-                self.trace.extend(gate.access.decide(&tool, entry.tool.annotations).trace);
+                gate.access.explain(&server, &entry.tool.name, entry.tool.annotations, &mut self.notes);
                 self.fail(Code::NotAllowed, &error.message)
             }
         }
     }
 
     fn no_route(&mut self, NameError { problem, message }: NameError) -> Directive {
-        self.trace.push(format!("name {:?} leads to no tool", self.call.name));
+        self.note(quoted_between("name ", &self.call.name, " leads to no tool"));
         let code = match problem {
             NameProblem::InvalidName | NameProblem::Ambiguous => Code::InvalidName,
             NameProblem::UnknownServer => Code::UnknownServer,
@@ -155,7 +188,7 @@ impl Execution {
     fn connect_failed(&mut self, failure: &Failure) -> Directive {
         let found = self.gate.borrow().resolve(&self.call.name).is_ok();
         if found {
-            self.trace.push("a server that could be meant too did not come up".to_owned());
+            self.note("a server that could be meant too did not come up");
             return self.route(false);
         }
         self.give_up(failure)
@@ -163,32 +196,35 @@ impl Execution {
 
     /// The tool is known: asks the rules, reads the arguments, and then sends or asks.
     fn plan(&mut self, gate: &Inner, route: Route) -> Directive {
-        self.trace.push(route.note);
-        let entry = route.tool;
-        let tool = ToolRef::new(&*route.server, &*entry.tool.name);
-        self.tool = Some(tool.clone());
-        let decision = gate.access.decide(&tool, entry.tool.annotations);
-        let reason = decision.trace.last().cloned().unwrap_or_default();
-        self.trace.extend(decision.trace);
-        let parsed = match arguments::parse(&self.call.arguments, entry.schema()) {
+        self.note(route.note);
+        let meant = self.tool.insert(Meant { server: route.server, entry: route.tool });
+        let (server, tool) = (&*meant.server, &meant.entry.tool);
+        let verdict = gate.access.explain(server, &tool.name, tool.annotations, &mut self.notes);
+        let reason = (verdict == Verdict::Ask).then(|| self.notes.last().cloned().unwrap_or_default());
+        let parsed = match arguments::parse(&self.call.arguments, meant.entry.schema()) {
             Ok(parsed) => parsed,
             Err(refusal) => {
-                self.trace.push("arguments: refused".to_owned());
-                let text = format!("invalid arguments for {}: {refusal}", spell(&tool));
+                let text = format!("invalid arguments for {}: {refusal}", spell(meant));
+                self.note("arguments: refused");
                 return self.fail(Code::InvalidArguments, &text);
             }
         };
-        self.trace.push(format!("arguments: read as {}", parsed.stage.name()));
+        self.notes.push(read_as(parsed.stage).into());
         // Notes quote values, and a trace is logged.
-        let masker = gate.masker(&tool.server);
-        self.trace.extend(parsed.notes.iter().map(|note| format!("arguments: {}", masker.mask(&note.text))));
+        let masker = gate.masker(server);
+        self.notes.extend(parsed.notes.iter().map(|note| format!("arguments: {}", masker.mask(&note.text)).into()));
         let problems: Vec<&str> =
             parsed.notes.iter().filter(|note| note.kind == NoteKind::Problem).map(|note| &*note.text).collect();
         if gate.settings.check_arguments && !problems.is_empty() {
-            let text = format!("invalid arguments for {}: {}", spell(&tool), problems.join("; "));
+            let text = format!("invalid arguments for {}: {}", spell(meant), problems.join("; "));
             return self.fail(Code::InvalidArguments, &text);
         }
-        let annotations = gate.access.annotations(&tool.server, &tool.tool, entry.tool.annotations);
+        let annotations = gate.access.annotations(server, &tool.name, tool.annotations);
+        let question = reason.map(|reason| Question {
+            tool: meant.tool(),
+            arguments: parsed.arguments.clone(),
+            reason: reason.into_owned(),
+        });
         self.plan = Some(Plan {
             masker,
             arguments: parsed.arguments,
@@ -197,62 +233,84 @@ impl Execution {
             retry: gate.settings.retry,
             form: gate.settings.form,
             max_result_bytes: gate.settings.max_result_bytes,
-            tool: tool.clone(),
+            spill: gate.settings.spill,
+            summarize_above_tokens: gate.settings.summarize_above_tokens,
         });
-        if decision.verdict == Verdict::Ask {
-            self.state = State::Asking;
-            let arguments = self.plan.as_ref().map_or_else(String::new, |plan| plan.arguments.clone());
-            return Directive::Ask(Question { tool, arguments, reason });
+        match question {
+            Some(question) => {
+                self.state = State::Asking;
+                Directive::Ask(question)
+            }
+            None => self.request(),
         }
-        self.request()
     }
 
     fn request(&mut self) -> Directive {
-        let Some(plan) = &self.plan else { return self.fail(Code::Internal, "there is no tool to call") };
+        let (Some(plan), Some(meant)) = (&self.plan, &self.tool) else {
+            return self.fail(Code::Internal, "there is no tool to call");
+        };
         self.state = State::Requesting;
         self.attempts += 1;
-        self.trace.push(format!("request {} to server {:?}", self.attempts, plan.tool.server));
-        let mut params = String::with_capacity(plan.arguments.len() + plan.tool.tool.len() + 32);
+        let words: Note = match self.attempts {
+            1 => "request 1 to server ".into(),
+            more => format!("request {more} to server ").into(),
+        };
+        self.notes.push(quoted_between(&words, &meant.server, "").into());
+        let name = &meant.entry.tool.name;
+        let mut params = String::with_capacity(plan.arguments.len() + name.len() + 32);
         params.push_str("{\"name\":");
-        json::write_string(&plan.tool.tool, &mut params);
+        json::write_string(name, &mut params);
         params.push_str(",\"arguments\":");
         params.push_str(&plan.arguments);
         params.push('}');
-        // With nothing to mask, an answer that is short as a whole needs no cut either: nothing is left to decide.
+        // With nothing to mask, an answer that is short as a whole has a short text: nothing is left to decide.
         let unread = plan.masker.is_empty();
-        let limit = if plan.max_result_bytes == 0 { u64::MAX } else { plan.max_result_bytes };
         Directive::Request(Request {
-            server: plan.tool.server.clone(),
+            server: String::from(&*meant.server),
             method: "tools/call".to_owned(),
             params,
-            forward_up_to: unread.then_some(limit),
+            forward_up_to: unread.then(|| plan.max_untouched()),
         })
     }
 
-    fn answered(&mut self, result: &str) -> Directive {
-        let Some(plan) = &self.plan else { return self.fail(Code::Internal, "there is no tool to call") };
-        match outcome::answered(plan, result) {
-            Ok(outcome) => {
-                self.trace.push(outcome.note.clone());
-                let result = ToolResult {
-                    text: outcome.text,
-                    content: outcome.content,
-                    structured: outcome.structured,
-                    answer: outcome.answer,
-                    truncated: outcome.truncated,
-                    ..self.result(outcome.code, String::new())
-                };
-                self.done(result)
+    fn answered(&mut self, answer: String) -> Directive {
+        let (Some(plan), Some(meant)) = (&self.plan, &self.tool) else {
+            return self.fail(Code::Internal, "there is no tool to call");
+        };
+        match outcome::answered(plan, &answer) {
+            Ok(Answer::Finished(mut outcome)) => {
+                self.note(std::mem::take(&mut outcome.note));
+                self.state = State::Done(Ending::Answered(answer));
+                Directive::Done(self.result_of(outcome))
+            }
+            Ok(Answer::TooLong(long)) => {
+                let (spill, summarize) = (long.spill, long.summarize);
+                let oversize = Oversize { tool: meant.tool(), text: long.text.clone(), spill, summarize };
+                self.notes.extend(long.notes());
+                self.state = State::Condensing(long);
+                Directive::Condense(oversize)
             }
             // The tool ran, and what it said cannot be read: that is for the rules of recovery.
             Err(why) => self.request_failed(&Failure::Protocol(why), Phase::Sent),
         }
     }
 
+    /// The text was kept or shortened, or neither; with that the answer is finished.
+    fn condensed(&mut self, condensed: Condensed) -> Directive {
+        let State::Condensing(long) = std::mem::replace(&mut self.state, State::Requesting) else {
+            return self.fail(Code::Internal, "there is no text to condense");
+        };
+        let Some(plan) = &self.plan else { return self.fail(Code::Internal, "there is no tool to call") };
+        let condensed = long.take(plan, condensed);
+        self.notes.extend(long.notes_on(plan, &condensed));
+        let outcome = outcome::condensed(plan, &long, &condensed);
+        self.state = State::Done(Ending::Condensed(long, condensed));
+        Directive::Done(self.result_of(outcome))
+    }
+
     fn forwarded(&mut self, is_error: bool) -> Directive {
-        self.trace.push("answer forwarded unread".to_owned());
-        let result = self.result(if is_error { Code::ToolError } else { Code::Ok }, String::new());
-        self.done(result)
+        self.note("answer forwarded unread");
+        self.done(if is_error { Code::ToolError } else { Code::Ok }, String::new())
     }
 
     fn request_failed(&mut self, failure: &Failure, phase: Phase) -> Directive {
@@ -260,7 +318,7 @@ impl Execution {
         let Plan { read_only, idempotent, retry, .. } = *plan;
         let decision =
             recovery::classify(failure, &Context { phase, attempt: self.attempts, read_only, idempotent, retry });
-        self.trace.extend(decision.trace);
+        self.notes.extend(decision.trace.into_iter().map(Note::from));
         let retry_after = match failure {
             Failure::Http(http) => http.retry_after_ms,
             _ => None,
@@ -284,7 +342,7 @@ impl Execution {
     fn give_up(&mut self, failure: &Failure) -> Directive {
         let why = outcome::describe(failure, &self.server());
         if self.may_have_run && !self.is_safe() && *failure != Failure::Cancelled {
-            self.trace.push("an earlier attempt may have run".to_owned());
+            self.note("an earlier attempt may have run");
             return self.outcome_unknown(&why);
         }
         self.fail(outcome::code(failure), &format!("MCP tool execution failed: {why}"))
@@ -303,8 +361,8 @@ impl Execution {
     }
 
     fn declined(&mut self, why: &str) -> Directive {
-        self.trace.push(format!("not approved: {why}"));
-        let tool = self.plan.as_ref().map(|plan| spell(&plan.tool)).unwrap_or_default();
+        self.note(format!("not approved: {why}"));
+        let tool = self.tool.as_ref().map(spell).unwrap_or_default();
         self.fail(Code::Declined, &format!("MCP tool execution failed: {tool} needs a person's approval, and {why}"))
     }
 
@@ -312,23 +370,47 @@ impl Execution {
     fn fail(&mut self, code: Code, text: &str) -> Directive {
         let text = {
             let gate = self.gate.borrow();
-            outcome::fit(gate.settings.max_result_bytes, &gate.masker(&self.server()).mask(text)).0
+            outcome::fit(gate.settings.max_result_bytes, gate.masker(&self.server()).mask(text)).0
         };
-        let result = self.result(code, text);
-        self.done(result)
+        self.done(code, text)
     }
 
-    fn done(&mut self, result: ToolResult) -> Directive {
-        self.state = State::Done(Box::new(result.clone()));
-        Directive::Done(result)
+    fn done(&mut self, code: Code, text: String) -> Directive {
+        self.state = State::Done(Ending::Said(code, text.clone()));
+        Directive::Done(self.result(code, text))
+    }
+
+    /// The result of a call that is over, made anew.
+    fn result_again(&self, ending: &Ending) -> ToolResult {
+        let plan = || self.plan.as_ref().expect("an answer follows a request, and that follows a plan");
+        match ending {
+            Ending::Said(code, text) => self.result(*code, text.clone()),
+            Ending::Answered(answer) => match outcome::answered(plan(), answer) {
+                Ok(Answer::Finished(outcome)) => self.result_of(outcome),
+                Ok(Answer::TooLong(_)) | Err(_) => unreachable!("what was read once is read alike again"),
+            },
+            Ending::Condensed(long, condensed) => self.result_of(outcome::condensed(plan(), long, condensed)),
+        }
+    }
+
+    /// The result that an answer came to.
+    fn result_of(&self, outcome: Outcome) -> ToolResult {
+        ToolResult {
+            text: outcome.text,
+            content: outcome.content,
+            structured: outcome.structured,
+            answer: outcome.answer,
+            truncated: outcome.truncated,
+            ..self.result(outcome.code, String::new())
+        }
     }
 
     /// A result that says nothing but how the call ended.
-    fn result(&mut self, code: Code, text: String) -> ToolResult {
+    fn result(&self, code: Code, text: String) -> ToolResult {
         ToolResult {
             call_id: self.call.id.clone(),
             name: self.call.name.clone(),
-            tool: self.tool.clone(),
+            tool: self.tool.as_ref().map(Meant::tool),
             text,
             content: Vec::new(),
             structured: None,
@@ -337,22 +419,38 @@ impl Execution {
             code,
             attempts: self.attempts,
             truncated: false,
-            trace: std::mem::take(&mut self.trace),
+            trace: self.trace(),
         }
     }
 
     /// The server that is meant; before it is known, those that are waited for.
     fn server(&self) -> String {
         match (&self.tool, &self.state) {
-            (Some(tool), _) => tool.server.clone(),
+            (Some(meant), _) => String::from(&*meant.server),
             (None, State::Connecting(servers)) => servers.join(", "),
             (None, _) => self.call.name.clone(),
         }
     }
 }
 
-fn spell(tool: &ToolRef) -> String {
-    format!("tool {:?} of server {:?}", tool.tool, tool.server)
+/// How many notes the trace of a call has where all goes well.
+const USUAL_NOTES: usize = 8;
+
+fn spell(meant: &Meant) -> String {
+    format!("tool {:?} of server {:?}", meant.entry.tool.name, meant.server)
+}
+
+/// The note of the stage that read the arguments.
+fn read_as(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Empty => "arguments: read as empty",
+        Stage::Json => "arguments: read as json",
+        Stage::JsonValue => "arguments: read as json-value",
+        Stage::JsonRepaired => "arguments: read as json-repaired",
+        Stage::Yaml => "arguments: read as yaml",
+        Stage::KeyValue => "arguments: read as key-value",
+        Stage::Raw => "arguments: read as raw",
+    }
 }
 
 impl State {
@@ -364,6 +462,7 @@ impl State {
             State::Waiting(_) => "a wait was under way",
             State::Reconnecting => "a new session was to be opened",
             State::Reauthenticating => "an authorization was to be got",
+            State::Condensing(_) => "a long text was to be condensed",
             State::Done(_) => "the call was over",
         }
     }
@@ -380,6 +479,20 @@ fn name_of(event: &Event) -> &'static str {
         Event::Waited => "waited",
         Event::Approved(_) => "approved",
         Event::Unasked => "unasked",
+        Event::Condensed(_) => "condensed",
         Event::Cancelled => "cancelled",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Stage, read_as};
+
+    #[test]
+    fn the_note_of_a_stage_has_its_name() {
+        use Stage::*;
+        for stage in [Empty, Json, JsonValue, JsonRepaired, Yaml, KeyValue, Raw] {
+            assert_eq!(read_as(stage), format!("arguments: read as {}", stage.name()));
+        }
     }
 }

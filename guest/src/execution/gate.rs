@@ -89,6 +89,12 @@ impl Gate {
     pub fn begin(&self, call: ToolCall) -> (Execution, Directive) {
         Execution::begin(Rc::clone(&self.0), call)
     }
+
+    /// Masks any JSON that a server wrote as its results are masked; what cannot be masked safely becomes the
+    /// redaction, as a JSON string.
+    pub fn mask_json(&self, server: &str, text: &str) -> String {
+        self.0.borrow().masker(server).mask_json(text)
+    }
 }
 
 impl Inner {

@@ -1,18 +1,19 @@
 //! What an answer or a failure comes to: code, text, and what is kept of the answer.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::{Code, ResultForm};
+use super::condensing::Long;
+use super::{Code, Condensed, ResultForm};
 use crate::content::{self, Extracted, Unreadable};
 use crate::json::{self, Object, Value};
 use crate::masking::{Masker, REDACTED};
 use crate::recovery::RetryPolicy;
-use crate::types::{Failure, ToolRef};
+use crate::types::Failure;
 
-/// All that is decided on a call before it is sent.
+/// All that is decided on a call before it is sent, but for its tool.
 #[derive(Debug)]
 pub struct Plan {
-    pub tool: ToolRef,
     pub arguments: String,
     pub read_only: bool,
     pub idempotent: bool,
@@ -20,6 +21,31 @@ pub struct Plan {
     pub masker: Rc<Masker>,
     pub form: ResultForm,
     pub max_result_bytes: u64,
+    pub spill: bool,
+    pub summarize_above_tokens: Option<u64>,
+}
+
+impl Plan {
+    /// The longest text to which nothing happens, masks aside.
+    pub fn max_untouched(&self) -> u64 {
+        let uncut = if self.max_result_bytes == 0 { u64::MAX } else { self.max_result_bytes };
+        let tokens = self.max_tokens().unwrap_or(u64::MAX);
+        uncut.min(tokens.saturating_mul(content::BYTES_PER_TOKEN as u64))
+    }
+
+    /// How many tokens a text may have that is not summarized. An answer that is passed through keeps its own words.
+    pub fn max_tokens(&self) -> Option<u64> {
+        self.summarize_above_tokens.filter(|_| self.form == ResultForm::Text)
+    }
+}
+
+/// An answer that has been read.
+#[derive(Debug)]
+pub enum Answer {
+    /// It has come to this.
+    Finished(Outcome),
+    /// Its text is too long, and the host can do something about it.
+    TooLong(Long),
 }
 
 /// What an answer came to.
@@ -41,17 +67,17 @@ impl Outcome {
     }
 }
 
-/// Reads the `result` of an answer: masked first, then cut. The error says why it cannot be read.
-pub fn answered(plan: &Plan, result: &str) -> Result<Outcome, String> {
+/// Reads the `result` of an answer: masked first, then cut, unless it is to be condensed before. The error says why it
+/// cannot be read.
+pub fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
+    let refused = |code, text| Ok(Answer::Finished(Outcome::refused(code, text)));
     let extracted = match content::extract(result) {
         Ok(extracted) => extracted,
         Err(Unreadable::Malformed(why)) => return Err(why),
-        Err(limit) => {
-            return Ok(Outcome::refused(Code::ResultTooLarge, format!("MCP tool execution failed: {limit}")));
-        }
+        Err(limit) => return refused(Code::ResultTooLarge, format!("MCP tool execution failed: {limit}")),
     };
     if plan.masker.is_empty() {
-        return Ok(finish(plan, extracted, result, false));
+        return Ok(finish_or_condense(plan, extracted, result, false));
     }
     let masked = mask(&plan.masker, result);
     match content::extract(&masked) {
@@ -60,10 +86,26 @@ pub fn answered(plan: &Plan, result: &str) -> Result<Outcome, String> {
             let text = plan.masker.mask(&extracted.text).into_owned();
             let spans_blocks = text != extracted.text;
             extracted.text = text;
-            Ok(finish(plan, extracted, &masked, spans_blocks))
+            Ok(finish_or_condense(plan, extracted, &masked, spans_blocks))
         }
-        Err(_) => Ok(Outcome::refused(Code::MaskingFailed, REDACTED.to_owned())),
+        Err(_) => refused(Code::MaskingFailed, REDACTED.to_owned()),
     }
+}
+
+fn finish_or_condense(plan: &Plan, extracted: Extracted<'_>, result: &str, rewritten: bool) -> Answer {
+    match Long::wants(plan, &extracted.text) {
+        (false, false) => Answer::Finished(finish(plan, extracted, result, rewritten, &Condensed::default())),
+        (spill, summarize) => {
+            Answer::TooLong(Long { result: result.to_owned(), text: extracted.text, rewritten, spill, summarize })
+        }
+    }
+}
+
+/// What a long answer comes to with what was taken of its condensing.
+pub fn condensed(plan: &Plan, long: &Long, taken: &Condensed) -> Outcome {
+    let extracted = content::extract(&long.result).expect("what was read once can be read again");
+    let extracted = Extracted { text: long.text.clone(), ..extracted };
+    finish(plan, extracted, &long.result, long.rewritten, taken)
 }
 
 /// Masks a result, but for its pictures and sounds, which any mask for base64 would destroy.
@@ -96,18 +138,36 @@ fn mask(masker: &Masker, result: &str) -> String {
 }
 
 /// What is kept of a result; `rewritten` says that its text is no longer that of its blocks.
-fn finish(plan: &Plan, extracted: Extracted<'_>, result: &str, rewritten: bool) -> Outcome {
+fn finish(
+    plan: &Plan,
+    extracted: Extracted<'_>,
+    result: &str,
+    rewritten: bool,
+    Condensed { kept, summary }: &Condensed,
+) -> Outcome {
     let code = if extracted.is_error { Code::ToolError } else { Code::Ok };
-    let note = format!("answer: {} bytes of text", extracted.text.len());
-    let (mut text, truncated) = fit(plan.max_result_bytes, &extracted.text);
+    let size = extracted.text.len();
+    let note = size_note(size);
+    let whole = match extracted.structured {
+        // The text has it already.
+        Some(_) if extracted.told > 0 && !rewritten => Some(extracted.text[..extracted.told].to_owned()),
+        ref structured => structured.as_ref().map(Value::to_json),
+    };
+    let text = summary.as_deref().map_or_else(|| Cow::Owned(extracted.text), Cow::Borrowed);
+    let (mut text, cut) = fit(plan.max_result_bytes, text);
     let limit = usize::try_from(plan.max_result_bytes).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
-    let whole = extracted.structured.as_ref().map(Value::to_json);
     let dropped = whole.as_ref().is_some_and(|json| json.len() > limit);
-    if dropped && !truncated {
+    if dropped && !cut {
         text.push_str("\n\n[TRUNCATED: structured content exceeded the size limit]");
     }
+    if summary.is_some() {
+        text.extend(["\n\n", &content::summarized(size)]);
+    }
+    if let Some(kept) = kept {
+        text.extend(["\n[FULL TEXT: ", kept, "]"]);
+    }
     let structured = whole.filter(|_| !dropped);
-    let truncated = truncated || dropped;
+    let truncated = cut || dropped || summary.is_some();
     let changed = truncated || rewritten;
     let blocks = if changed { cut_blocks(extracted.blocks, &text) } else { extracted.blocks };
     let outcome = Outcome { code, text, content: Vec::new(), structured: None, answer: None, truncated, note };
@@ -123,10 +183,22 @@ fn finish(plan: &Plan, extracted: Extracted<'_>, result: &str, rewritten: bool) 
     }
 }
 
+/// What the trace says of a text.
+pub fn size_note(bytes: usize) -> String {
+    format!("answer: {bytes} bytes of text")
+}
+
+/// Whether a text is to be cut.
+pub fn is_longer(text: &str, max_bytes: u64) -> bool {
+    max_bytes > 0 && text.len() as u64 > max_bytes
+}
+
 /// The text cut to size, and whether it was.
-pub fn fit(max_bytes: u64, text: &str) -> (String, bool) {
-    let truncated = max_bytes > 0 && text.len() as u64 > max_bytes;
-    (content::truncate(text, max_bytes, "result exceeded the size limit"), truncated)
+pub fn fit(max_bytes: u64, text: Cow<'_, str>) -> (String, bool) {
+    match is_longer(&text, max_bytes) {
+        true => (content::truncate(&text, max_bytes, "result exceeded the size limit"), true),
+        false => (text.into_owned(), false),
+    }
 }
 
 /// The cut text in place of all text blocks, and the other blocks as they are.

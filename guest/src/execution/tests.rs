@@ -1,5 +1,7 @@
 //! Calls told as stories: which directive follows which event.
 
+mod condensing;
+
 use super::*;
 use crate::filtering::{DestructivePolicy, SelectedServer};
 use crate::types::{Annotations, HttpFailure, RpcFailure, Tool};
@@ -55,6 +57,11 @@ fn word(directive: &Directive) -> String {
         Directive::Reauthenticate(_) => "reauthenticate".into(),
         Directive::Wait(_) => "wait".into(),
         Directive::Ask(_) => "ask".into(),
+        Directive::Condense(oversize) => {
+            let asked = [("spill", oversize.spill), ("summarize", oversize.summarize)];
+            let asked = asked.into_iter().filter(|(_, yes)| *yes).map(|(word, _)| word);
+            format!("condense:{}", asked.collect::<Vec<_>>().join("+"))
+        }
         Directive::Done(result) => format!("{:?}", result.code),
     }
 }
@@ -366,4 +373,27 @@ fn a_server_may_be_named_in_descriptions() {
     let gate = gate(Settings { describe_server: true, ..settings() });
     let tools = gate.tools(&NamingStyle::DoubleUnderscore);
     assert_eq!(tools[0].description.as_deref(), Some("[MCP:k8s]"));
+}
+
+#[test]
+fn after_done_it_says_the_same_again() {
+    let masks = Masks { groups: vec!["basic".into()], ..Masks::default() };
+    for settings in [
+        settings(),
+        Settings { form: ResultForm::PassThrough, ..settings() },
+        Settings { masks, max_result_bytes: 30, ..settings() },
+    ] {
+        for event in [
+            Event::Answered(r#"{"content":[],"structuredContent":{"password": "hunter22","n":1}}"#.into()),
+            Event::Answered("[]".into()),
+            Event::Forwarded(Summary { is_error: true }),
+            Event::Cancelled,
+        ] {
+            let (mut execution, _) = gate(settings.clone()).begin(call("k8s__get", "{}"));
+            let first = execution.next(event);
+            assert!(matches!(first, Directive::Done(_)), "{first:?}");
+            assert_eq!(execution.next(Event::Waited), first);
+            assert_eq!(execution.next(Event::Cancelled), first);
+        }
+    }
 }

@@ -111,11 +111,14 @@ records! {
     masking::BadPattern { pattern, reason }
     execution::ServerMasks { server, masks }
     execution::Settings {
-        policy, style, bare_names, describe_server, check_arguments, retry, masks, server_masks, form, max_result_bytes
+        policy, style, bare_names, describe_server, check_arguments, retry, masks, server_masks, form,
+        max_result_bytes, spill, summarize_above_tokens
     }
     execution::ToolCall { id, name, arguments }
     execution::Request { server, method, params, forward_up_to }
     execution::Question { tool, arguments, reason }
+    execution::Oversize { tool, text, spill, summarize }
+    execution::Condensed { kept, summary }
     execution::Summary { is_error }
     execution::Failed { failure, phase }
     execution::ToolResult {
@@ -161,11 +164,11 @@ variants! {
     }
     execution::Directive {
         Connect(servers), Request(request), Reconnect(server), Reauthenticate(server), Wait(range), Ask(question),
-        Done(result)
+        Condense(oversize), Done(result)
     }
     execution::Event {
         Connected, Answered(result), Forwarded(summary), Failed(failed), Reconnected, Authenticated, Waited,
-        Approved(yes), Unasked, Cancelled
+        Approved(yes), Unasked, Condensed(condensed), Cancelled
     }
     execution::OfferNote {
         Changed(change), Duplicate(tool), Unusable(tool), AmbiguousGrant(grant), UnknownServer(id)

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Error, MAX_DEPTH, MAX_VALUES, Object, Value, unite};
+use super::{Error, MAX_DEPTH, MAX_VALUES, Object, Value, plain_run, unite};
 
 /// A text, and how far it has been read.
 pub struct Reader<'a> {
@@ -178,10 +178,15 @@ impl<'a> Reader<'a> {
     }
 
     fn string(&mut self) -> Result<Cow<'a, str>, Error> {
-        let (text, used) =
-            unescape(&self.text[self.at + 1..]).map_err(|at| Error::Syntax("the end of a string", self.at + 1 + at))?;
+        let inside = &self.text[self.at + 1..];
+        let plain = plain_run(inside.as_bytes());
+        if inside.as_bytes().get(plain) == Some(&b'"') {
+            self.at += plain + 2;
+            return Ok(Cow::Borrowed(&inside[..plain]));
+        }
+        let (text, used) = unescape(inside).map_err(|at| Error::Syntax("the end of a string", self.at + 1 + at))?;
         self.at += 1 + used;
-        Ok(text)
+        Ok(Cow::Owned(text))
     }
 
     fn blanks(&mut self) {
@@ -195,21 +200,22 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads the inside of a string up to and with its closing quote; gives the text and how many bytes were read,
+/// How long a string with escapes mostly is at most; a longer one grows.
+const USUAL_LENGTH: usize = 64;
+
+/// Reads the inside of a string with escapes up to and with its closing quote; gives the text and how many bytes were read,
 /// or where it broke off. A lone surrogate becomes U+FFFD, since a Rust string cannot hold it.
-fn unescape(text: &str) -> Result<(Cow<'_, str>, usize), usize> {
+fn unescape(text: &str) -> Result<(String, usize), usize> {
     let bytes = text.as_bytes();
-    let mut out = String::new();
+    let mut out = String::with_capacity(text.len().min(USUAL_LENGTH));
     let mut plain = 0;
     let mut at = 0;
     loop {
+        at += plain_run(&bytes[at..]);
         match bytes.get(at) {
             Some(b'"') => {
-                if plain == 0 {
-                    return Ok((Cow::Borrowed(&text[..at]), at + 1));
-                }
                 out.push_str(&text[plain..at]);
-                return Ok((Cow::Owned(out), at + 1));
+                return Ok((out, at + 1));
             }
             Some(b'\\') => {
                 out.push_str(&text[plain..at]);
@@ -218,8 +224,8 @@ fn unescape(text: &str) -> Result<(Cow<'_, str>, usize), usize> {
                 at += 1 + used;
                 plain = at;
             }
-            Some(0x00..=0x1f) | None => return Err(at),
-            Some(_) => at += 1,
+            // A control character, or the end of the text.
+            _ => return Err(at),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What JSON is read, what is refused, and what comes back.
 
 use super::*;
+use proptest::prelude::*;
 
 #[test]
 fn values_come_back_as_they_were() {
@@ -73,5 +74,47 @@ fn kinds_are_those_of_json_schema() {
         [("1", "integer"), ("1.0", "integer"), ("1.5", "number"), ("1e3", "integer"), ("1e-3", "number")]
     {
         assert_eq!(parse(text).unwrap().kind(), kind, "{text}");
+    }
+}
+
+/// A string as it was written letter by letter.
+fn written_letter_by_letter(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..='\x1f' => out.push_str(&format!("\\u{:04x}", u32::from(letter))),
+            other => out.push(other),
+        }
+    }
+    out + "\""
+}
+
+proptest! {
+    #[test]
+    fn runs_are_written_like_letters_and_read_back(text in r#"([ -~]|[\x00-\x1f"\\\\]|[é漢😀\x7f\u{80}]){0,64}"#) {
+        for (start, _) in text.char_indices() {
+            let text = &text[start..];
+            let json = Value::string(text).to_json();
+            prop_assert_eq!(&json, &written_letter_by_letter(text));
+            prop_assert_eq!(parse(&json), Ok(Value::string(text)));
+        }
+    }
+
+    #[test]
+    fn a_string_ends_at_its_quote_or_breaks_off_where_it_breaks(before in "[a-zé漢]{0,20}", after in "[g-z]{0,20}") {
+        let start = before.len() + 1;
+        let parsed = parse(&format!("[\"{before}\",\"{after}\"]")).map(|value| value.to_json());
+        prop_assert_eq!(parsed, Ok(format!("[\"{before}\",\"{after}\"]")));
+        for (middle, at) in [("\n", start), ("\0", start), ("\\x", start), ("\\u12", start), ("\\t\x1f", start + 2)] {
+            let broken = parse(&format!("\"{before}{middle}{after}!\"")).map(|value| value.to_json());
+            prop_assert_eq!(broken, Err(Error::Syntax("the end of a string", at)));
+        }
+        let open = parse(&format!("\"{before}{after}")).map(|value| value.to_json());
+        prop_assert_eq!(open, Err(Error::Syntax("the end of a string", start + after.len())));
     }
 }

@@ -7,76 +7,85 @@ use std::cmp::Ordering;
 /// The ways in which a value breaks a schema, each with its place; a long list is cut.
 pub fn check(value: &Value<'_>, schema: &Value<'_>) -> Vec<String> {
     let walk = Walk::new(schema);
-    let mut check = Check { path: Path::default(), problems: Vec::new() };
-    check.value(value, walk.top(), 0);
+    let mut check = Check { problems: Vec::new() };
+    check.value(value, walk.top(), Path::Top, 0);
     check.problems
+}
+
+/// Whether a value was seen to satisfy a schema in every part. Then there is nothing to coerce either, since that is
+/// done only to values of a kind that the schema does not accept.
+pub fn satisfies(value: &Value<'_>, schema: &Value<'_>) -> bool {
+    let walk = Walk::new(schema);
+    fits(value, walk.top(), 0) && !walk.is_spent()
 }
 
 /// Whether nothing is wrong with a value that stands this deep.
 pub(super) fn fits(value: &Value<'_>, schema: Schema<'_>, depth: usize) -> bool {
-    let mut check = Check { path: Path::default(), problems: Vec::new() };
-    check.value(value, schema, depth);
+    let mut check = Check { problems: Vec::new() };
+    check.value(value, schema, Path::Top, depth);
     check.problems.is_empty()
 }
 
 struct Check {
-    path: Path,
     problems: Vec<String>,
 }
 
 impl Check {
-    fn value(&mut self, value: &Value<'_>, schema: Schema<'_>, depth: usize) {
+    fn value(&mut self, value: &Value<'_>, schema: Schema<'_>, path: Path<'_>, depth: usize) {
         if depth > MAX_WALK || self.problems.len() >= MAX_NOTES || !schema.walk.spend(1) {
             return;
         }
         let kinds = schema.kinds();
         if !kinds.has(Kinds::of(value)) {
             // Nothing else that could be said of a value of the wrong kind would help.
-            return self.problem(format!("expected {kinds}, found {}", shown(value)));
+            return self.problem(path, format!("expected {kinds}, found {}", shown(value)));
         }
-        self.choice(value, schema);
+        self.choice(value, schema, path);
         match value {
             Value::String(text) if schema.keyword("minLength").or(schema.keyword("maxLength")).is_some() => {
-                self.size(text.chars().count(), schema, ("minLength", "maxLength"), "characters");
+                self.size(text.chars().count(), schema, path, ("minLength", "maxLength"), "characters");
             }
-            Value::Number(digits) => self.range(digits, schema),
+            Value::Number(digits) => self.range(digits, schema, path),
             Value::Array(items) => {
-                self.size(items.len(), schema, ("minItems", "maxItems"), "items");
-                self.items(items, schema, depth);
+                self.size(items.len(), schema, path, ("minItems", "maxItems"), "items");
+                self.items(items, schema, path, depth);
             }
-            Value::Object(members) => self.members(members, schema, depth),
+            Value::Object(members) => self.members(members, schema, path, depth),
             _ => {}
         }
-        for branch in schema.branches("allOf") {
-            self.value(value, branch, depth + 1);
+        if !schema.rare {
+            return;
         }
-        self.alternatives(value, schema, "anyOf", depth);
+        for branch in schema.branches("allOf") {
+            self.value(value, branch, path, depth + 1);
+        }
+        self.alternatives(value, schema, path, "anyOf", depth);
         // Two that fit are not held against `oneOf`: what tells them apart may be a keyword that passes here.
-        self.alternatives(value, schema, "oneOf", depth);
+        self.alternatives(value, schema, path, "oneOf", depth);
     }
 
-    fn choice(&mut self, value: &Value<'_>, schema: Schema<'_>) {
+    fn choice(&mut self, value: &Value<'_>, schema: Schema<'_>, path: Path<'_>) {
         let allowed = match (schema.keyword("enum"), schema.keyword("const")) {
             (Some(Value::Array(values)), _) => values.as_slice(),
             (_, Some(value)) => std::slice::from_ref(value),
             _ => return,
         };
         if schema.walk.spend(allowed.len()) && !allowed.iter().any(|one| decimal::same(one, value)) {
-            self.problem(format!("expected {}, found {}", listed(allowed), shown(value)));
+            self.problem(path, format!("expected {}, found {}", listed(allowed), shown(value)));
         }
     }
 
-    fn size(&mut self, size: usize, schema: Schema<'_>, (least, most): (&str, &str), what: &str) {
+    fn size(&mut self, size: usize, schema: Schema<'_>, path: Path<'_>, (least, most): (&str, &str), what: &str) {
         for (keyword, wrong, word) in [(least, Ordering::Less, "least"), (most, Ordering::Greater, "most")] {
             if let Some(Value::Number(limit)) = schema.keyword(keyword)
                 && decimal::compare(&size.to_string(), limit) == wrong
             {
-                self.problem(format!("expected at {word} {} {what}, found {size}", short(limit)));
+                self.problem(path, format!("expected at {word} {} {what}, found {size}", short(limit)));
             }
         }
     }
 
-    fn range(&mut self, digits: &str, schema: Schema<'_>) {
+    fn range(&mut self, digits: &str, schema: Schema<'_>, path: Path<'_>) {
         // Each keyword, the orders that it forbids, and its words.
         for (keyword, wrong, also_wrong, words) in [
             ("minimum", Ordering::Less, Ordering::Less, "at least"),
@@ -87,27 +96,25 @@ impl Check {
             let Some(Value::Number(limit)) = schema.keyword(keyword) else { continue };
             let order = decimal::compare(digits, limit);
             if order == wrong || order == also_wrong {
-                self.problem(format!("expected {words} {}, found {}", short(limit), short(digits)));
+                self.problem(path, format!("expected {words} {}, found {}", short(limit), short(digits)));
             }
         }
     }
 
-    fn items(&mut self, items: &[Value<'_>], schema: Schema<'_>, depth: usize) {
+    fn items(&mut self, items: &[Value<'_>], schema: Schema<'_>, path: Path<'_>, depth: usize) {
         let first = schema.keyword("prefixItems").and_then(Value::as_array).unwrap_or_default();
         let rest = schema.keyword("items");
         for (index, item) in items.iter().enumerate() {
             if let Some(one) = first.get(index).or(rest) {
-                let back = self.path.item(index);
-                self.value(item, schema.at(one), depth + 1);
-                self.path.leave(back);
+                self.value(item, schema.at(one), Path::Item(&path, index), depth + 1);
             }
         }
     }
 
-    fn members(&mut self, members: &Object<'_>, schema: Schema<'_>, depth: usize) {
+    fn members(&mut self, members: &Object<'_>, schema: Schema<'_>, path: Path<'_>, depth: usize) {
         for name in schema.required() {
             if schema.lookup(members, name).is_none() && schema.walk.spend(1) {
-                self.problem(format!("missing required property {}", quoted(name)));
+                self.problem(path, format!("missing required property {}", quoted(name)));
             }
         }
         let properties = schema.properties();
@@ -117,14 +124,12 @@ impl Check {
         for (name, value) in members.iter() {
             let named = properties.and_then(|all| schema.lookup(all, name));
             if let Some(one) = named.or(others.filter(|others| others.as_object().is_some())) {
-                let back = self.path.member(name);
-                self.value(value, schema.at(one), depth + 1);
-                self.path.leave(back);
+                self.value(value, schema.at(one), Path::Member(&path, name), depth + 1);
             } else if closed && schema.walk.spend(1) {
                 let known: Vec<Value<'_>> =
                     properties.into_iter().flat_map(Object::iter).map(|(name, _)| Value::string(name)).collect();
                 let known = if known.is_empty() { "none".into() } else { listed(&known) };
-                self.problem(format!("unknown property {}, known: {known}", quoted(name)));
+                self.problem(path, format!("unknown property {}, known: {known}", quoted(name)));
             }
             if self.problems.len() >= MAX_NOTES {
                 return;
@@ -132,11 +137,11 @@ impl Check {
         }
     }
 
-    fn alternatives(&mut self, value: &Value<'_>, schema: Schema<'_>, keyword: &str, depth: usize) {
+    fn alternatives(&mut self, value: &Value<'_>, schema: Schema<'_>, path: Path<'_>, keyword: &str, depth: usize) {
         let mut nearest: Option<Vec<String>> = None;
         for branch in schema.branches(keyword).filter(|branch| branch.kinds().has(Kinds::of(value))) {
             let before = std::mem::take(&mut self.problems);
-            self.value(value, branch, depth + 1);
+            self.value(value, branch, path, depth + 1);
             let problems = std::mem::replace(&mut self.problems, before);
             if problems.is_empty() {
                 return;
@@ -148,9 +153,9 @@ impl Check {
         self.problems.extend(nearest.unwrap_or_default());
     }
 
-    fn problem(&mut self, text: String) {
+    fn problem(&mut self, path: Path<'_>, text: String) {
         match self.problems.len().cmp(&(MAX_NOTES - 1)) {
-            Ordering::Less => self.problems.push(format!("{}{text}", self.path)),
+            Ordering::Less => self.problems.push(format!("{path}{text}")),
             Ordering::Equal => self.problems.push("and more".into()),
             Ordering::Greater => {}
         }
@@ -220,6 +225,7 @@ mod tests {
             (r##"{"properties":{"next":{"$ref":"#"}},"type":"object"}"##, r#"{"next":{"next":{}}}"#),
         ] {
             assert_eq!(problems(schema, value), Vec::<String>::new(), "{schema} {value}");
+            assert!(satisfies(&parse(value).unwrap(), &parse(schema).unwrap()), "{schema} {value}");
         }
     }
 
@@ -281,6 +287,16 @@ mod tests {
         assert_eq!(found, [format!("expected null, found string \"{}…\"", "x".repeat(MAX_SHOWN))]);
         let found = problems(r#"{"items":{"type":"null"}}"#, &format!("[{}0]", "0,".repeat(5000)));
         assert_eq!((found.len(), found[MAX_NOTES - 1].as_str()), (MAX_NOTES, "and more"));
+    }
+
+    #[test]
+    fn what_was_not_seen_to_the_end_does_not_count_as_satisfying() {
+        let schema = parse(r#"{"items":{"type":"null"}}"#).unwrap();
+        for (length, expected) in [(3, true), (super::super::MAX_STEPS, false)] {
+            let value = Value::Array(vec![Value::Null; length]);
+            assert_eq!((check(&value, &schema), satisfies(&value, &schema)), (Vec::new(), expected));
+        }
+        assert!(!satisfies(&parse("[1]").unwrap(), &schema));
     }
 
     #[test]

@@ -18,8 +18,8 @@ pub enum Source {
 /// A value whose kind is accepted stays as it is, so nothing is over-parsed.
 pub fn coerce(value: &mut Value<'_>, schema: &Value<'_>, source: Source) -> Vec<String> {
     let walk = Walk::new(schema);
-    let mut coercion = Coercion { source, path: Path::default(), notes: Vec::new() };
-    coercion.value(value, walk.top(), 0);
+    let mut coercion = Coercion { source, notes: Vec::new() };
+    coercion.value(value, walk.top(), Path::Top, 0);
     coercion.notes
 }
 
@@ -30,12 +30,11 @@ pub fn coercible(value: &Value<'_>, kinds: Kinds) -> bool {
 
 struct Coercion {
     source: Source,
-    path: Path,
     notes: Vec<String>,
 }
 
 impl Coercion {
-    fn value(&mut self, value: &mut Value<'_>, schema: Schema<'_>, depth: usize) {
+    fn value(&mut self, value: &mut Value<'_>, schema: Schema<'_>, path: Path<'_>, depth: usize) {
         if depth > MAX_WALK || !schema.walk.spend(1) {
             return;
         }
@@ -47,35 +46,33 @@ impl Coercion {
                 return;
             }
             if let Some(other) = converted(value, kinds) {
-                self.note(value, &other);
+                self.note(path, value, &other);
                 *value = other;
             } else if self.source == Source::Text && kinds.has(Kinds::ARRAY) && is_item(value) {
-                self.note(value, &Value::Array(Vec::new()));
+                self.note(path, value, &Value::Array(Vec::new()));
                 *value = Value::Array(vec![std::mem::replace(value, Value::Null)]);
             } else {
                 return;
             }
         }
-        self.inside(value, schema, depth);
+        self.inside(value, schema, path, depth);
         for branch in schema.branches("allOf") {
-            self.value(value, branch, depth + 1);
+            self.value(value, branch, path, depth + 1);
         }
         for keyword in ["anyOf", "oneOf"] {
-            self.alternatives(value, schema, keyword, depth);
+            self.alternatives(value, schema, path, keyword, depth);
         }
     }
 
     /// Goes on with the items or members of a value.
-    fn inside(&mut self, value: &mut Value<'_>, schema: Schema<'_>, depth: usize) {
+    fn inside(&mut self, value: &mut Value<'_>, schema: Schema<'_>, path: Path<'_>, depth: usize) {
         match value {
             Value::Array(items) => {
                 let first = schema.keyword("prefixItems").and_then(Value::as_array).unwrap_or_default();
                 let rest = schema.keyword("items");
                 for (index, item) in items.iter_mut().enumerate() {
                     if let Some(one) = first.get(index).or(rest) {
-                        let back = self.path.item(index);
-                        self.value(item, schema.at(one), depth + 1);
-                        self.path.leave(back);
+                        self.value(item, schema.at(one), Path::Item(&path, index), depth + 1);
                     }
                 }
             }
@@ -84,9 +81,7 @@ impl Coercion {
                 let others = schema.keyword("additionalProperties");
                 for (name, value) in members.iter_mut() {
                     if let Some(one) = properties.and_then(|all| schema.lookup(all, name)).or(others) {
-                        let back = self.path.member(name);
-                        self.value(value, schema.at(one), depth + 1);
-                        self.path.leave(back);
+                        self.value(value, schema.at(one), Path::Member(&path, name), depth + 1);
                     }
                 }
             }
@@ -95,7 +90,7 @@ impl Coercion {
     }
 
     /// Leaves a value that fits one alternative; else takes the first alternative that it fits once coerced.
-    fn alternatives(&mut self, value: &mut Value<'_>, schema: Schema<'_>, keyword: &str, depth: usize) {
+    fn alternatives(&mut self, value: &mut Value<'_>, schema: Schema<'_>, path: Path<'_>, keyword: &str, depth: usize) {
         // A scalar has its kind already, and only what is inside a list or an object can still change.
         if is_scalar(value) || schema.branches(keyword).any(|branch| fits(value, branch, depth + 1)) {
             return;
@@ -106,7 +101,7 @@ impl Coercion {
             }
             let mut trial = value.clone();
             let known = self.notes.len();
-            self.value(&mut trial, branch, depth + 1);
+            self.value(&mut trial, branch, path, depth + 1);
             if fits(&trial, branch, depth + 1) {
                 *value = trial;
                 return;
@@ -115,9 +110,9 @@ impl Coercion {
         }
     }
 
-    fn note(&mut self, from: &Value<'_>, to: &Value<'_>) {
+    fn note(&mut self, path: Path<'_>, from: &Value<'_>, to: &Value<'_>) {
         if self.notes.len() < MAX_NOTES {
-            self.notes.push(format!("{}read {} as {}", self.path, shown(from), shown(to)));
+            self.notes.push(format!("{path}read {} as {}", shown(from), shown(to)));
         }
     }
 }

@@ -35,6 +35,8 @@ struct SettingsShape {
     retry: Option<String>,
     masking: Option<MasksShape>,
     max_result_bytes: Option<u64>,
+    spill: Option<bool>,
+    summarize_above_tokens: Option<u64>,
     check_arguments: Option<bool>,
     bare_names: Option<bool>,
     form: Option<String>,
@@ -59,6 +61,8 @@ impl Gated {
             form: given.form.as_deref().map_or(Ok(default.form), Named::parse)?,
             masks: given.masking.map_or(default.masks, Into::into),
             max_result_bytes: given.max_result_bytes.unwrap_or(default.max_result_bytes),
+            spill: given.spill.unwrap_or(default.spill),
+            summarize_above_tokens: given.summarize_above_tokens.or(default.summarize_above_tokens),
             check_arguments: given.check_arguments.unwrap_or(default.check_arguments),
             bare_names: given.bare_names.unwrap_or(default.bare_names),
             ..default
@@ -136,6 +140,7 @@ enum DirectiveShape {
     Reauthenticate(String),
     Wait(RangeShape),
     Ask { server: String, tool: String, arguments: Box<RawValue>, reason: String },
+    Condense { server: String, tool: String, text: String, spill: bool, summarize: bool },
     Done { code: &'static str, is_error: bool, text: String },
 }
 
@@ -155,6 +160,9 @@ impl DirectiveShape {
                 arguments: raw(question.arguments)?,
                 reason: question.reason,
             },
+            execution::Directive::Condense(execution::Oversize { tool, text, spill, summarize }) => {
+                DirectiveShape::Condense { server: tool.server, tool: tool.tool, text, spill, summarize }
+            }
             execution::Directive::Done(result) => {
                 DirectiveShape::Done { code: result.code.name(), is_error: result.is_error, text: result.text }
             }

@@ -367,7 +367,7 @@ word_or_object!(
         other => {
             return Err(format!(
                 "unknown event {other:?}; there are: connected, reconnected, authenticated, waited, unasked, cancelled, \
-                 and objects with answered, forwarded, failed, approved"
+                 and objects with answered, forwarded, failed, approved, condensed"
             ));
         }
     })),
@@ -386,6 +386,10 @@ word_or_object!(
                     execution::Event::Failed(execution::Failed { failure, phase })
                 }
                 "approved" => execution::Event::Approved(map.next_value()?),
+                "condensed" => {
+                    let CondensedShape { kept, summary } = map.next_value()?;
+                    execution::Event::Condensed(execution::Condensed { kept, summary })
+                }
                 other => return Err(A::Error::custom(format!("unknown event {other:?}"))),
             })
         })?;
@@ -398,6 +402,13 @@ word_or_object!(
 struct SummaryShape {
     #[serde(default)]
     is_error: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object with kept and summary")]
+struct CondensedShape {
+    kept: Option<String>,
+    summary: Option<String>,
 }
 
 /// An event of a lifecycle.

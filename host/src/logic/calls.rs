@@ -277,6 +277,12 @@ impl Instance {
         Ok((ExecutionHandle(self.handle(started.execution)), started.directive))
     }
 
+    /// Masks any JSON that a server wrote as its results are masked.
+    pub fn gate_mask_json(&mut self, gate: &GateHandle, server: &str, text: &Json) -> Answer<Json> {
+        let gate = self.resource(&gate.0)?;
+        self.call(|logic, store| logic.toolgate_logic_execution().gate().call_mask_json(store, gate, server, text))
+    }
+
     /// Frees a gate; calls that it began go on.
     pub fn drop_gate(&mut self, gate: GateHandle) -> Answer<()> {
         self.drop_handle(&gate.0)

@@ -9,6 +9,7 @@ mod call;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::types::{
     Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
@@ -16,7 +17,7 @@ use super::types::{
 };
 use super::{Component, GateHandle, Instance, LogicError};
 use crate::decide::{Answer, Decide, ExecutionId, GateId};
-use call::{CallRecord, Place, Running, build_gate};
+use call::{Ahead, CallRecord, Place, build_gate};
 
 /// A component that is always ready to decide.
 pub struct Supervisor {
@@ -49,6 +50,13 @@ struct GateRecord {
     broken: Option<String>,
 }
 
+/// How often an instance had to be replaced in this process.
+pub fn traps() -> u64 {
+    TRAPS.load(Ordering::Relaxed)
+}
+
+static TRAPS: AtomicU64 = AtomicU64::new(0);
+
 impl Supervisor {
     /// Starts an instance of the component.
     pub fn new(component: Component) -> Answer<Self> {
@@ -70,6 +78,27 @@ impl Supervisor {
     /// How much linear memory the present instance has.
     pub fn memory_bytes(&self) -> usize {
         self.instance.as_ref().map_or(0, Instance::memory_bytes)
+    }
+
+    /// Whether a server counts as ready.
+    pub fn counts_as_ready(&mut self, server: lifecycle::Server) -> Answer<bool> {
+        self.ask(|logic| logic.counts_as_ready(server))
+    }
+
+    /// Asks ahead what a call comes to if this happens, while it has not happened yet: the host has time as long as it
+    /// waits for a server. An expectation that fails costs a second beginning and changes nothing, since the component
+    /// is pure.
+    pub fn expect(&mut self, execution: ExecutionId, event: execution::Event) {
+        let (Some(call), Some(instance)) = (self.calls.get_mut(&execution), &mut self.instance) else { return };
+        let offers = self.gates.get(&call.gate).map_or_else(Offers::default, |gate| Arc::clone(&gate.offers));
+        let Place::Running(mut running) = std::mem::replace(&mut call.place, Place::Nowhere) else { return };
+        if running.next(instance, &offers, &event).is_ok()
+            && let Some(execution::Directive::Done(result)) = running.directive.take()
+        {
+            call.place = Place::Ahead(Box::new(Ahead { event, result }));
+        }
+        // Should this break the component off, whatever comes next finds a new instance.
+        drop(running.leave(instance));
     }
 
     /// Asks the instance; if it breaks off, the answer is the error, and the next question finds a new instance.
@@ -100,6 +129,7 @@ impl Supervisor {
         loop {
             self.calls.values_mut().for_each(CallRecord::displace);
             self.replacements += 1;
+            TRAPS.fetch_add(1, Ordering::Relaxed);
             // The dead one goes first: in a pool that is full, its place is the only one.
             self.instance = None;
             let mut instance = self.component.instantiate()?;
@@ -175,7 +205,7 @@ impl Supervisor {
                 let reason = std::mem::take(reason);
                 execution::Directive::Done(call.broken_result(&reason))
             }
-            Place::Nowhere => return Err(LogicError::Dead),
+            Place::Nowhere | Place::Ahead(_) => return Err(LogicError::Dead),
         };
         match directive {
             execution::Directive::Request(_) => call.requests += 1,
@@ -316,6 +346,11 @@ impl Decide for Supervisor {
         self.change_offers(gate, offers, |logic, gate| logic.gate_tools(gate, style))
     }
 
+    fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> Answer<String> {
+        let (offers, json) = (Arc::clone(&self.gate(gate)?.offers), json.to_owned());
+        self.change_offers(gate, offers, |logic, gate| logic.gate_mask_json(gate, server, &json))
+    }
+
     fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)> {
         self.live()?;
         let record = self.gate(gate)?;
@@ -337,11 +372,20 @@ impl Decide for Supervisor {
     fn next(&mut self, execution: ExecutionId, event: execution::Event) -> Answer<execution::Directive> {
         self.live()?;
         let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
-        let offers = self.gates.get(&call.gate).map_or_else(Offers::default, |gate| Arc::clone(&gate.offers));
+        if let Some(result) = call.turned_out(&event) {
+            self.calls.remove(&execution);
+            return Ok(execution::Directive::Done(result));
+        }
+        let gate = self.gates.get(&call.gate);
+        let offers = gate.map_or_else(Offers::default, |gate| Arc::clone(&gate.offers));
         let (offers, event) = call.events.push_mut((offers, event));
-        if let (Place::Running(running), Some(instance)) = (&mut call.place, &mut self.instance)
-            && running.next(instance, offers, event).is_err()
-        {
+        let instance = self.instance.as_mut().ok_or(LogicError::Dead)?;
+        let told = match &mut call.place {
+            Place::Running(running) => running.next(instance, offers, event),
+            Place::Nowhere => call.feed(instance, gate).map(|running| call.place = Place::Running(Box::new(running))),
+            Place::Ahead(_) | Place::Broken(_) => Ok(()),
+        };
+        if told.is_err() {
             self.replace()?;
         }
         self.directive(execution)
@@ -361,11 +405,7 @@ impl Decide for Supervisor {
     fn end(&mut self, execution: ExecutionId) -> Answer<()> {
         let Some(call) = self.calls.remove(&execution) else { return Ok(()) };
         let Place::Running(running) = call.place else { return Ok(()) };
-        let Running { handle, gate, .. } = *running;
-        self.ask(|logic| {
-            logic.drop_execution(handle)?;
-            gate.map_or(Ok(()), |(gate, _)| logic.drop_gate(gate))
-        })
+        self.ask(|logic| running.leave(logic))
     }
 
     fn close_gate(&mut self, gate: GateId) -> Answer<()> {

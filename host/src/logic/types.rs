@@ -26,8 +26,8 @@ pub mod content {
 /// A gate's settings, and the directives and events of a call.
 pub mod execution {
     pub use super::generated::execution::{
-        Code, Directive, Event, Failed, OfferNote, Question, Request, ResultForm, ServerMasks, Settings, SettingsError,
-        Summary, ToolCall, ToolResult,
+        Code, Condensed, Directive, Event, Failed, OfferNote, Oversize, Question, Request, ResultForm, ServerMasks,
+        Settings, SettingsError, Summary, ToolCall, ToolResult,
     };
 }
 

@@ -30,6 +30,8 @@ pub(super) enum Place {
     Nowhere,
     /// It runs.
     Running(Box<Running>),
+    /// It is over, if what was expected happens; it has left the instance.
+    Ahead(Box<Ahead>),
     /// Feeding it broke the component off; it is not fed again.
     Broken(String),
 }
@@ -43,11 +45,28 @@ pub(super) struct Running {
     pub gate: Option<(GateHandle, Offers)>,
 }
 
+/// An end that was asked for ahead of time.
+pub(super) struct Ahead {
+    /// What is expected to happen.
+    pub event: execution::Event,
+    /// What the call comes to then.
+    pub result: execution::ToolResult,
+}
+
 impl CallRecord {
     /// Forgets the place in an instance that is gone.
     pub fn displace(&mut self) {
         if let Place::Running(_) = self.place {
             self.place = Place::Nowhere;
+        }
+    }
+
+    /// What the call came to, where just this was expected; an expectation that failed is forgotten.
+    pub fn turned_out(&mut self, event: &execution::Event) -> Option<execution::ToolResult> {
+        let Place::Ahead(_) = self.place else { return None };
+        match std::mem::replace(&mut self.place, Place::Nowhere) {
+            Place::Ahead(ahead) if ahead.event == *event => Some(ahead.result),
+            _ => None,
         }
     }
 
@@ -71,8 +90,8 @@ impl CallRecord {
 
     /// The end of a call that broke the component off twice.
     pub fn broken_result(&self, reason: &str) -> execution::ToolResult {
-        let answered =
-            matches!(self.events.last(), Some((_, execution::Event::Answered(_) | execution::Event::Forwarded(_))));
+        use execution::Event::{Answered, Condensed, Forwarded};
+        let answered = matches!(self.events.last(), Some((_, Answered(_) | Forwarded(_) | Condensed(_))));
         let masks =
             |masks: &masking::Masks| !(masks.groups.is_empty() && masks.patterns.is_empty() && masks.custom.is_empty());
         let masked =
@@ -127,6 +146,12 @@ impl Running {
         }
         self.directive = Some(instance.next(&self.handle, event)?);
         Ok(())
+    }
+
+    /// Frees what the instance holds of the call.
+    pub fn leave(self, instance: &mut Instance) -> Answer<()> {
+        instance.drop_execution(self.handle)?;
+        self.gate.map_or(Ok(()), |(gate, _)| instance.drop_gate(gate))
     }
 }
 
