@@ -3,7 +3,7 @@
 use super::command;
 use super::document::Node;
 use super::keys::{self, server};
-use super::model::{Kind, Notice, Place, Problem, Server, Shape};
+use super::model::{Kind, Lifecycle, Notice, Place, Problem, Server, Shape};
 use super::nearest;
 use super::reading::{Given, Misfit, Reading};
 
@@ -17,12 +17,18 @@ pub struct Entry<'n> {
     pub node: &'n Node,
     /// What it is called in messages, such as `servers.jira`.
     pub path: String,
+    /// What holds where it does not say otherwise.
+    pub lifecycle: Lifecycle,
 }
 
 /// Reads an entry. One that is not for us is left out with a notice; one that is wrong becomes a server with a problem.
 pub fn read(entry: Entry<'_>, shape: Shape, notices: &mut Vec<Notice>) -> Option<Server> {
     let mut reading = Reading { path: entry.path, ..Reading::new(shape) };
-    let server = understand(entry.id, entry.place, entry.node, &mut reading);
+    let server = understand(
+        Server { lifecycle: entry.lifecycle, ..Server::new(entry.id, entry.place, Kind::Stdio) },
+        entry.node,
+        &mut reading,
+    );
     let Reading { notices: said, problems, .. } = reading;
     notices.extend(said);
     let mut server = server?;
@@ -36,14 +42,8 @@ pub fn read(entry: Entry<'_>, shape: Shape, notices: &mut Vec<Notice>) -> Option
     Some(server)
 }
 
-fn understand(id: String, place: Place, node: &Node, reading: &mut Reading) -> Option<Server> {
-    let mut draft = server::Draft {
-        server: Server::new(id, place, Kind::Stdio),
-        kind: None,
-        http_url: None,
-        command_args: Vec::new(),
-        total_given: false,
-    };
+fn understand(server: Server, node: &Node, reading: &mut Reading) -> Option<Server> {
+    let mut draft = server::Draft { server, kind: None, http_url: None, command_args: Vec::new(), total_given: false };
     keys::read(server::SERVER, &mut draft, &Given { node, field: String::new() }, reading);
     if node.entries().is_none() {
         return Some(draft.server);

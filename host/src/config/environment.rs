@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use dotenv::{DotenvError, parse as parse_dotenv};
 
 use super::expand::{INPUT_PREFIX, Rules, variables_used};
-use super::model::{Auth, Config, Inherit, Located, Server};
+use super::model::{Auth, Config, GatewayRules, Inherit, Located, Server, SummarizeWith, Summarizer};
 use super::secrets::looks_secret;
 use super::variables::Variables;
 
@@ -38,12 +38,15 @@ pub fn environment(
     environment
 }
 
-/// Variables that the configuration uses for other servers and not for this one. What every program needs is not among
-/// them, whoever else uses it.
+/// Variables that the configuration uses for other servers, to summarize or for the gateway, and not for this one. What
+/// every program needs is not among them, whoever else uses it.
 fn foreign<'c>(server: &Server, config: &'c Config) -> BTreeSet<&'c str> {
     let rules = Rules { commands: config.settings.allow_commands, bare_dollar: config.settings.bare_dollar };
-    let others = config.servers.iter().filter(|other| other.id != server.id);
-    let mut foreign: BTreeSet<&str> = others.flat_map(|other| used(other, rules)).collect();
+    let mut foreign: BTreeSet<&str> = config.servers.iter().flat_map(|other| used(other, rules)).collect();
+    let summarizer = config.settings.summarizer.iter().flat_map(of_summarizer);
+    let beside = summarizer.chain(of_gateway(&config.settings.gateway));
+    foreign.extend(beside.flat_map(|located| variables_used(&located.text, rules)));
+    // Whether or not the file has it as one of its servers.
     for name in used(server, rules) {
         foreign.remove(name);
     }
@@ -59,6 +62,18 @@ fn used(server: &Server, rules: Rules) -> BTreeSet<&str> {
     let texts = single.chain(args).chain(named).chain(of_auth(auth));
     let names = texts.flat_map(|located| variables_used(&located.text, rules));
     names.chain(pass_env.iter().map(String::as_str)).collect()
+}
+
+fn of_summarizer(summarizer: &Summarizer) -> Vec<&Located> {
+    match &summarizer.how {
+        SummarizeWith::Command { program, args } => std::iter::once(program).chain(args).collect(),
+        SummarizeWith::Http { url, model, api_key } => [url, model].into_iter().chain(api_key).collect(),
+    }
+}
+
+fn of_gateway(gateway: &GatewayRules) -> impl Iterator<Item = &Located> {
+    let tls = gateway.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
+    gateway.tokens.iter().map(|token| token.secret.located()).chain(tls)
 }
 
 fn of_auth(auth: &Auth) -> Vec<&Located> {

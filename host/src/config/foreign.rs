@@ -33,7 +33,8 @@ pub fn read(root: &Node, found: &Found<'_>) -> Result<Said, ConfigError> {
     for Named { name, place, node } in named {
         let id = id_of(name, &servers, &written, &place, &mut notices);
         let path = if found.path.is_empty() { name.to_owned() } else { format!("{}.{name}", found.path) };
-        servers.extend(entry::read(Entry { id, place, node, path }, found.shape, &mut notices));
+        let lifecycle = settings.lifecycle.clone();
+        servers.extend(entry::read(Entry { id, place, node, path, lifecycle }, found.shape, &mut notices));
     }
     choose(root, found.shape, &mut servers);
     tell_of_projects(root, &mut notices);

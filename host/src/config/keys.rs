@@ -1,6 +1,10 @@
 //! The keys of a configuration: one table drives reading, hints for typing errors, and the schema.
 
 pub mod auth;
+pub mod gateway;
+pub mod lifecycle;
+pub mod queues;
+pub mod results;
 pub mod server;
 pub mod settings;
 
@@ -38,12 +42,16 @@ pub enum Form {
     Choice(&'static [&'static str]),
     /// A span of time.
     Span,
+    /// A list of at least one and at most this many spans of time.
+    Spans(usize),
     /// An amount of bytes.
     Bytes,
     /// A whole number between these.
     Number(u64, u64),
     /// A list of texts.
     Texts,
+    /// A program, or a list of a program and its arguments.
+    Command,
     /// A map from names to texts.
     TextMap,
     /// A map with the keys of another table.
@@ -109,6 +117,19 @@ pub fn read<T>(keys: &[Key<T>], target: &mut T, given: &Given<'_>, reading: &mut
     }
 }
 
+/// Reads a part of the file of which some is filled in later. Its values are named within it, as those of a server are.
+pub fn part<T>(
+    given: &Given<'_>,
+    reading: &mut Reading,
+    read: impl FnOnce(&Given<'_>, &mut Reading) -> Result<T, Misfit>,
+) -> Option<T> {
+    let outer = std::mem::replace(&mut reading.path, given.field.clone());
+    let found = read(&Given { node: given.node, field: String::new() }, reading);
+    let found = found.map_err(|misfit| reading.problem(misfit)).ok();
+    reading.path = outer;
+    found
+}
+
 fn unknown<T>(keys: &[Key<T>], name: &str, place: &Place, field: &str, reading: &mut Reading) {
     if !reading.is_strict() && is_idle(name) {
         return;
@@ -157,7 +178,8 @@ const IDLE: [&str; 21] = [
     "settings",
 ];
 
-const CANNOT: [(&str, &str); 5] = [
+const CANNOT: [(&str, &str); 6] = [
+    ("lifecycle", "a server has its keys without it, such as `idle_timeout: 10m`"),
     ("headersHelper", "write the header under `headers`, with a variable such as ${TOKEN}"),
     ("authProviderType", "write the token under `auth`, with a variable such as ${TOKEN}"),
     ("targetServiceAccount", "write the token under `auth`, with a variable such as ${TOKEN}"),

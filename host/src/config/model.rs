@@ -1,16 +1,25 @@
 //! What a configuration file says, as typed values; nothing is expanded yet.
 
 mod auth;
+mod gateway;
+mod lifecycle;
 mod place;
+mod queues;
+mod results;
 mod settings;
+mod texts;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use crate::session::Protocol;
 pub use auth::{Auth, Grant, KeyPlace, OAuth};
+pub use gateway::{GatewayNames, GatewayRules, GatewayTls, TokenFrom, TokenRules};
+pub use lifecycle::{HealthProbe, Lifecycle};
 pub use place::{Located, Notice, Place, Problem};
-pub use settings::{CustomMask, Destructive, Input, Masking, NamesStyle, Retry, Settings};
+pub use queues::QueueRules;
+pub use results::{Spill, SummarizeWith, Summarizer};
+pub use settings::{CustomMask, Destructive, Input, Masking, NamesStyle, Readiness, Retry, Settings};
 
 /// A configuration file that was read. Its `Debug` shows no value that may be a secret.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +119,14 @@ pub struct Server {
     pub max_message_bytes: u64,
     /// How long the program may take to end, before each stronger means.
     pub grace: Duration,
+    /// When it is started, watched, restarted and stopped.
+    pub lifecycle: Lifecycle,
+    /// The queue in which its calls wait for their turn.
+    pub queue: Option<String>,
+    /// The queues of single tools, by names and globs; the first that fits is used, and `queue` where none does.
+    pub tool_queues: Vec<(String, String)>,
+    /// The most calls at a time.
+    pub max_concurrent: Option<usize>,
     /// Names and globs of the tools that exist; none means all.
     pub allow: Option<Vec<String>>,
     /// Names and globs of the tools that do not exist, whatever `allow` says.
@@ -150,6 +167,10 @@ impl Server {
             timeouts: Timeouts::default(),
             max_message_bytes: MAX_MESSAGE_BYTES,
             grace: GRACE,
+            lifecycle: Lifecycle::default(),
+            queue: None,
+            tool_queues: Vec::new(),
+            max_concurrent: None,
             allow: None,
             deny: Vec::new(),
             ask: Vec::new(),
@@ -191,7 +212,7 @@ impl Kind {
 pub enum Inherit {
     /// All.
     All,
-    /// All but those that the configuration uses for other servers.
+    /// All but those that the configuration uses for other servers, to summarize or for the gateway.
     #[default]
     Scoped,
     /// Those that programs need to run at all.

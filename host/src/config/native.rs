@@ -34,7 +34,13 @@ pub fn read(root: &Node) -> Result<Said, ConfigError> {
         for named in entries {
             let path = format!("servers.{}", named.key);
             let place = named.place.clone();
-            let entry = Entry { id: named.key.clone(), place: place.clone(), node: &named.value, path: path.clone() };
+            let entry = Entry {
+                id: named.key.clone(),
+                place: place.clone(),
+                node: &named.value,
+                path: path.clone(),
+                lifecycle: settings.lifecycle.clone(),
+            };
             let Some(mut server) = entry::read(entry, Shape::Native, &mut notices) else { continue };
             if !is_id(&named.key) {
                 let text = format!("the id {:?} must be letters, digits, `_` and `-`", named.key);

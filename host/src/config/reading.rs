@@ -129,6 +129,11 @@ impl<'n> Given<'n> {
         })
     }
 
+    /// The same, of things that are counted.
+    pub fn count(&self, least: u64, most: u64) -> Result<usize, Misfit> {
+        Ok(usize::try_from(self.number(least, most)?).unwrap_or(usize::MAX))
+    }
+
     /// A list of texts; a text alone is a list of one.
     pub fn texts(&self) -> Result<Vec<String>, Misfit> {
         match &self.node.value {

@@ -1,6 +1,8 @@
 //! Makes of a server as it is written one that can be reached: everything filled in, checked and put in its place.
 
+mod gateway;
 mod program;
+mod results;
 mod site;
 #[cfg(test)]
 mod tests;
@@ -15,6 +17,8 @@ use super::model::{Config, Kind, Located, Problem, Server, Shape};
 use super::secrets::{Secrets, is_harmless_variable};
 use super::variables::Variables;
 use crate::transport::endpoint::Endpoint;
+pub use gateway::{FilledGateway, FilledToken, resolve_gateway};
+pub use results::{FilledSpill, FilledSummarizeWith, FilledSummarizer, resolve_spill, resolve_summarizer};
 
 /// Fills in everything about the server. `session` is what `{{.SESSION_ID}}` stands for.
 pub fn resolve(
@@ -23,24 +27,23 @@ pub fn resolve(
     variables: &Variables,
     session: Option<&str>,
 ) -> Result<Endpoint, Problem> {
-    let mut secrets = Secrets::default();
-    match endpoint(server, config, variables, session, &mut secrets) {
-        Ok(endpoint) => Ok(endpoint.with_secrets(secrets)),
-        // A problem names files, and a part of a path may be a secret.
-        Err(problem) => Err(Problem { text: secrets.redact(&problem.text).into_owned(), ..problem }),
-    }
-}
-
-fn endpoint(
-    server: &Server,
-    config: &Config,
-    variables: &Variables,
-    session: Option<&str>,
-    secrets: &mut Secrets,
-) -> Result<Endpoint, Problem> {
     if let Some(problem) = &server.problem {
         return Err(problem.clone());
     }
+    let path = path_in(config.shape, &server.id);
+    let (endpoint, secrets) = filled(server, &path, config, variables, session, |filling| endpoint(filling, config))?;
+    Ok(endpoint.with_secrets(secrets))
+}
+
+/// What is filled in, and what must not be seen of it. `path` is where the file has what the server stands for.
+fn filled<T>(
+    server: &Server,
+    path: &str,
+    config: &Config,
+    variables: &Variables,
+    session: Option<&str>,
+    fill: impl FnOnce(&mut Filling<'_>) -> Result<T, Problem>,
+) -> Result<(T, Secrets), Problem> {
     let (folder, workspace) = folders(config, variables);
     let settings = &config.settings;
     let scope = Scope {
@@ -52,9 +55,19 @@ fn endpoint(
         session,
         rules: Rules { commands: settings.allow_commands, bare_dollar: settings.bare_dollar },
     };
-    let path = path_in(config.shape, &server.id);
-    let env_file = env_file(&mut Filling { server, path: &path, scope, secrets })?;
-    let mut filling = Filling { server, path: &path, scope: Scope { env_file: &env_file, ..scope }, secrets };
+    let mut secrets = Secrets::default();
+    match fill(&mut Filling { server, path, scope, secrets: &mut secrets }) {
+        Ok(filled) => Ok((filled, secrets)),
+        // A problem names files, and a part of a path may be a secret.
+        Err(problem) => Err(Problem { text: secrets.redact(&problem.text).into_owned(), ..problem }),
+    }
+}
+
+fn endpoint(filling: &mut Filling<'_>, config: &Config) -> Result<Endpoint, Problem> {
+    let env_file = env_file(filling)?;
+    let Filling { server, path, scope, .. } = *filling;
+    let mut filling =
+        Filling { server, path, scope: Scope { env_file: &env_file, ..scope }, secrets: &mut *filling.secrets };
     match server.kind {
         Kind::Stdio => program::program(&mut filling, config).map(Endpoint::Stdio),
         Kind::Http => site::site(&mut filling).map(Endpoint::Http),

@@ -17,8 +17,10 @@ pub fn schema() -> Value {
                 "$schema".to_owned(),
                 json!({"type": "string", "description": "The address of this schema, for editors."}),
             );
-            if let Some(servers) = properties.get_mut("servers") {
-                servers["propertyNames"] = json!({"pattern": "^[A-Za-z0-9_-]+$"});
+            for named in ["servers", "queues"] {
+                if let Some(map) = properties.get_mut(named) {
+                    map["propertyNames"] = json!({"pattern": "^[A-Za-z0-9_-]+$"});
+                }
             }
         }
     }
@@ -32,6 +34,13 @@ pub fn object<T>(keys: &[Key<T>]) -> Value {
     json!({"type": "object", "properties": properties, "additionalProperties": false})
 }
 
+/// The schema of such a map that may also be written as a value of this kind.
+pub fn object_or<T>(kind: &str, keys: &[Key<T>]) -> Value {
+    let mut schema = object(keys);
+    schema["type"] = json!(["object", kind]);
+    schema
+}
+
 fn property<T>(key: &Key<T>) -> Value {
     let text = || json!({"type": ["string", "number", "boolean"]});
     let mut schema = match &key.form {
@@ -39,9 +48,13 @@ fn property<T>(key: &Key<T>) -> Value {
         Form::Text => text(),
         Form::Choice(words) => json!({"enum": words}),
         Form::Span => json!({"type": ["string", "number"]}),
+        Form::Spans(most) => {
+            json!({"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1, "maxItems": most})
+        }
         Form::Bytes => json!({"type": ["string", "integer"]}),
         Form::Number(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
         Form::Texts => json!({"type": "array", "items": text()}),
+        Form::Command => json!({"type": ["string", "array"], "items": text(), "minItems": 1}),
         Form::TextMap => json!({"type": "object", "additionalProperties": text()}),
         Form::Section(section) => section(),
         Form::Sections(section) => json!({"type": "array", "items": section()}),
@@ -50,10 +63,10 @@ fn property<T>(key: &Key<T>) -> Value {
     schema["description"] = json!(key.about);
     if key.default.is_empty() {
         // An empty value is no value, as the example has it.
-        if let Value::String(kind) = &schema["type"] {
-            schema["type"] = json!([kind, "null"]);
-        } else if let Value::Array(kinds) = &mut schema["type"] {
-            kinds.push(json!("null"));
+        match schema.get_mut("type") {
+            Some(Value::Array(kinds)) => kinds.push(json!("null")),
+            Some(kind) => *kind = json!([kind, "null"]),
+            None => schema["enum"].as_array_mut().into_iter().for_each(|words| words.push(Value::Null)),
         }
     } else {
         schema["default"] = serde_json::from_str(key.default).unwrap_or_default();

@@ -2,6 +2,10 @@ mod clients;
 mod entries;
 mod example;
 mod files;
+mod gateway;
+mod lifecycle;
+mod queues;
+mod results;
 mod seeds;
 
 use std::path::Path;

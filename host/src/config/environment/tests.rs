@@ -1,11 +1,15 @@
 use super::*;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::config::model::{Kind, Place, Settings, Shape};
 
 fn located(text: &str) -> Located {
-    let place = Place { file: Path::new("toolgate.yaml").into(), line: 1, column: 1 };
-    Located { text: text.into(), place, field: "field".into() }
+    Located { text: text.into(), place: place(1), field: "field".into() }
+}
+
+fn place(line: u32) -> Place {
+    Place { file: Path::new("toolgate.yaml").into(), line, column: 1 }
 }
 
 fn server(id: &str) -> Server {
@@ -43,6 +47,46 @@ fn scoped_leaves_out_what_other_servers_use_and_this_one_does_not() {
     assert_eq!(names(&config, &environment), kept);
     config.servers[0].inherit_env = Inherit::All;
     assert_eq!(names(&config, &environment).len(), environment.len());
+}
+
+#[test]
+fn what_summarizes_uses_is_its_own_and_it_gets_nothing_of_servers() {
+    let summarizer = |how| Some(Summarizer { place: place(9), how, timeout: Duration::ZERO, max_input_bytes: 1 });
+    let environment = [("ARGUMENT", "v"), ("FREE", "v"), ("KEY", "v"), ("MODEL", "v"), ("OWN", "v"), ("URL", "v")];
+    let mut own = server("own");
+    own.args = vec![located("${OWN}")];
+    let mut config = config(vec![own]);
+    config.settings.summarizer = summarizer(SummarizeWith::Http {
+        url: located("${URL}"),
+        model: located("${MODEL} ${OWN}"),
+        api_key: Some(located("${KEY}")),
+    });
+    assert_eq!(names(&config, &environment), ["ARGUMENT", "FREE", "OWN"]);
+    let args = vec![located("{{.ARGUMENT}}")];
+    config.settings.summarizer = summarizer(SummarizeWith::Command { program: located("${FREE}"), args: args.clone() });
+    assert_eq!(names(&config, &environment), ["KEY", "MODEL", "OWN", "URL"]);
+    // Even where a server is called as it is.
+    let mut program = Server::new("own", place(9), Kind::Stdio);
+    program.args = args;
+    let variables = Variables::of_test(&environment);
+    let given = super::environment(&program, &config, &variables, &BTreeMap::new(), Vec::new());
+    assert_eq!(given.into_keys().collect::<Vec<_>>(), ["ARGUMENT", "KEY", "MODEL", "URL"]);
+}
+
+#[test]
+fn what_the_gateway_uses_is_for_no_program() {
+    let text = "gateway:\n  tokens: [{principal: a, token: '${TOKEN_A}'}, {principal: b, file: '${FOLDER}/b'}, {principal: c, token: '${OWN}'}]\n  \
+                tls: {certificate: '${CERTIFICATE}', key: '${FILE_OF_KEY}'}\n\
+                summarizer: {command: [x, '${MINE}']}\n\
+                servers: {own: {command: x, args: ['${OWN}']}}";
+    let config = crate::config::parse(text, Path::new("toolgate.yaml")).unwrap_or_else(|error| panic!("{error}"));
+    let names_set = ["CERTIFICATE", "FILE_OF_KEY", "FOLDER", "FREE", "MINE", "OWN", "TOKEN_A"];
+    let environment: Vec<(&str, &str)> = names_set.iter().map(|name| (*name, "v")).collect();
+    assert_eq!(names(&config, &environment), ["FREE", "OWN"]);
+    let summarizer = crate::config::resolve::resolve_summarizer(&config, &Variables::of_test(&environment));
+    let how = summarizer.unwrap().unwrap().how;
+    let crate::config::resolve::FilledSummarizeWith::Command { env, .. } = how else { panic!("{how:?}") };
+    assert_eq!(env.into_keys().collect::<Vec<_>>(), ["FREE", "MINE"]);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn essence(server: &Server) -> String {
         Auth::None => String::new(),
     };
     format!(
-        "{} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {auth} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {auth} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         server.id,
         server.enabled,
         server.kind,
@@ -45,6 +45,10 @@ fn essence(server: &Server) -> String {
         server.tools,
         server.masking,
         server.instructions,
+        server.lifecycle,
+        server.queue,
+        server.tool_queues,
+        server.max_concurrent,
     )
 }
 
@@ -85,7 +89,7 @@ fn every_client_is_taken_over_with_the_same_meaning() {
         (
             Client::Cursor,
             ".cursor/mcp.json",
-            r#"{"mcpServers": {"r": {"url": "https://x", "auth": {"CLIENT_ID": "i", "CLIENT_SECRET": "s", "scopes": ["a"]}, "tools": {"t": {"annotations": {"readOnlyHint": true}, "note": "n: x"}}, "masking": {"groups": ["all"], "custom": [{"pattern": "a\\d+", "replacement": "x"}]}, "protocol": "2026-07-28", "instructions": "two\nlines"}, "d": {"command": "x", "disabled": true, "inheritEnv": "none"}}}"#,
+            r#"{"mcpServers": {"r": {"url": "https://x", "auth": {"CLIENT_ID": "i", "CLIENT_SECRET": "s", "scopes": ["a"]}, "tools": {"t": {"annotations": {"readOnlyHint": true}, "note": "n: x"}}, "masking": {"groups": ["all"], "custom": [{"pattern": "a\\d+", "replacement": "x"}]}, "protocol": "2026-07-28", "instructions": "two\nlines"}, "d": {"command": "x", "disabled": true, "inheritEnv": "none", "eager": true, "shared": false, "idleTimeout": 0, "acquireTimeout": "90s", "restartDelays": [0, "1500ms", "2m"], "healthInterval": "1m", "healthTimeout": 4, "probeTimeout": 2, "healthProbe": "list-tools", "queue": "q-1", "toolQueues": {"a*": "no", "b c": "x"}, "maxConcurrent": 3}}}"#,
         ),
         (
             Client::Gemini,

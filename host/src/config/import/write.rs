@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use super::super::keys::auth::GRANTS;
+use super::super::keys::lifecycle::PROBES;
 use super::super::keys::server::{INHERIT, PROTOCOL};
-use super::super::model::{Auth, Config, Input, KeyPlace, Kind, Located, Masking, OAuth, Server, Timeouts, ToolRules};
+use super::super::model::{
+    Auth, Config, Input, KeyPlace, Kind, Lifecycle, Located, Masking, OAuth, Server, Timeouts, ToolRules,
+};
 use super::super::{bytes, duration};
 
 /// The configuration as YAML, with a word about where it comes from.
@@ -71,6 +74,19 @@ impl Writer {
         }
         if server.grace != default.grace {
             self.pair(2, "grace", &duration::write(server.grace));
+        }
+        self.lifecycle(&server.lifecycle);
+        if let Some(queue) = &server.queue {
+            self.pair(2, "queue", &quote(queue));
+        }
+        if !server.tool_queues.is_empty() {
+            self.line(2, "tool_queues:");
+        }
+        for (tool, queue) in &server.tool_queues {
+            self.pair(3, tool, &quote(queue));
+        }
+        if let Some(most) = server.max_concurrent {
+            self.pair(2, "max_concurrent", &most.to_string());
         }
         if let Some(allow) = &server.allow {
             let allow: Vec<String> = allow.iter().map(|name| quote(name)).collect();
@@ -238,6 +254,37 @@ impl Writer {
             if span != default {
                 self.pair(3, key, &duration::write(span));
             }
+        }
+    }
+
+    fn lifecycle(&mut self, lifecycle: &Lifecycle) {
+        let default = Lifecycle::default();
+        for (key, flag, default) in
+            [("eager", lifecycle.eager, default.eager), ("shared", lifecycle.shared, default.shared)]
+        {
+            if flag != default {
+                self.pair(2, key, &flag.to_string());
+            }
+        }
+        for (key, span, default) in [
+            ("idle_timeout", lifecycle.idle_timeout, default.idle_timeout),
+            ("acquire_timeout", lifecycle.acquire_timeout, default.acquire_timeout),
+            ("health_interval", lifecycle.health_interval, default.health_interval),
+            ("health_timeout", lifecycle.health_timeout, default.health_timeout),
+            ("probe_timeout", lifecycle.probe_timeout, default.probe_timeout),
+        ] {
+            if span != default {
+                self.pair(2, key, &duration::write(span));
+            }
+        }
+        if lifecycle.restart_delays != default.restart_delays {
+            let delays: Vec<String> = lifecycle.restart_delays.iter().map(|delay| duration::write(*delay)).collect();
+            self.pair(2, "restart_delays", &format!("[{}]", delays.join(", ")));
+        }
+        if lifecycle.health_probe != default.health_probe
+            && let Some((name, _)) = PROBES.iter().find(|(_, probe)| *probe == lifecycle.health_probe)
+        {
+            self.pair(2, "health_probe", name);
         }
     }
 

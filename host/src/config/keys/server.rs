@@ -10,10 +10,10 @@ use super::super::model::{Auth, Inherit, Located, Place, Protocol, Server};
 use super::super::reading::Given;
 use super::super::schema;
 use super::settings::MASKING;
-use super::{Form, Key, auth, read};
+use super::{Form, Key, auth, lifecycle, queues, read};
 use forms::{command, env, variable};
-pub use limits::TIMEOUTS;
-use limits::{limit, limit_in};
+use limits::limit_in;
+pub use limits::{TIMEOUTS, limit, span};
 pub use tls::TLS;
 #[cfg(test)]
 pub use tools::ANNOTATIONS;
@@ -89,7 +89,7 @@ pub const SERVER: &[Key<Draft>] = &[
         "inherit_env",
         Form::Choice(&["all", "scoped", "minimal", "none"]),
         "\"scoped\"",
-        "Which of our variables the program gets; scoped leaves out those of other servers.",
+        "Which of our variables the program gets; scoped leaves out those of other servers, the summarizer and the gateway.",
         |draft, given, _| {
             draft.server.inherit_env = given.choice(INHERIT)?;
             Ok(())
@@ -196,6 +196,46 @@ pub const SERVER: &[Key<Draft>] = &[
         "How long the program may take to end after its input is closed, and again after SIGTERM; then it is killed.",
         |draft, given, _| {
             draft.server.grace = given.span(Unit::Seconds)?.unwrap_or_default();
+            Ok(())
+        },
+    ),
+    lifecycle::eager(),
+    lifecycle::shared(),
+    lifecycle::idle_timeout(),
+    lifecycle::acquire_timeout(),
+    lifecycle::restart_delays(),
+    lifecycle::health_interval(),
+    lifecycle::health_timeout(),
+    lifecycle::probe_timeout(),
+    lifecycle::health_probe(),
+    Key::new(
+        "queue",
+        Form::Text,
+        "",
+        "The queue in which calls wait for their turn, with those of other servers that name it; see `queues`.",
+        |draft, given, _| {
+            draft.server.queue = Some(queues::name(given)?);
+            Ok(())
+        },
+    ),
+    Key::new(
+        "tool_queues",
+        Form::TextMap,
+        "{}",
+        "The queues of single tools, by names and globs; the first that fits is used, in place of `queue`.",
+        |draft, given, _| {
+            let named = |(tool, queue): (&str, Given<'_>)| Ok((tool.to_owned(), queues::name(&queue)?));
+            draft.server.tool_queues = given.entries()?.into_iter().map(named).collect::<Result<_, _>>()?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "max_concurrent",
+        Form::Number(1, 10_000),
+        "",
+        "The most calls of this server at a time; as many as its queue lets pass, if not given.",
+        |draft, given, _| {
+            draft.server.max_concurrent = Some(given.count(1, 10_000)?);
             Ok(())
         },
     ),

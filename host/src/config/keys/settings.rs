@@ -1,9 +1,9 @@
 //! The keys of `toolgate.yaml` outside its servers.
 
-use super::super::model::{CustomMask, Destructive, Input, Masking, NamesStyle, Retry, Settings};
+use super::super::model::{CustomMask, Destructive, Input, Masking, NamesStyle, Readiness, Retry, Settings};
 use super::super::reading::{Given, Misfit, Reading};
 use super::super::schema;
-use super::{Form, Key, read, server};
+use super::{Form, Key, gateway, lifecycle, queues, read, results, server};
 
 /// The keys at the top; `servers` is read by itself.
 pub const TOP: &[Key<Settings>] = &[
@@ -111,6 +111,76 @@ pub const TOP: &[Key<Settings>] = &[
         },
     ),
     Key::new(
+        "summarize_above_tokens",
+        Form::Number(1, MAX_TOKENS),
+        "5000",
+        "A result with more tokens than this is summarized, if there is a `summarizer`.",
+        |settings, given, _| {
+            settings.summarize_above_tokens = given.number(1, MAX_TOKENS)?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "summarizer",
+        Form::Section(|| schema::object(results::SUMMARIZER)),
+        "",
+        "Who makes a long result short: a program or an endpoint; without it, what is too long is cut.",
+        |settings, given, reading| {
+            settings.summarizer = results::summarizer(given, reading);
+            Ok(())
+        },
+    ),
+    Key::new(
+        "spill",
+        Form::Section(|| schema::object_or("boolean", results::SPILL)),
+        "",
+        "Results that are cut or summarized are kept whole in files, and the model is told which; true says it too.",
+        |settings, given, reading| {
+            settings.spill = results::spill(given, reading);
+            Ok(())
+        },
+    ),
+    Key::new(
+        "lifecycle",
+        Form::Section(|| schema::object(lifecycle::LIFECYCLE)),
+        "{}",
+        "When servers are started, watched, restarted and stopped; what a server says itself wins.",
+        |settings, given, reading| {
+            read(lifecycle::LIFECYCLE, &mut settings.lifecycle, given, reading);
+            Ok(())
+        },
+    ),
+    Key::new(
+        "queues",
+        Form::NamedSections(queues::schema),
+        "{}",
+        "Queues by their names, each with its number of slots or a map; one that is not here is of the usual size.",
+        |settings, given, reading| {
+            settings.queues = queues::queues(given, reading)?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "gateway",
+        Form::Section(|| schema::object(gateway::GATEWAY)),
+        "{}",
+        "How `toolgate serve` is reached, by whom, and how much of it one may use.",
+        |settings, given, reading| {
+            settings.gateway = gateway::gateway(given, reading).unwrap_or_default();
+            Ok(())
+        },
+    ),
+    Key::new(
+        "readiness",
+        Form::Choice(&["all", "any"]),
+        "\"any\"",
+        "When toolgate is ready: all (when every enabled server is) or any (at once, with warnings).",
+        |settings, given, _| {
+            settings.readiness = given.choice(READINESS)?;
+            Ok(())
+        },
+    ),
+    Key::new(
         "allow_commands",
         Form::Flag,
         "false",
@@ -126,7 +196,7 @@ pub const TOP: &[Key<Settings>] = &[
         "",
         "How many servers start at the same time; four times the number of cores and at least 32, if not given.",
         |settings, given, _| {
-            settings.start_concurrency = Some(count(given, 1000)?);
+            settings.start_concurrency = Some(given.count(1, 1000)?);
             Ok(())
         },
     ),
@@ -136,7 +206,7 @@ pub const TOP: &[Key<Settings>] = &[
         "200",
         "The most servers that this file may have.",
         |settings, given, _| {
-            settings.max_servers = count(given, 10_000)?;
+            settings.max_servers = given.count(1, 10_000)?;
             Ok(())
         },
     ),
@@ -274,10 +344,6 @@ pub fn inputs(given: &Given<'_>, reading: &mut Reading) -> Result<Vec<Input>, Mi
     Ok(inputs)
 }
 
-fn count(given: &Given<'_>, most: u64) -> Result<usize, Misfit> {
-    Ok(usize::try_from(given.number(1, most)?).unwrap_or(usize::MAX))
-}
-
 /// The names of the styles of names.
 pub const NAMES: &[(&str, NamesStyle)] = &[
     ("dot", NamesStyle::Dot),
@@ -287,4 +353,6 @@ pub const NAMES: &[(&str, NamesStyle)] = &[
 const RETRY: &[(&str, Retry)] = &[("safe", Retry::Safe), ("always", Retry::Always), ("never", Retry::Never)];
 const DESTRUCTIVE: &[(&str, Destructive)] =
     &[("allow", Destructive::Allow), ("ask", Destructive::Ask), ("deny", Destructive::Deny)];
+const READINESS: &[(&str, Readiness)] = &[("all", Readiness::All), ("any", Readiness::Any)];
+const MAX_TOKENS: u64 = 1_000_000_000;
 const MASKED: &str = "[MASKED]";

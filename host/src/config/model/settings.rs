@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::{GatewayRules, Lifecycle, QueueRules, Spill, Summarizer};
+
 /// What holds for all servers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -23,6 +25,20 @@ pub struct Settings {
     pub masking: Masking,
     /// The most bytes of text in a result; zero means no limit.
     pub max_result_bytes: u64,
+    /// A result with more tokens than this is summarized, where there is a summarizer.
+    pub summarize_above_tokens: u64,
+    /// Who makes a long result short.
+    pub summarizer: Option<Summarizer>,
+    /// Where results that are cut are kept whole; none means nowhere.
+    pub spill: Option<Spill>,
+    /// What holds for the servers that do not say otherwise; each server has it already.
+    pub lifecycle: Lifecycle,
+    /// What is said of queues; one that a server names and that is not here is of the usual size.
+    pub queues: Vec<QueueRules>,
+    /// How the gateway is reached, by whom, and how much of it one may use.
+    pub gateway: GatewayRules,
+    /// When we are ready.
+    pub readiness: Readiness,
     /// `${cmd:…}` runs a command.
     pub allow_commands: bool,
     /// How many servers are started at the same time; none means four times the number of cores, and at least 32.
@@ -47,6 +63,13 @@ impl Default for Settings {
             destructive: Destructive::default(),
             masking: Masking::default(),
             max_result_bytes: 1024 * 1024,
+            summarize_above_tokens: 5000,
+            summarizer: None,
+            spill: None,
+            lifecycle: Lifecycle::default(),
+            queues: Vec::new(),
+            gateway: GatewayRules::default(),
+            readiness: Readiness::default(),
             allow_commands: false,
             start_concurrency: None,
             max_servers: 200,
@@ -97,6 +120,16 @@ pub enum Destructive {
     Ask,
     /// They are neither listed nor callable.
     Deny,
+}
+
+/// When we are ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Readiness {
+    /// When every enabled server is.
+    All,
+    /// At once, with warnings about servers that are not.
+    #[default]
+    Any,
 }
 
 /// What is masked in answers.

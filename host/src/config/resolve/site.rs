@@ -46,6 +46,14 @@ pub(super) fn site(filling: &mut Filling<'_>) -> Result<Site, Problem> {
     })
 }
 
+/// An address of something that is no server of ours, over HTTP.
+pub(super) fn address(filling: &mut Filling<'_>, located: &Located) -> Result<String, Problem> {
+    let text = filling.text(located)?.trim().to_owned();
+    filling.secrets.add_address(&text);
+    parse(&text, Kind::Http).map_err(|why| filling.problem(located, why))?;
+    Ok(text)
+}
+
 /// Why a text is no address for this kind of server. It quotes nothing of the text but its scheme.
 fn parse(text: &str, kind: Kind) -> Result<Url, String> {
     let schemes = match kind {
@@ -144,13 +152,8 @@ fn credential(filling: &mut Filling<'_>) -> Result<Option<(KeyPlace, String)>, P
             return Ok(None);
         }
         Auth::Bearer(token) => {
-            let text = key(filling, token)?;
-            // People also paste the word before it.
-            let bare = text
-                .get(..7)
-                .filter(|word| word.eq_ignore_ascii_case("bearer "))
-                .map(|word| text[word.len()..].trim_start());
-            (authorization, format!("Bearer {}", bare.unwrap_or(&text)))
+            let token = self::token(filling, token)?;
+            (authorization, format!("Bearer {token}"))
         }
         Auth::Basic { user, password } => {
             let (name, secret) = (filling.text(user)?, filling.text(password)?);
@@ -167,6 +170,17 @@ fn credential(filling: &mut Filling<'_>) -> Result<Option<(KeyPlace, String)>, P
             (r#in.clone(), key(filling, value)?)
         }
     }))
+}
+
+/// A token for `Bearer`.
+pub(super) fn token(filling: &mut Filling<'_>, located: &Located) -> Result<String, Problem> {
+    let text = key(filling, located)?;
+    // People also paste the word before it.
+    let bare =
+        text.get(..7).filter(|word| word.eq_ignore_ascii_case("bearer ")).map(|word| text[word.len()..].trim_start());
+    let token = bare.unwrap_or(&text).to_owned();
+    filling.secrets.add(&token);
+    Ok(token)
 }
 
 /// A token or key: a secret, not empty, and fit for a header.

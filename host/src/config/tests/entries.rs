@@ -1,11 +1,11 @@
 use super::{complaints, said};
 
-fn native(entry: &str) -> String {
+pub fn native(entry: &str) -> String {
     complaints("toolgate.yaml", &format!("servers:\n  a: {entry}\n"))
 }
 
 /// All rows that differ are shown together.
-fn check<const N: usize>(rows: [(&str, &str); N], found: impl Fn(&str) -> String) {
+pub fn check<const N: usize>(rows: [(&str, &str); N], found: impl Fn(&str) -> String) {
     let wrong: Vec<String> = rows
         .iter()
         .map(|(row, expected)| (row, expected, found(row)))

@@ -8,7 +8,8 @@ use serde_json::Value as Json;
 use super::super::document::{self, Node, Value};
 use super::super::keys::{self, Key, server, settings};
 use super::super::model::{
-    Annotations, CustomMask, Input, Kind, Masking, Server, Settings, Shape, Timeouts, TlsFiles, ToolRules,
+    Annotations, CustomMask, GatewayRules, Input, Kind, Lifecycle, Masking, QueueRules, Server, Settings, Shape, Spill,
+    SummarizeWith, Timeouts, TlsFiles, ToolRules,
 };
 use super::super::reading::{Given, Reading};
 use super::super::schema::schema;
@@ -27,6 +28,13 @@ fn what_the_example_gives_as_default_is_the_default() {
     let mut settings = config.settings;
     assert_eq!(settings.inputs.len(), 2);
     settings.inputs.clear();
+    // What is there or not has no default; what is in it has.
+    assert_eq!(settings.spill.take(), Some(Spill::default()));
+    let summarizer = settings.summarizer.take().unwrap();
+    assert!(matches!(summarizer.how, SummarizeWith::Http { .. }));
+    assert_eq!((summarizer.timeout.as_secs(), summarizer.max_input_bytes), (30, 1024 * 1024));
+    assert_eq!(std::mem::take(&mut settings.queues).len(), 2);
+    assert_eq!(std::mem::take(&mut settings.gateway.tokens).len(), 2);
     assert_eq!(settings, Settings::default());
     let files = config.servers[0].clone();
     let expected = Server {
@@ -106,6 +114,13 @@ fn every_default_of_the_schema_is_the_default_of_the_code() {
         pattern: String::new(),
         replacement: "[MASKED]".to_owned(),
     });
+    check_defaults(keys::lifecycle::LIFECYCLE, Lifecycle::default);
+    check_defaults(keys::queues::QUEUE, QueueRules::default);
+    check_defaults(keys::results::SUMMARIZER, keys::results::Draft::default);
+    check_defaults(keys::results::SPILL, Spill::default);
+    check_defaults(keys::gateway::GATEWAY, GatewayRules::default);
+    check_defaults(keys::gateway::TOKEN, Default::default);
+    check_defaults(keys::gateway::TLS, keys::gateway::TlsDraft::default);
     check_defaults(server::TIMEOUTS, Timeouts::default);
     check_defaults(server::TLS, TlsFiles::default);
     check_defaults(server::TOOL, ToolRules::default);
@@ -127,6 +142,9 @@ fn the_schema_refuses_unknown_keys_and_explains_all_known_ones() {
         for (key, property) in schema["properties"].as_object().into_iter().flatten() {
             let about = property["description"].as_str().unwrap_or_default();
             assert!(about.ends_with('.') && about.len() > 10, "{path}.{key}: {about:?}");
+            // Each says what may stand there: one kind, some kinds or some words.
+            let kinds = property.get("type").or(property.get("enum"));
+            assert!(kinds.is_some_and(|kinds| kinds.is_string() || kinds.is_array()), "{path}.{key}: {property}");
             check(property, &format!("{path}.{key}"));
             for inner in ["items", "additionalProperties"].iter().filter_map(|inner| property.get(inner)) {
                 check(inner, &format!("{path}.{key}"));
@@ -155,6 +173,13 @@ fn no_name_means_two_keys() {
     check(server::SERVER);
     check(server::TLS);
     check(keys::auth::AUTH);
+    check(keys::lifecycle::LIFECYCLE);
+    check(keys::results::SUMMARIZER);
+    check(keys::results::SPILL);
+    check(keys::queues::QUEUE);
+    check(keys::gateway::GATEWAY);
+    check(keys::gateway::TOKEN);
+    check(keys::gateway::TLS);
 }
 
 #[test]

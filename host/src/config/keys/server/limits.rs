@@ -64,8 +64,17 @@ pub const TIMEOUTS: &[Key<Timeouts>] = &[
 /// Gemini CLI and opencode count in milliseconds. In `mcpServers` some clients count in seconds and some in
 /// milliseconds: nobody waits ten thousand seconds, so such a number is taken for milliseconds.
 pub fn limit(given: &Given<'_>, reading: &mut Reading) -> Result<Duration, Misfit> {
+    limit_in(given, unit(given, reading))
+}
+
+/// A span of time in the same unit, which may be nothing; `off` is none.
+pub fn span(given: &Given<'_>, reading: &mut Reading) -> Result<Option<Duration>, Misfit> {
+    given.span(unit(given, reading))
+}
+
+fn unit(given: &Given<'_>, reading: &mut Reading) -> Unit {
     let number = given.text().ok().and_then(|text| text.trim().parse::<f64>().ok());
-    let unit = match reading.shape {
+    match reading.shape {
         Shape::Gemini | Shape::OpenCode => Unit::Milliseconds,
         Shape::Native | Shape::Codex => Unit::Seconds,
         _ if number.is_some_and(|number| number >= 10_000.0) => {
@@ -73,8 +82,7 @@ pub fn limit(given: &Given<'_>, reading: &mut Reading) -> Result<Duration, Misfi
             Unit::Milliseconds
         }
         _ => Unit::Seconds,
-    };
-    limit_in(given, unit)
+    }
 }
 
 pub fn limit_in(given: &Given<'_>, unit: Unit) -> Result<Duration, Misfit> {

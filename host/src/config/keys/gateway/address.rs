@@ -1,0 +1,64 @@
+//! Where the gateway is, by which names, and from which pages.
+
+use std::net::{IpAddr, SocketAddr};
+
+use url::Url;
+
+use super::super::super::reading::{Given, Misfit};
+
+/// A host and a port to listen on.
+pub fn listening(given: &Given<'_>) -> Result<String, Misfit> {
+    let text = given.text()?;
+    let named = |(name, port): (&str, &str)| {
+        is_name(name) && port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+    };
+    if text.parse::<SocketAddr>().is_ok() || text.rsplit_once(':').is_some_and(named) {
+        return Ok(text);
+    }
+    Err(given.misfit(format!("expected an address and a port, such as \"127.0.0.1:8808\", found {text:?}")))
+}
+
+/// A name by which a client reaches us: in lower case, and an address of IPv6 without its brackets.
+pub fn host(given: &Given<'_>) -> Result<String, Misfit> {
+    let text = given.text()?;
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&text);
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return Ok(address.to_string());
+    }
+    if is_name(&text) {
+        return Ok(text.to_ascii_lowercase());
+    }
+    let expected = "expected the name or address of a host alone, such as \"tools.example.com\"";
+    Err(given.misfit(format!("{expected}, found {text:?}")))
+}
+
+/// A page that a browser shows, as the browser names it: scheme, host, and a port where it is not the usual one.
+pub fn origin(given: &Given<'_>) -> Result<String, Misfit> {
+    let text = given.text()?;
+    let expected = || {
+        let expected = "expected the scheme and host of a page, such as \"https://app.example.com\"";
+        given.misfit(format!("{expected}, found {text:?}"))
+    };
+    if text.contains('*') {
+        return Err(given.misfit(format!("{text:?} would let in pages that nobody named; write each of them out")));
+    }
+    let url = Url::parse(text.strip_suffix('/').unwrap_or(&text)).map_err(|_| expected())?;
+    let beyond = !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some();
+    let user = !url.username().is_empty() || url.password().is_some();
+    if url.host_str().is_none_or(str::is_empty) || beyond || user {
+        return Err(expected());
+    }
+    Ok(match url.scheme() {
+        "http" | "https" => url.origin().ascii_serialization(),
+        // Such as the pages of an extension or of a desktop program.
+        _ => url.as_str().to_owned(),
+    })
+}
+
+/// The name of a host; one that ends with a number would be an address.
+fn is_name(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    let label = |label: &str| !label.is_empty() && label.bytes().all(allowed);
+    let last = text.rsplit('.').next().unwrap_or_default();
+    text.split('.').all(label) && !last.bytes().all(|byte| byte.is_ascii_digit())
+}

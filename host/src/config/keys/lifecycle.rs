@@ -1,0 +1,190 @@
+//! The keys of `lifecycle`. Each may stand in a server too, where it wins over what `lifecycle` says for all.
+
+use std::time::Duration;
+
+use super::super::document::Value;
+use super::super::model::{HealthProbe, Lifecycle};
+use super::super::reading::{Given, Misfit, Reading};
+use super::server::{Draft, limit, span};
+use super::{Form, Key};
+
+/// The keys of `lifecycle`.
+pub const LIFECYCLE: &[Key<Lifecycle>] = &[
+    eager(),
+    shared(),
+    idle_timeout(),
+    acquire_timeout(),
+    restart_delays(),
+    health_interval(),
+    health_timeout(),
+    probe_timeout(),
+    health_probe(),
+];
+
+/// Something that a lifecycle can be said of.
+pub trait HasLifecycle: 'static {
+    /// Its lifecycle.
+    fn lifecycle(&mut self) -> &mut Lifecycle;
+}
+
+impl HasLifecycle for Lifecycle {
+    fn lifecycle(&mut self) -> &mut Lifecycle {
+        self
+    }
+}
+
+impl HasLifecycle for Draft {
+    fn lifecycle(&mut self) -> &mut Lifecycle {
+        &mut self.server.lifecycle
+    }
+}
+
+/// The key `eager`.
+pub const fn eager<T: HasLifecycle>() -> Key<T> {
+    Key::new(
+        "eager",
+        Form::Flag,
+        "false",
+        "The server starts at once, and not with the first call.",
+        |target, given, _| {
+            target.lifecycle().eager = given.flag()?;
+            Ok(())
+        },
+    )
+}
+
+/// The key `shared`.
+pub const fn shared<T: HasLifecycle>() -> Key<T> {
+    Key::new("shared", Form::Flag, "true", "All gates share one connection to the server.", |target, given, _| {
+        target.lifecycle().shared = given.flag()?;
+        Ok(())
+    })
+}
+
+/// The key `idle_timeout`.
+pub const fn idle_timeout<T: HasLifecycle>() -> Key<T> {
+    Key::new(
+        "idle_timeout",
+        Form::Span,
+        "\"5m\"",
+        "How long the server is kept after its last use; 0 stops it at once.",
+        |target, given, reading| {
+            target.lifecycle().idle_timeout = kept(given, reading)?;
+            Ok(())
+        },
+    )
+}
+
+/// The key `acquire_timeout`.
+pub const fn acquire_timeout<T: HasLifecycle>() -> Key<T> {
+    Key::new(
+        "acquire_timeout",
+        Form::Span,
+        "\"60s\"",
+        "How long callers wait for the server to come up for the first time; then they fail at once until it does.",
+        |target, given, reading| {
+            target.lifecycle().acquire_timeout = limit(given, reading)?;
+            Ok(())
+        },
+    )
+}
+
+/// The key `restart_delays`.
+pub const fn restart_delays<T: HasLifecycle>() -> Key<T> {
+    Key::new(
+        "restart_delays",
+        Form::Spans(MAX_DELAYS),
+        r#"["0s", "1s", "2s", "5s", "10s", "30s", "60s"]"#,
+        "How long each restart waits, one failure after the other; the last repeats.",
+        |target, given, reading| {
+            target.lifecycle().restart_delays = delays(given, reading)?;
+            Ok(())
+        },
+    )
+}
+
+/// The key `health_interval`.
+pub const fn health_interval<T: HasLifecycle>() -> Key<T> {
+    Key::new(
+        "health_interval",
+        Form::Span,
+        "\"15s\"",
+        "How often a server that runs is asked whether it is well; 0 means never.",
+        |target, given, reading| {
+            target.lifecycle().health_interval = span(given, reading)?.unwrap_or_default();
+            Ok(())
+        },
+    )
+}
+
+/// The key `health_timeout`.
+pub const fn health_timeout<T: HasLifecycle>() -> Key<T> {
+    Key::new(
+        "health_timeout",
+        Form::Span,
+        "\"5s\"",
+        "How long the server may take to answer that.",
+        |target, given, reading| {
+            target.lifecycle().health_timeout = limit(given, reading)?;
+            Ok(())
+        },
+    )
+}
+
+/// The key `probe_timeout`.
+pub const fn probe_timeout<T: HasLifecycle>() -> Key<T> {
+    Key::new(
+        "probe_timeout",
+        Form::Span,
+        "\"3s\"",
+        "How long the server may take to answer after a call timed out; if it does not, it is restarted.",
+        |target, given, reading| {
+            target.lifecycle().probe_timeout = limit(given, reading)?;
+            Ok(())
+        },
+    )
+}
+
+/// The key `health_probe`.
+pub const fn health_probe<T: HasLifecycle>() -> Key<T> {
+    Key::new(
+        "health_probe",
+        Form::Choice(&["ping", "list-tools"]),
+        "\"ping\"",
+        "What the server is asked to find out whether it is well.",
+        |target, given, _| {
+            target.lifecycle().health_probe = given.choice(PROBES)?;
+            Ok(())
+        },
+    )
+}
+
+/// How long something is kept.
+pub fn kept(given: &Given<'_>, reading: &mut Reading) -> Result<Duration, Misfit> {
+    let endless = || given.misfit("nothing is kept without end; write a long time, such as \"30d\"");
+    span(given, reading)?.ok_or_else(endless)
+}
+
+/// Spans of time; one alone is a list of one.
+fn delays(given: &Given<'_>, reading: &mut Reading) -> Result<Vec<Duration>, Misfit> {
+    let endless = |item: &Given<'_>| item.misfit("every delay has an end; write a duration, such as \"60s\"");
+    let mut delay = |item: &Given<'_>| span(item, reading)?.ok_or_else(|| endless(item));
+    let delays: Vec<Duration> = match &given.node.value {
+        Value::Scalar(_) => vec![delay(given)?],
+        _ => given.items()?.iter().map(delay).collect::<Result<_, _>>()?,
+    };
+    match delays.last() {
+        None => Err(given.misfit("is empty; write at least one delay, such as [60s], or leave it out")),
+        Some(_) if delays.len() > MAX_DELAYS => {
+            Err(given.misfit(format!("{} delays, but {MAX_DELAYS} are enough: the last repeats", delays.len())))
+        }
+        Some(last) if last.is_zero() => {
+            Err(given.misfit("the last delay repeats, so it must be longer than nothing; end with one such as 60s"))
+        }
+        Some(_) => Ok(delays),
+    }
+}
+
+/// The names of the probes.
+pub const PROBES: &[(&str, HealthProbe)] = &[("ping", HealthProbe::Ping), ("list-tools", HealthProbe::ListTools)];
+const MAX_DELAYS: usize = 32;

@@ -1,0 +1,56 @@
+//! What is done with results that are long.
+
+use std::time::Duration;
+
+use super::{Located, Place};
+
+/// Who makes a long result short. Its `Debug` shows no value that may be a secret.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summarizer {
+    /// Where its section stands.
+    pub place: Place,
+    /// How it is reached.
+    pub how: SummarizeWith,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// The most text that it is given.
+    pub max_input_bytes: u64,
+}
+
+/// How a summarizer is reached.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SummarizeWith {
+    /// A program: the text on its input, the summary on its output.
+    Command {
+        /// The program, by name or path.
+        program: Located,
+        /// Its arguments.
+        args: Vec<Located>,
+    },
+    /// An endpoint that speaks the API of OpenAI.
+    Http {
+        /// Its address.
+        url: Located,
+        /// The model to ask.
+        model: Located,
+        /// The key, where it wants one.
+        api_key: Option<Located>,
+    },
+}
+
+/// Where results that are cut are kept whole.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spill {
+    /// The folder; none means one of the user's own.
+    pub dir: Option<Located>,
+    /// The most bytes of all files in it.
+    pub max_bytes: u64,
+    /// How long a file is kept.
+    pub max_age: Duration,
+}
+
+impl Default for Spill {
+    fn default() -> Self {
+        Spill { dir: None, max_bytes: 256 * 1024 * 1024, max_age: Duration::from_secs(24 * 60 * 60) }
+    }
+}

@@ -1,0 +1,51 @@
+//! All texts of a server that are filled in later, wherever they stand.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Auth, Located, Place, Server};
+
+impl Server {
+    /// Whether the configuration wants to tell the server which session it is used for.
+    pub fn uses_session(&self) -> bool {
+        self.clone().texts().iter().any(|text| text.text.contains("SESSION_ID"))
+    }
+
+    /// The same server, wherever in whatever file it is written: for comparing.
+    #[must_use]
+    pub fn without_places(&self) -> Self {
+        let nowhere = || Place { file: Arc::from(Path::new("")), line: 0, column: 0 };
+        let mut server = self.clone();
+        server.texts().into_iter().for_each(|text| text.place = nowhere());
+        if let Some(problem) = &mut server.problem {
+            problem.place = nowhere();
+        }
+        Server { place: nowhere(), ..server }
+    }
+
+    fn texts(&mut self) -> Vec<&mut Located> {
+        let mut texts: Vec<&mut Located> = Vec::new();
+        texts.extend(&mut self.command);
+        texts.extend(&mut self.args);
+        texts.extend(self.env.iter_mut().map(|(_, value)| value));
+        texts.extend(&mut self.env_file);
+        texts.extend(&mut self.working_dir);
+        texts.extend(&mut self.url);
+        texts.extend(self.headers.iter_mut().map(|(_, value)| value));
+        let tls = &mut self.tls;
+        texts.extend([&mut tls.ca, &mut tls.client_certificate, &mut tls.client_key].into_iter().flatten());
+        match &mut self.auth {
+            Auth::None => {}
+            Auth::Bearer(token) => texts.push(token),
+            Auth::ApiKey { value, .. } => texts.push(value),
+            Auth::Basic { user, password } => texts.extend([user, password]),
+            Auth::OAuth(oauth) => {
+                let ids = [&mut oauth.client_id, &mut oauth.client_secret];
+                texts.extend(ids.into_iter().flatten());
+                let urls = [&mut oauth.authorization_url, &mut oauth.token_url, &mut oauth.metadata_url];
+                texts.extend(urls.into_iter().flatten());
+            }
+        }
+        texts
+    }
+}

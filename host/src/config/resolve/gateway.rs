@@ -1,0 +1,253 @@
+//! Who may use the gateway, with the token of each.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::{Filling, filled, site};
+use crate::config::expand::read_text;
+use crate::config::model::{Config, Kind, Located, Problem, Server, TokenFrom, TokenRules};
+use crate::config::nearest;
+use crate::config::secrets::Secrets;
+use crate::config::variables::Variables;
+
+/// What of the gateway is filled in. Its `Debug` shows no token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilledGateway {
+    /// Who may use it, in the order of the file; no two tokens are equal.
+    pub tokens: Vec<FilledToken>,
+    /// The PEM files of its certificate and of the key; none means HTTP without TLS. They need not exist yet.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// What must not be seen in any answer, log or page: all tokens, and what they are made of.
+    pub secrets: Secrets,
+}
+
+/// One who may use the gateway. Its `Debug` shows no token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FilledToken {
+    /// Its name for logs and rules.
+    pub principal: String,
+    /// The token, without `Bearer` before it: at least 16 visible characters of ASCII.
+    pub token: String,
+    /// The file that the token was read from, which may change.
+    pub file: Option<PathBuf>,
+    /// It may also change what runs.
+    pub admin: bool,
+    /// The servers that it may use, each with names and globs of its tools, where none means all; none means all servers.
+    pub selection: Option<Vec<(String, Vec<String>)>>,
+    /// What it has been granted; none means that no rules about principals hold for it.
+    pub capabilities: Option<Vec<String>>,
+}
+
+impl fmt::Debug for FilledToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("FilledToken");
+        shown.field("principal", &self.principal).field("file", &self.file).field("admin", &self.admin);
+        shown.field("selection", &self.selection).field("capabilities", &self.capabilities).finish_non_exhaustive()
+    }
+}
+
+/// Fills in everything about the gateway. What is wrong with one token is wrong with all: who it was meant for would
+/// stay outside, and nobody would know why.
+pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<FilledGateway, Problem> {
+    let gateway = &config.settings.gateway;
+    for (at, token) in gateway.tokens.iter().enumerate() {
+        check_servers(at, token, config)?;
+    }
+    // A path is shown to whoever looks for the file, so nothing of it is kept secret.
+    let path = |located: &Located| {
+        let (path, _) = fill(located, config, variables, |filling| filling.path(located))?;
+        Ok(path)
+    };
+    let mut filled = FilledGateway::default();
+    for (at, rules) in gateway.tokens.iter().enumerate() {
+        let located = rules.secret.located();
+        let file = match &rules.secret {
+            TokenFrom::Text(_) => None,
+            TokenFrom::File(located) => Some(path(located)?),
+        };
+        let (token, secrets) = fill(located, config, variables, |filling| {
+            let token = match &file {
+                None => site::token(filling, located)?,
+                Some(file) => {
+                    let text = read_text(file).map_err(|error| filling.problem(located, error))?;
+                    let token = text.trim().to_owned();
+                    filling.secrets.add(&token);
+                    token
+                }
+            };
+            check_token(filling, located, &token)?;
+            Ok(token)
+        })?;
+        if let Some(earlier) = filled.tokens.iter().find(|earlier| earlier.token == token) {
+            let text =
+                format!("{:?} and {:?} have the same token; give each its own", earlier.principal, rules.principal);
+            let field = Some(format!("gateway.tokens[{at}]"));
+            return Err(Problem { place: located.place.clone(), field, text });
+        }
+        filled.secrets.merge(&secrets);
+        filled.tokens.push(FilledToken {
+            principal: rules.principal.clone(),
+            token,
+            file,
+            admin: rules.admin,
+            selection: rules.selection.clone(),
+            capabilities: rules.capabilities.clone(),
+        });
+    }
+    if let Some(tls) = &gateway.tls {
+        filled.tls = Some((path(&tls.certificate)?, path(&tls.key)?));
+    }
+    Ok(filled)
+}
+
+/// Fills in one value of the gateway, with what must not be seen of it.
+fn fill<T>(
+    located: &Located,
+    config: &Config,
+    variables: &Variables,
+    fill: impl FnOnce(&mut Filling<'_>) -> Result<T, Problem>,
+) -> Result<(T, Secrets), Problem> {
+    let server = Server::new("", located.place.clone(), Kind::Http);
+    filled(&server, "gateway", config, variables, None, fill)
+}
+
+fn check_servers(at: usize, token: &TokenRules, config: &Config) -> Result<(), Problem> {
+    let known = || config.servers.iter().map(|server| server.id.as_str());
+    let mut selected = token.selection.iter().flatten();
+    let Some((name, _)) = selected.find(|(name, _)| !known().any(|id| id == name)) else { return Ok(()) };
+    let there = match config.servers.is_empty() {
+        true => "there is none".to_owned(),
+        false => format!("there are: {}", known().collect::<Vec<_>>().join(", ")),
+    };
+    let text = format!("no server {name:?} is configured; {there}{}", nearest::hint(name, known()));
+    let field = Some(format!("gateway.tokens[{at}].servers"));
+    Err(Problem { place: token.place.clone(), field, text })
+}
+
+/// A token must be hard to guess, and fit for the header that carries it (RFC 6750, section 2.1).
+fn check_token(filling: &Filling<'_>, located: &Located, token: &str) -> Result<(), Problem> {
+    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(filling.problem(located, "has a blank, a line break or a letter beyond ASCII in it"));
+    }
+    if token.len() < MIN_TOKEN {
+        let text =
+            format_args!("has fewer than {MIN_TOKEN} characters; `openssl rand -hex 32` makes one that nobody guesses");
+        return Err(filling.problem(located, text));
+    }
+    Ok(())
+}
+
+const MIN_TOKEN: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::parse;
+
+    const SERVERS: &str = "servers: {files: {command: x}, jira: {command: y, enabled: false}}";
+
+    fn resolved(section: &str, folder: &Path) -> Result<FilledGateway, String> {
+        let text = format!("gateway: {section}\n{SERVERS}");
+        let config = parse(&text, &folder.join("toolgate.yaml")).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let environment = [("A", "s3cret-of-a-0123456789"), ("SHORT", "s3cret"), ("DIR", "/var/keys")];
+        resolve_gateway(&config, &Variables::of_test(&environment)).map_err(|problem| problem.to_string())
+    }
+
+    #[test]
+    fn tokens_are_filled_in_and_kept_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("b"), "\n  s3cret-of-b-0123456789\r\n\n").unwrap();
+        let section = "{tokens: [\
+            {principal: a, token: '${A}', servers: {files: ['t_*'], jira: []}, capabilities: [x]},\
+            {principal: b, file: ./b, admin: true},\
+            {principal: c, token: 'Bearer s3cret-of-c-0123456789'},\
+            {principal: d, token: 's3cret-of-d-0123'}], tls: {certificate: ./c.pem, key: '${DIR}/k.pem'}}";
+        let found = resolved(section, folder.path()).unwrap();
+        let token = |principal: &str, token: &str| FilledToken {
+            principal: principal.to_owned(),
+            token: token.to_owned(),
+            file: None,
+            admin: false,
+            selection: None,
+            capabilities: None,
+        };
+        let selection = vec![("files".to_owned(), vec!["t_*".to_owned()]), ("jira".to_owned(), vec![])];
+        let expected = [
+            FilledToken {
+                selection: Some(selection),
+                capabilities: Some(vec!["x".to_owned()]),
+                ..token("a", "s3cret-of-a-0123456789")
+            },
+            FilledToken { file: Some(folder.path().join("b")), admin: true, ..token("b", "s3cret-of-b-0123456789") },
+            token("c", "s3cret-of-c-0123456789"),
+            token("d", "s3cret-of-d-0123"),
+        ];
+        assert_eq!(found.tokens, expected);
+        assert_eq!(found.tls, Some((folder.path().join("c.pem"), "/var/keys/k.pem".into())));
+        for token in &found.tokens {
+            assert_eq!(found.secrets.redact(&token.token), "[REDACTED]", "{}", token.principal);
+        }
+        assert_eq!(found.secrets.redact("/var/keys"), "/var/keys");
+        assert!(!format!("{found:?}").contains("s3cret"), "{found:?}");
+        assert_eq!(resolved("{}", folder.path()), Ok(FilledGateway::default()));
+    }
+
+    #[test]
+    fn what_cannot_be_filled_in_names_its_field_and_no_token() {
+        let folder = tempfile::tempdir().unwrap();
+        let written = [
+            ("short", "s3cret\n"),
+            ("two", "s3cret-0123456789\ns3cret-0123456789"),
+            ("a", "s3cret-of-a-0123456789"),
+            ("empty", ""),
+        ];
+        for (name, content) in written {
+            std::fs::write(folder.path().join(name), content).unwrap();
+        }
+        let one = |rest: &str| format!("{{tokens: [{{principal: a, {rest}}}]}}");
+        let two = |rest: &str| format!("{{tokens: [{{principal: a, token: '${{A}}'}}, {{principal: b, {rest}}}]}}");
+        let rows = [
+            (one("token: '${MISSING}'"), "gateway.tokens[0].token: variable \"MISSING\" is not set"),
+            (one("token: ''"), "gateway.tokens[0].token: is empty"),
+            (one("token: '${SHORT}'"), "gateway.tokens[0].token: has fewer than 16 characters"),
+            (one("token: s3cret-890123456"), ""),
+            (one("token: s3cret-89012345"), "gateway.tokens[0].token: has fewer than 16 characters"),
+            (one("token: 's3cret 0123456789'"), "gateway.tokens[0].token: has a blank"),
+            (one("token: 's3cret-é-0123456789'"), "gateway.tokens[0].token: has a blank, a line break or a letter"),
+            (one("file: short"), "gateway.tokens[0].file: has fewer than 16 characters"),
+            (one("file: empty"), "gateway.tokens[0].file: has fewer than 16 characters"),
+            (one("file: two"), "gateway.tokens[0].file: has a blank, a line break or a letter"),
+            (one("file: ./none"), "none\": "),
+            (one("file: ''"), "gateway.tokens[0].file: is empty; name a file"),
+            (one("file: ."), "is no regular file"),
+            (
+                two("token: s3cret-of-a-0123456789"),
+                "gateway.tokens[1]: \"a\" and \"b\" have the same token; give each its own",
+            ),
+            (two("file: a"), "gateway.tokens[1]: \"a\" and \"b\" have the same token; give each its own"),
+            (
+                two("token: x, servers: [files, jria]"),
+                "gateway.tokens[1].servers: no server \"jria\" is configured; there are: files, jira; did you mean \"jira\"?",
+            ),
+            (one("token: x, servers: {Files: []}"), "gateway.tokens[0].servers: no server \"Files\" is configured"),
+            ("{tls: {certificate: '${MISSING}', key: x}}".to_owned(), "gateway.tls.certificate: variable \"MISSING\""),
+            ("{tls: {certificate: x, key: ''}}".to_owned(), "gateway.tls.key: is empty"),
+        ];
+        for (section, expected) in rows {
+            let found = resolved(&section, folder.path()).err().unwrap_or_default();
+            assert_eq!(found.is_empty(), expected.is_empty(), "{section}: {found}");
+            assert!(found.contains(expected) && !found.contains("s3cret"), "{section}: {found}");
+        }
+    }
+
+    #[test]
+    fn without_servers_none_can_be_named() {
+        let text = "gateway: {tokens: [{principal: a, token: x, servers: [b]}]}";
+        let config = parse(text, Path::new("/etc/toolgate.yaml")).unwrap();
+        let problem = resolve_gateway(&config, &Variables::of_test(&[])).unwrap_err().to_string();
+        let expected = "gateway.tokens[0].servers: no server \"b\" is configured; there is none";
+        assert_eq!(problem, format!("/etc/toolgate.yaml:1:20: {expected}"));
+    }
+}

@@ -1,0 +1,229 @@
+//! Who makes a long result short, and where long results are kept.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{filled, program, site};
+use crate::config::model::{Config, Kind, Problem, Server, SummarizeWith, Summarizer};
+use crate::config::secrets::Secrets;
+use crate::config::variables::Variables;
+
+/// A summarizer with every variable filled in. Its `Debug` shows no argument, variable, address or key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilledSummarizer {
+    /// How it is reached.
+    pub how: FilledSummarizeWith,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// The most text that it is given.
+    pub max_input_bytes: usize,
+    /// What must not be seen in anything that it answers with.
+    pub secrets: Secrets,
+}
+
+/// How a summarizer is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub enum FilledSummarizeWith {
+    /// A program: the text on its input, the summary on its output.
+    Command {
+        /// The program, by path or by name.
+        program: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// The whole environment that it gets.
+        env: BTreeMap<String, String>,
+    },
+    /// An endpoint that speaks the API of OpenAI.
+    Http {
+        /// Its address: `http` or `https`.
+        url: String,
+        /// The model to ask.
+        model: String,
+        /// The key, without `Bearer` before it.
+        api_key: Option<String>,
+    },
+}
+
+/// Where long results are kept, with every variable filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilledSpill {
+    /// The folder; none means one of the user's own. It need not exist yet.
+    pub dir: Option<PathBuf>,
+    /// The most bytes of all files in it.
+    pub max_bytes: u64,
+    /// How long a file is kept.
+    pub max_age: Duration,
+}
+
+/// Fills in everything about the summarizer; none where the file has none.
+pub fn resolve_summarizer(config: &Config, variables: &Variables) -> Result<Option<FilledSummarizer>, Problem> {
+    let Some(summarizer) = &config.settings.summarizer else { return Ok(None) };
+    let (how, secrets) =
+        filled(&as_server(summarizer), "summarizer", config, variables, None, |filling| match &summarizer.how {
+            SummarizeWith::Command { .. } => {
+                let program = program::program(filling, config)?;
+                Ok(FilledSummarizeWith::Command { program: program.command, args: program.args, env: program.env })
+            }
+            SummarizeWith::Http { url, model, api_key } => {
+                let address = site::address(filling, url)?;
+                let name = filling.text(model)?.trim().to_owned();
+                if name.is_empty() {
+                    return Err(filling.problem(model, "is empty; name the model to ask"));
+                }
+                let api_key = api_key.as_ref().map(|key| site::token(filling, key)).transpose()?;
+                Ok(FilledSummarizeWith::Http { url: address, model: name, api_key })
+            }
+        })?;
+    let max_input_bytes = usize::try_from(summarizer.max_input_bytes).unwrap_or(usize::MAX);
+    Ok(Some(FilledSummarizer { how, timeout: summarizer.timeout, max_input_bytes, secrets }))
+}
+
+/// Fills in where long results are kept; none where the file keeps none.
+pub fn resolve_spill(config: &Config, variables: &Variables) -> Result<Option<FilledSpill>, Problem> {
+    let Some(spill) = &config.settings.spill else { return Ok(None) };
+    let Some(dir) = &spill.dir else {
+        return Ok(Some(FilledSpill { dir: None, max_bytes: spill.max_bytes, max_age: spill.max_age }));
+    };
+    let server = Server::new("", dir.place.clone(), Kind::Stdio);
+    // A folder is shown to whoever looks for a file in it, so nothing of its path is kept secret.
+    let (dir, _) = filled(&server, "spill", config, variables, None, |filling| {
+        let path = filling.path(dir)?;
+        match path.exists() && !path.is_dir() {
+            true => Err(filling.problem(dir, format_args!("{path:?} is no folder"))),
+            false => Ok(path),
+        }
+    })?;
+    Ok(Some(FilledSpill { dir: Some(dir), max_bytes: spill.max_bytes, max_age: spill.max_age }))
+}
+
+/// The summarizer's program is one like that of a server, and gets of our variables what a server would.
+fn as_server(summarizer: &Summarizer) -> Server {
+    let mut server = Server::new("", summarizer.place.clone(), Kind::Stdio);
+    if let SummarizeWith::Command { program, args } = &summarizer.how {
+        server.command = Some(program.clone());
+        server.args.clone_from(args);
+    }
+    server
+}
+
+impl fmt::Debug for FilledSummarizeWith {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FilledSummarizeWith::Command { program, args, .. } => {
+                f.debug_struct("Command").field("program", program).field("args", &args.len()).finish_non_exhaustive()
+            }
+            FilledSummarizeWith::Http { model, .. } => {
+                f.debug_struct("Http").field("model", model).finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::parse;
+
+    fn config(text: &str) -> Config {
+        parse(text, Path::new("/etc/toolgate.yaml")).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn summarizer(text: &str, environment: &[(&str, &str)]) -> Result<Option<FilledSummarizer>, String> {
+        resolve_summarizer(&config(text), &Variables::of_test(environment)).map_err(|problem| problem.to_string())
+    }
+
+    #[test]
+    fn a_program_is_filled_in_as_that_of_a_server_is() {
+        let text = "summarizer: {command: [./bin/sum, --key=arg-secret, '${MINE}'], timeout: 5s, max_input_bytes: 2KiB}\n\
+                    servers: {a: {command: x, env: {T: '${OF_A_SERVER}'}}, '': {command: y, args: ['${OF_NONE}']}}";
+        let environment = [
+            ("MINE", "mine-1234"),
+            ("OF_A_SERVER", "v"),
+            ("OF_NONE", "v"),
+            ("PATH", "/bin"),
+            ("SOME_KEY", "inherited-1"),
+        ];
+        let found = summarizer(text, &environment).unwrap().unwrap();
+        let FilledSummarizeWith::Command { program, args, env } = &found.how else { panic!("{found:?}") };
+        assert_eq!(program, "/etc/bin/sum");
+        assert_eq!(args, &["--key=arg-secret", "mine-1234"]);
+        assert_eq!(env.keys().collect::<Vec<_>>(), ["MINE", "PATH", "SOME_KEY"]);
+        assert_eq!((found.timeout, found.max_input_bytes), (Duration::from_secs(5), 2048));
+        assert_eq!(
+            found.secrets.redact("mine-1234 arg-secret inherited-1 /bin"),
+            "[REDACTED] [REDACTED] [REDACTED] /bin"
+        );
+        let shown = format!("{found:?}");
+        assert!(!shown.contains("secret\"") && !shown.contains("1234") && !shown.contains("inherited"), "{shown}");
+    }
+
+    #[test]
+    fn an_endpoint_is_filled_in_and_its_key_is_a_secret() {
+        let text = "summarizer: {url: 'https://me:s3cret-1@${HOST}/v1?key=s3cret-2', model: '${M:-small}', api_key: 'Bearer ${K}'}";
+        let found = summarizer(text, &[("HOST", "x.example"), ("K", "s3cret-3")]).unwrap().unwrap();
+        let FilledSummarizeWith::Http { url, model, api_key } = &found.how else { panic!("{found:?}") };
+        assert_eq!((url.as_str(), model.as_str()), ("https://me:s3cret-1@x.example/v1?key=s3cret-2", "small"));
+        assert_eq!(api_key.as_deref(), Some("s3cret-3"));
+        assert_eq!(found.secrets.redact("s3cret-1 s3cret-2 s3cret-3"), "[REDACTED] [REDACTED] [REDACTED]");
+        assert!(!format!("{found:?}").contains("s3cret"), "{found:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_filled_in_names_its_field() {
+        let rows = [
+            ("{command: '${MISSING}'}", "summarizer.command: variable \"MISSING\" is not set"),
+            ("{command: [x, '${file:${SECRET}}']}", "summarizer.command[1]: file \"/etc/[REDACTED]\": "),
+            ("{command: '${EMPTY:-}'}", "summarizer.command: is empty; name the program to run"),
+            ("{url: 'ftp://x', model: m}", "summarizer.url: \"ftp\" is not for http servers"),
+            ("{url: 'https://x', model: '${EMPTY:- }'}", "summarizer.model: is empty; name the model to ask"),
+            ("{url: 'https://x', model: m, api_key: '${EMPTY:-}'}", "summarizer.api_key: is empty"),
+            ("{url: 'https://x', model: m, api_key: '${MISSING}'}", "summarizer.api_key: variable \"MISSING\" is not"),
+        ];
+        for (section, expected) in rows {
+            let found = summarizer(&format!("summarizer: {section}"), &[("SECRET", "s3cret-value")]).unwrap_err();
+            assert!(found.starts_with("/etc/toolgate.yaml:1:") && found.contains(expected), "{section}: {found}");
+            assert!(!found.contains("s3cret"), "{found}");
+        }
+    }
+
+    #[test]
+    fn the_folder_of_long_results_is_relative_to_the_configuration() {
+        let spill = |text: &str| {
+            let found = resolve_spill(&config(text), &Variables::of_test(&[("DIR", "/var/x")]));
+            found.map_err(|problem| problem.to_string())
+        };
+        let dir = |text: &str| spill(text).unwrap().unwrap().dir;
+        assert_eq!(spill("version: 1"), Ok(None));
+        assert_eq!(dir("spill: true"), None);
+        for (text, expected) in [
+            ("./long", "/etc/long"),
+            ("~/long", "/home/me/long"),
+            ("'${DIR}/long'", "/var/x/long"),
+            ("'${workspaceFolder}'", "/project"),
+        ] {
+            assert_eq!(dir(&format!("spill: {{dir: {text}}}")), Some(expected.into()), "{text}");
+        }
+        let found = spill("spill: {max_bytes: 1MiB, max_age: 2h}").unwrap().unwrap();
+        assert_eq!((found.max_bytes, found.max_age), (1 << 20, Duration::from_secs(7200)));
+        let refused = spill("spill: {dir: '${MISSING}'}").unwrap_err();
+        assert!(
+            refused.starts_with("/etc/toolgate.yaml:1:14: spill.dir: variable \"MISSING\" is not set"),
+            "{refused}"
+        );
+        assert!(spill("spill: {dir: ''}").unwrap_err().contains("spill.dir: is empty"));
+    }
+
+    #[test]
+    fn a_file_is_no_folder_for_long_results() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("toolgate.yaml");
+        std::fs::write(&path, "").unwrap();
+        let config = parse("spill: {dir: toolgate.yaml}", &path).unwrap();
+        let problem = resolve_spill(&config, &Variables::of_test(&[])).unwrap_err();
+        assert!(problem.to_string().ends_with("toolgate.yaml\" is no folder"), "{problem}");
+    }
+}
