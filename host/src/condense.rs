@@ -1,0 +1,99 @@
+//! What becomes of results that are too long: they are kept whole, summarised, or both.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use tracing::warn;
+
+use crate::config::model::{Config, Problem};
+use crate::config::resolve::{FilledSummarizeWith, FilledSummarizer, resolve_spill, resolve_summarizer};
+use crate::config::secrets::Secrets;
+use crate::config::variables::Variables;
+use crate::logic::types::execution::{Condensed, Oversize};
+use crate::spill::{Spill, SpillRules, default_dir};
+use crate::transport::summarize::{Command, Http, Limits, Model, Summarizer, Task};
+
+/// Keeps and summarises results that are too long.
+#[derive(Debug, Default)]
+pub struct Condenser {
+    spill: Option<Spill>,
+    summarizer: Option<Summarizer>,
+    secrets: Secrets,
+}
+
+impl Condenser {
+    /// As the configuration says; what is wrong with it costs the one thing that it is about.
+    pub fn new(config: &Config, variables: &Variables) -> Self {
+        let mut secrets = Secrets::default();
+        let spill = given(resolve_spill(config, variables)).map(|filled| {
+            let dir = filled.dir.unwrap_or_else(default_dir);
+            Spill::new(SpillRules { dir, max_bytes: filled.max_bytes, max_age: filled.max_age })
+        });
+        let summarizer = given(resolve_summarizer(config, variables)).and_then(|filled| {
+            secrets.merge(&filled.secrets);
+            summarizer(filled)
+        });
+        Condenser { spill, summarizer, secrets }
+    }
+
+    /// What must not be seen of the summarizer.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Does what is asked for, as far as it can be done; whatever fails leaves the text to be cut.
+    pub async fn condense(&self, call: &str, oversize: Oversize) -> Condensed {
+        let Oversize { tool, text, spill, summarize } = oversize;
+        let text: Arc<str> = text.into();
+        let kept = match &self.spill {
+            Some(folder) if spill => {
+                let kept = folder.keep_later(&tool.server, &tool.tool, call, Arc::clone(&text)).await;
+                kept.map(|path| path.display().to_string()).map_err(|error| warn!("{}", chain(&error))).ok()
+            }
+            _ => None,
+        };
+        let summary = match &self.summarizer {
+            Some(summarizer) if summarize => {
+                let task = Task { server: &tool.server, tool: &tool.tool, text: &text };
+                summarizer.summarize(task).await.map_err(|error| warn!("{}", chain(&error))).ok()
+            }
+            _ => None,
+        };
+        Condensed { kept, summary }
+    }
+}
+
+fn given<T>(filled: Result<Option<T>, Problem>) -> Option<T> {
+    filled.unwrap_or_else(|problem| {
+        warn!("{problem}");
+        None
+    })
+}
+
+fn summarizer(filled: FilledSummarizer) -> Option<Summarizer> {
+    let FilledSummarizer { how, timeout, max_input_bytes, secrets } = filled;
+    let limits = Limits { timeout, max_input_bytes };
+    match how {
+        FilledSummarizeWith::Command { program: command, args, env } => {
+            Some(Summarizer::Command(Command { command, args, env, working_dir: None, secrets }, limits))
+        }
+        FilledSummarizeWith::Http { url, model, api_key } => match Http::new(Model { url, model, api_key }) {
+            Ok(http) => Some(Summarizer::Http(http, limits)),
+            Err(error) => {
+                warn!("{}", chain(&error));
+                None
+            }
+        },
+    }
+}
+
+/// An error and all that caused it, on one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        text = format!("{text}: {source}");
+        cause = source.source();
+    }
+    text
+}

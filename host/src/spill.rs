@@ -1,0 +1,151 @@
+//! Keeps the whole texts of results that were cut, in files that only their owner can read.
+//!
+//! The texts are masked already. The folder is bounded in size and age: each text that comes makes room for itself.
+
+mod folder;
+mod name;
+mod room;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+pub use folder::default_dir;
+use name::Name;
+
+/// Where texts are kept, and how many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpillRules {
+    /// The folder; made when the first text comes.
+    pub dir: PathBuf,
+    /// The most bytes that all texts together may have.
+    pub max_bytes: u64,
+    /// How long a text is kept.
+    pub max_age: Duration,
+}
+
+/// A folder of texts; clones share it.
+#[derive(Debug, Clone)]
+pub struct Spill {
+    rules: Arc<SpillRules>,
+    /// Writers of this process take turns here; those of other processes, at the lock file.
+    turn: Arc<Mutex<()>>,
+    /// How long another process may hold the folder.
+    patience: Duration,
+}
+
+/// Why a text could not be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum SpillError {
+    /// The folder cannot be made, or others could read or change what is in it.
+    #[error("results cannot be kept in {}", dir.display())]
+    Folder {
+        /// The folder.
+        dir: PathBuf,
+        /// What is wrong with it.
+        source: io::Error,
+    },
+    /// Another process has held the folder for too long.
+    #[error("results cannot be kept in {}: another process has held it for {after:?}", dir.display())]
+    Busy {
+        /// The folder.
+        dir: PathBuf,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The text alone is larger than all texts together may be.
+    #[error("a result of {bytes} bytes cannot be kept: all kept results together may have {max} bytes")]
+    TooLarge {
+        /// The size of the text.
+        bytes: u64,
+        /// What the rules allow.
+        max: u64,
+    },
+    /// No room could be made, since an older text cannot be removed.
+    #[error("an old result cannot be removed: {}", path.display())]
+    Remove {
+        /// The file of the older text.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file cannot be written: a full disk, or a folder that is read-only.
+    #[error("a result cannot be written to {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The program is about to end.
+    #[error("a result was not kept, since the program is about to end")]
+    Stopped,
+}
+
+impl Spill {
+    /// Nothing is made or checked before the first text comes.
+    pub fn new(rules: SpillRules) -> Self {
+        let rules = SpillRules { dir: folder::plain(&rules.dir), ..rules };
+        Spill { rules: Arc::new(rules), turn: Arc::default(), patience: PATIENCE }
+    }
+
+    /// Keeps a text and says in which file. It waits for the disk: call it where that may be, or call `keep_later`.
+    pub fn keep(&self, server: &str, tool: &str, call: &str, text: &str) -> Result<PathBuf, SpillError> {
+        let path = self.keep_at(SystemTime::now(), server, tool, text)?;
+        tracing::debug!(server, tool, call, path = %path.display(), bytes = text.len(), "the whole result is kept");
+        Ok(path)
+    }
+
+    /// Keeps a text and says in which file; the disk is waited for on another thread. Dropping the future does not
+    /// undo it.
+    pub async fn keep_later(
+        &self,
+        server: &str,
+        tool: &str,
+        call: &str,
+        text: impl Into<Arc<str>>,
+    ) -> Result<PathBuf, SpillError> {
+        let spill = self.clone();
+        let [server, tool, call] = [server, tool, call].map(str::to_owned);
+        let text = text.into();
+        let kept = tokio::task::spawn_blocking(move || spill.keep(&server, &tool, &call, &text));
+        kept.await.unwrap_or(Err(SpillError::Stopped))
+    }
+
+    fn keep_at(&self, now: SystemTime, server: &str, tool: &str, text: &str) -> Result<PathBuf, SpillError> {
+        let SpillRules { dir, max_bytes, max_age } = &*self.rules;
+        let bytes = text.len() as u64;
+        if bytes > *max_bytes {
+            return Err(SpillError::TooLarge { bytes, max: *max_bytes });
+        }
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        folder::prepare(dir).map_err(|source| SpillError::Folder { dir: dir.clone(), source })?;
+        let _lock = folder::lock(dir, self.patience)?;
+        let expired = now.checked_sub(*max_age).map(name::stamp);
+        room::make(dir, expired.as_deref(), max_bytes - bytes)?;
+        let name = Name::new(server, tool, now);
+        let path = dir.join(name.whole());
+        write(&dir.join(name.part()), &path, text)
+            .map_err(|source| SpillError::Write { path: path.clone(), source })?;
+        Ok(path)
+    }
+}
+
+/// Writes under another name first, so that nobody sees half a text. It is not forced to the disk: after a crash of
+/// the machine nobody is left who was told the name.
+fn write(part: &Path, path: &Path, text: &str) -> io::Result<()> {
+    let mut file = crate::private::file(part)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(part, path));
+    if written.is_err() {
+        // What cannot be removed now is removed when the next text comes.
+        let _ = fs::remove_file(part);
+    }
+    written
+}
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! Names of kept texts: safe whatever servers and tools are called, and known again as ours.
+//!
+//! `jira-search_issues-20260729T101530123Z-0123456789abcdef.txt`: server, tool, when, and a random number.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::SystemTime;
+
+/// The name of a text that is about to be written.
+pub(super) struct Name {
+    stem: String,
+}
+
+impl Name {
+    /// A name that nobody can guess, so that no two texts have the same.
+    pub(super) fn new(server: &str, tool: &str, now: SystemTime) -> Self {
+        // The keys are the system's random numbers.
+        let random = RandomState::new().build_hasher().finish();
+        Name { stem: format!("{}-{}-{}-{random:016x}", safe(server), safe(tool), stamp(now)) }
+    }
+
+    /// The name of the whole text.
+    pub(super) fn whole(&self) -> String {
+        format!("{}.{WHOLE}", self.stem)
+    }
+
+    /// The name while it is written.
+    pub(super) fn part(&self) -> String {
+        format!("{}.{PART}", self.stem)
+    }
+}
+
+/// A file with a name of ours.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ours<'a> {
+    /// A whole text, and when it was written, as `stamp` says it.
+    Whole(&'a str),
+    /// A text that is being written.
+    Part,
+}
+
+/// Whether a file's name is one of ours. Anything else in the folder is not touched.
+pub(super) fn read(name: &str) -> Option<Ours<'_>> {
+    let (stem, extension) = name.rsplit_once('.')?;
+    let mut parts = stem.rsplitn(3, '-');
+    let (random, stamp, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_random = random.len() == 16 && random.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_stamp = stamp.len() == 19
+        && stamp.bytes().enumerate().all(|(place, byte)| match place {
+            8 => byte == b'T',
+            18 => byte == b'Z',
+            _ => byte.is_ascii_digit(),
+        });
+    let is_rest = rest.len() <= 2 * MOST + 1 && rest.contains('-') && rest.bytes().all(is_safe);
+    match extension {
+        _ if !(is_random && is_stamp && is_rest) => None,
+        WHOLE => Some(Ours::Whole(stamp)),
+        PART => Some(Ours::Part),
+        _ => None,
+    }
+}
+
+/// A time of the world's clock to the millisecond, such that later times come later in the alphabet.
+pub(super) fn stamp(time: SystemTime) -> String {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seconds = since.as_secs().min(LAST_SECOND);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    // Years begin in March, so that the day that comes and goes is their last; 400 of them have always as many days.
+    let day = seconds / 86_400 + 719_468;
+    let (era, day) = (day / 146_097, day % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
+    let (year, milli) = (year + era * 400, since.subsec_millis());
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}{milli:03}Z")
+}
+
+/// A word in which nothing means anything to a file system or a shell.
+fn safe(word: &str) -> String {
+    let safe: String =
+        word.chars().take(MOST).map(|c| if c.is_ascii() && is_safe(c as u8) { c } else { '_' }).collect();
+    match safe.as_bytes().first() {
+        // Neither hidden, nor an option of a command.
+        Some(b'.' | b'-') => format!("_{}", &safe[1..]),
+        Some(_) => safe,
+        None => "_".to_owned(),
+    }
+}
+
+fn is_safe(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}
+
+const WHOLE: &str = "txt";
+const PART: &str = "part";
+/// The longest word of a name; file systems take 255 bytes for all of it.
+const MOST: usize = 64;
+/// The end of the year 9999.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(millis: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_stamp_is_the_time_of_the_world() {
+        let rows = [
+            (0, "19700101T000000000Z"),
+            (951_827_696_789, "20000229T123456789Z"),
+            (1_709_251_199_999, "20240229T235959999Z"),
+            (1_785_320_130_123, "20260729T101530123Z"),
+            (4_107_542_400_000, "21000301T000000000Z"),
+            (LAST_SECOND * 1000, "99991231T235959000Z"),
+            (LAST_SECOND * 1000 + 86_400_000, "99991231T235959000Z"),
+        ];
+        for (millis, text) in rows {
+            assert_eq!(stamp(at(millis)), text);
+        }
+    }
+
+    #[test]
+    fn a_name_is_safe_whatever_it_is_made_of() {
+        let check = |server: &str, tool: &str, start: &str| {
+            let name = Name::new(server, tool, at(0));
+            let whole = name.whole();
+            assert!(whole.starts_with(&format!("{start}-19700101T000000000Z-")), "{whole}");
+            assert!(whole.len() < 200 && whole.bytes().all(is_safe), "{whole}");
+            assert_eq!(read(&whole), Some(Ours::Whole("19700101T000000000Z")), "{whole}");
+            assert_eq!(read(&name.part()), Some(Ours::Part), "{whole}");
+        };
+        check("jira", "search_issues", "jira-search_issues");
+        check("kube-server", "get.pods", "kube-server-get.pods");
+        check("", "", "_-_");
+        check("../../etc", "/passwd", "_._.._etc-_passwd");
+        check("-rf", ".hidden", "_rf-_hidden");
+        check("a b\n\0$(x)`;", "ü\u{202e}", "a_b____x___-__");
+        check(&"x".repeat(5000), &"é".repeat(5000), &format!("{}-{}", "x".repeat(MOST), "_".repeat(MOST)));
+    }
+
+    #[test]
+    fn no_two_names_are_the_same() {
+        let names: std::collections::BTreeSet<_> = (0..1000).map(|_| Name::new("a", "b", at(0)).whole()).collect();
+        assert_eq!(names.len(), 1000);
+    }
+
+    #[test]
+    fn names_of_others_are_not_ours() {
+        let rows = [
+            "",
+            "notes.txt",
+            ".lock",
+            "a-b.txt",
+            "a-20260729T101530123Z-0123456789abcdef.txt",
+            "a-b-20260729T101530123Z-0123456789abcdef",
+            "a-b-20260729T101530123Z-0123456789abcdef.md",
+            "a-b-20260729T101530123Z-0123456789ABCDEF.txt",
+            "a-b-20260729T101530123Z-0123456789abcde.txt",
+            "a-b-20260729-101530123Z-0123456789abcdef.txt",
+            "a-b-20260729T101530Z-0123456789abcdef.txt",
+            "a b-c-20260729T101530123Z-0123456789abcdef.txt",
+            "ä-b-20260729T101530123Z-0123456789abcdef.txt",
+        ];
+        for name in rows {
+            assert_eq!(read(name), None, "{name}");
+        }
+    }
+}

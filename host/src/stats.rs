@@ -1,0 +1,387 @@
+//! Statistics of calls: how many there were, how they ended, and how long they took.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Counts calls; a clone counts into the same statistics.
+#[derive(Clone, Debug, Default)]
+pub struct CallStats(Arc<Mutex<Tally>>);
+
+/// A call that runs; it counts as cancelled when it is dropped unfinished.
+#[derive(Debug)]
+#[must_use = "a call that is dropped unfinished counts as cancelled"]
+pub struct InFlight {
+    stats: CallStats,
+    end: Option<(Duration, Outcome)>,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The tool answered.
+    Ok,
+    /// The tool answered with an error of its own.
+    ToolError,
+    /// The call failed.
+    Failed,
+    /// The call failed, and the tool may have acted nevertheless.
+    Unknown,
+    /// The caller gave up.
+    Cancelled,
+}
+
+/// The statistics of one moment: every call is in flight, or is counted once as what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The calls that were begun.
+    pub calls: u64,
+    /// The calls that a tool answered.
+    pub ok: u64,
+    /// The calls that a tool answered with an error of its own.
+    pub tool_errors: u64,
+    /// The calls that failed.
+    pub failures: u64,
+    /// The calls that failed, though the tool may have acted.
+    pub unknown: u64,
+    /// The calls that the caller gave up.
+    pub cancelled: u64,
+    /// The calls that run now.
+    pub in_flight: u64,
+    /// Half of the calls took no longer; none until a call has ended, like the next three.
+    pub p50: Option<Duration>,
+    /// Nine of ten calls took no longer.
+    pub p90: Option<Duration>,
+    /// Ninety-nine of a hundred calls took no longer.
+    pub p99: Option<Duration>,
+    /// The longest call, exactly.
+    pub max: Option<Duration>,
+    /// What all calls took together, exactly.
+    pub sum: Duration,
+}
+
+/// How long things took, rounded to within 6.25 % from a microsecond to more than an hour, in 2.2 KB.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: [u64; BUCKETS],
+    count: u64,
+    sum: Duration,
+    max: Option<Duration>,
+}
+
+impl CallStats {
+    /// Begins a call.
+    pub fn begin(&self) -> InFlight {
+        self.tally().seen.calls += 1;
+        InFlight { stats: self.clone(), end: None }
+    }
+
+    /// What was counted so far.
+    pub fn snapshot(&self) -> Snapshot {
+        let Tally { seen, latencies } = self.tally().clone();
+        let ended = seen.ok + seen.tool_errors + seen.failures + seen.unknown + seen.cancelled;
+        Snapshot {
+            in_flight: seen.calls - ended,
+            p50: latencies.quantile(0.5),
+            p90: latencies.quantile(0.9),
+            p99: latencies.quantile(0.99),
+            max: latencies.max(),
+            sum: latencies.sum(),
+            ..seen
+        }
+    }
+
+    /// How long calls took; cancelled ones are left out, for they tell of the caller's patience only.
+    pub fn latencies(&self) -> Histogram {
+        self.tally().latencies.clone()
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl InFlight {
+    /// Ends the call.
+    pub fn finish(mut self, latency: Duration, outcome: Outcome) {
+        self.end = Some((latency, outcome));
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let mut tally = self.stats.tally();
+        let seen = &mut tally.seen;
+        let (latency, counter) = match self.end {
+            None | Some((_, Outcome::Cancelled)) => (None, &mut seen.cancelled),
+            Some((latency, Outcome::Ok)) => (Some(latency), &mut seen.ok),
+            Some((latency, Outcome::ToolError)) => (Some(latency), &mut seen.tool_errors),
+            Some((latency, Outcome::Failed)) => (Some(latency), &mut seen.failures),
+            Some((latency, Outcome::Unknown)) => (Some(latency), &mut seen.unknown),
+        };
+        *counter += 1;
+        if let Some(latency) = latency {
+            tally.latencies.record(latency);
+        }
+    }
+}
+
+impl Histogram {
+    /// Adds a span of time.
+    pub fn record(&mut self, span: Duration) {
+        self.counts[bucket_of(span)] += 1;
+        self.count += 1;
+        self.sum = self.sum.saturating_add(span);
+        self.max = self.max.max(Some(span));
+    }
+
+    /// How many spans there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// All spans together, exactly.
+    pub fn sum(&self) -> Duration {
+        self.sum
+    }
+
+    /// The longest span, exactly.
+    pub fn max(&self) -> Option<Duration> {
+        self.max
+    }
+
+    /// The span that a part of all spans, from 0 to 1, does not exceed.
+    pub fn quantile(&self, part: f64) -> Option<Duration> {
+        let max = self.max?;
+        let rank = ((part * self.count as f64).ceil() as u64).max(1);
+        if rank >= self.count {
+            return Some(max);
+        }
+        let mut below = 0;
+        let bucket = self.counts.iter().position(|count| {
+            below += count;
+            below >= rank
+        });
+        bucket.map(|bucket| middle(bucket).min(max))
+    }
+
+    /// For each bound, how many spans do not exceed it; a span counts as the middle of its bucket.
+    pub fn buckets(&self, bounds: &[Duration]) -> Vec<u64> {
+        let max = self.max.unwrap_or_default();
+        let up_to = |bound: &Duration| {
+            let within = self.counts.iter().enumerate().take_while(|(bucket, _)| middle(*bucket).min(max) <= *bound);
+            within.map(|(_, count)| count).sum()
+        };
+        bounds.iter().map(up_to).collect()
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { counts: [0; BUCKETS], count: 0, sum: Duration::ZERO, max: None }
+    }
+}
+
+/// What is counted under one short lock, so that a snapshot never sees half a call.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    /// Only its counters are kept up to date.
+    seen: Snapshot,
+    latencies: Histogram,
+}
+
+fn bucket_of(span: Duration) -> usize {
+    let nanoseconds = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    let octave = nanoseconds.checked_ilog2().unwrap_or(0);
+    if octave < FIRST_OCTAVE {
+        return 0;
+    }
+    if octave >= LAST_OCTAVE {
+        return BUCKETS - 1;
+    }
+    // The bits after the leading one say which part of the octave it is.
+    let part = (nanoseconds >> (octave - PART_BITS)) as usize % PARTS;
+    1 + (octave - FIRST_OCTAVE) as usize * PARTS + part
+}
+
+/// What all spans of a bucket count as. The last bucket has no middle: there, the longest span counts.
+fn middle(bucket: usize) -> Duration {
+    let nanoseconds = match bucket.checked_sub(1) {
+        None => 1 << (FIRST_OCTAVE - 1),
+        Some(_) if bucket == BUCKETS - 1 => return Duration::MAX,
+        Some(bucket) => {
+            let width = 1 << (bucket / PARTS + (FIRST_OCTAVE - PART_BITS) as usize);
+            (PARTS + bucket % PARTS) as u64 * width + width / 2
+        }
+    };
+    Duration::from_nanos(nanoseconds)
+}
+
+/// Each octave of nanoseconds has this many buckets of one width: half a bucket is at most a sixteenth of its spans.
+const PARTS: usize = 1 << PART_BITS;
+const PART_BITS: u32 = 3;
+/// Spans below 2⁹ ns share the first bucket,
+const FIRST_OCTAVE: u32 = 9;
+/// and those from 2⁴² ns, 73 minutes, the last one.
+const LAST_OCTAVE: u32 = 42;
+const BUCKETS: usize = (LAST_OCTAVE - FIRST_OCTAVE) as usize * PARTS + 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+    const HOUR: Duration = Duration::from_secs(3600);
+    const OUTCOMES: [Outcome; 5] =
+        [Outcome::Ok, Outcome::ToolError, Outcome::Failed, Outcome::Unknown, Outcome::Cancelled];
+
+    fn histogram(spans: &[Duration]) -> Histogram {
+        let mut histogram = Histogram::default();
+        spans.iter().for_each(|span| histogram.record(*span));
+        histogram
+    }
+
+    /// Spans of every order of magnitude, in order.
+    fn random_spans(seed: u64, count: usize, longest: Duration) -> Vec<Duration> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let magnitudes = (longest.as_secs_f64() / 1e-6).ln();
+        let mut spans: Vec<_> =
+            (0..count).map(|_| Duration::from_secs_f64(1e-6 * (random.f64() * magnitudes).exp())).collect();
+        spans.sort();
+        spans
+    }
+
+    fn error_of(measured: Duration, exact: Duration) -> f64 {
+        (measured.as_secs_f64() / exact.as_secs_f64() - 1.0).abs()
+    }
+
+    #[test]
+    fn every_outcome_is_counted_as_itself() {
+        let stats = CallStats::default();
+        for (outcome, times) in OUTCOMES.into_iter().zip(1..) {
+            (0..times).for_each(|_| stats.begin().finish(times * MILLISECOND, outcome));
+        }
+        let running = stats.begin();
+        let Snapshot { calls, ok, tool_errors, failures, unknown, cancelled, in_flight, .. } = stats.snapshot();
+        assert_eq!([calls, ok, tool_errors, failures, unknown, cancelled, in_flight], [16, 1, 2, 3, 4, 5, 1]);
+        drop(running);
+        assert_eq!(stats.snapshot().in_flight, 0);
+    }
+
+    #[test]
+    fn a_call_that_is_dropped_unfinished_is_cancelled_and_took_no_time() {
+        let stats = CallStats::default();
+        drop(stats.begin());
+        stats.begin().finish(MILLISECOND, Outcome::Cancelled);
+        assert_eq!(stats.snapshot(), Snapshot { calls: 2, cancelled: 2, ..Snapshot::default() });
+    }
+
+    #[test]
+    fn a_snapshot_tells_the_latencies() {
+        let stats = CallStats::default();
+        (1..=1000).for_each(|n| stats.begin().finish(n * MILLISECOND, Outcome::Ok));
+        let Snapshot { p50, p90, p99, max, sum, .. } = stats.snapshot();
+        for (measured, exact) in [(p50, 500), (p90, 900), (p99, 990)] {
+            let error = error_of(measured.unwrap(), exact * MILLISECOND);
+            assert!(error <= 0.0625, "{measured:?} for {exact} ms");
+        }
+        assert_eq!((max, sum), (Some(1000 * MILLISECOND), 500_500 * MILLISECOND));
+    }
+
+    #[test]
+    fn quantiles_are_within_a_sixteenth_of_the_truth() {
+        for seed in 0..200 {
+            let spans = random_spans(seed, 1 + 7 * seed as usize, HOUR);
+            let histogram = histogram(&spans);
+            for part in [0.0, 0.01, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1.0] {
+                let rank = (part * spans.len() as f64).ceil().max(1.0) as usize;
+                let (measured, exact) = (histogram.quantile(part).unwrap(), spans[rank - 1]);
+                assert!(error_of(measured, exact) <= 0.0625, "{measured:?} for {exact:?}, {part} of seed {seed}");
+            }
+            assert_eq!(histogram.max(), spans.last().copied());
+            assert_eq!(histogram.sum(), spans.iter().sum::<Duration>());
+            assert_eq!(histogram.count(), spans.len() as u64);
+        }
+    }
+
+    #[test]
+    fn bounds_are_kept_to_within_a_sixteenth() {
+        let bounds = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000].map(|bound| bound * MILLISECOND);
+        for seed in 0..50 {
+            let spans = random_spans(seed, 500, HOUR);
+            let below = |bound: Duration| spans.partition_point(|span| *span <= bound) as u64;
+            for (measured, bound) in histogram(&spans).buckets(&bounds).into_iter().zip(bounds) {
+                let exact = below(bound.mul_f64(0.9375))..=below(bound.mul_f64(1.0667));
+                assert!(exact.contains(&measured), "{measured} up to {bound:?}, not in {exact:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_span_is_in_the_bucket_whose_middle_is_near() {
+        for octave in FIRST_OCTAVE..LAST_OCTAVE {
+            for edge in (PARTS as u64..2 * PARTS as u64).map(|part| part << (octave - PART_BITS)) {
+                for nanoseconds in [edge, edge + 1, edge + (1 << (octave - PART_BITS)) - 1] {
+                    let span = Duration::from_nanos(nanoseconds);
+                    assert!(error_of(middle(bucket_of(span)), span) <= 0.0625, "{span:?}");
+                }
+                assert_eq!(bucket_of(Duration::from_nanos(edge)), bucket_of(Duration::from_nanos(edge - 1)) + 1);
+            }
+        }
+    }
+
+    #[test]
+    fn spans_out_of_range_are_counted_too() {
+        let mut histogram = histogram(&[Duration::ZERO, Duration::from_nanos(1), 2 * HOUR, 3 * HOUR]);
+        assert_eq!(histogram.buckets(&[Duration::from_micros(1), HOUR, 3 * HOUR]), [2, 2, 4]);
+        assert!(histogram.quantile(0.5).unwrap() < Duration::from_micros(1));
+        assert_eq!(histogram.quantile(0.75), Some(3 * HOUR));
+        histogram.record(Duration::MAX);
+        assert_eq!((histogram.max(), histogram.sum()), (Some(Duration::MAX), Duration::MAX));
+    }
+
+    #[test]
+    fn without_calls_there_are_no_quantiles() {
+        assert_eq!(CallStats::default().snapshot(), Snapshot::default());
+        assert_eq!(Histogram::default().quantile(0.5), None);
+        assert_eq!(Histogram::default().buckets(&[Duration::ZERO, HOUR]), [0, 0]);
+    }
+
+    #[test]
+    fn one_call_is_known_exactly_and_foolish_parts_do_no_harm() {
+        let odd = Duration::from_nanos(123_456_789);
+        for part in [0.0, 0.5, 1.0, 7.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(histogram(&[odd]).quantile(part), Some(odd), "{part}");
+        }
+    }
+
+    #[test]
+    fn threads_lose_no_counts_and_no_snapshot_sees_half_a_call() {
+        let (threads, rounds) = (8, 2000);
+        let stats = CallStats::default();
+        let work = |seed| {
+            let mut random = fastrand::Rng::with_seed(seed);
+            for round in 0..rounds {
+                let call = stats.begin();
+                match random.choice(OUTCOMES) {
+                    Some(Outcome::Cancelled) | None => drop(call),
+                    Some(outcome) => call.finish(MILLISECOND, outcome),
+                }
+                if round % 100 == 0 {
+                    assert!(stats.snapshot().in_flight <= threads);
+                }
+            }
+        };
+        std::thread::scope(|scope| (0..threads).for_each(|seed| drop(scope.spawn(move || work(seed)))));
+        let seen = stats.snapshot();
+        let ended = [seen.ok, seen.tool_errors, seen.failures, seen.unknown, seen.cancelled];
+        assert_eq!((seen.calls, seen.in_flight), (threads * rounds, 0));
+        assert_eq!(ended.iter().sum::<u64>(), seen.calls);
+        assert_eq!(stats.latencies().count(), seen.calls - seen.cancelled);
+        assert_eq!(stats.latencies().sum(), u32::try_from(seen.calls - seen.cancelled).unwrap() * MILLISECOND);
+    }
+
+    #[test]
+    fn a_histogram_is_small() {
+        assert!(size_of::<Histogram>() <= 2560, "{} bytes", size_of::<Histogram>());
+    }
+}

@@ -1,0 +1,168 @@
+//! Has a long result summarised by somebody else: a program, or an endpoint that speaks as OpenAI's does.
+//!
+//! The text is masked already. Nothing of it, and no key, is in an error or in `Debug`.
+
+mod command;
+mod http;
+
+use std::borrow::Cow;
+use std::io;
+use std::time::Duration;
+
+pub use command::Command;
+pub use http::{Http, Model};
+
+/// Who makes summaries.
+#[derive(Debug)]
+pub enum Summarizer {
+    /// A program that reads the text and writes its summary.
+    Command(Command, Limits),
+    /// A model behind an OpenAI-compatible endpoint.
+    Http(Http, Limits),
+}
+
+/// What one summary may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How long it may take.
+    pub timeout: Duration,
+    /// How much of the text is handed over; of a longer one, its beginning and a note.
+    pub max_input_bytes: usize,
+}
+
+/// A text to summarise.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// The server that it came from.
+    pub server: &'a str,
+    /// The tool whose output it is.
+    pub tool: &'a str,
+    /// The output, masked.
+    pub text: &'a str,
+}
+
+/// Why there is no summary.
+#[derive(Debug, thiserror::Error)]
+pub enum SummarizeError {
+    /// What is configured cannot be right.
+    #[error("summarizer: {0}")]
+    Settings(String),
+    /// It took too long.
+    #[error("summarizer: no summary within {after:?}")]
+    Timeout {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The program does not start.
+    #[error("summarizer: {command:?} could not be started")]
+    Start {
+        /// The program.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The pipes to the program broke.
+    #[error("summarizer: {command:?} could not be read from")]
+    Read {
+        /// The program.
+        command: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The program says that it failed.
+    #[error("summarizer: {command:?} ended with {how}{}", after_colon(last_words))]
+    Failed {
+        /// The program.
+        command: String,
+        /// Its exit code or the signal that killed it, in words.
+        how: String,
+        /// The last line that it wrote to its standard error, without secrets.
+        last_words: String,
+    },
+    /// The endpoint cannot be reached, or hung up.
+    #[error("summarizer: {url}: {why}")]
+    Connect {
+        /// The address, without login and query.
+        url: String,
+        /// What went wrong, in words.
+        why: String,
+    },
+    /// The endpoint answered with something else than success.
+    #[error("summarizer: {url}: HTTP {status}{}", after_colon(reason))]
+    Status {
+        /// The address, without login and query.
+        url: String,
+        /// The status code.
+        status: u16,
+        /// What kind of error that is, where the endpoint says it in one word or we know.
+        reason: String,
+    },
+    /// The endpoint answered with something else than a chat completion.
+    #[error("summarizer: {url}: the answer is no chat completion: {why}")]
+    Answer {
+        /// The address, without login and query.
+        url: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The summary is no summary.
+    #[error("summarizer: an answer of more than {max} bytes")]
+    TooLarge {
+        /// The most bytes that are read.
+        max: usize,
+    },
+    /// There is nothing in the summary.
+    #[error("summarizer: an empty summary")]
+    Empty,
+}
+
+impl Summarizer {
+    /// Makes a summary. Dropping the future ends the program, or closes the connection.
+    pub async fn summarize(&self, task: Task<'_>) -> Result<String, SummarizeError> {
+        let (Summarizer::Command(_, limits) | Summarizer::Http(_, limits)) = self;
+        let text = cut(task.text, limits.max_input_bytes);
+        let task = Task { text: &text, ..task };
+        let work = async {
+            match self {
+                Summarizer::Command(command, _) => command.run(task).await,
+                Summarizer::Http(http, _) => http.ask(task).await,
+            }
+        };
+        let made = tokio::time::timeout(limits.timeout, work).await;
+        let summary = made.unwrap_or(Err(SummarizeError::Timeout { after: limits.timeout }))?;
+        let summary = summary.trim();
+        if summary.is_empty() { Err(SummarizeError::Empty) } else { Ok(summary.to_owned()) }
+    }
+}
+
+/// The text, or as many whole characters of it as fit, and a note that says so.
+fn cut(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max {
+        return Cow::Borrowed(text);
+    }
+    let kept = &text[..text.floor_char_boundary(max)];
+    Cow::Owned(format!("{kept}\n\n[CUT: these are the first {} of {} bytes]", kept.len(), text.len()))
+}
+
+fn after_colon(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!(": {words}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_between_characters_with_a_note() {
+        assert_eq!(cut("", 0), "");
+        assert_eq!(cut("äöü", 6), "äöü");
+        assert_eq!(cut("äöü", 5), "äö\n\n[CUT: these are the first 4 of 6 bytes]");
+        assert_eq!(cut("äöü", 0), "\n\n[CUT: these are the first 0 of 6 bytes]");
+    }
+
+    #[test]
+    fn a_summary_can_be_made_on_any_thread() {
+        fn check<T: Send>(_: impl FnOnce(&'static Summarizer, Task<'static>) -> T) {}
+        check(|summarizer, task| summarizer.summarize(task));
+    }
+}

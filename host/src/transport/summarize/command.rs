@@ -1,0 +1,216 @@
+//! Summaries by a program: the text on its standard input, the summary from its standard output.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::Child;
+
+use super::{SummarizeError, Task};
+use crate::config::secrets::Secrets;
+
+/// A program that makes summaries. Its `Debug` shows no argument and no value of a variable: they may be secrets.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The program, by path or by name; no shell reads it.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// The whole environment that it gets, but for `TOOLGATE_SERVER` and `TOOLGATE_TOOL`, which are ours to set.
+    pub env: BTreeMap<String, String>,
+    /// Where it runs; `None` is where we run.
+    pub working_dir: Option<PathBuf>,
+    /// What must not be seen of what it writes to its standard error.
+    pub secrets: Secrets,
+}
+
+impl Command {
+    /// Runs the program. Nothing of its process group outlives the future.
+    pub(super) async fn run(&self, task: Task<'_>) -> Result<String, SummarizeError> {
+        let mut family = self.start(task)?;
+        let (stdin, stdout, stderr) =
+            (family.child.stdin.take(), family.child.stdout.take(), family.child.stderr.take());
+        let (mut summary, mut tail) = (Vec::new(), Tail::default());
+        let status = {
+            let feed = async {
+                if let Some(mut stdin) = stdin {
+                    // A program need not read all; what it makes of that, its exit code says.
+                    let _ = stdin.write_all(task.text.as_bytes()).await;
+                }
+                Ok(())
+            };
+            let mut talk = pin!(async {
+                let listen = read(stdout, |bytes| {
+                    summary.extend_from_slice(bytes);
+                    if summary.len() > MOST { Err(Broken::TooLarge) } else { Ok(()) }
+                });
+                let keep_tail = read(stderr, |bytes| {
+                    tail.push(bytes);
+                    Ok(())
+                });
+                tokio::try_join!(feed, listen, keep_tail).map(drop)
+            });
+            // The limit of the whole summary bounds both waits.
+            tokio::select! {
+                said = &mut talk => {
+                    said.map_err(|broken| self.broken(broken))?;
+                    family.wait().await
+                }
+                status = family.wait() => {
+                    // What it started may hold its pipes for ever; what it said itself is in them already.
+                    if let Ok(said) = tokio::time::timeout(SETTLE, talk).await {
+                        said.map_err(|broken| self.broken(broken))?;
+                    }
+                    status
+                }
+            }
+        };
+        let status = status.map_err(|error| self.broken(Broken::Pipe(error)))?;
+        if !status.success() {
+            let last_words = tail.last_line(&self.secrets);
+            return Err(SummarizeError::Failed { command: self.command.clone(), how: in_words(status), last_words });
+        }
+        Ok(String::from_utf8_lossy(&summary).into_owned())
+    }
+
+    fn start(&self, task: Task<'_>) -> Result<Family, SummarizeError> {
+        let mut command = tokio::process::Command::new(&self.command);
+        command.args(&self.args).env_clear().envs(&self.env);
+        command.env("TOOLGATE_SERVER", task.server).env("TOOLGATE_TOOL", task.tool);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // The process itself may leave its group, so it is killed by its own number too.
+        command.process_group(0).kill_on_drop(true);
+        if let Some(folder) = &self.working_dir {
+            command.current_dir(folder);
+        }
+        let child = command.spawn();
+        let child = child.map_err(|source| SummarizeError::Start { command: self.command.clone(), source })?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        Ok(Family { child, group })
+    }
+
+    fn broken(&self, broken: Broken) -> SummarizeError {
+        match broken {
+            Broken::TooLarge => SummarizeError::TooLarge { max: MOST },
+            Broken::Pipe(source) => SummarizeError::Read { command: self.command.clone(), source },
+        }
+    }
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let env: Vec<_> = self.env.keys().collect();
+        f.debug_struct("Command")
+            .field("command", &self.command)
+            .field("args", &self.args.len())
+            .field("env", &env)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A process and all that it started, unless that left its group; it dies whole with this value.
+struct Family {
+    child: Child,
+    /// None once all of it is gone: from then on the number may be another's.
+    group: Option<Pid>,
+}
+
+impl Family {
+    async fn wait(&mut self) -> std::io::Result<ExitStatus> {
+        let status = self.child.wait().await;
+        if self.group.is_some_and(|group| test_kill_process_group(group) == Err(Errno::SRCH)) {
+            self.group = None;
+        }
+        status
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        if let Some(group) = self.group
+            && let Err(error) = kill_process_group(group, Signal::KILL)
+            // No such group: all of it ended by itself.
+            && error != Errno::SRCH
+        {
+            tracing::debug!(group = group.as_raw_nonzero(), %error, "a signal could not be sent");
+        }
+    }
+}
+
+enum Broken {
+    TooLarge,
+    Pipe(std::io::Error),
+}
+
+/// Reads until the end, or until what is read is refused.
+async fn read(
+    pipe: Option<impl AsyncRead + Unpin>,
+    mut take: impl FnMut(&[u8]) -> Result<(), Broken>,
+) -> Result<(), Broken> {
+    let Some(mut pipe) = pipe else { return Ok(()) };
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        match pipe.read(&mut buffer).await.map_err(Broken::Pipe)? {
+            0 => return Ok(()),
+            count => take(&buffer[..count])?,
+        }
+    }
+}
+
+/// The end of what was written to standard error.
+#[derive(Default)]
+struct Tail {
+    bytes: Vec<u8>,
+    /// Something before these bytes is lost.
+    cut: bool,
+}
+
+impl Tail {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        let older = self.bytes.len().saturating_sub(TAIL);
+        self.bytes.drain(..older);
+        self.cut |= older > 0;
+    }
+
+    /// The last line that says something, short and harmless to show.
+    fn last_line(&self, secrets: &Secrets) -> String {
+        let text = String::from_utf8_lossy(&self.bytes);
+        // Before anything is cut: nobody would recognise half of a secret.
+        let text = secrets.redact(&text);
+        // A line that lost its beginning may begin with half of a secret.
+        let whole = if self.cut { text.split_once('\n').map_or("", |(_, rest)| rest) } else { &text };
+        let last = whole.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        let mut shown: String = last.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        if last.chars().nth(SHOWN).is_some() {
+            shown.push('…');
+        }
+        shown
+    }
+}
+
+fn in_words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+/// The longest summary.
+const MOST: usize = 256 * 1024;
+/// How long the pipes of a program that has ended are still read.
+const SETTLE: Duration = Duration::from_millis(500);
+const TAIL: usize = 4096;
+const SHOWN: usize = 300;
+
+// The tests look for processes in /proc.
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
