@@ -10,6 +10,7 @@
 
 mod era;
 mod forecast;
+mod local;
 mod message;
 mod methods;
 mod output;
@@ -18,6 +19,7 @@ mod server;
 mod sleeps;
 mod tools;
 
+pub use local::Local;
 pub use server::serve;
 
 /// The demo server in the `servers` shape of `eval`.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use crate::config::secrets::Secrets;
+use crate::logic::types;
 
 /// An operation that failed.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +51,12 @@ pub enum Failure {
     Rpc(RpcError),
     /// The server broke the protocol. How, in words.
     Protocol(String),
+    /// Too many calls wait for the server. Which queue, in words.
+    QueueFull(String),
+    /// The server is being restarted, and that took longer than the caller waits.
+    Restarting,
+    /// The server was lost and could not be restarted. Why, in words.
+    RestartFailed(String),
 }
 
 /// How a process ended.
@@ -123,8 +130,11 @@ impl Failed {
     #[must_use]
     pub fn redacted(mut self, secrets: &Secrets) -> Self {
         let texts: &mut [&mut String] = match &mut self.failure {
-            Failure::Cancelled | Failure::Timeout { .. } | Failure::Closed => &mut [],
-            Failure::Connect(text) | Failure::Protocol(text) => &mut [text],
+            Failure::Cancelled | Failure::Timeout { .. } | Failure::Closed | Failure::Restarting => &mut [],
+            Failure::Connect(text)
+            | Failure::Protocol(text)
+            | Failure::QueueFull(text)
+            | Failure::RestartFailed(text) => &mut [text],
             Failure::Exited(Exit { stderr, .. }) | Failure::NotReady { stderr, .. } => &mut [stderr],
             Failure::Http(HttpError { body, challenge: Some(challenge), .. }) => &mut [body, challenge],
             Failure::Http(error) => &mut [&mut error.body],
@@ -143,6 +153,35 @@ impl Failed {
             }
         }
         self
+    }
+}
+
+/// The same in the words of the component.
+impl From<&Failure> for types::Failure {
+    fn from(failure: &Failure) -> Self {
+        match failure {
+            Failure::Cancelled => types::Failure::Cancelled,
+            Failure::Timeout { .. } => types::Failure::Timeout,
+            Failure::Connect(why) => types::Failure::Connect(why.clone()),
+            Failure::NotReady { method, after, .. } => {
+                types::Failure::Connect(format!("no answer to {method} within {after:?}"))
+            }
+            Failure::Closed => types::Failure::Closed,
+            Failure::Exited(exit) => types::Failure::Exited(exit.code),
+            Failure::Http(error) => types::Failure::Http(types::HttpFailure {
+                status: error.status,
+                session: error.session,
+                challenge: error.challenge.is_some(),
+                retry_after_ms: error.retry_after.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            }),
+            Failure::Rpc(error) => {
+                types::Failure::Rpc(types::RpcFailure { code: error.code, message: error.message.clone() })
+            }
+            Failure::Protocol(how) => types::Failure::Protocol(how.clone()),
+            Failure::QueueFull(_) => types::Failure::QueueFull,
+            Failure::Restarting => types::Failure::RestartInProgress,
+            Failure::RestartFailed(why) => types::Failure::RestartFailed(why.clone()),
+        }
     }
 }
 
@@ -169,6 +208,9 @@ impl fmt::Display for Failure {
             Failure::Http(error) => error.fmt(f),
             Failure::Rpc(error) => write!(f, "{} (JSON-RPC error {})", error.message, error.code),
             Failure::Protocol(how) => write!(f, "the server broke the protocol: {how}"),
+            Failure::QueueFull(which) => f.write_str(which),
+            Failure::Restarting => f.write_str("the server is being restarted"),
+            Failure::RestartFailed(why) => write!(f, "the server could not be restarted: {why}"),
         }
     }
 }

@@ -20,7 +20,8 @@ use tokio::sync::broadcast;
 pub use handler::{Handler, Nobody, Question, Topic, Topics};
 pub use listing::{Kind, Listing};
 pub use open::Options;
-pub use peer::{Era, News, Offers, Peer, Protocol};
+pub use peer::{Era, LEGACY_VERSIONS, MODERN_VERSION, News, Offers, Peer, Protocol};
+pub(crate) use wire::message;
 pub use wire::{OnProgress, Patience, Progress, Reply};
 
 use crate::failure::{Failed, Failure};

@@ -5,6 +5,7 @@ mod events;
 mod sse;
 mod stdio;
 mod streamable;
+pub mod summarize;
 mod web;
 mod websocket;
 
@@ -84,6 +85,12 @@ pub trait Receive: Send + Sync + 'static {
     fn closed(&self, why: Failed);
 }
 
+/// Opens connections to one server in a way of the embedder's own.
+pub trait Connect: Send + Sync + 'static {
+    /// Opens a connection; what the server sends on it goes to the receiver.
+    fn connect(&self, receiver: Arc<dyn Receive>) -> BoxFuture<'_, Result<Arc<dyn Transport>, Failed>>;
+}
+
 /// Opens a connection to where the endpoint says.
 pub async fn open(endpoint: &Endpoint, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, Failed> {
     match endpoint {
@@ -91,5 +98,6 @@ pub async fn open(endpoint: &Endpoint, receiver: Arc<dyn Receive>) -> Result<Arc
         Endpoint::Http(site) => streamable::open(site, receiver).await,
         Endpoint::Sse(site) => sse::open(site, receiver).await,
         Endpoint::WebSocket(site) => websocket::open(site, receiver).await,
+        Endpoint::Custom(own) => own.connect(receiver).await,
     }
 }

@@ -15,7 +15,7 @@ use super::tools::{self, Called, ToolResult};
 
 /// Serves MCP, a message a line, until the input ends. Sleeps that still run then are dropped.
 pub fn serve(mut input: impl BufRead, output: impl Write + Send + 'static) -> io::Result<()> {
-    let mut server = Server { output: Output::new(output), version: None, sleeps: Sleeps::default() };
+    let mut server = Server::new(output);
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
         if !line.trim_ascii().is_empty() {
@@ -26,7 +26,8 @@ pub fn serve(mut input: impl BufRead, output: impl Write + Send + 'static) -> io
     Ok(())
 }
 
-struct Server {
+/// One connection of the demo server.
+pub(super) struct Server {
     output: Output,
     /// What the handshake agreed on, where there was one.
     version: Option<&'static str>,
@@ -40,7 +41,13 @@ enum Step {
 }
 
 impl Server {
-    fn take(&mut self, line: &[u8]) -> io::Result<()> {
+    /// A server that writes its lines there.
+    pub(super) fn new(output: impl Write + Send + 'static) -> Self {
+        Server { output: Output::new(output), version: None, sleeps: Sleeps::default() }
+    }
+
+    /// Takes a line.
+    pub(super) fn take(&mut self, line: &[u8]) -> io::Result<()> {
         let text: Box<RawValue> = match serde_json::from_slice(line) {
             Ok(text) => text,
             Err(error) => return self.refuse(Refusal::parse(format!("no JSON: {error}"))),

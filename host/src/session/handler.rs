@@ -35,6 +35,8 @@ pub struct Topics {
 /// What a server asks.
 #[derive(Debug, Clone)]
 pub struct Question {
+    /// The id of the server, as configured; empty where a session has no configuration.
+    pub server: String,
     /// About what.
     pub topic: Topic,
     /// The `params` of the question, as the server wrote them.

@@ -61,10 +61,15 @@ impl Session {
         if !offered {
             return Ok(Arc::default());
         }
-        let generation = match self.shelf.look(kind) {
-            Ok(listing) => return Ok(listing),
-            Err(generation) => generation,
-        };
+        match self.shelf.look(kind) {
+            Some(listing) => Ok(listing),
+            None => self.fetch_again(kind).await,
+        }
+    }
+
+    /// All items of a kind, asked for whether the last list still holds or not.
+    pub async fn fetch_again(&self, kind: Kind) -> Result<Arc<Listing>, Failed> {
+        let generation = self.shelf.generation(kind);
         let listing = match self.fetch(kind).await {
             Ok(listing) => Arc::new(listing),
             // Many servers declare more than they have, and their tools are none the worse for it.
@@ -208,15 +213,17 @@ impl Shelf {
         }
     }
 
-    /// The list that holds, or the generation of the one to fetch.
-    fn look(&self, kind: Kind) -> Result<Arc<Listing>, u64> {
-        let places = self.places();
-        let place = &places[kind as usize];
-        match &place.kept {
-            Some((listing, Hold::UntilChanged)) => Ok(Arc::clone(listing)),
-            Some((listing, Hold::Until(end))) if *end > Instant::now() => Ok(Arc::clone(listing)),
-            _ => Err(place.generation),
+    /// The list that holds.
+    fn look(&self, kind: Kind) -> Option<Arc<Listing>> {
+        match &self.places()[kind as usize].kept {
+            Some((listing, Hold::UntilChanged)) => Some(Arc::clone(listing)),
+            Some((listing, Hold::Until(end))) if *end > Instant::now() => Some(Arc::clone(listing)),
+            _ => None,
         }
+    }
+
+    fn generation(&self, kind: Kind) -> u64 {
+        self.places()[kind as usize].generation
     }
 
     fn put(&self, kind: Kind, generation: u64, listing: Arc<Listing>, hold: Hold) {

@@ -147,7 +147,12 @@ impl Begun<'_> {
             Failure::Http(error) if error.wants_authorization() => Probe::Broken(failed),
             // Some old servers end when they are asked what they do not know; they are started again.
             Failure::Closed | Failure::Exited(_) => Probe::Legacy { why: failed, wire: None },
-            Failure::Cancelled | Failure::Connect(_) | Failure::NotReady { .. } => Probe::Broken(failed),
+            Failure::Cancelled
+            | Failure::Connect(_)
+            | Failure::NotReady { .. }
+            | Failure::QueueFull(_)
+            | Failure::Restarting
+            | Failure::RestartFailed(_) => Probe::Broken(failed),
             // Any other error, or none at all, is how older servers meet a method that they do not know.
             Failure::Timeout { .. } | Failure::Rpc(_) | Failure::Http(_) | Failure::Protocol(_) => {
                 Probe::Legacy { why: failed, wire: Some(wire) }
@@ -344,6 +349,7 @@ fn transport_name(endpoint: &Endpoint) -> &'static str {
         Endpoint::Http(_) => "http",
         Endpoint::Sse(_) => "sse",
         Endpoint::WebSocket(_) => "websocket",
+        Endpoint::Custom(_) => "custom",
     }
 }
 

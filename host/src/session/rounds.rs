@@ -112,7 +112,7 @@ async fn answer(session: &Session, method: &str, asked: &InputRequest<'_>) -> Re
     let unknown = || RpcError::new(METHOD_NOT_FOUND, "nobody here can give that");
     let topic = Topic::of(&asked.method).ok_or_else(|| refused(unknown()))?;
     let params = asked.params.map_or_else(super::empty_object, ToOwned::to_owned);
-    session.wire.handler().answer(Question { topic, params }).await.map_err(refused)
+    session.wire.handler().answer(Question { server: String::new(), topic, params }).await.map_err(refused)
 }
 
 /// How often a server may want input before it is given up.

@@ -1,7 +1,7 @@
 //! One connection as JSON-RPC: a request goes out, and its own answer comes back or a failure does.
 
 mod inbox;
-mod message;
+pub(crate) mod message;
 mod pending;
 
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub struct Ask<'a> {
 impl Wire {
     /// Connects to where the endpoint says.
     pub async fn open(endpoint: &Endpoint, handler: Arc<dyn Handler>) -> Result<Wire, Failed> {
-        let secrets = endpoint.secrets().clone();
+        let secrets = endpoint.secrets();
         let web = matches!(endpoint, Endpoint::Http(_));
         let inbox = Arc::new(Inbox::new(handler, secrets.clone(), web));
         let opened = transport::open(endpoint, Arc::clone(&inbox) as _).await;
@@ -97,7 +97,11 @@ impl Wire {
                     match sent {
                         Ok(Delivery::Written) => {}
                         Ok(Delivery::Exchanged) => match answer.try_recv() {
-                            Ok(answer) => { watch.given_up = false; break answer }
+                            Ok(answer) => {
+                                watch.given_up = false;
+                                // Where the connection ended at this very moment, the exchange had been made all the same.
+                                break answer.map_err(|failed| Failed { sent: true, ..failed });
+                            }
                             Err(_) => {
                                 watch.tell = false;
                                 let how = format!("its answer to {method} holds no answer");

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::Connect;
 use crate::config::secrets::Secrets;
 
 /// Where a server is. Its `Debug` shows no argument, value of a variable, login, query or header: they may be secrets.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub enum Endpoint {
     /// A subprocess that speaks over its standard input and output.
     Stdio(Program),
@@ -18,6 +20,21 @@ pub enum Endpoint {
     Sse(Site),
     /// WebSocket.
     WebSocket(Site),
+    /// A way of the embedder's own.
+    Custom(Arc<dyn Connect>),
+}
+
+impl PartialEq for Endpoint {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Endpoint::Stdio(one), Endpoint::Stdio(other)) => one == other,
+            (Endpoint::Http(one), Endpoint::Http(other))
+            | (Endpoint::Sse(one), Endpoint::Sse(other))
+            | (Endpoint::WebSocket(one), Endpoint::WebSocket(other)) => one == other,
+            (Endpoint::Custom(one), Endpoint::Custom(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
 }
 
 impl Endpoint {
@@ -27,15 +44,17 @@ impl Endpoint {
         match &mut self {
             Endpoint::Stdio(program) => program.secrets = secrets,
             Endpoint::Http(site) | Endpoint::Sse(site) | Endpoint::WebSocket(site) => site.secrets = secrets,
+            Endpoint::Custom(_) => {}
         }
         self
     }
 
     /// What must not be seen in errors and logs about this server.
-    pub fn secrets(&self) -> &Secrets {
+    pub fn secrets(&self) -> Secrets {
         match self {
-            Endpoint::Stdio(program) => &program.secrets,
-            Endpoint::Http(site) | Endpoint::Sse(site) | Endpoint::WebSocket(site) => &site.secrets,
+            Endpoint::Stdio(program) => program.secrets.clone(),
+            Endpoint::Http(site) | Endpoint::Sse(site) | Endpoint::WebSocket(site) => site.secrets.clone(),
+            Endpoint::Custom(_) => Secrets::default(),
         }
     }
 }
@@ -102,6 +121,7 @@ impl fmt::Debug for Endpoint {
             Endpoint::Http(site) => write!(f, "Http {site:?}"),
             Endpoint::Sse(site) => write!(f, "Sse {site:?}"),
             Endpoint::WebSocket(site) => write!(f, "WebSocket {site:?}"),
+            Endpoint::Custom(_) => f.write_str("Custom"),
         }
     }
 }

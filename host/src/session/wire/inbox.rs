@@ -153,7 +153,8 @@ impl Inbox {
         }
         let handler = Arc::clone(&self.handler);
         let question = Topic::of(method)
-            .map(|topic| Question { topic, params: params.map_or_else(empty_object, ToOwned::to_owned) });
+            .map(|topic| (topic, params.map_or_else(empty_object, ToOwned::to_owned)))
+            .map(|(topic, params)| Question { server: String::new(), topic, params });
         let ping = method == "ping";
         let method = method.to_owned();
         let key = id.get().to_owned();

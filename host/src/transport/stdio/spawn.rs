@@ -37,6 +37,7 @@ fn try_spawn(program: &Program) -> io::Result<Spawned> {
     let (stdout, their_stdout) = io::pipe()?;
     let (stderr, their_stderr) = io::pipe()?;
     rustix::io::ioctl_fionbio(&stdin, true)?;
+    widen(&stdout);
     let stdout = pipe::Receiver::from_owned_fd(OwnedFd::from(stdout))?;
     let stderr = pipe::Receiver::from_owned_fd(OwnedFd::from(stderr))?;
 
@@ -57,6 +58,20 @@ fn try_spawn(program: &Program) -> io::Result<Spawned> {
     let pid = child.id().ok_or_else(|| io::Error::other("it ended at once"))?;
     Ok(Spawned { child, group: Group::new(pid, entry), stdin, stdout, stderr })
 }
+
+/// Makes room for long answers, so that the server need not stop every 64 KiB until somebody has read.
+#[cfg(target_os = "linux")]
+fn widen(pipe: &impl std::os::fd::AsFd) {
+    // A user who has many pipes may not have more such; the usual size will do.
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
+}
+
+/// Other systems choose the size themselves.
+#[cfg(not(target_os = "linux"))]
+fn widen(_pipe: &impl std::os::fd::AsFd) {}
+
+#[cfg(target_os = "linux")]
+const PIPE: usize = 256 * 1024;
 
 /// What went wrong and how to mend it. Arguments are not shown: they may be secrets.
 fn explain(program: &Program, error: &io::Error) -> String {
