@@ -1,59 +1,282 @@
-//! The configured servers, and a connection to each that is wanted.
+//! The configured servers, and a connection to each that is wanted, kept alive.
 
+mod change;
+mod definition;
 mod link;
+mod status;
+mod surroundings;
+mod task;
+mod tools;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{broadcast, watch};
 
-pub use link::{Link, Unavailable};
+pub use change::Changes;
+pub use definition::Definition;
+pub use link::{Lease, Link, Unavailable};
+pub use status::{LastError, Readiness, Status, Warning, state_name};
+pub use tools::Tools;
 
-use crate::config::model::Config;
+use crate::condense::Condenser;
+use crate::config::model::{self, Config};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
-use crate::session::Handler;
+use crate::decide::Answer;
+use crate::gate::find_problems;
+use crate::logic::types::lifecycle::State;
+use crate::logic::{Component, Supervisor};
+use crate::queue::QueueStats;
+use crate::session::{Handler, News, Nobody};
+use crate::transport::Connect;
+use surroundings::Surroundings;
 
 /// The configured servers. Dropping it ends every connection at once; `close` ends them in good manners.
+///
+/// All its methods want a tokio runtime around them.
 pub struct Registry {
-    links: Vec<Arc<Link>>,
+    component: Component,
     surroundings: Arc<Surroundings>,
+    book: Mutex<Book>,
 }
 
-/// What all connections share.
-pub struct Surroundings {
-    config: Config,
-    variables: Variables,
-    handler: Arc<dyn Handler>,
-    /// How many may start at a time.
-    starts: Semaphore,
-    /// All secrets that were ever filled in: what is printed is searched for them.
-    secrets: Arc<Mutex<Secrets>>,
+/// What a registry is built with, beside the configuration.
+pub struct Options {
+    /// What variables stand for.
+    pub variables: Variables,
+    /// Who answers what servers ask.
+    pub handler: Arc<dyn Handler>,
+    /// Where all secrets go before they are used, so that nothing that is printed shows them.
+    pub secrets: Arc<Mutex<Secrets>>,
+    /// Servers, by id, that are reached in a way of the embedder's own.
+    pub transports: HashMap<String, Arc<dyn Connect>>,
+    /// How long the registry is going to live.
+    pub stay: Stay,
+}
+
+/// How long a registry is going to live.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stay {
+    /// As long as it takes: servers are looked after, and those that do not start are tried again.
+    #[default]
+    Long,
+    /// For one piece of work: a server that does not start has failed.
+    Once,
+}
+
+/// The servers as they are configured now.
+struct Book {
+    config: Arc<Config>,
+    condenser: Arc<Condenser>,
+    links: Arc<[Arc<Link>]>,
+    /// Where each server stands among them.
+    places: HashMap<String, usize>,
+    /// Connections for single sessions or gates; whoever uses one keeps it.
+    apart: HashMap<(String, Apart), Weak<Link>>,
+    /// Connections of older configurations, on which calls may still run.
+    retired: Vec<Weak<Link>>,
+    /// Counts the configurations.
+    edition: u64,
+}
+
+/// What a connection that not all share is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Apart {
+    /// For all gates of this session, which the server is told of.
+    Session(String),
+    /// For this gate alone.
+    Gate(u64),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            variables: Variables::of_process(),
+            handler: Arc::new(Nobody),
+            secrets: Arc::default(),
+            transports: HashMap::new(),
+            stay: Stay::Long,
+        }
+    }
 }
 
 impl Registry {
-    /// The servers of a configuration; none is connected yet. Secrets are added to `secrets` before they are used.
-    pub fn new(config: Config, variables: Variables, handler: Arc<dyn Handler>, secrets: Arc<Mutex<Secrets>>) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let starts = Semaphore::new(config.settings.start_concurrency(cores));
-        let surroundings = Arc::new(Surroundings { config, variables, handler, starts, secrets });
-        let count = surroundings.config.servers.len();
-        let links = (0..count).map(|place| Arc::new(Link::new(Arc::clone(&surroundings), place))).collect();
-        Registry { links, surroundings }
+    /// The servers of a configuration; only eager ones are started.
+    pub fn new(component: &Component, mut config: Config, options: Options) -> Answer<Arc<Self>> {
+        let mut logic = Supervisor::new(component.clone())?;
+        find_problems(&mut logic, &mut config)?;
+        let surroundings = Arc::new(Surroundings::new(logic, &config, options));
+        let config = Arc::new(config);
+        let links = (0..config.servers.len())
+            .map(|place| Link::new(Arc::clone(&surroundings), Arc::clone(&config), place, None))
+            .collect::<Answer<Arc<[_]>>>()?;
+        links.iter().for_each(|link| link.begin());
+        let places = places(&links);
+        let condenser = surroundings.condenser(&config);
+        let book = Mutex::new(Book {
+            config,
+            condenser,
+            links,
+            places,
+            apart: HashMap::new(),
+            retired: Vec::new(),
+            edition: 0,
+        });
+        Ok(Arc::new(Registry { component: component.clone(), surroundings, book }))
     }
 
-    /// The configuration that this was built from.
-    pub fn config(&self) -> &Config {
-        &self.surroundings.config
+    /// The component that decides.
+    pub fn component(&self) -> &Component {
+        &self.component
+    }
+
+    /// The configuration of now.
+    pub fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.book().config)
     }
 
     /// All servers, in the order of the configuration.
-    pub fn links(&self) -> &[Arc<Link>] {
-        &self.links
+    pub fn links(&self) -> Arc<[Arc<Link>]> {
+        Arc::clone(&self.book().links)
     }
 
     /// The server of this id.
-    pub fn link(&self, id: &str) -> Option<&Arc<Link>> {
-        self.links.iter().find(|link| link.id() == id)
+    pub fn link(&self, id: &str) -> Option<Arc<Link>> {
+        self.book().link(id).cloned()
+    }
+
+    /// The server of this id, where all gates share its connection.
+    pub(crate) fn shared_link(&self, id: &str, session: Option<&str>) -> Option<Arc<Link>> {
+        let book = self.book();
+        book.link(id).filter(|link| link.is_for_all(session)).cloned()
+    }
+
+    /// The server of this id, for a gate or a session that does not share its connection with all others.
+    pub(crate) fn link_apart(&self, id: &str, gate: u64, session: Option<&str>) -> Option<Arc<Link>> {
+        let mut book = self.book();
+        let place = *book.places.get(id)?;
+        let shared = &book.links[place];
+        let session = session.filter(|_| shared.uses_session()).map(str::to_owned);
+        let apart = match &session {
+            Some(session) if shared.server().lifecycle.shared => Apart::Session(session.clone()),
+            _ => Apart::Gate(gate),
+        };
+        let key = (id.to_owned(), apart);
+        // One that its last gate is closing this moment serves nobody any more.
+        let known = book.apart.get(&key).and_then(Weak::upgrade).filter(|link| !link.is_closed());
+        if known.is_some() {
+            return known;
+        }
+        book.apart.retain(|_, link| link.strong_count() > 0);
+        let link = Link::new(Arc::clone(&self.surroundings), Arc::clone(&book.config), place, session).ok()?;
+        book.apart.insert(key, Arc::downgrade(&link));
+        link.begin();
+        Some(link)
+    }
+
+    /// Takes a new configuration: what has not changed goes on untouched, what has begins anew.
+    pub fn set_servers(&self, mut config: Config) -> Answer<Changes> {
+        find_problems(&mut *self.surroundings.logic(), &mut config)?;
+        let config = Arc::new(config);
+        let mut changes = Changes::default();
+        let mut book = self.book();
+        let before = Arc::clone(&book.links);
+        let mut links = Vec::with_capacity(config.servers.len());
+        for (place, server) in config.servers.iter().enumerate() {
+            if let Some(problem) = &server.problem {
+                changes.errors.insert(server.id.clone(), problem.to_string());
+            }
+            let old = before.iter().find(|link| link.id() == server.id);
+            let same = old.filter(|old| change::same((&book.config, old.server()), (&config, server)));
+            if let Some(link) = same {
+                changes.unchanged.push(server.id.clone());
+                link.try_again();
+                links.push(Arc::clone(link));
+                continue;
+            }
+            let list = if old.is_some() { &mut changes.updated } else { &mut changes.added };
+            list.push(server.id.clone());
+            let link = Link::new(Arc::clone(&self.surroundings), Arc::clone(&config), place, None)?;
+            link.begin();
+            links.push(link);
+        }
+        for link in before.iter() {
+            if !config.servers.iter().any(|server| server.id == link.id()) {
+                changes.removed.push(link.id().to_owned());
+            }
+        }
+        let kept = |link: &Arc<Link>| links.iter().any(|kept| Arc::ptr_eq(kept, link));
+        let mut retired: Vec<_> = before.iter().filter(|link| !kept(link)).cloned().collect();
+        book.apart.retain(|(id, _), link| {
+            let keep = changes.unchanged.contains(id);
+            if !keep {
+                retired.extend(link.upgrade());
+            }
+            keep
+        });
+        book.retired.retain(|link| link.strong_count() > 0);
+        book.retired.extend(retired.iter().map(Arc::downgrade));
+        retired.into_iter().for_each(|link| self.surroundings.finish_later(link.retire()));
+        book.condenser = self.surroundings.condenser(&config);
+        book.places = places(&links);
+        book.links = links.into();
+        book.config = config;
+        book.edition += 1;
+        drop(book);
+        self.surroundings.tools_changed();
+        Ok(changes)
+    }
+
+    /// Who keeps and summarises results that are too long.
+    pub(crate) fn condenser(&self) -> Arc<Condenser> {
+        Arc::clone(&self.book().condenser)
+    }
+
+    /// Which configuration this is; gates look whether they know it.
+    pub(crate) fn edition(&self) -> u64 {
+        self.book().edition
+    }
+
+    /// How all servers are, in the order of the configuration.
+    pub fn statuses(&self) -> Vec<Status> {
+        self.links().iter().map(|link| link.status()).collect()
+    }
+
+    /// Whether the registry can be used, by the configured measure, and what does not work.
+    pub fn readiness(&self) -> Readiness {
+        let statuses = self.statuses();
+        let counted = |status: &&Status| status.state != State::Disabled || status.problem.is_some();
+        let ready = match self.config().settings.readiness {
+            model::Readiness::All => statuses.iter().filter(counted).all(|status| status.ready),
+            model::Readiness::Any => true,
+        };
+        Readiness { ready, warnings: statuses.iter().filter_map(Status::warning).collect() }
+    }
+
+    /// How the named queues are.
+    pub fn queues(&self) -> Vec<QueueStats> {
+        self.surroundings.queues.all()
+    }
+
+    /// Counts the changes of tools of all servers: who waits for it to change hears of each new list.
+    pub fn tools_changed(&self) -> watch::Receiver<u64> {
+        self.surroundings.tools()
+    }
+
+    /// Counts the changes of servers' states: who waits for it to change hears of each.
+    pub fn states_changed(&self) -> watch::Receiver<u64> {
+        self.surroundings.states()
+    }
+
+    /// What servers tell of their prompts and resources, from now on.
+    pub fn news(&self) -> broadcast::Receiver<News> {
+        self.surroundings.news.subscribe()
+    }
+
+    /// How many changes of tools there were.
+    pub(crate) fn tools_count(&self) -> u64 {
+        self.surroundings.tools_count()
     }
 
     /// The secrets that were filled in so far; nothing that is printed may show them.
@@ -63,12 +286,35 @@ impl Registry {
 
     /// Ends every connection in good manners, side by side.
     pub async fn close(&self) {
-        futures_util::future::join_all(self.links.iter().map(|link| link.close())).await;
+        let (links, others) = {
+            let mut book = self.book();
+            self.surroundings.end();
+            let (apart, retired) = (std::mem::take(&mut book.apart), std::mem::take(&mut book.retired));
+            let others: Vec<_> = apart.into_values().chain(retired).filter_map(|link| link.upgrade()).collect();
+            (Arc::clone(&book.links), others)
+        };
+        futures_util::future::join_all(links.iter().chain(&others).map(|link| link.close())).await;
+        self.surroundings.closed().await;
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Surroundings {
-    fn secrets(&self) -> std::sync::MutexGuard<'_, Secrets> {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Registry {
+    fn drop(&mut self) {
+        // What ends a connection in good manners may keep it, and with it all that is kept here.
+        self.surroundings.abandon();
     }
+}
+
+impl Book {
+    fn link(&self, id: &str) -> Option<&Arc<Link>> {
+        self.places.get(id).map(|place| &self.links[*place])
+    }
+}
+
+fn places(links: &[Arc<Link>]) -> HashMap<String, usize> {
+    links.iter().enumerate().map(|(place, link)| (link.id().to_owned(), place)).collect()
 }

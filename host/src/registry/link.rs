@@ -1,55 +1,154 @@
-//! One configured server and the connection to it, opened when it is first wanted.
+//! One configured server and the connection to it, kept alive for whoever uses it.
+
+mod connection;
+mod drive;
+mod opener;
+mod unavailable;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
 
-use tokio::sync::OnceCell;
-use tracing::Instrument;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 
-use super::Surroundings;
-use crate::config::model::{Problem, Server};
-use crate::config::resolve::resolve;
-use crate::failure::{Failed, Failure};
-use crate::session::{Options, Protocol, Session};
-use crate::transport::endpoint::Endpoint;
+pub use unavailable::Unavailable;
 
-/// One configured server.
+use super::status::{LastError, Status};
+use super::task::Task;
+use super::tools::Tools;
+use super::{Stay, Surroundings};
+use crate::config::model::{Config, Server};
+use crate::decide::Answer;
+use crate::failure::Failed;
+use crate::logic::types::lifecycle;
+use crate::queue::Queue;
+use crate::session::{Kind, Listing, News, Session};
+use crate::stats::CallStats;
+use connection::Connection;
+use opener::Opener;
+
+/// One configured server. All gates that share it share its connection.
 pub struct Link {
-    surroundings: Arc<Surroundings>,
-    /// Its place in the configuration.
-    place: usize,
+    me: Weak<Link>,
+    opener: Arc<Opener>,
+    policy: lifecycle::Policy,
     state: Mutex<State>,
+    /// Told after each step of the machine.
+    changed: watch::Sender<()>,
+    /// How many hold a lease.
+    users: AtomicUsize,
+    /// How many leases there ever were.
+    leases: AtomicU64,
+    /// The machine has been told that somebody wants the server.
+    wanted: AtomicBool,
+    /// Another has taken its place: it is there for those who have it, and for nobody else.
+    retired: AtomicBool,
+    tools: Mutex<Option<Arc<Tools>>>,
+    /// One list is asked for at a time; who waits meanwhile takes what comes of it.
+    listing: Arc<Semaphore>,
+    lists: Mutex<Lists>,
+    /// There is one connection at a time, and the next waits until nothing is left of the last.
+    place: Arc<Semaphore>,
+    stats: CallStats,
+    queues: Vec<(String, Arc<Queue>)>,
+    /// The server is told which session it is used for.
+    uses_session: bool,
 }
 
-/// The session of the moment. All who want it meet in the cell: it is opened once, or fails once, for all of them.
-#[derive(Default)]
+/// Where the server stands.
 struct State {
-    cell: Arc<Cell>,
+    machine: lifecycle::Server,
+    connection: Option<Connection>,
+    /// Counts the attempts, so that what an older one reports is not taken for news.
+    attempts: u64,
+    attempt: Option<Task>,
+    probe: Option<Task>,
+    timer: Option<Task>,
+    /// Looks whether anybody still uses the server.
+    janitor: Option<Task>,
     /// Nothing is opened any more.
     closed: bool,
-    /// The era that the last session spoke; the next one need not ask.
-    era: Option<Protocol>,
+    /// Why there is no connection.
+    why: Option<Unavailable>,
+    /// It was up before, and is to be so again.
+    lost: bool,
+    since: SystemTime,
+    last_error: Option<LastError>,
+    last_check: Option<SystemTime>,
+    started_in: Option<Duration>,
+    restarts: u64,
 }
 
-/// The outcome of one opening, for all who wait for it.
-type Cell = OnceCell<Result<Arc<Session>, Unavailable>>;
+/// What came of asking for a list of tools.
+type Listed = Result<Arc<Tools>, Failed>;
 
-/// Why a server cannot be used.
-#[derive(Debug, Clone)]
-pub enum Unavailable {
-    /// The configuration switches it off.
-    Disabled,
-    /// The configuration of this server is not right.
-    Problem(Problem),
-    /// It could not be connected.
-    Failed(Failed),
-    /// The registry was closed.
-    Closed,
+/// The lists of tools that were asked for.
+#[derive(Default)]
+struct Lists {
+    /// How many.
+    count: u64,
+    /// The session that was asked for the last one, and what came of it.
+    last: Option<(Weak<Session>, Listed)>,
 }
+
+/// A connection in use. The server is kept at least as long as there is one.
+pub struct Lease {
+    session: Arc<Session>,
+    _use: Use,
+}
+
+/// Counts one user.
+struct Use(Arc<Link>);
 
 impl Link {
-    pub(super) fn new(surroundings: Arc<Surroundings>, place: usize) -> Self {
-        Link { surroundings, place, state: Mutex::default() }
+    pub(super) fn new(
+        surroundings: Arc<Surroundings>,
+        config: Arc<Config>,
+        place: usize,
+        session: Option<String>,
+    ) -> Answer<Arc<Self>> {
+        let server = &config.servers[place];
+        let policy = surroundings.policy(server);
+        let enabled = server.enabled && server.problem.is_none();
+        let queues = surroundings.queues_of(server);
+        let machine = surroundings.initial(enabled)?;
+        let (uses_session, closed) = (server.uses_session(), surroundings.is_over());
+        Ok(Arc::new_cyclic(|me| Link {
+            me: me.clone(),
+            opener: Arc::new(Opener::new(surroundings, config, place, session)),
+            policy,
+            state: Mutex::new(State {
+                machine,
+                connection: None,
+                attempts: 0,
+                attempt: None,
+                probe: None,
+                timer: None,
+                janitor: None,
+                closed,
+                why: None,
+                lost: false,
+                since: SystemTime::now(),
+                last_error: None,
+                last_check: None,
+                started_in: None,
+                restarts: 0,
+            }),
+            changed: watch::Sender::new(()),
+            users: AtomicUsize::new(0),
+            leases: AtomicU64::new(0),
+            wanted: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+            tools: Mutex::default(),
+            listing: Arc::new(Semaphore::new(1)),
+            lists: Mutex::default(),
+            place: Arc::new(Semaphore::new(1)),
+            stats: CallStats::default(),
+            queues,
+            uses_session,
+        }))
     }
 
     /// The id of the server.
@@ -59,156 +158,339 @@ impl Link {
 
     /// What the configuration says of it.
     pub fn server(&self) -> &Server {
-        &self.surroundings.config.servers[self.place]
+        self.opener.server()
     }
 
-    /// The session, opened now if there is none. Any number may ask at the same time.
-    pub async fn session(&self) -> Result<Arc<Session>, Unavailable> {
-        let limit = self.server().timeouts.initialize;
-        self.session_within(limit).await
+    /// Whether all gates of a session may use it, whichever session that is.
+    pub(super) fn is_for_all(&self, session: Option<&str>) -> bool {
+        self.server().lifecycle.shared && (session.is_none() || !self.uses_session)
     }
 
-    /// A new session in place of one that is no longer good; whoever comes second finds the new one.
-    pub async fn reconnect(&self, broken: &Arc<Session>) -> Result<Arc<Session>, Unavailable> {
-        {
-            let mut state = self.state();
-            if state.session().is_some_and(|session| Arc::ptr_eq(&session, broken)) {
-                state.cell = Arc::default();
+    /// Whether the server is told which session it is used for.
+    pub(super) fn uses_session(&self) -> bool {
+        self.uses_session
+    }
+
+    /// Lets all who listen know what the server told.
+    fn pass_on(&self, news: News) {
+        // That nobody listens is no fault.
+        let _ = self.opener.surroundings.news.send(news);
+    }
+
+    /// Whether tools are asked for as soon as there is a connection.
+    fn lists_at_once(&self) -> bool {
+        self.opener.surroundings.stay == Stay::Long
+    }
+
+    /// How its calls went so far.
+    pub fn stats(&self) -> &CallStats {
+        &self.stats
+    }
+
+    /// Whether calls may have to wait for their turn.
+    pub(crate) fn has_queues(&self) -> bool {
+        !self.queues.is_empty()
+    }
+
+    /// The queues that a call of this tool has to pass, in this order.
+    pub(crate) fn queues(&self, tool: &str) -> impl Iterator<Item = &Arc<Queue>> {
+        let surroundings = &self.opener.surroundings;
+        let of_tool = self.server().tool_queues.iter().find(|(pattern, _)| surroundings.matches(pattern, tool));
+        let name = of_tool.map(|(_, queue)| queue).or(self.server().queue.as_ref());
+        let own = self.queues.iter().filter(|(name, _)| name.is_empty());
+        let named = self.queues.iter().filter(move |(known, _)| Some(known) == name && !known.is_empty());
+        own.chain(named).map(|(_, queue)| queue)
+    }
+
+    /// A connection, for as long as the lease is held. Any number may ask at the same time: the server is started once.
+    pub async fn acquire(&self, limit: Duration) -> Result<Lease, Unavailable> {
+        let held = self.hold()?;
+        if let Some(session) = self.look()? {
+            return Ok(Lease { session, _use: held });
+        }
+        let deadline = Instant::now() + limit.min(LONGEST);
+        // Before the next look, so that nothing is missed between the look and the wait.
+        let mut changed = self.changed.subscribe();
+        loop {
+            if let Some(session) = self.look()? {
+                return Ok(Lease { session, _use: held });
+            }
+            if tokio::time::timeout_at(deadline, changed.changed()).await.is_err() {
+                return Err(self.not_in_time(limit));
             }
         }
-        self.session_within(self.server().timeouts.reinitialize).await
+    }
+
+    /// The same, for as long as a server may take to come up.
+    pub async fn lease(&self) -> Result<Lease, Unavailable> {
+        self.acquire(self.patience()).await
+    }
+
+    /// A session for a short look; the server may be stopped for idleness while it is used.
+    pub async fn session(&self) -> Result<Arc<Session>, Unavailable> {
+        Ok(self.lease().await?.session)
     }
 
     /// The session, if there is one.
     pub fn current(&self) -> Option<Arc<Session>> {
-        self.state().session()
+        self.state().connection.as_ref().map(|connection| Arc::clone(&connection.session))
     }
 
-    /// Ends the connection in good manners.
+    /// This session is no longer good: the next who asks gets another one.
+    pub fn give_up(&self, broken: &Arc<Session>) {
+        let mut state = self.state();
+        let current = state.connection.as_ref().filter(|connection| Arc::ptr_eq(&connection.session, broken));
+        if let Some(number) = current.map(|connection| connection.number) {
+            self.lost(&mut state, number);
+        }
+    }
+
+    /// A call over this session was not answered in time: the server is looked after.
+    pub fn doubt(&self, session: &Arc<Session>) {
+        let mut state = self.state();
+        if state.connection.as_ref().is_some_and(|connection| Arc::ptr_eq(&connection.session, session)) {
+            self.step(&mut state, &lifecycle::Event::CallTimedOut);
+        }
+    }
+
+    /// The tools of the server, asked for where the last list no longer holds.
+    pub async fn tools(&self, limit: Duration) -> Result<Arc<Tools>, Unavailable> {
+        let lease = self.acquire(limit).await?;
+        self.list_tools(&lease.session).await
+    }
+
+    /// The same, over a connection that stands.
+    pub async fn tools_of(&self, lease: &Lease) -> Result<Arc<Tools>, Unavailable> {
+        self.list_tools(&lease.session).await
+    }
+
+    /// The last list of tools that the server gave, if it ever did.
+    pub fn known_tools(&self) -> Option<Arc<Tools>> {
+        self.cached().clone()
+    }
+
+    /// Asks over this session, one at a time.
+    async fn list_tools(&self, session: &Arc<Session>) -> Result<Arc<Tools>, Unavailable> {
+        let before = self.lists().count;
+        let _turn = self.listing.acquire().await.expect("nobody closes the semaphore");
+        if let Some(listed) = self.lists().since(before, session) {
+            return listed.map_err(Unavailable::Failed);
+        }
+        self.listed(session, session.list(Kind::Tools).await).map_err(Unavailable::Failed)
+    }
+
+    /// Takes what came of asking for a list.
+    fn listed(&self, session: &Arc<Session>, listed: Result<Arc<Listing>, Failed>) -> Result<Arc<Tools>, Failed> {
+        let listed = listed.map(|listing| self.keep_tools(listing));
+        self.lists().note(session, listed.clone());
+        listed
+    }
+
+    fn keep_tools(&self, listing: Arc<Listing>) -> Arc<Tools> {
+        let mut cached = self.cached();
+        let number = match &*cached {
+            Some(tools) if tools.is_of(&listing) || tools.says_the_same(&listing) => return Arc::clone(tools),
+            Some(tools) => tools.number + 1,
+            None => 1,
+        };
+        let tools = Arc::new(Tools::read(listing, number));
+        *cached = Some(Arc::clone(&tools));
+        drop(cached);
+        self.opener.surroundings.tools_changed();
+        tools
+    }
+
+    /// Where the server stands.
+    pub fn status(&self) -> Status {
+        let state = self.state();
+        let session = state.connection.as_ref().map(|connection| &connection.session);
+        Status {
+            server: self.id().to_owned(),
+            kind: self.server().kind.name(),
+            state: state.machine.state,
+            ready: self.opener.surroundings.counts_as_ready(state.machine),
+            since: state.since,
+            era: session.map(|session| session.peer().era.name()),
+            version: session.map(|session| session.peer().version.clone()),
+            name: session.and_then(|session| session.peer().name.clone()),
+            tools: self.cached().as_ref().map(|tools| tools.definitions.len()),
+            users: self.users.load(Ordering::Relaxed),
+            calls: self.stats.snapshot(),
+            last_error: state.last_error.clone(),
+            last_check: state.last_check,
+            started_in: state.started_in,
+            restarts: state.restarts,
+            pid: session.and_then(|session| session.pid()),
+            problem: self.server().problem.as_ref().map(ToString::to_string),
+            queues: self.queues.iter().map(|(_, queue)| queue.stats()).collect(),
+        }
+    }
+
+    /// Switches the server on; who waits for it need not ask again.
+    pub fn enable(&self) {
+        self.tell(&lifecycle::Event::Enabled);
+        self.opener.surroundings.tools_changed();
+    }
+
+    /// Switches the server off; calls under way lose it, and nobody is shown its tools.
+    pub fn disable(&self) {
+        self.tell(&lifecycle::Event::Disabled);
+        self.opener.surroundings.tools_changed();
+    }
+
+    /// Whether the server is switched off.
+    pub fn is_disabled(&self) -> bool {
+        self.state().machine.state == lifecycle::State::Disabled
+    }
+
+    /// Ends the connection, if there is one, and begins anew, also where it was given up.
+    pub fn reconnect(&self) {
+        let mut state = self.state();
+        if state.machine.state == lifecycle::State::Disabled {
+            return;
+        }
+        self.step(&mut state, &lifecycle::Event::Disabled);
+        self.step(&mut state, &lifecycle::Event::Enabled);
+    }
+
+    /// Begins anew where the server was given up.
+    pub(super) fn try_again(&self) {
+        let given_up = matches!(self.state().machine.state, lifecycle::State::Failed | lifecycle::State::NeedsAuth);
+        if given_up {
+            self.reconnect();
+        }
+    }
+
+    /// Starts the server now if it is to run whether anybody wants it or not.
+    pub(super) fn begin(&self) {
+        if self.policy.eager && self.server().enabled && self.server().problem.is_none() {
+            self.tell(&lifecycle::Event::Enabled);
+        }
+    }
+
+    /// Ends the connection in good manners, and for good.
     pub async fn close(&self) {
-        let session = {
+        let (connection, attempt) = {
             let mut state = self.state();
             state.closed = true;
-            state.session()
+            (state.probe, state.timer, state.janitor) = (None, None, None);
+            (state.connection.take(), state.attempt.take())
         };
-        if let Some(session) = session {
-            session.close().await;
+        self.changed.send_replace(());
+        if let Some(attempt) = attempt {
+            attempt.stop().await;
+        }
+        if let Some(connection) = connection {
+            connection.session.close().await;
         }
     }
 
-    async fn session_within(&self, limit: std::time::Duration) -> Result<Arc<Session>, Unavailable> {
-        let (cell, era) = {
-            let mut state = self.state();
-            if state.closed {
-                return Err(Unavailable::Closed);
+    /// Closes once nobody uses it any more; new users are turned away from now on.
+    pub(super) fn retire(self: Arc<Self>) -> impl Future<Output = ()> {
+        let mut changed = self.changed.subscribe();
+        self.retired.store(true, Ordering::SeqCst);
+        self.changed.send_replace(());
+        let longest = Instant::now() + self.server().timeouts.total;
+        async move {
+            while self.users.load(Ordering::SeqCst) > 0 {
+                if tokio::time::timeout_at(longest, changed.changed()).await.is_err() {
+                    break;
+                }
             }
-            // A session that ended by itself is no session.
-            if state.session().is_some_and(|session| session.over().is_some()) {
-                state.cell = Arc::default();
-            }
-            (Arc::clone(&state.cell), state.era)
-        };
-        let span = tracing::error_span!("server", server = self.id());
-        let outcome = cell.get_or_init(|| self.open(limit, era).instrument(span)).await.clone();
-        let mut state = self.state();
-        match &outcome {
-            // Who comes later may try again; who waited has waited long enough.
-            Err(_) if Arc::ptr_eq(&state.cell, &cell) => state.cell = Arc::default(),
-            // It was closed meanwhile; whoever drops the session last ends it.
-            Ok(_) if state.closed => return Err(Unavailable::Closed),
-            _ => {}
+            self.close().await;
         }
-        outcome
     }
 
-    async fn open(&self, limit: std::time::Duration, era: Option<Protocol>) -> Result<Arc<Session>, Unavailable> {
+    /// Whether nothing is opened any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
+    /// Whether another has taken its place.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::SeqCst)
+    }
+
+    /// Whether it was lost, and is being brought up again.
+    pub(crate) fn is_restarting(&self) -> bool {
+        self.state().machine.state == lifecycle::State::Restarting
+    }
+
+    /// How long a caller waits where it says nothing.
+    fn patience(&self) -> Duration {
         let server = self.server();
-        if !server.enabled {
-            return Err(Unavailable::Disabled);
-        }
-        if let Some(problem) = &server.problem {
-            return Err(Unavailable::Problem(problem.clone()));
-        }
-        let Surroundings { handler, starts, .. } = &*self.surroundings;
-        let endpoint = self.endpoint().await.map_err(Unavailable::Problem)?;
-        self.surroundings.secrets().merge(endpoint.secrets());
-        let _turn = starts.acquire().await.expect("nobody closes the semaphore");
-        let remembered = era.filter(|_| server.protocol == Protocol::Auto);
-        let protocol = remembered.unwrap_or(server.protocol);
-        let options = Options { protocol, limit, list: server.timeouts.list, handler: Arc::clone(handler) };
-        let mut opened = Session::open(&endpoint, &options).await;
-        if let (Err(failed), Some(_)) = (&opened, remembered)
-            && !matches!(failed.failure, Failure::Connect(_) | Failure::NotReady { .. })
-        {
-            // It may be another server now, of the other era.
-            opened = Session::open(&endpoint, &Options { protocol: Protocol::Auto, ..options }).await;
-        }
-        match opened {
-            Ok(session) => {
-                self.state().era = Some(session.peer().era.into());
-                Ok(Arc::new(session))
-            }
-            Err(failed) => {
-                self.state().era = None;
-                Err(Unavailable::Failed(failed))
-            }
-        }
+        server.lifecycle.acquire_timeout.max(server.timeouts.initialize) + SLACK
     }
 
-    /// Where the server is, with everything filled in anew: files and variables may have changed.
-    async fn endpoint(&self) -> Result<Endpoint, Problem> {
-        let (surroundings, place) = (Arc::clone(&self.surroundings), self.place);
-        let settings = &self.surroundings.config.settings;
-        let may_block = settings.allow_commands || !settings.inputs.is_empty();
-        let fill = move || {
-            let Surroundings { config, variables, .. } = &*surroundings;
-            resolve(&config.servers[place], config, variables, None)
-        };
-        if !may_block {
-            return fill();
+    /// Counts a user, and lets the machine know of the first.
+    fn hold(&self) -> Result<Use, Unavailable> {
+        let link = self.me.upgrade().ok_or(Unavailable::Closed)?;
+        self.users.fetch_add(1, Ordering::SeqCst);
+        self.leases.fetch_add(1, Ordering::Relaxed);
+        let held = Use(link);
+        if self.is_retired() {
+            return Err(Unavailable::Closed);
         }
-        // A command may take its time and so may a person; the other servers go on meanwhile.
-        match tokio::task::spawn_blocking(fill).await {
-            Ok(endpoint) => endpoint,
-            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        if !self.wanted.load(Ordering::SeqCst) {
+            let mut state = self.state();
+            if !self.wanted.swap(true, Ordering::SeqCst) {
+                state.janitor = Some(self.look_after());
+                self.step(&mut state, &lifecycle::Event::Wanted);
+            }
         }
+        Ok(held)
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cached(&self) -> MutexGuard<'_, Option<Arc<Tools>>> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each step leaves the state whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn session(&self) -> Option<Arc<Session>> {
-        self.cell.get()?.as_ref().ok().cloned()
+impl Lists {
+    fn note(&mut self, session: &Arc<Session>, listed: Result<Arc<Tools>, Failed>) {
+        self.count += 1;
+        self.last = Some((Arc::downgrade(session), listed));
+    }
+
+    /// What came of asking this session since there were so many lists: who waited for that need not wait for another.
+    fn since(&self, before: u64, session: &Arc<Session>) -> Option<Result<Arc<Tools>, Failed>> {
+        let (asked, listed) = self.last.as_ref().filter(|_| self.count > before)?;
+        asked.ptr_eq(&Arc::downgrade(session)).then(|| listed.clone())
     }
 }
 
-impl Unavailable {
-    /// The same as a failure of whatever wanted the server.
-    pub fn to_failed(&self) -> Failed {
-        match self {
-            Unavailable::Failed(Failed { failure, .. }) => match failure {
-                Failure::Exited(_) | Failure::Connect(_) | Failure::NotReady { .. } => Failed::unsent(failure.clone()),
-                Failure::Http(error) if error.wants_authorization() => Failed::unsent(failure.clone()),
-                // An error to the handshake is no answer to what the server was wanted for.
-                other => Failed::unsent(Failure::Connect(other.to_string())),
-            },
-            other => Failed::unsent(Failure::Connect(other.to_string())),
-        }
+impl Lease {
+    /// The session in use.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
     }
 }
 
-impl std::error::Error for Unavailable {}
-
-impl fmt::Display for Unavailable {
+impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unavailable::Closed => f.write_str("all connections are being closed"),
-            Unavailable::Disabled => f.write_str("it is disabled in the configuration"),
-            Unavailable::Problem(problem) => problem.fmt(f),
-            Unavailable::Failed(failed) => failed.fmt(f),
+        write!(f, "lease of {:?}", self._use.0.id())
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        // The machine hears of it from the janitor: calls come in rows, and each would be told of twice.
+        if self.0.users.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.left();
         }
     }
 }
+
+/// The machine ends the wait itself; this is for a host so busy that it comes late.
+const SLACK: Duration = Duration::from_secs(1);
+/// Nobody waits longer than a year.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);

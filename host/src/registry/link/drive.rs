@@ -1,0 +1,301 @@
+//! The lifecycle of a server, driven: the component says what to do after each event, and this does it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+use tracing::{Instrument, error, info};
+
+use super::super::Stay;
+use super::super::status::LastError;
+use super::super::task::Task;
+use super::connection::{Connection, Place};
+use super::{Link, State, Unavailable};
+use crate::config::model::HealthProbe;
+use crate::failure::{Failed, Failure};
+use crate::logic::types::{WaitRange, lifecycle};
+use crate::session::{Kind, Session};
+
+impl Link {
+    /// Tells the machine what happened, and does what it says.
+    pub(super) fn tell(&self, event: &lifecycle::Event) {
+        let mut state = self.state();
+        self.step(&mut state, event);
+    }
+
+    pub(super) fn step(&self, state: &mut State, event: &lifecycle::Event) {
+        if state.closed {
+            return;
+        }
+        let surroundings = &self.opener.surroundings;
+        let stepped = surroundings.step(state.machine, event, &self.policy);
+        let lifecycle::Transition { server, commands } = match stepped {
+            Ok(transition) => transition,
+            // The component has been replaced by now; the server stands where it stood.
+            Err(error) => return error!(server = self.id(), "the lifecycle broke off: {error}"),
+        };
+        if server.state != state.machine.state {
+            info!(server = self.id(), from = ?state.machine.state, to = ?server.state, "the server's state");
+            state.since = SystemTime::now();
+            surroundings.state_changed();
+        }
+        // Its own count begins anew with each server that has held for a while.
+        let lost = server.state == lifecycle::State::Restarting && state.machine.state != server.state;
+        if lost || server.restarts > state.machine.restarts {
+            state.restarts += 1;
+        }
+        state.machine = server;
+        state.lost = match server.state {
+            lifecycle::State::Restarting => true,
+            lifecycle::State::Failed => state.lost,
+            _ => false,
+        };
+        let mut timer = None;
+        for command in commands {
+            match command {
+                // Who has come for one piece of work has heard that it fails, and is about to go.
+                lifecycle::Command::Connect
+                    if surroundings.stay == Stay::Once && matches!(event, lifecycle::Event::Failed(_)) => {}
+                lifecycle::Command::Connect => self.start(state),
+                lifecycle::Command::Probe => self.probe(state),
+                lifecycle::Command::Stop => self.stop(state),
+                lifecycle::Command::WaitUntil(range) => timer = Some(self.wait_until(range)),
+            }
+        }
+        state.timer = timer;
+        self.changed.send_replace(());
+    }
+
+    fn start(&self, state: &mut State) {
+        state.attempts += 1;
+        let number = state.attempts;
+        let timeouts = &self.server().timeouts;
+        let limit = match state.machine.state {
+            lifecycle::State::Connecting => timeouts.initialize,
+            _ => timeouts.reinitialize,
+        };
+        let (opener, place, link) = (Arc::clone(&self.opener), Arc::clone(&self.place), self.me.clone());
+        let work = async move {
+            // Two processes of a server may want the same file, port or profile.
+            let place = place.acquire_owned().await.expect("nobody closes the semaphore");
+            let begun = Instant::now();
+            let opened = opener.open(limit).await;
+            if let Some(link) = link.upgrade() {
+                link.attempted(number, opened.map(|session| (session, place)), begun.elapsed());
+            }
+        };
+        state.attempt = Some(Task::spawn(work.instrument(self.span())));
+    }
+
+    fn attempted(&self, number: u64, opened: Result<(Arc<Session>, Place), Unavailable>, took: Duration) {
+        let mut state = self.state();
+        if state.attempt.is_none() || state.attempts != number {
+            // It was stopped meanwhile; whoever drops the session ends it.
+            return;
+        }
+        state.attempt = None;
+        match opened {
+            Ok((session, place)) => {
+                state.why = None;
+                state.started_in = Some(took);
+                state.connection = Some(Connection::new(session, place, number, self.me.clone(), self.span()));
+                self.step(&mut state, &lifecycle::Event::Connected);
+            }
+            Err(why) => {
+                let failure = (&why.to_failed().failure).into();
+                state.note_error(why.to_string());
+                state.why = Some(why);
+                self.step(&mut state, &lifecycle::Event::Failed(failure));
+            }
+        }
+    }
+
+    /// The connection of this number is over.
+    pub(super) fn ended(&self, number: u64) {
+        self.lost(&mut self.state(), number);
+    }
+
+    /// Takes a connection that is no longer good out of service.
+    pub(super) fn lost(&self, state: &mut State, number: u64) {
+        let Some(connection) = state.connection.take_if(|connection| connection.number == number) else { return };
+        state.probe = None;
+        match connection.session.over() {
+            Some(why) => {
+                state.note_error(why.to_string());
+                state.why = Some(Unavailable::Failed(why));
+            }
+            // It stands and is of no use to who comes; those who wait for their answers may still get them.
+            None => self.opener.surroundings.close_after_use(connection.session, self.server().timeouts.total),
+        }
+        self.step(state, &lifecycle::Event::Exited);
+    }
+
+    fn stop(&self, state: &mut State) {
+        (state.attempt, state.probe) = (None, None);
+        if let Some(connection) = state.connection.take() {
+            let Connection { session, place, .. } = connection;
+            self.opener.surroundings.finish_later(async move {
+                // A transport has a limit of its own; one that does not keep it must not keep the place.
+                let _ = tokio::time::timeout(ENDING, session.close()).await;
+                drop(place);
+            });
+        }
+    }
+
+    fn probe(&self, state: &mut State) {
+        let Some(connection) = &state.connection else { return };
+        let (session, number, link) = (Arc::clone(&connection.session), connection.number, self.me.clone());
+        let settings = &self.server().lifecycle;
+        let limit = match state.machine.state {
+            lifecycle::State::Degraded => settings.probe_timeout,
+            _ => settings.health_timeout,
+        };
+        let how = settings.health_probe;
+        let work = async move {
+            let well = match how {
+                HealthProbe::Ping => session.probe(limit).await,
+                HealthProbe::ListTools => match tokio::time::timeout(limit, session.fetch_again(Kind::Tools)).await {
+                    Ok(listed) => listed.map(|listing| {
+                        if let Some(link) = link.upgrade() {
+                            link.keep_tools(listing);
+                        }
+                    }),
+                    Err(_) => Err(Failed::sent(Failure::Timeout { method: "tools/list".to_owned(), after: limit })),
+                },
+            };
+            // Whoever answers is there, whatever the answer.
+            let well = match well {
+                Err(Failed { failure: Failure::Rpc(_), .. }) => Ok(()),
+                other => other,
+            };
+            if let Some(link) = link.upgrade() {
+                link.probed(number, well);
+            }
+        };
+        state.probe = Some(Task::spawn(work.instrument(self.span())));
+    }
+
+    fn probed(&self, number: u64, well: Result<(), Failed>) {
+        let mut state = self.state();
+        if state.connection.as_ref().is_none_or(|connection| connection.number != number) {
+            return;
+        }
+        state.last_check = Some(SystemTime::now());
+        let event = match well {
+            Ok(()) => lifecycle::Event::ProbeOk,
+            Err(failed) => {
+                state.note_error(failed.to_string());
+                state.why = Some(Unavailable::Failed(failed));
+                lifecycle::Event::ProbeFailed
+            }
+        };
+        self.step(&mut state, &event);
+    }
+
+    fn wait_until(&self, range: WaitRange) -> Task {
+        let at = fastrand::u64(range.min_ms..=range.max_ms.max(range.min_ms));
+        let at = self.opener.surroundings.instant(at);
+        let link = self.me.clone();
+        Task::spawn(async move {
+            tokio::time::sleep_until(at).await;
+            if let Some(link) = link.upgrade() {
+                link.tell(&lifecycle::Event::Tick);
+            }
+        })
+    }
+
+    /// Looks from time to time whether anybody has used the server, and lets the machine know when nobody has.
+    pub(super) fn look_after(&self) -> Task {
+        let linger = (self.server().lifecycle.idle_timeout / 4).clamp(SHORTEST_LINGER, LINGER);
+        let link = self.me.clone();
+        let mut before = self.leases.load(Ordering::Relaxed);
+        Task::spawn(async move {
+            loop {
+                tokio::time::sleep(linger).await;
+                let Some(link) = link.upgrade() else { return };
+                let now = link.leases.load(Ordering::Relaxed);
+                let quiet = std::mem::replace(&mut before, now) == now;
+                if quiet && link.users.load(Ordering::SeqCst) == 0 && link.release() {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Lets the machine know that nobody uses the server; false where somebody has just come.
+    fn release(&self) -> bool {
+        let mut state = self.state();
+        self.wanted.store(false, Ordering::SeqCst);
+        if self.users.load(Ordering::SeqCst) > 0 {
+            self.wanted.store(true, Ordering::SeqCst);
+            return false;
+        }
+        self.step(&mut state, &lifecycle::Event::Released);
+        true
+    }
+
+    /// The last user has gone; who waits to close it wants to know.
+    pub(super) fn left(&self) {
+        if self.is_retired() {
+            self.changed.send_replace(());
+        }
+    }
+
+    /// The session, or none as long as it is worth waiting for one.
+    pub(super) fn look(&self) -> Result<Option<Arc<Session>>, Unavailable> {
+        let mut state = self.state();
+        // Another has taken the place of one that is retired, and whoever has no session waits for that one.
+        if state.closed || self.is_retired() && state.connection.is_none() {
+            return Err(Unavailable::Closed);
+        }
+        if let Some(problem) = &self.server().problem {
+            return Err(Unavailable::Problem(problem.clone()));
+        }
+        if let Some(connection) = &state.connection {
+            if connection.session.over().is_none() {
+                return Ok(Some(Arc::clone(&connection.session)));
+            }
+            // It has just ended, and its listener has yet to say so.
+            let number = connection.number;
+            self.lost(&mut state, number);
+        }
+        let why = || state.why.clone().unwrap_or(Unavailable::NotUp { after: Duration::ZERO });
+        match state.machine.state {
+            lifecycle::State::Disabled => Err(Unavailable::Disabled),
+            lifecycle::State::NeedsAuth => Err(match why() {
+                Unavailable::Failed(failed) => Unavailable::NeedsAuth(failed),
+                other => other,
+            }),
+            lifecycle::State::Failed => Err(match why() {
+                Unavailable::Failed(failed) if state.lost => Unavailable::RestartFailed(failed),
+                other => other,
+            }),
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn not_in_time(&self, limit: Duration) -> Unavailable {
+        match self.state().machine.state {
+            lifecycle::State::Restarting => Unavailable::Restarting,
+            _ => Unavailable::NotUp { after: limit },
+        }
+    }
+
+    fn span(&self) -> tracing::Span {
+        tracing::error_span!("server", server = self.id(), remote = format_args!("mcp:{}", self.id()))
+    }
+}
+
+impl State {
+    fn note_error(&mut self, text: String) {
+        self.last_error = Some(LastError { text, at: SystemTime::now() });
+    }
+}
+
+/// How long an old connection may take to end before the next one is made.
+const ENDING: Duration = Duration::from_secs(30);
+/// How long after its last use a server counts as used: calls come in rows.
+const LINGER: Duration = Duration::from_secs(1);
+/// The same where servers are not kept at all; to look without a pause would be to do nothing else.
+const SHORTEST_LINGER: Duration = Duration::from_millis(10);

@@ -1,0 +1,108 @@
+//! Opens sessions with one server, as its configuration says.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use super::super::Surroundings;
+use super::Unavailable;
+use crate::config::model::{Config, Problem, Server};
+use crate::config::resolve::resolve;
+use crate::failure::{Failure, RpcError};
+use crate::session::{Handler, Options, Protocol, Question, Session, Topics};
+use crate::transport::BoxFuture;
+use crate::transport::endpoint::Endpoint;
+
+/// Opens sessions with one server.
+pub(super) struct Opener {
+    pub(super) surroundings: Arc<Surroundings>,
+    config: Arc<Config>,
+    /// The place of the server in the configuration.
+    place: usize,
+    /// What `{{.SESSION_ID}}` stands for.
+    session: Option<String>,
+    /// The era that the last session spoke; the next one need not ask.
+    era: Mutex<Option<Protocol>>,
+}
+
+impl Opener {
+    pub(super) fn new(
+        surroundings: Arc<Surroundings>,
+        config: Arc<Config>,
+        place: usize,
+        session: Option<String>,
+    ) -> Self {
+        Opener { surroundings, config, place, session, era: Mutex::default() }
+    }
+
+    /// What the configuration says of the server.
+    pub(super) fn server(&self) -> &Server {
+        &self.config.servers[self.place]
+    }
+
+    /// Opens a session.
+    pub(super) async fn open(self: &Arc<Self>, limit: Duration) -> Result<Arc<Session>, Unavailable> {
+        let server = self.server();
+        let endpoint = self.endpoint().await.map_err(Unavailable::Problem)?;
+        self.surroundings.secrets().merge(&endpoint.secrets());
+        let _turn = self.surroundings.starts.acquire().await.expect("nobody closes the semaphore");
+        let remembered = self.era().filter(|_| server.protocol == Protocol::Auto);
+        let protocol = remembered.unwrap_or(server.protocol);
+        let handler: Arc<dyn Handler> =
+            Arc::new(Asked { server: server.id.clone(), handler: Arc::clone(&self.surroundings.handler) });
+        let options = Options { protocol, limit, list: server.timeouts.list, handler };
+        let mut opened = Session::open(&endpoint, &options).await;
+        if let (Err(failed), Some(_)) = (&opened, remembered)
+            && !matches!(failed.failure, Failure::Connect(_) | Failure::NotReady { .. })
+        {
+            // It may be another server now, of the other era.
+            opened = Session::open(&endpoint, &Options { protocol: Protocol::Auto, ..options }).await;
+        }
+        let era = opened.as_ref().ok().map(|session| session.peer().era.into());
+        *self.era.lock().unwrap_or_else(PoisonError::into_inner) = era;
+        opened.map(Arc::new).map_err(Unavailable::Failed)
+    }
+
+    /// Where the server is, with everything filled in anew: files and variables may have changed.
+    async fn endpoint(self: &Arc<Self>) -> Result<Endpoint, Problem> {
+        if let Some(own) = self.surroundings.transports.get(&self.server().id) {
+            return Ok(Endpoint::Custom(Arc::clone(own)));
+        }
+        let settings = &self.config.settings;
+        let may_block = settings.allow_commands || !settings.inputs.is_empty();
+        let opener = Arc::clone(self);
+        let fill = move || {
+            let Opener { surroundings, config, session, .. } = &*opener;
+            resolve(opener.server(), config, &surroundings.variables, session.as_deref())
+        };
+        if !may_block {
+            return fill();
+        }
+        // A command may take its time and so may a person; the other servers go on meanwhile.
+        match tokio::task::spawn_blocking(fill).await {
+            Ok(endpoint) => endpoint,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        }
+    }
+
+    fn era(&self) -> Option<Protocol> {
+        *self.era.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets the handler know which server asks.
+struct Asked {
+    server: String,
+    handler: Arc<dyn Handler>,
+}
+
+impl Handler for Asked {
+    fn topics(&self) -> Topics {
+        self.handler.topics()
+    }
+
+    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+        self.handler.answer(Question { server: self.server.clone(), ..question })
+    }
+}

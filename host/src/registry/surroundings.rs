@@ -1,0 +1,240 @@
+//! What all connections of a registry share.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::{Options, Stay};
+use crate::condense::Condenser;
+use crate::config::model::{Config, QueueRules, Server};
+use crate::config::secrets::Secrets;
+use crate::config::variables::Variables;
+use crate::decide::{Answer, Decide};
+use crate::logic::Supervisor;
+use crate::logic::types::{filtering, lifecycle};
+use crate::queue::{Defaults, Limits, Queue, Queues};
+use crate::session::{Handler, News, Session};
+use crate::transport::Connect;
+
+/// What all connections of a registry share.
+pub(super) struct Surroundings {
+    pub(super) variables: Variables,
+    pub(super) handler: Arc<dyn Handler>,
+    pub(super) transports: HashMap<String, Arc<dyn Connect>>,
+    /// How many may start at a time.
+    pub(super) starts: Semaphore,
+    /// All secrets that were ever filled in: what is printed is searched for them.
+    secrets: Arc<Mutex<Secrets>>,
+    /// Decides how the lives of servers go on.
+    logic: Mutex<Supervisor>,
+    pub(super) stay: Stay,
+    /// When the clock of the lifecycles began.
+    origin: Instant,
+    pub(super) queues: Queues,
+    /// Sessions that are being ended in good manners.
+    closing: Mutex<JoinSet<()>>,
+    /// All is being closed: nothing is opened any more.
+    over: watch::Sender<bool>,
+    /// Counts the lists of tools that were not as before.
+    tools: watch::Sender<u64>,
+    /// Counts the changes of servers' states.
+    states: watch::Sender<u64>,
+    /// What servers tell of their other lists and of their resources.
+    pub(super) news: broadcast::Sender<News>,
+}
+
+impl Surroundings {
+    pub(super) fn new(logic: Supervisor, config: &Config, options: Options) -> Self {
+        let Options { variables, handler, secrets, transports, stay } = options;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Surroundings {
+            variables,
+            handler,
+            transports,
+            starts: Semaphore::new(config.settings.start_concurrency(cores)),
+            secrets,
+            logic: Mutex::new(logic),
+            stay,
+            origin: Instant::now(),
+            queues: Queues::new(Defaults::default(), config.settings.queues.iter().map(limits)),
+            closing: Mutex::default(),
+            over: watch::Sender::new(false),
+            tools: watch::Sender::new(0),
+            states: watch::Sender::new(0),
+            news: broadcast::Sender::new(NEWS),
+        }
+    }
+
+    pub(super) fn secrets(&self) -> MutexGuard<'_, Secrets> {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn logic(&self) -> MutexGuard<'_, Supervisor> {
+        // A panic while the component was asked leaves the supervisor as whole as a trap does.
+        self.logic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rules of the machine for a server.
+    pub(super) fn policy(&self, server: &Server) -> lifecycle::Policy {
+        let rules = &server.lifecycle;
+        let policy = lifecycle::Policy {
+            eager: rules.eager,
+            acquire_limit_ms: millis(rules.acquire_timeout),
+            restart_delays_ms: rules.restart_delays.iter().copied().map(millis).collect(),
+            health_interval_ms: millis(rules.health_interval),
+            idle_timeout_ms: millis(rules.idle_timeout),
+        };
+        match self.stay {
+            Stay::Long => policy,
+            // Who calls once wants to hear at once what is wrong.
+            Stay::Once => lifecycle::Policy { eager: false, acquire_limit_ms: 0, health_interval_ms: 0, ..policy },
+        }
+    }
+
+    /// Who keeps and summarises results that are too long, as the configuration says.
+    pub(super) fn condenser(&self, config: &Config) -> Arc<Condenser> {
+        let condenser = Condenser::new(config, &self.variables);
+        self.secrets().merge(condenser.secrets());
+        Arc::new(condenser)
+    }
+
+    /// A server before its first event.
+    pub(super) fn initial(&self, enabled: bool) -> Answer<lifecycle::Server> {
+        self.logic().initial(enabled)
+    }
+
+    /// One step of a server's lifecycle, now.
+    pub(super) fn step(
+        &self,
+        server: lifecycle::Server,
+        event: &lifecycle::Event,
+        policy: &lifecycle::Policy,
+    ) -> Answer<lifecycle::Transition> {
+        let now = millis(self.origin.elapsed());
+        self.logic().step(server, event, policy, now)
+    }
+
+    /// Whether a server counts as ready; one that the component cannot judge does not.
+    pub(super) fn counts_as_ready(&self, server: lifecycle::Server) -> bool {
+        self.logic().counts_as_ready(server).unwrap_or(false)
+    }
+
+    /// Whether a name or a glob of the configuration means a tool.
+    pub(super) fn matches(&self, pattern: &str, tool: &str) -> bool {
+        let rules = filtering::Rules { allow: Some(vec![pattern.to_owned()]), deny: Vec::new() };
+        self.logic().filter(&rules, &[tool.to_owned()]).is_ok_and(|kept| !kept.is_empty())
+    }
+
+    /// A time of the lifecycles' clock.
+    pub(super) fn instant(&self, at_ms: u64) -> Instant {
+        self.origin + Duration::from_millis(at_ms)
+    }
+
+    /// The queues of a server: its own, which has no name, and those that it names.
+    pub(super) fn queues_of(&self, server: &Server) -> Vec<(String, Arc<Queue>)> {
+        let own = server.max_concurrent.map(|slots| {
+            let name = format!("server {}", server.id);
+            (String::new(), Arc::new(Queue::new(Limits { slots, ..Defaults::default().named(&name) })))
+        });
+        let mut named: Vec<&String> = server.queue.iter().collect();
+        named.extend(server.tool_queues.iter().map(|(_, queue)| queue));
+        named.sort();
+        named.dedup();
+        own.into_iter().chain(named.into_iter().map(|name| (name.clone(), self.queues.get(name)))).collect()
+    }
+
+    /// Ends a session in good manners once nobody waits for an answer on it, or all is being closed.
+    pub(super) fn close_after_use(&self, session: Arc<Session>, longest: Duration) {
+        let mut over = self.over.subscribe();
+        self.finish_later(async move {
+            let used = async {
+                while Arc::strong_count(&session) > 1 && session.over().is_none() {
+                    tokio::time::sleep(LOOK).await;
+                }
+            };
+            tokio::select! {
+                () = used => {}
+                _ = tokio::time::timeout(longest, over.wait_for(|over| *over)) => {}
+            }
+            session.close().await;
+        });
+    }
+
+    /// Runs something to its end that nobody waits for, but whoever closes all.
+    pub(super) fn finish_later(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        while closing.try_join_next().is_some() {}
+        closing.spawn(work);
+    }
+
+    /// Nothing is opened from now on.
+    pub(super) fn end(&self) {
+        self.over.send_replace(true);
+    }
+
+    /// Whether nothing is opened any more.
+    pub(super) fn is_over(&self) -> bool {
+        *self.over.borrow()
+    }
+
+    /// Waits until all sessions that were to be ended have ended.
+    pub(super) async fn closed(&self) {
+        let closing = std::mem::take(&mut *self.closing.lock().unwrap_or_else(PoisonError::into_inner));
+        closing.join_all().await;
+    }
+
+    /// Ends at once what was to be ended in good manners.
+    pub(super) fn abandon(&self) {
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
+
+    /// The tools of some server are not as before.
+    pub(super) fn tools_changed(&self) {
+        self.tools.send_modify(|count| *count += 1);
+    }
+
+    /// Counts the changes of tools, of all servers together.
+    pub(super) fn tools(&self) -> watch::Receiver<u64> {
+        self.tools.subscribe()
+    }
+
+    /// A server stands elsewhere than before.
+    pub(super) fn state_changed(&self) {
+        self.states.send_modify(|count| *count += 1);
+    }
+
+    /// Counts the changes of servers' states.
+    pub(super) fn states(&self) -> watch::Receiver<u64> {
+        self.states.subscribe()
+    }
+
+    /// How many changes there were.
+    pub(super) fn tools_count(&self) -> u64 {
+        *self.tools.borrow()
+    }
+}
+
+/// The limits of a configured queue; what is not said is as for all others.
+fn limits(rules: &QueueRules) -> Limits {
+    let usual = Defaults::default().named(&rules.name);
+    Limits {
+        slots: rules.slots.unwrap_or(usual.slots),
+        waiting: rules.waiting.unwrap_or(usual.waiting),
+        timeout: rules.timeout,
+        ..usual
+    }
+}
+
+/// How many news a slow listener may lag behind.
+const NEWS: usize = 256;
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// How often to look whether a session is still used.
+const LOOK: Duration = Duration::from_secs(1);

@@ -1,0 +1,51 @@
+//! The tools of one server, read once and shared by all gates.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::logic::types::Tool;
+use crate::session::Listing;
+
+use super::definition::Definition;
+
+/// What a server listed.
+pub struct Tools {
+    listing: Arc<Listing>,
+    /// Which list this is; a later one of the same server has another number.
+    pub number: u64,
+    /// The tools as their server wrote them, in its order.
+    pub definitions: Vec<Definition>,
+    /// The same tools in the words of the component.
+    pub offered: Arc<[Tool]>,
+}
+
+impl Tools {
+    /// Reads a list.
+    pub(super) fn read(listing: Arc<Listing>, number: u64) -> Self {
+        let definitions: Vec<_> = listing.items.iter().filter_map(|item| Definition::read(item)).collect();
+        let offered = definitions.iter().map(Definition::tool).collect();
+        Tools { listing, number, definitions, offered }
+    }
+
+    /// Whether this is what was read from that list.
+    pub(super) fn is_of(&self, listing: &Arc<Listing>) -> bool {
+        Arc::ptr_eq(&self.listing, listing)
+    }
+
+    /// Whether that list says the same.
+    pub(super) fn says_the_same(&self, listing: &Listing) -> bool {
+        let texts = |listing: &Listing| listing.items.iter().map(|item| item.get().to_owned()).collect::<Vec<_>>();
+        texts(&self.listing) == texts(listing)
+    }
+
+    /// How the server describes the tool of this name; where it lists one twice, the first counts.
+    pub fn definition(&self, name: &str) -> Option<&Definition> {
+        self.definitions.iter().find(|definition| definition.name == name)
+    }
+}
+
+impl fmt::Debug for Tools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "list {} of {} tools", self.number, self.definitions.len())
+    }
+}
