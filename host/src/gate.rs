@@ -1,41 +1,63 @@
 //! One agent's view of the servers: the tools that it may use, and its calls, as the component decides them.
 
 mod call;
-mod definition;
+mod errand;
+mod events;
 mod failures;
 mod forwarded;
+mod instructions;
+mod offers;
+mod running;
 mod settings;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tracing::warn;
 
 pub use call::{Approve, CallOptions, Called};
+pub use events::{CallEvent, OnEvent};
+pub use offers::{Refreshed, ToolChange};
 pub use settings::{View, find_problems};
 
 use crate::decide::{Answer, Decide, GateId};
 use crate::logic::types::{ToolRef, catalog, execution, naming};
 use crate::logic::{LogicError, Supervisor};
-use crate::registry::{Link, Registry, Unavailable};
-use crate::session::{Kind, Session};
+use crate::registry::{Link, Registry, Tools};
 use crate::words::Say;
-use definition::Definition;
+use running::Calls;
 
 /// One agent's view of the servers.
+///
+/// It has an instance of the component of its own. Any number of calls may run at the same time.
 pub struct Gate {
     registry: Arc<Registry>,
-    logic: Mutex<Supervisor>,
-    id: GateId,
-    /// What servers listed, as they wrote it; the component keeps only what it decides on.
-    offers: Mutex<Offers>,
+    /// Tells this gate from all others.
+    number: u64,
+    view: View,
+    core: Mutex<Core>,
+    /// How many changes of tools this gate has taken in.
+    seen: AtomicU64,
+    /// Connections that this gate does not share with all others.
+    apart: Mutex<HashMap<String, Arc<Link>>>,
+    calls: Calls,
 }
 
-/// The definitions of tools, by server and by name.
-type Offers = BTreeMap<String, HashMap<String, Box<RawValue>>>;
+/// What the component is asked with.
+struct Core {
+    logic: Supervisor,
+    id: GateId,
+    /// The configuration that `id` was opened with.
+    edition: u64,
+    /// Gates of older configurations, on which calls may still run.
+    retired: Vec<GateId>,
+    /// What servers listed; the component keeps only what it decides on.
+    offered: BTreeMap<String, Arc<Tools>>,
+}
 
-/// Why a gate cannot be opened.
+/// Why a gate cannot be opened or used.
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
     /// The configuration cannot be used.
@@ -44,14 +66,36 @@ pub enum GateError {
     /// The component gave no answer.
     #[error(transparent)]
     Logic(#[from] LogicError),
+    /// The gate was closed.
+    #[error("the gate is closed")]
+    Closed,
+}
+
+/// How a gate is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// Calls under way come to their end, for at most this long; then they are cancelled.
+    Wait(Duration),
+    /// Calls under way are cancelled.
+    Cancel,
 }
 
 impl Gate {
     /// Opens a gate; no server is connected yet.
-    pub fn open(mut logic: Supervisor, registry: Arc<Registry>, view: &View) -> Result<Self, GateError> {
-        let settings = settings::settings(&mut logic, registry.config(), view)?;
-        let id = logic.open_gate(&settings)?.map_err(|error| GateError::Settings(error.say()))?;
-        Ok(Gate { registry, logic: Mutex::new(logic), id, offers: Mutex::default() })
+    pub fn open(registry: &Arc<Registry>, view: View) -> Result<Self, GateError> {
+        let mut logic = Supervisor::new(registry.component().clone())?;
+        let edition = registry.edition();
+        let id = open_in(&mut logic, registry, &view)?;
+        let core = Core { logic, id, edition, retired: Vec::new(), offered: BTreeMap::new() };
+        Ok(Gate {
+            registry: Arc::clone(registry),
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            view,
+            core: Mutex::new(core),
+            seen: AtomicU64::new(registry.tools_count()),
+            apart: Mutex::default(),
+            calls: Calls::default(),
+        })
     }
 
     /// The servers behind the gate.
@@ -59,36 +103,39 @@ impl Gate {
         &self.registry
     }
 
-    /// Connects a server and takes what it offers.
-    pub async fn connect(&self, link: &Link) -> Result<Arc<Session>, Unavailable> {
-        let session = link.session().await?;
-        self.offer(link, &session).await?;
-        Ok(session)
+    /// The server of this id, as this gate has it.
+    pub fn link(&self, server: &str) -> Option<Arc<Link>> {
+        let session = self.view.session.as_deref();
+        if let Some(link) = self.registry.shared_link(server, session) {
+            return Some(link);
+        }
+        let link = self.registry.link_apart(server, self.number, session)?;
+        self.apart().insert(server.to_owned(), Arc::clone(&link));
+        Some(link)
     }
 
-    /// Asks a connected server for its tools and shows them to the component.
-    pub async fn offer(&self, link: &Link, session: &Session) -> Result<(), Unavailable> {
-        let listing = session.list(Kind::Tools).await.map_err(Unavailable::Failed)?;
-        let definitions: Vec<Definition> = listing.items.iter().filter_map(|item| Definition::read(item)).collect();
-        let tools: Vec<_> = definitions.iter().map(Definition::tool).collect();
-        let raw = definitions.into_iter().rev().map(|definition| (definition.name, definition.raw)).collect();
-        self.offers().insert(link.id().to_owned(), raw);
-        let notes = self.logic().offer(self.id, link.id(), &tools);
-        for note in notes.map_err(|error| Unavailable::Failed(failures::internal(&error)))? {
-            warn!(server = link.id(), "{}", failures::note(&note));
-        }
-        Ok(())
+    /// The servers that this gate may use, in the order of the configuration.
+    pub fn links(&self) -> Vec<Arc<Link>> {
+        let usable = |id: &str| {
+            let selection = self.view.selection.as_ref();
+            selection.is_none_or(|selection| selection.iter().any(|selected| selected.id == id))
+        };
+        let links = self.registry.links();
+        let enabled = links.iter().filter(|link| link.server().enabled && usable(link.id()));
+        enabled.filter_map(|link| self.link(link.id())).collect()
     }
 
     /// The tools that may be used, of the servers that have offered any.
     pub fn tools(&self, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
-        self.logic().tools(self.id, style)
+        self.sync();
+        let Core { logic, id, .. } = &mut *self.core();
+        logic.tools(*id, style)
     }
 
     /// How its server describes a tool, whole.
     pub fn definition(&self, tool: &ToolRef) -> Option<Box<RawValue>> {
-        let offers = self.offers();
-        offers.get(&tool.server)?.get(&tool.tool).cloned()
+        let core = self.core();
+        Some(core.offered.get(&tool.server)?.definition(&tool.tool)?.raw.clone())
     }
 
     /// How the names of tools are shown where nothing else is asked for.
@@ -98,40 +145,76 @@ impl Gate {
 
     /// Reads a person's or a model's text as arguments, without a schema: a JSON object.
     pub fn arguments(&self, text: &str) -> Result<String, GateError> {
-        let parsed = self.logic().parse_arguments(text, None)?;
+        let parsed = self.core().logic.parse_arguments(text, None)?;
         parsed.map(|parsed| parsed.arguments).map_err(|refusal| GateError::Settings(refusal.say()))
     }
 
     /// What a server wrote, with all masked that its tools' answers would have masked; JSON stays JSON.
     pub fn mask(&self, server: &str, json: &str) -> Result<String, GateError> {
-        let masks = settings::masks_of(self.registry.config(), server);
+        let masks = settings::masks_of(&self.registry.config(), server);
         if masks.groups.is_empty() && masks.patterns.is_empty() && masks.custom.is_empty() {
             return Ok(json.to_owned());
         }
-        self.logic().mask(&masks, json)?.map_err(|error| GateError::Settings(error.say()))
+        self.core().logic.mask(&masks, json)?.map_err(|error| GateError::Settings(error.say()))
     }
 
     /// A text cut to the size that the answer of a tool may have.
     pub fn cut(&self, text: &str) -> Answer<String> {
         let limit = self.registry.config().settings.max_result_bytes;
-        self.logic().truncate(text, limit, "the answer is larger than the limit")
+        self.core().logic.truncate(text, limit, "the answer is larger than the limit")
     }
 
-    /// One text for the model on these servers.
-    pub fn instructions(&self, servers: &[catalog::ServerNotes], failed: &[catalog::FailedServer]) -> Answer<String> {
-        self.logic().instructions(servers, failed)
+    /// How much memory the component has for this gate.
+    pub fn memory_bytes(&self) -> usize {
+        self.core().logic.memory_bytes()
     }
 
-    fn logic(&self) -> MutexGuard<'_, Supervisor> {
+    /// Cancels the calls of this id; says whether there were any. Each ends with a result that says so.
+    pub fn cancel(&self, call: &str) -> bool {
+        self.calls.cancel(call)
+    }
+
+    /// How many calls are under way.
+    pub fn running(&self) -> usize {
+        self.calls.count()
+    }
+
+    /// Takes no more calls, brings those under way to their end, and lets go of the servers.
+    pub async fn close(&self, how: Closing) {
+        match how {
+            Closing::Cancel => {}
+            Closing::Wait(limit) => {
+                // Those that are left are cancelled.
+                let _ = tokio::time::timeout(limit, self.calls.closed()).await;
+            }
+        }
+        self.calls.cancel_all();
+        self.calls.closed().await;
+        let apart: Vec<_> = std::mem::take(&mut *self.apart()).into_values().collect();
+        // Another gate of the same session may still use one.
+        let own = apart.iter().filter(|link| Arc::strong_count(link) == 1);
+        futures_util::future::join_all(own.map(|link| link.close())).await;
+    }
+
+    fn core(&self) -> MutexGuard<'_, Core> {
         // A panic while the component was asked leaves the supervisor as whole as a trap does.
-        self.logic.lock().unwrap_or_else(PoisonError::into_inner)
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn offers(&self) -> MutexGuard<'_, Offers> {
-        self.offers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn apart(&self) -> MutexGuard<'_, HashMap<String, Arc<Link>>> {
+        self.apart.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(&self, call: execution::ToolCall) -> Answer<(crate::decide::ExecutionId, execution::Directive)> {
-        self.logic().begin(self.id, call)
+        self.sync();
+        let Core { logic, id, .. } = &mut *self.core();
+        logic.begin(*id, call)
     }
 }
+
+fn open_in(logic: &mut Supervisor, registry: &Registry, view: &View) -> Result<GateId, GateError> {
+    let settings = settings::settings(logic, &registry.config(), view)?;
+    logic.open_gate(&settings)?.map_err(|error| GateError::Settings(error.say()))
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -2,36 +2,13 @@
 
 use crate::failure::{Failed, Failure};
 use crate::logic::LogicError;
-use crate::logic::types::{self, Phase, catalog, execution};
+use crate::logic::types::{Phase, catalog, execution};
 use crate::words::Say;
 
 /// A failure as an event of a call.
 pub fn event(failed: &Failed) -> execution::Event {
     let phase = if failed.sent { Phase::Sent } else { Phase::NotSent };
-    execution::Event::Failed(execution::Failed { failure: failure(&failed.failure), phase })
-}
-
-fn failure(failure: &Failure) -> types::Failure {
-    match failure {
-        Failure::Cancelled => types::Failure::Cancelled,
-        Failure::Timeout { .. } => types::Failure::Timeout,
-        Failure::Connect(why) => types::Failure::Connect(why.clone()),
-        Failure::NotReady { method, after, .. } => {
-            types::Failure::Connect(format!("no answer to {method} within {after:?}"))
-        }
-        Failure::Closed => types::Failure::Closed,
-        Failure::Exited(exit) => types::Failure::Exited(exit.code),
-        Failure::Http(error) => types::Failure::Http(types::HttpFailure {
-            status: error.status,
-            session: error.session,
-            challenge: error.challenge.is_some(),
-            retry_after_ms: error.retry_after.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-        }),
-        Failure::Rpc(error) => {
-            types::Failure::Rpc(types::RpcFailure { code: error.code, message: error.message.clone() })
-        }
-        Failure::Protocol(how) => types::Failure::Protocol(how.clone()),
-    }
+    execution::Event::Failed(execution::Failed { failure: (&failed.failure).into(), phase })
 }
 
 /// A fault of the component, where a failure of a server is expected.
@@ -42,16 +19,7 @@ pub fn internal(error: &LogicError) -> Failed {
 /// A note on an offer, in words.
 pub fn note(note: &execution::OfferNote) -> String {
     match note {
-        execution::OfferNote::Changed(change) => {
-            let how = match change.change {
-                catalog::Change::Added => "is new",
-                catalog::Change::Removed => "is gone",
-                catalog::Change::Description => "has another description",
-                catalog::Change::Schema => "has another schema",
-                catalog::Change::Annotations => "says something else of itself",
-            };
-            format!("tool {:?} {how}", change.tool)
-        }
+        execution::OfferNote::Changed(changed) => change(&changed.tool, changed.change),
         execution::OfferNote::Duplicate(tool) => format!("tool {tool:?} is listed twice; the first one counts"),
         execution::OfferNote::Unusable(tool) => {
             format!("left out a tool whose name is empty or longer than 512 bytes: {:?}", shortened(tool))
@@ -63,4 +31,16 @@ pub fn note(note: &execution::OfferNote) -> String {
 
 fn shortened(name: &str) -> String {
     name.chars().take(60).collect()
+}
+
+/// What is not as before with a tool, in words.
+pub fn change(tool: &str, change: catalog::Change) -> String {
+    let how = match change {
+        catalog::Change::Added => "is new",
+        catalog::Change::Removed => "is gone",
+        catalog::Change::Description => "has another description",
+        catalog::Change::Schema => "has another schema",
+        catalog::Change::Annotations => "says something else of itself",
+    };
+    format!("tool {tool:?} {how}")
 }

@@ -45,6 +45,25 @@ pub fn read(json: &str) -> Option<Plain> {
     Some(Plain { text, is_error })
 }
 
+/// What is to be known of an answer that is passed on as it is; `None` where it cannot be read.
+pub fn pass(json: &str) -> Option<Plain> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Marked {
+        #[serde(default)]
+        is_error: bool,
+    }
+    let text = String::new();
+    // Nearly no answer says that it failed, and to find out where it says so is to read all of it.
+    let said = memchr::memmem::find_iter(json.as_bytes(), b"\"isError\"").map(|at| &json[at + "\"isError\"".len()..]);
+    let mut said = said.map(|rest| rest.trim_start().strip_prefix(':').unwrap_or(rest).trim_start());
+    if said.all(|value| value.starts_with("false")) {
+        return json.starts_with('{').then_some(Plain { text, is_error: false });
+    }
+    let Marked { is_error } = serde_json::from_str(json).ok()?;
+    Some(Plain { text, is_error })
+}
+
 /// The parts of an answer that nobody has looked at yet.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]

@@ -13,6 +13,10 @@ pub struct View {
     pub selection: Option<Vec<filtering::SelectedServer>>,
     /// What the principal has been granted; `None` means that no principal is given.
     pub capabilities: Option<Vec<String>>,
+    /// What `{{.SESSION_ID}}` stands for in the configuration; servers that use it get a connection for this session.
+    pub session: Option<String>,
+    /// Answers are wanted as their servers wrote them, and not as text for a model.
+    pub pass_through: bool,
     /// The most bytes of text in a result, in place of the configured limit; zero means no limit.
     pub max_result_bytes: Option<u64>,
 }
@@ -48,6 +52,11 @@ pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer
         .filter(|server| is_usable(server) && server.problem.is_none() && server.masking != Masking::default())
         .map(|server| execution::ServerMasks { server: server.id.clone(), masks: masks(&server.masking) })
         .collect();
+    if view.pass_through {
+        settings.form = execution::ResultForm::PassThrough;
+    }
+    settings.spill = of_file.spill.is_some();
+    settings.summarize_above_tokens = of_file.summarizer.as_ref().map(|_| of_file.summarize_above_tokens);
     settings.max_result_bytes = view.max_result_bytes.unwrap_or(of_file.max_result_bytes);
     Ok(settings)
 }

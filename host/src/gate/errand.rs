@@ -1,0 +1,392 @@
+//! What one call needs done: the directives of the component, carried out one by one.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::sync::broadcast;
+use tokio::time::Instant;
+
+use super::call::{CallOptions, Called};
+use super::forwarded::Plain;
+use super::{CallEvent, Gate, OnEvent, failures, forwarded};
+use crate::decide::ExecutionId;
+use crate::failure::{Failed, Failure};
+use crate::logic::types::execution::{
+    Code, Condensed, Directive, Event, Oversize, Question, Request, Summary, ToolResult,
+};
+use crate::logic::types::{self, Phase, WaitRange, execution};
+use crate::queue::Turn;
+use crate::registry::{Link, Unavailable};
+use crate::session::{News, OnProgress, Patience, Progress, Reply, Session};
+use crate::stats::{InFlight, Outcome};
+
+/// A call on its way.
+pub(super) struct Errand<'a> {
+    gate: &'a Gate,
+    options: &'a CallOptions,
+    execution: ExecutionId,
+    /// The caller's id of the call.
+    call: String,
+    started: Instant,
+    /// The first request: connecting is not counted against the call.
+    begun: Option<Begun>,
+    clock: Clock,
+    /// The session that the last request went over.
+    session: Option<Arc<Session>>,
+    /// The last request may have left, and nobody has answered it.
+    sent: bool,
+    failure: Option<Failed>,
+    /// An answer that the component has not seen, and its text.
+    forwarded: Option<(Reply, String)>,
+}
+
+/// When the first request was made, and of whom.
+struct Begun {
+    link: Arc<Link>,
+    at: Instant,
+    counted: InFlight,
+}
+
+/// When the server last gave a sign of life: the time of a call counts from there, over all attempts.
+#[derive(Clone)]
+struct Clock(Arc<Mutex<Instant>>);
+
+impl Clock {
+    fn new(now: Instant) -> Self {
+        Clock(Arc::new(Mutex::new(now)))
+    }
+
+    fn touch(&self) -> Instant {
+        let now = Instant::now();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        now
+    }
+
+    fn last(&self) -> Instant {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A listener that notes the time and passes the news on.
+    fn listener(&self, next: Option<OnEvent>) -> OnProgress {
+        let clock = self.clone();
+        Arc::new(move |progress: Progress| {
+            clock.touch();
+            if let Some(next) = &next {
+                next(CallEvent::Progress(progress));
+            }
+        })
+    }
+}
+
+impl<'a> Errand<'a> {
+    pub(super) fn new(gate: &'a Gate, options: &'a CallOptions, execution: ExecutionId, call: String) -> Self {
+        let started = Instant::now();
+        Errand {
+            gate,
+            options,
+            execution,
+            call,
+            started,
+            begun: None,
+            clock: Clock::new(started),
+            session: None,
+            sent: false,
+            failure: None,
+            forwarded: None,
+        }
+    }
+
+    /// Carries out a directive, within what time the call has left.
+    pub(super) async fn run(&mut self, directive: Directive) -> Event {
+        let Some(deadline) = self.options.deadline else { return self.carry_out(directive).await };
+        let at = self.started + deadline;
+        let answered = matches!(directive, Directive::Condense(_));
+        let wanted = wanted(&directive).cloned();
+        match tokio::time::timeout_at(at, self.carry_out(directive)).await {
+            Ok(event) => event,
+            // There is an answer; only nobody made it shorter.
+            Err(_) if answered => Event::Condensed(Condensed { kept: None, summary: None }),
+            Err(_) if !self.sent && wanted.is_some_and(|server| self.is_restarting(&server)) => {
+                self.failed(Failed::unsent(Failure::Restarting))
+            }
+            Err(_) => {
+                let failure = Failure::Timeout { method: "tools/call".to_owned(), after: deadline };
+                let sent = self.sent;
+                self.failed(Failed { failure, sent })
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, directive: Directive) -> Event {
+        match directive {
+            Directive::Request(request) => self.request(request).await,
+            Directive::Connect(servers) => self.connect(&servers).await,
+            Directive::Reconnect(server) => self.reconnect(&server).await,
+            Directive::Wait(range) => self.wait(range).await,
+            Directive::Ask(question) => self.ask(question).await,
+            Directive::Condense(oversize) => self.condense(oversize).await,
+            // Authorizations are given out elsewhere; here there is none to be had.
+            Directive::Reauthenticate(_) => {
+                let failure = types::Failure::NeedsAuth("the server wants an authorization".to_owned());
+                Event::Failed(execution::Failed { failure, phase: Phase::NotSent })
+            }
+            // There is nothing to do, and nobody asks for it.
+            Directive::Done(_) => Event::Cancelled,
+        }
+    }
+
+    /// What the call came to.
+    pub(super) fn finish(self, result: ToolResult) -> Called {
+        let latency = self.started.elapsed();
+        if let Some(Begun { counted, .. }) = self.begun {
+            counted.finish(latency, outcome(result.code));
+        }
+        let mut called = Called { result, latency, failure: self.failure, answer: None };
+        if let Some((reply, text)) = self.forwarded {
+            called.result.text = text;
+            called.answer = Some(reply);
+        }
+        called
+    }
+
+    async fn request(&mut self, request: Request) -> Event {
+        let Request { server, method, params, forward_up_to } = request;
+        let link = match self.link(&server) {
+            Ok(link) => link,
+            Err(failed) => return self.failed(failed),
+        };
+        let _turns = match self.queue(&link, &params).await {
+            Ok(turns) => turns,
+            Err(failed) => return self.failed(failed),
+        };
+        let lease = match link.lease().await {
+            Ok(lease) => lease,
+            Err(unavailable) => return self.failed(unavailable.to_failed()),
+        };
+        let session = lease.session();
+        self.session = Some(Arc::clone(session));
+        if self.begun.is_none() {
+            let counted = link.stats().begin();
+            self.begun = Some(Begun { link: Arc::clone(&link), at: self.clock.touch(), counted });
+        }
+        let patience = self.patience();
+        let progress = Some(self.clock.listener(self.options.events.clone()));
+        let asked = crate::session::Request { method: &method, params: &params, patience, progress };
+        self.tell(CallEvent::Requesting { server });
+        let logs = self.options.events.as_ref().map(|_| session.news());
+        let mut answer = pin!(session.request(asked));
+        self.sent = true;
+        let outcome = match poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => {
+                // The request is on its way, and nothing is to be done until the answer comes.
+                if forward_up_to.is_some() {
+                    let expected = Event::Forwarded(Summary { is_error: false });
+                    self.gate.core().logic.expect(self.execution, expected);
+                }
+                match logs {
+                    Some(logs) => self.hear(logs, answer).await,
+                    None => answer.await,
+                }
+            }
+        };
+        self.sent = false;
+        match outcome {
+            Ok(reply) => self.answered(reply, forward_up_to),
+            Err(failed) => {
+                if matches!(failed.failure, Failure::Timeout { .. }) {
+                    link.doubt(session);
+                }
+                self.failed(failed)
+            }
+        }
+    }
+
+    /// Waits for an answer, and tells what the server logs meanwhile.
+    async fn hear<T>(&self, mut logs: broadcast::Receiver<News>, mut answer: impl Future<Output = T> + Unpin) -> T {
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return answer,
+                news = logs.recv() => match news {
+                    Ok(News::Log { level, logger, data }) => self.tell(CallEvent::Log { level, logger, data }),
+                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return answer.await,
+                },
+            }
+        }
+    }
+
+    /// Waits for the call's turn in the queues of its server and its tool.
+    async fn queue(&self, link: &Arc<Link>, params: &str) -> Result<Vec<Turn>, Failed> {
+        if !link.has_queues() {
+            return Ok(Vec::new());
+        }
+        #[derive(Deserialize)]
+        struct Named {
+            #[serde(default)]
+            name: String,
+        }
+        let tool = serde_json::from_str::<Named>(params).map(|named| named.name).unwrap_or_default();
+        let mut turns = Vec::new();
+        for queue in link.queues(&tool) {
+            self.tell(CallEvent::Queued { queue: queue.stats().name });
+            let patience = self.patience_with(link);
+            let turn = tokio::time::timeout(patience.quiet.min(patience.total), queue.enter()).await;
+            let refused = |why: String| Failed::unsent(Failure::QueueFull(why));
+            let turn = turn.map_err(|_| refused(format!("no turn in queue {:?} in time", queue.stats().name)))?;
+            turns.push(turn.map_err(|refusal| refused(refusal.to_string()))?);
+        }
+        Ok(turns)
+    }
+
+    /// Connects several servers side by side. As long as one of them can be used the call may go on.
+    async fn connect(&mut self, servers: &[String]) -> Event {
+        let this = &*self;
+        let connect = servers.iter().map(|server| async move {
+            let connected = match this.gate.connect(&*this.link(server)?).await {
+                // It was configured anew while the call waited for it.
+                Err(Unavailable::Closed) => this.gate.connect(&*this.link(server)?).await,
+                connected => connected,
+            };
+            connected.map(drop).map_err(|unavailable| unavailable.to_failed())
+        });
+        let outcomes = futures_util::future::join_all(connect).await;
+        let mut failures = outcomes.into_iter().filter_map(Result::err);
+        match failures.next() {
+            Some(failed) if failures.count() + 1 == servers.len() => self.failed(failed),
+            _ => Event::Connected,
+        }
+    }
+
+    async fn reconnect(&mut self, server: &str) -> Event {
+        let link = match self.link(server) {
+            Ok(link) => link,
+            Err(failed) => return self.failed(failed),
+        };
+        self.tell(CallEvent::Reconnecting { server: server.to_owned() });
+        if let Some(broken) = self.session.take() {
+            link.give_up(&broken);
+        }
+        let patience = self.patience();
+        let acquired = match &self.begun {
+            Some(_) => link.acquire(patience.quiet.min(patience.total)).await,
+            None => link.lease().await,
+        };
+        match acquired {
+            Ok(_) => Event::Reconnected,
+            Err(unavailable) => self.failed(unavailable.to_failed()),
+        }
+    }
+
+    async fn wait(&mut self, range: WaitRange) -> Event {
+        let WaitRange { min_ms, max_ms } = range;
+        let wait = Duration::from_millis(fastrand::u64(min_ms..=max_ms.max(min_ms)));
+        self.tell(CallEvent::Retrying { after: wait });
+        let left = self.patience().quiet;
+        if wait > left {
+            tokio::time::sleep(left).await;
+            let failure = Failure::Timeout { method: "tools/call".to_owned(), after: self.clock.last().elapsed() };
+            return self.failed(Failed::unsent(failure));
+        }
+        tokio::time::sleep(wait).await;
+        Event::Waited
+    }
+
+    async fn ask(&self, question: Question) -> Event {
+        self.tell(CallEvent::Asking(question.clone()));
+        let answer = match &self.options.approve {
+            Some(approve) => approve.approve(&question).await,
+            None => None,
+        };
+        answer.map_or(Event::Unasked, Event::Approved)
+    }
+
+    async fn condense(&self, oversize: Oversize) -> Event {
+        let condenser = self.gate.registry().condenser();
+        Event::Condensed(condenser.condense(&self.call, oversize).await)
+    }
+
+    /// An answer in which nothing is left to decide does not take the way through the component.
+    fn answered(&mut self, reply: Reply, forward_up_to: Option<u64>) -> Event {
+        let short = forward_up_to.is_some_and(|most| reply.json().len() as u64 <= most);
+        let plain = match self.gate.view.pass_through {
+            _ if !short => None,
+            true => forwarded::pass(reply.json()),
+            false => forwarded::read(reply.json()),
+        };
+        match plain {
+            Some(Plain { text, is_error }) => {
+                self.forwarded = Some((reply, text));
+                Event::Forwarded(Summary { is_error })
+            }
+            None => Event::Answered(reply.into_json()),
+        }
+    }
+
+    /// Keeps a failure, and tells the component.
+    fn failed(&mut self, failed: Failed) -> Event {
+        let event = failures::event(&failed);
+        self.failure = Some(failed);
+        event
+    }
+
+    fn tell(&self, event: CallEvent) {
+        if let Some(listener) = &self.options.events {
+            listener(event);
+        }
+    }
+
+    /// What is left of the time that the call has, over all attempts.
+    fn patience(&self) -> Patience {
+        match &self.begun {
+            Some(Begun { link, .. }) => self.patience_with(link),
+            None => Patience::of(self.options.timeout.unwrap_or(Duration::MAX)),
+        }
+    }
+
+    fn patience_with(&self, link: &Link) -> Patience {
+        let timeouts = link.server().timeouts;
+        let quiet = self.options.timeout.unwrap_or(timeouts.call);
+        let total = timeouts.total.max(quiet);
+        match &self.begun {
+            Some(begun) => Patience {
+                quiet: quiet.saturating_sub(self.clock.last().elapsed()),
+                total: total.saturating_sub(begun.at.elapsed()),
+            },
+            None => Patience { quiet, total },
+        }
+    }
+
+    fn is_restarting(&self, server: &str) -> bool {
+        self.link(server).is_ok_and(|link| link.is_restarting())
+    }
+
+    fn link(&self, server: &str) -> Result<Arc<Link>, Failed> {
+        let missing = || Failed::unsent(Failure::Connect(format!("no server {server:?} is configured any more")));
+        self.gate.link(server).ok_or_else(missing)
+    }
+}
+
+/// The one server that is waited for while a directive is carried out.
+fn wanted(directive: &Directive) -> Option<&String> {
+    match directive {
+        Directive::Request(Request { server, .. }) | Directive::Reconnect(server) => Some(server),
+        Directive::Connect(servers) => servers.first().filter(|_| servers.len() == 1),
+        _ => None,
+    }
+}
+
+fn outcome(code: Code) -> Outcome {
+    match code {
+        Code::Ok => Outcome::Ok,
+        Code::ToolError => Outcome::ToolError,
+        Code::OutcomeUnknown => Outcome::Unknown,
+        Code::Cancelled => Outcome::Cancelled,
+        _ => Outcome::Failed,
+    }
+}
