@@ -1,0 +1,301 @@
+//! What operators ask of the gateway: how servers are, which tools there are, which calls were made; and what they do.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::Gateway;
+use super::client::Principal;
+use crate::gate::CallOptions;
+use crate::json::Object;
+use crate::logic::types::execution::ToolCall;
+use crate::registry::{Link, Status, state_name};
+use crate::words::Named;
+
+/// An answer to an operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// The JSON text.
+    pub body: String,
+}
+
+/// What an operator may do to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Switch it on.
+    Enable,
+    /// Switch it off.
+    Disable,
+    /// Begin anew.
+    Reconnect,
+}
+
+impl Action {
+    /// Reads the last part of the path.
+    pub fn read(text: &str) -> Option<Self> {
+        match text {
+            "enable" => Some(Action::Enable),
+            "disable" => Some(Action::Disable),
+            "reconnect" => Some(Action::Reconnect),
+            _ => None,
+        }
+    }
+}
+
+impl Gateway {
+    /// Whether the gateway is ready, by the configured measure.
+    pub fn ready(&self) -> Reply {
+        let readiness = self.registry().readiness();
+        let status = if readiness.ready { 200 } else { 503 };
+        let warnings: Vec<_> = readiness.warnings.iter().map(|warning| self.warning(warning)).collect();
+        reply(status, &json!({"ready": readiness.ready, "warnings": warnings}))
+    }
+
+    /// How all servers are.
+    pub fn servers(&self) -> Reply {
+        let readiness = self.registry().readiness();
+        let warnings: Vec<_> = readiness.warnings.iter().map(|warning| self.warning(warning)).collect();
+        let servers: Vec<_> = self.registry().statuses().iter().map(|status| self.status(status)).collect();
+        reply(200, &json!({"ready": readiness.ready, "warnings": warnings, "servers": servers}))
+    }
+
+    /// Does something to a server.
+    pub fn act(&self, server: &str, action: Action) -> Reply {
+        let Some(link) = self.registry().link(server) else { return missing(server) };
+        match action {
+            Action::Enable => link.enable(),
+            Action::Disable => link.disable(),
+            Action::Reconnect => link.reconnect(),
+        }
+        reply(200, &self.status(&link.status()))
+    }
+
+    /// The tools that this principal may use. Servers that have never listed any are connected for it, for a while.
+    pub async fn tools(&self, principal: &Principal) -> Reply {
+        let gate = match self.desk(principal) {
+            Ok(gate) => gate,
+            Err(refused) => return refused,
+        };
+        let known = |link: &Arc<Link>| link.known_tools().is_some();
+        let failed = if gate.links().iter().all(known) {
+            Vec::new()
+        } else {
+            match tokio::time::timeout(CONNECT, gate.refresh()).await {
+                Ok(refreshed) => refreshed.failed,
+                Err(_) => Vec::new(),
+            }
+        };
+        gate.take_known();
+        let tools = match gate.tools(&gate.style()) {
+            Ok(tools) => tools,
+            Err(error) => return reply(500, &json!({"error": error.to_string()})),
+        };
+        let shown = tools.iter().map(|tool| {
+            let mut out = Object::default();
+            out.set("name", &tool.name);
+            out.set("server", &tool.tool.server);
+            out.set("tool", &tool.tool.tool);
+            let definition = gate.definition(&tool.tool).and_then(|raw| Object::read(raw.get()));
+            let mut definition = definition.unwrap_or_default();
+            definition.remove("name");
+            out.extend(&definition);
+            out
+        });
+        let mut out = Object::default();
+        out.set("tools", &shown.collect::<Vec<_>>());
+        let failed =
+            failed.iter().map(|(server, why)| json!({"server": server, "reason": self.clean(&why.to_string())}));
+        out.set("failed", &failed.collect::<Vec<_>>());
+        Reply { status: 200, body: self.clean(&out.to_text()) }
+    }
+
+    /// The calls of late, the newest first.
+    pub fn calls(&self, most: usize) -> Reply {
+        let calls = self.recent().last(most).into_iter().map(|call| {
+            json!({
+                "id": call.id,
+                "at": timestamp(call.at),
+                "principal": call.principal,
+                "name": call.name,
+                "server": call.tool.as_ref().map(|tool| &tool.server),
+                "tool": call.tool.as_ref().map(|tool| &tool.tool),
+                "code": call.code.name(),
+                "is_error": call.code != crate::logic::types::execution::Code::Ok,
+                "attempts": call.attempts,
+                "latency_ms": millis(call.latency),
+                "trace": call.trace,
+            })
+        });
+        let calls: Vec<_> = calls.collect();
+        Reply { status: 200, body: self.clean(&json!({"calls": calls}).to_string()) }
+    }
+
+    /// Calls a tool for an operator who tries it.
+    pub async fn try_call(&self, principal: &Principal, body: &[u8]) -> Reply {
+        #[derive(Deserialize)]
+        struct Body {
+            name: String,
+            #[serde(default)]
+            arguments: Option<Box<RawValue>>,
+        }
+        let Ok(Body { name, arguments }) = serde_json::from_slice::<Body>(body) else {
+            return reply(400, &json!({"error": "send {\"name\": …, \"arguments\": an object or text}"}));
+        };
+        let arguments = arguments.map_or_else(String::new, |raw| {
+            serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+        });
+        let gate = match self.desk(principal) {
+            Ok(gate) => gate,
+            Err(refused) => return refused,
+        };
+        gate.take_known();
+        let call = ToolCall { id: format!("{:016x}", fastrand::u64(..)), name, arguments };
+        let called = match gate.call(call, &CallOptions::default()).await {
+            Ok(called) => called,
+            Err(error) => return reply(500, &json!({"error": error.to_string()})),
+        };
+        self.inside.remember(principal, &called);
+        let result = &called.result;
+        let raw = |json: &str| RawValue::from_string(json.to_owned()).ok();
+        let shown = Shown {
+            call_id: &result.call_id,
+            name: &result.name,
+            server: result.tool.as_ref().map(|tool| tool.server.as_str()),
+            tool: result.tool.as_ref().map(|tool| tool.tool.as_str()),
+            text: &result.text,
+            content: called.content().into_iter().filter_map(raw).collect(),
+            structured: called.structured().and_then(raw),
+            is_error: result.is_error,
+            code: result.code.name(),
+            attempts: result.attempts,
+            truncated: result.truncated,
+            latency_ms: millis(called.latency),
+            trace: &result.trace,
+        };
+        let body = serde_json::to_string(&shown).expect("shapes have string keys only, so they are always JSON");
+        Reply { status: 200, body: self.clean(&body) }
+    }
+
+    /// All figures, for Prometheus.
+    pub fn metrics(&self) -> String {
+        super::metrics::render(self.registry(), &self.inside.tally)
+    }
+
+    fn status(&self, status: &Status) -> Value {
+        let calls = &status.calls;
+        let queues = status.queues.iter().map(|queue| {
+            json!({
+                "name": queue.name, "slots": queue.slots, "running": queue.running, "waiting": queue.waiting,
+                "entered": queue.entered, "refused": queue.refused, "timed_out": queue.timed_out,
+            })
+        });
+        json!({
+            "server": status.server,
+            "kind": status.kind,
+            "state": state_name(status.state),
+            "ready": status.ready,
+            "since": timestamp(status.since),
+            "era": status.era,
+            "version": status.version,
+            "name": status.name.as_deref().map(|name| self.clean(name)),
+            "tools": status.tools,
+            "users": status.users,
+            "calls": {
+                "calls": calls.calls, "ok": calls.ok, "tool_errors": calls.tool_errors, "failures": calls.failures,
+                "unknown": calls.unknown, "cancelled": calls.cancelled, "in_flight": calls.in_flight,
+                "p50_ms": calls.p50.map(millis), "p90_ms": calls.p90.map(millis), "p99_ms": calls.p99.map(millis),
+                "max_ms": calls.max.map(millis),
+            },
+            "last_error": status.last_error.as_ref().map(|error| {
+                json!({"text": self.clean(&error.text), "at": timestamp(error.at)})
+            }),
+            "last_check": status.last_check.map(timestamp),
+            "started_in_ms": status.started_in.map(millis),
+            "restarts": status.restarts,
+            "pid": status.pid,
+            "problem": status.problem,
+            "queues": queues.collect::<Vec<_>>(),
+        })
+    }
+
+    fn warning(&self, warning: &crate::registry::Warning) -> Value {
+        json!({"server": warning.server, "text": self.clean(&warning.text), "since": timestamp(warning.since)})
+    }
+
+    /// A text without secrets.
+    fn clean(&self, text: &str) -> String {
+        self.registry().secrets().redact(text).into_owned()
+    }
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    call_id: &'a str,
+    name: &'a str,
+    server: Option<&'a str>,
+    tool: Option<&'a str>,
+    text: &'a str,
+    content: Vec<Box<RawValue>>,
+    structured: Option<Box<RawValue>>,
+    is_error: bool,
+    code: &'static str,
+    attempts: u32,
+    truncated: bool,
+    latency_ms: f64,
+    trace: &'a [String],
+}
+
+fn reply(status: u16, body: &Value) -> Reply {
+    Reply { status, body: body.to_string() }
+}
+
+fn missing(server: &str) -> Reply {
+    reply(404, &json!({"error": format!("no server {server:?} is configured")}))
+}
+
+fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// A time as RFC 3339 has it, in UTC.
+fn timestamp(time: SystemTime) -> String {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
+    // Days since the epoch as a date of the Gregorian calendar: years begin in March, so that leap days come last.
+    let shifted = days as i64 + 719_468;
+    let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", since.subsec_millis())
+}
+
+/// How long a list of tools waits for servers.
+const CONNECT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_rfc_3339_has_them() {
+        let rows = [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_709_251_199_999, "2024-02-29T23:59:59.999Z"),
+            (4_102_444_800_000, "2100-01-01T00:00:00.000Z"),
+        ];
+        for (millis, text) in rows {
+            assert_eq!(timestamp(SystemTime::UNIX_EPOCH + Duration::from_millis(millis)), text);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Where the doors of the gateway (standard input and output, HTTP) meet what is behind them.
+
+use std::sync::Arc;
+
+use crate::transport::BoxFuture;
+
+/// Who a client is, by the token that it showed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Principal {
+    /// The name, for logs and for rules.
+    pub name: String,
+    /// It may see and change how the gateway itself is.
+    pub admin: bool,
+}
+
+/// A way to a client, for messages beside the answer to a request: progress, logs, questions.
+pub trait Outlet: Send + Sync + 'static {
+    /// Sends one JSON-RPC message; false where it cannot arrive any more.
+    fn send(&self, text: String) -> bool;
+}
+
+/// One message of a client.
+pub struct Incoming {
+    /// The JSON text.
+    pub text: String,
+    /// What HTTP said beside it; none on standard input.
+    pub headers: Option<McpHeaders>,
+    /// The way for what belongs to this message.
+    pub outlet: Arc<dyn Outlet>,
+}
+
+/// What MCP puts into the headers of a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct McpHeaders {
+    /// `MCP-Protocol-Version`.
+    pub version: Option<String>,
+    /// `Mcp-Method`.
+    pub method: Option<String>,
+    /// `Mcp-Name`, decoded.
+    pub name: Option<String>,
+}
+
+/// The answer to a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The JSON text.
+    pub text: String,
+    /// The status that it has over HTTP.
+    pub status: u16,
+}
+
+/// What is behind the door for one client.
+pub trait Client: Send + Sync + 'static {
+    /// Takes a message (a request, a notification, an answer, or a batch) and gives the answer, where it gets one.
+    /// Dropping the future cancels the request.
+    fn take(self: Arc<Self>, message: Incoming) -> BoxFuture<'static, Option<Answer>>;
+
+    /// The client has gone.
+    fn close(self: Arc<Self>) -> BoxFuture<'static, ()>;
+}
+
+/// Lets clients in.
+pub trait House: Send + Sync + 'static {
+    /// A client of the initialize era, with a session of its own; `outlet` is for what the gateway sends unasked.
+    fn open(&self, principal: &Principal, outlet: Arc<dyn Outlet>) -> Result<Arc<dyn Client>, String>;
+
+    /// The clients of 2026-07-28 that show the same token; they have no session.
+    fn stateless(&self, principal: &Principal) -> Result<Arc<dyn Client>, String>;
+}

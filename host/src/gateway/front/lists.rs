@@ -1,0 +1,154 @@
+//! Lists of tools: those of all servers, in the order of the configuration, page by page.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::era::Context;
+use super::{Front, INTERNAL_ERROR, INVALID_PARAMS};
+use crate::failure::RpcError;
+use crate::json::Object;
+
+/// What the client was last shown, ready to be sent again.
+#[derive(Default)]
+pub(super) struct Lists {
+    tools: Mutex<Option<Tools>>,
+}
+
+#[derive(Clone)]
+struct Tools {
+    /// How many changes there had been.
+    seen: u64,
+    items: Arc<[Box<RawValue>]>,
+}
+
+impl Lists {
+    /// Whether the client would be shown other tools now than it was last.
+    pub(super) fn tools_have_changed(&self, front: &Front) -> bool {
+        let before = self.kept();
+        let Some(before) = before else { return true };
+        let texts = |items: &[Box<RawValue>]| items.iter().map(|item| item.get().to_owned()).collect::<Vec<_>>();
+        render(front).is_ok_and(|items| texts(&items) != texts(&before.items))
+    }
+
+    fn kept(&self) -> Option<Tools> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Lists the tools. The first time all servers are connected, for a limited time: those that come later are told of.
+pub(super) async fn tools(front: &Front, context: &Context, params: &str) -> Result<String, RpcError> {
+    let kept = front.lists.kept();
+    if kept.is_none() {
+        // What fails or takes too long is left out, and in the log.
+        let _ = tokio::time::timeout(FIRST_LIST, front.gate.refresh()).await;
+    }
+    let seen = front.inside.registry.tools_count();
+    let items = match kept {
+        Some(kept) if kept.seen == seen => kept.items,
+        _ => {
+            let items: Arc<[_]> = render(front)?.into();
+            let kept = Tools { seen, items: Arc::clone(&items) };
+            *front.lists.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+            items
+        }
+    };
+    let page = page("tools", &items, params)?;
+    Ok(context.dress_kept(page, 0, front.is_private()))
+}
+
+fn render(front: &Front) -> Result<Vec<Box<RawValue>>, RpcError> {
+    let tools = front.gate.tools(&front.style()).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
+    let shown = tools.iter().map(|tool| {
+        let definition = front.gate.definition(&tool.tool);
+        let mut object = definition.and_then(|raw| Object::read(raw.get())).unwrap_or_default();
+        object.set("name", if front.exposed().is_some() { &tool.tool.tool } else { &tool.name });
+        if let Some(description) = &tool.description {
+            object.set("description", description);
+        }
+        if let Some(schema) =
+            tool.input_schema.as_deref().and_then(|schema| RawValue::from_string(schema.to_owned()).ok())
+        {
+            object.set("inputSchema", &schema);
+        }
+        crate::json::raw(&object)
+    });
+    Ok(shown.collect())
+}
+
+/// One page of a list, as the text of a result.
+pub(super) fn page(name: &str, items: &[Box<RawValue>], params: &str) -> Result<String, RpcError> {
+    #[derive(Deserialize, Default)]
+    struct Params {
+        #[serde(default)]
+        cursor: Option<String>,
+    }
+    let Params { cursor } = serde_json::from_str(params).unwrap_or_default();
+    let start = match cursor {
+        None => 0,
+        Some(cursor) => {
+            let start = cursor.parse::<usize>().ok().filter(|start| *start > 0 && *start < items.len());
+            start
+                .ok_or_else(|| RpcError::new(INVALID_PARAMS, "this cursor is not of the gateway, or of another list"))?
+        }
+    };
+    let end = items.len().min(start + PAGE);
+    let mut text = String::with_capacity(items[start..end].iter().map(|item| item.get().len() + 1).sum::<usize>() + 64);
+    text.push_str("{\"");
+    text.push_str(name);
+    text.push_str("\":[");
+    for (place, item) in items[start..end].iter().enumerate() {
+        if place > 0 {
+            text.push(',');
+        }
+        text.push_str(item.get());
+    }
+    text.push(']');
+    if end < items.len() {
+        text.push_str(&format!(r#","nextCursor":"{end}""#));
+    }
+    text.push('}');
+    Ok(text)
+}
+
+impl Front {
+    /// Whether what this client is shown is for it alone.
+    pub(super) fn is_private(&self) -> bool {
+        !self.inside.options.views.is_empty()
+    }
+}
+
+/// How many items a page has.
+const PAGE: usize = 1000;
+/// How long the first list waits for servers.
+const FIRST_LIST: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_comes_in_pages_and_loses_nothing() {
+        let items: Vec<_> = (0..2 * PAGE + 1).map(|n| crate::json::raw(&n)).collect();
+        let mut params = "{}".to_owned();
+        let mut seen = Vec::new();
+        for pages in 1.. {
+            let text = page("things", &items, &params).unwrap();
+            let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+            seen.extend(read["things"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()));
+            match read["nextCursor"].as_str() {
+                Some(cursor) => params = format!(r#"{{"cursor":"{cursor}"}}"#),
+                None => {
+                    assert_eq!(pages, 3);
+                    break;
+                }
+            }
+        }
+        assert_eq!(seen, (0..=2 * PAGE as u64).collect::<Vec<_>>());
+        for cursor in ["x", "0", "99999", "-1"] {
+            assert!(page("things", &items, &format!(r#"{{"cursor":"{cursor}"}}"#)).is_err(), "{cursor}");
+        }
+    }
+}

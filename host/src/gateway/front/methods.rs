@@ -1,0 +1,104 @@
+//! The methods that the gateway has.
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::era::{Context, Era};
+use super::{Front, INVALID_PARAMS, calls, lists, news, prompts, resources};
+use crate::failure::RpcError;
+use crate::gateway::client::Incoming;
+use crate::session::{LEGACY_VERSIONS, METHOD_NOT_FOUND, MODERN_VERSION};
+
+/// Answers a request with the text of its result.
+pub(super) async fn answer(
+    front: &Front,
+    context: &Context,
+    id: &RawValue,
+    method: &str,
+    params: &str,
+    incoming: &Incoming,
+) -> Result<String, RpcError> {
+    match (method, context.era) {
+        ("tools/call", _) => calls::call(front, context, id, params, incoming).await,
+        ("tools/list", _) => lists::tools(front, context, params).await,
+        ("resources/list", _) => resources::list(front, context, params).await,
+        ("resources/templates/list", _) => resources::templates(front, context, params).await,
+        ("resources/read", _) => resources::read(front, context, params).await,
+        ("prompts/list", _) => prompts::list(front, context, params).await,
+        ("prompts/get", _) => prompts::get(front, context, params).await,
+        ("completion/complete", _) => prompts::complete(front, context, params).await,
+        ("subscriptions/listen", Era::Modern) => news::listen(front, context, id, params, incoming).await,
+        ("resources/subscribe", Era::Legacy) => news::subscribe(front, params, true).await,
+        ("resources/unsubscribe", Era::Legacy) => news::subscribe(front, params, false).await,
+        ("server/discover", Era::Modern) => Ok(discover(front, context)),
+        ("initialize", Era::Legacy) => initialize(front, params),
+        ("ping", Era::Legacy) => Ok("{}".to_owned()),
+        ("logging/setLevel", Era::Legacy) => set_level(front, params),
+        _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("the gateway has no method {method:?}"))),
+    }
+}
+
+/// What the gateway can do, whatever the servers behind it can.
+fn capabilities(era: Era) -> serde_json::Value {
+    let listed = json!({"listChanged": true});
+    let resources = json!({"listChanged": true, "subscribe": true});
+    let mut capabilities = json!({"tools": listed, "resources": resources, "prompts": listed, "completions": {}});
+    if era == Era::Legacy {
+        capabilities["logging"] = json!({});
+    }
+    capabilities
+}
+
+fn server_info() -> serde_json::Value {
+    json!({"name": "toolgate", "version": env!("CARGO_PKG_VERSION")})
+}
+
+fn discover(front: &Front, context: &Context) -> String {
+    let versions: Vec<_> = std::iter::once(MODERN_VERSION).chain(LEGACY_VERSIONS).collect();
+    let result = json!({
+        "supportedVersions": versions,
+        "capabilities": capabilities(Era::Modern),
+        "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
+    });
+    context.dress_kept(result.to_string(), 0, front.is_private())
+}
+
+fn initialize(front: &Front, params: &str) -> Result<String, RpcError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params {
+        protocol_version: String,
+        #[serde(default)]
+        capabilities: Option<Box<RawValue>>,
+    }
+    let read = serde_json::from_str::<Params>(params);
+    let Params { protocol_version, capabilities: theirs } =
+        read.map_err(|error| RpcError::new(INVALID_PARAMS, format!("initialize cannot be read: {error}")))?;
+    let known = LEGACY_VERSIONS.into_iter().find(|version| *version == protocol_version);
+    let version = known.unwrap_or(LEGACY_VERSIONS[0]);
+    let mut session = front.session();
+    session.version = Some(version);
+    session.capabilities = theirs;
+    let result = json!({
+        "protocolVersion": version,
+        "capabilities": capabilities(Era::Legacy),
+        "serverInfo": server_info(),
+    });
+    Ok(result.to_string())
+}
+
+fn set_level(front: &Front, params: &str) -> Result<String, RpcError> {
+    #[derive(Deserialize)]
+    struct Params {
+        level: String,
+    }
+    let Params { level } = serde_json::from_str(params)
+        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("logging/setLevel cannot be read: {error}")))?;
+    if !calls::LEVELS.contains(&level.as_str()) {
+        let text = format!("no log level {level:?}; there are: {}", calls::LEVELS.join(", "));
+        return Err(RpcError::new(INVALID_PARAMS, text));
+    }
+    front.session().log_level = Some(level);
+    Ok("{}".to_owned())
+}

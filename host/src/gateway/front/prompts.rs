@@ -1,0 +1,119 @@
+//! Prompts of all servers, under names that say whose they are.
+
+use serde::Deserialize;
+
+use super::era::Context;
+use super::lists::page;
+use super::resources::{self, Listed, gather, text};
+use super::{Front, INVALID_PARAMS};
+use crate::failure::RpcError;
+use crate::json::{Object, raw};
+use crate::logic::types::naming::NamingStyle;
+use crate::session::Kind;
+
+/// Lists the prompts.
+pub(super) async fn list(front: &Front, context: &Context, params: &str) -> Result<String, RpcError> {
+    let mut items = Vec::new();
+    for Listed { link, items: own, .. } in gather(front, Kind::Prompts).await {
+        for mut item in own {
+            if let Some(name) = text(&item, "name") {
+                item.set("name", &shown(front, link.id(), &name));
+                items.push(raw(&item));
+            }
+        }
+    }
+    Ok(context.dress_kept(page("prompts", &items, params)?, 0, front.is_private()))
+}
+
+/// Gets a prompt.
+pub(super) async fn get(front: &Front, context: &Context, params: &str) -> Result<String, RpcError> {
+    #[derive(Deserialize)]
+    struct Params {
+        name: String,
+        #[serde(default)]
+        arguments: Option<Object>,
+    }
+    let Params { name, arguments } = serde_json::from_str(params)
+        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("prompts/get cannot be read: {error}")))?;
+    let (owner, own) = owner(front, &name).await?;
+    let mut params = Object::default();
+    params.set("name", &own);
+    if let Some(arguments) = arguments {
+        params.set("arguments", &arguments);
+    }
+    let result = resources::ask(front, &owner, "prompts/get", &params.to_text()).await?;
+    Ok(context.dress(result))
+}
+
+/// Completes an argument of a prompt or of a template.
+pub(super) async fn complete(front: &Front, context: &Context, params: &str) -> Result<String, RpcError> {
+    #[derive(Deserialize)]
+    struct Params {
+        r#ref: Reference,
+        argument: Object,
+        #[serde(default)]
+        context: Option<Object>,
+    }
+    #[derive(Deserialize)]
+    struct Reference {
+        r#type: String,
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        uri: String,
+    }
+    let Params { r#ref: reference, argument, context: known } = serde_json::from_str(params)
+        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("completion/complete cannot be read: {error}")))?;
+    let mut own = Object::default();
+    own.set("type", &reference.r#type);
+    let owner = match reference.r#type.as_str() {
+        "ref/prompt" => {
+            let (owner, name) = owner(front, &reference.name).await?;
+            own.set("name", &name);
+            owner
+        }
+        _ => {
+            own.set("uri", &reference.uri);
+            let templates = gather(front, Kind::Templates).await;
+            let has = |listed: &Listed| {
+                listed.items.iter().any(|item| text(item, "uriTemplate").as_deref() == Some(&reference.uri))
+            };
+            match templates.into_iter().find(has) {
+                Some(listed) => listed,
+                None => resources::owner(front, &reference.uri).await.ok_or_else(|| {
+                    RpcError::new(INVALID_PARAMS, format!("no server has the template {:?}", reference.uri))
+                })?,
+            }
+        }
+    };
+    let mut params = Object::default();
+    params.set("ref", &own);
+    params.set("argument", &argument);
+    if let Some(known) = known {
+        params.set("context", &known);
+    }
+    let result = resources::ask(front, &owner, "completion/complete", &params.to_text()).await?;
+    Ok(context.dress(result))
+}
+
+/// The server of a prompt, and its own name for it.
+async fn owner(front: &Front, name: &str) -> Result<(Listed, String), RpcError> {
+    for listed in gather(front, Kind::Prompts).await {
+        let names = listed.items.iter().filter_map(|item| text(item, "name"));
+        let found = names.into_iter().find(|own| shown(front, listed.link.id(), own) == name);
+        if let Some(own) = found {
+            return Ok((listed, own));
+        }
+    }
+    Err(RpcError::new(INVALID_PARAMS, format!("no prompt {name:?}")))
+}
+
+/// The name that the client is shown.
+fn shown(front: &Front, server: &str, prompt: &str) -> String {
+    match front.style() {
+        _ if front.exposed().is_some() => prompt.to_owned(),
+        NamingStyle::Dot => format!("{server}.{prompt}"),
+        NamingStyle::McpPrefix => format!("mcp__{server}__{prompt}"),
+        NamingStyle::DoubleUnderscore | NamingStyle::Fitted(_) => format!("{server}__{prompt}"),
+    }
+}

@@ -1,0 +1,214 @@
+//! The HTTP door of the gateway: MCP over Streamable HTTP at `/mcp`, for clients of both eras, and pages beside it.
+//!
+//! A request passes the desk (host, origin, token, rate), and is then a post, a stream or a page. The client
+//! behind the door is polled where the request is read, without a task of its own; only a call whose connection is
+//! cut goes on in its session.
+
+mod body;
+mod call;
+mod channel;
+mod connection;
+mod content;
+mod desk;
+mod hosts;
+mod load;
+mod media;
+mod message;
+mod options;
+mod pace;
+mod pages;
+mod post;
+mod rate;
+mod refusal;
+mod session;
+mod sessions;
+mod streams;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod tokens;
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tracing::{error, info, warn};
+
+use super::client::House;
+use desk::Desk;
+use hosts::Hosts;
+pub use load::{DoorStats, Load};
+pub use options::{Limits, Options, Rate, TlsFiles};
+pub use pages::{PageBody, PageEvent, PageRequest, PageResponse, Pages};
+use rate::Buckets;
+use sessions::Sessions;
+use tls::Certificate;
+use tokens::Doorkeeper;
+pub use tokens::Tokens;
+
+/// A door that listens, and lets nobody in before it is served.
+pub struct Door {
+    listener: TcpListener,
+    address: SocketAddr,
+    options: Options,
+    hosts: Hosts,
+    certificate: Option<Arc<Certificate>>,
+    load: Arc<Load>,
+}
+
+impl Door {
+    /// Listens. An address that others can reach needs tokens.
+    pub async fn bind(options: Options) -> Result<Self, DoorError> {
+        let address = options.address;
+        if options.tokens.is_empty() && !address.ip().to_canonical().is_loopback() {
+            return Err(DoorError::Unprotected { address });
+        }
+        let hosts = Hosts::parse(&options.hosts)?;
+        let certificate = options.tls.clone().map(Certificate::open).transpose()?;
+        let listener = TcpListener::bind(address).await.map_err(|source| DoorError::Address { address, source })?;
+        let address = listener.local_addr().map_err(|source| DoorError::Address { address, source })?;
+        let load = Arc::new(Load::new(&options.limits));
+        Ok(Door { listener, address, options, hosts, certificate, load })
+    }
+
+    /// Where it listens, with the port that it got.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it carries and turns away, for whoever shows it.
+    pub fn load(&self) -> Arc<Load> {
+        self.load.clone()
+    }
+
+    /// Lets clients in until `stop`; then lets requests in flight finish for a while, and closes every session.
+    pub async fn serve(self, house: Arc<dyn House>, pages: Arc<dyn Pages>, stop: impl Future<Output = ()>) {
+        let (stopping, stopped) = watch::channel(false);
+        let Options { tokens, rate, limits, .. } = self.options;
+        let sessions = Sessions::new(limits.clone(), self.load.clone());
+        let grace = limits.grace;
+        let desk = Arc::new(Desk {
+            house,
+            pages,
+            limits,
+            load: self.load,
+            sessions: sessions.clone(),
+            hosts: self.hosts,
+            keeper: Doorkeeper::new(tokens),
+            buckets: rate.map(Buckets::new),
+            stopping: stopped,
+        });
+        let mut connections = JoinSet::new();
+        accept(&self.listener, &desk, self.certificate, &mut connections, stop).await;
+        drop(self.listener);
+        stopping.send_replace(true);
+        let finished = timeout(grace, async {
+            while let Some(ended) = connections.join_next().await {
+                tell(ended);
+            }
+        });
+        if finished.await.is_err() {
+            info!(connections = connections.len(), "the rest is cut off: the time to finish is over");
+            connections.shutdown().await;
+        }
+        sessions.end_all().await;
+    }
+}
+
+/// Why a door cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// The address cannot be had.
+    #[error("cannot listen on {address}")]
+    Address {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Everybody could come in.
+    #[error("others can reach {address}, so a token is needed: configure one, or listen on 127.0.0.1 or [::1]")]
+    Unprotected {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// A certificate or its key cannot be used.
+    #[error("cannot use {path:?} for TLS")]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// An entry of the allowed hosts is none.
+    #[error(
+        "the allowed host {entry:?} is no name: write `example.com`, `example.com:8443`, `https://example.com` or `*`"
+    )]
+    Host {
+        /// The entry.
+        entry: String,
+    },
+    /// A token cannot be sent in a header.
+    #[error("the token of {name:?} is empty or has letters that no header carries: use visible ASCII without spaces")]
+    Token {
+        /// Whose token it is.
+        name: String,
+    },
+}
+
+async fn accept(
+    listener: &TcpListener,
+    desk: &Arc<Desk>,
+    certificate: Option<Arc<Certificate>>,
+    connections: &mut JoinSet<()>,
+    stop: impl Future<Output = ()>,
+) {
+    let mut stop = pin!(stop);
+    let mut sweep = interval(desk.sessions.sweep_interval());
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let (stream, peer) = tokio::select! {
+            biased;
+            () = &mut stop => return,
+            _ = sweep.tick() => {
+                desk.sessions.sweep();
+                continue;
+            }
+            Some(ended) = connections.join_next() => {
+                tell(ended);
+                continue;
+            }
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    warn!(%error, "a connection could not be accepted");
+                    // Too many open files pass only with time.
+                    sleep(BREATH).await;
+                    continue;
+                }
+            },
+        };
+        if let Some(connected) = desk.load.connect() {
+            connections.spawn(connection::serve(desk.clone(), certificate.clone(), connected, stream, peer));
+        }
+    }
+}
+
+fn tell(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        error!("a connection ended in a panic: this is a mistake of ours");
+    }
+}
+
+/// How long to wait after a connection that could not be accepted.
+const BREATH: Duration = Duration::from_millis(50);

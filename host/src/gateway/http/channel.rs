@@ -1,0 +1,336 @@
+//! The events of one stream: written by whoever has something to say, read by one connection at a time, and kept for
+//! a while where the client may come back for them.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+
+use super::load::Load;
+use crate::gateway::client::Outlet;
+
+/// The events of one stream.
+pub(super) struct Channel {
+    /// Its number in its session; a stream without one keeps nothing that was read.
+    number: Option<u64>,
+    /// The most events that it holds.
+    most: usize,
+    load: Arc<Load>,
+    state: Mutex<State>,
+}
+
+impl Channel {
+    /// A stream whose events are gone once they are read.
+    pub(super) fn passing(most: usize, load: Arc<Load>) -> Arc<Self> {
+        Self::new(None, most, load)
+    }
+
+    /// A stream whose events are kept, and have ids.
+    pub(super) fn kept(number: u64, most: usize, load: Arc<Load>) -> Arc<Self> {
+        Self::new(Some(number), most, load)
+    }
+
+    fn new(number: Option<u64>, most: usize, load: Arc<Load>) -> Arc<Self> {
+        let state = State { frames: VecDeque::new(), bytes: 0, first: 1, next: 1, open: true, reader: 0, waker: None };
+        Arc::new(Channel { number, most: most.max(1), load, state: Mutex::new(state) })
+    }
+
+    pub(super) fn number(&self) -> Option<u64> {
+        self.number
+    }
+
+    /// Whether anything has been sent.
+    pub(super) fn has_begun(&self) -> bool {
+        self.state().end() > 1
+    }
+
+    /// Whether nothing will be sent any more.
+    pub(super) fn is_over(&self) -> bool {
+        !self.state().open
+    }
+
+    /// Waits for the first event.
+    pub(super) fn poll_begun(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if state.end() > 1 {
+            return Poll::Ready(());
+        }
+        state.wait(cx);
+        Poll::Pending
+    }
+
+    /// Sends the last event, however full it is, and ends the stream.
+    pub(super) fn finish(&self, last: Option<String>) {
+        let mut state = self.state();
+        if let Some(text) = last.filter(|_| state.open) {
+            self.push(&mut state, &text, true);
+        }
+        state.open = false;
+        state.wake();
+    }
+
+    /// Ends the stream.
+    pub(super) fn close(&self) {
+        self.finish(None);
+    }
+
+    /// Lets a connection read, instead of the one before: what was not read yet, or what came after an event.
+    pub(super) fn attach(self: &Arc<Self>, after: Option<u64>) -> Reader {
+        let mut state = self.state();
+        state.reader += 1;
+        state.wake();
+        if let Some(after) = after {
+            state.next = after.saturating_add(1).clamp(state.first, state.end());
+        }
+        Reader { channel: self.clone(), turn: state.reader }
+    }
+
+    /// The event that tells a client where it is, before there is anything to say.
+    pub(super) fn opening(&self, primed: bool) -> Bytes {
+        match self.number {
+            Some(number) if primed => {
+                Bytes::from(format!("id: {number}-{}\nretry: {RETRY}\ndata: \n\n", self.state().next - 1))
+            }
+            _ => Bytes::from(format!("retry: {RETRY}\n\n")),
+        }
+    }
+
+    fn push(&self, state: &mut State, text: &str, forced: bool) -> bool {
+        let frame = encode(self.number.map(|number| (number, state.end())), None, text);
+        let crowded = |state: &State| {
+            state.frames.len() >= self.most || (!state.frames.is_empty() && state.bytes + frame.len() > MOST_BYTES)
+        };
+        while crowded(state) && self.forget(state) {}
+        if crowded(state) && !forced {
+            return false;
+        }
+        while !self.load.keep_event(frame.len()) {
+            if self.forget(state) {
+                continue;
+            }
+            if !forced {
+                return false;
+            }
+            self.load.force_event(frame.len());
+            break;
+        }
+        state.bytes += frame.len();
+        state.frames.push_back(frame);
+        state.wake();
+        true
+    }
+
+    /// Forgets the oldest event, where it has been read.
+    fn forget(&self, state: &mut State) -> bool {
+        if state.first >= state.next {
+            return false;
+        }
+        let Some(frame) = state.frames.pop_front() else { return false };
+        state.first += 1;
+        state.bytes -= frame.len();
+        self.load.forget_events(frame.len());
+        true
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outlet for Channel {
+    fn send(&self, text: String) -> bool {
+        let mut state = self.state();
+        state.open && self.push(&mut state, &text, false)
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.load.forget_events(self.state().bytes);
+    }
+}
+
+/// An outlet that leads nowhere: a message that asks nothing has no stream.
+pub(super) struct Nowhere;
+
+impl Outlet for Nowhere {
+    fn send(&self, _: String) -> bool {
+        false
+    }
+}
+
+/// Reads a stream, until another reader takes its place.
+pub(super) struct Reader {
+    channel: Arc<Channel>,
+    turn: u64,
+}
+
+impl Reader {
+    /// The next event, as it is written; none at the end.
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let mut state = self.channel.state();
+        if state.reader != self.turn {
+            return Poll::Ready(None);
+        }
+        let place = usize::try_from(state.next - state.first).expect("as many as there are frames at most");
+        if let Some(frame) = state.frames.get(place).cloned() {
+            state.next += 1;
+            if self.channel.number.is_none() {
+                self.channel.forget(&mut state);
+            }
+            return Poll::Ready(Some(frame));
+        }
+        if !state.open {
+            return Poll::Ready(None);
+        }
+        state.wait(cx);
+        Poll::Pending
+    }
+}
+
+/// One event as it is written.
+pub(super) fn encode(id: Option<(u64, u64)>, name: Option<&str>, text: &str) -> Bytes {
+    let mut frame = String::with_capacity(text.len() + 64);
+    frame.push_str("event: ");
+    frame.extend(name.unwrap_or("message").chars().filter(|letter| !letter.is_control()));
+    if let Some((stream, event)) = id {
+        write!(frame, "\nid: {stream}-{event}").expect("a string takes everything");
+    }
+    // JSON that is written over several lines is data on several lines.
+    for line in text.split(['\n', '\r']).filter(|line| !line.is_empty()) {
+        frame.push_str("\ndata: ");
+        frame.push_str(line);
+    }
+    frame.push_str("\n\n");
+    Bytes::from(frame)
+}
+
+/// The stream and the event that an id names.
+pub(super) fn parse_id(id: &str) -> Option<(u64, u64)> {
+    let (stream, event) = id.split_once('-')?;
+    Some((stream.parse().ok()?, event.parse().ok()?))
+}
+
+struct State {
+    frames: VecDeque<Bytes>,
+    bytes: usize,
+    /// The number of the first event that is held; the first of all is 1.
+    first: u64,
+    /// The number of the event that is read next.
+    next: u64,
+    open: bool,
+    /// Whose turn it is to read.
+    reader: u64,
+    waker: Option<Waker>,
+}
+
+impl State {
+    /// The number of the event that comes next.
+    fn end(&self) -> u64 {
+        self.first + self.frames.len() as u64
+    }
+
+    fn wait(&mut self, cx: &mut Context<'_>) {
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            self.waker = Some(cx.waker().clone());
+        }
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// How long a client waits before it comes back, in milliseconds.
+const RETRY: u64 = 1000;
+/// The most bytes that one stream holds, unless one event alone is larger.
+const MOST_BYTES: usize = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::Limits;
+    use super::*;
+
+    fn load(max_event_bytes: usize) -> Arc<Load> {
+        Arc::new(Load::new(&Limits { max_event_bytes, ..Limits::default() }))
+    }
+
+    fn read(reader: &mut Reader) -> Vec<String> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let next = || match reader.poll_next(&mut cx) {
+            Poll::Ready(Some(frame)) => Some(String::from_utf8(frame.to_vec()).unwrap()),
+            Poll::Ready(None) => None,
+            Poll::Pending => None,
+        };
+        std::iter::from_fn(next).map(|frame| frame.split("data: ").nth(1).unwrap().trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn events_after_an_id_are_read_again_and_the_oldest_are_forgotten() {
+        let channel = Channel::kept(7, 3, load(1 << 20));
+        let mut reader = channel.attach(None);
+        for number in 1..=5 {
+            assert!(channel.send(number.to_string()));
+            assert_eq!(read(&mut reader), [number.to_string()]);
+        }
+        assert_eq!(read(&mut channel.attach(Some(4))), ["5"]);
+        assert_eq!(read(&mut channel.attach(Some(1))), ["3", "4", "5"]);
+        assert_eq!(read(&mut channel.attach(Some(99))), [""; 0]);
+        assert_eq!(read(&mut channel.attach(None)), [""; 0]);
+    }
+
+    #[test]
+    fn what_was_not_read_is_never_forgotten_so_more_is_refused() {
+        let channel = Channel::kept(0, 2, load(1 << 20));
+        assert!(channel.send("a".to_owned()) && channel.send("b".to_owned()));
+        assert!(!channel.send("c".to_owned()));
+        channel.finish(Some("the answer".to_owned()));
+        assert!(!channel.send("d".to_owned()));
+        assert_eq!(read(&mut channel.attach(None)), ["a", "b", "the answer"]);
+    }
+
+    #[test]
+    fn a_new_reader_takes_the_place_of_the_old_one() {
+        let channel = Channel::kept(0, 9, load(1 << 20));
+        let mut old = channel.attach(None);
+        let mut new = channel.attach(None);
+        assert!(channel.send("a".to_owned()));
+        assert!(matches!(old.poll_next(&mut Context::from_waker(Waker::noop())), Poll::Ready(None)));
+        assert_eq!(read(&mut new), ["a"]);
+    }
+
+    #[test]
+    fn all_streams_share_the_room_for_events_and_give_it_back() {
+        let load = load(200);
+        let passing = Channel::passing(9, load.clone());
+        let kept = Channel::kept(1, 9, load.clone());
+        assert!(passing.send("x".repeat(100)));
+        assert!(!kept.send("y".repeat(100)));
+        assert_eq!(read(&mut passing.attach(None)).len(), 1);
+        assert_eq!(load.stats().event_bytes, 0);
+        assert!(kept.send("y".repeat(100)));
+        assert_eq!(read(&mut kept.attach(None)).len(), 1);
+        assert!(load.stats().event_bytes > 0);
+        // What has been read makes room.
+        assert!(kept.send("z".repeat(100)));
+        drop((passing, kept));
+        assert_eq!(load.stats().event_bytes, 0);
+    }
+
+    #[test]
+    fn an_event_is_written_on_as_many_lines_as_its_text_has() {
+        assert_eq!(encode(None, None, "{}"), "event: message\ndata: {}\n\n");
+        assert_eq!(
+            encode(Some((3, 17)), Some("a\nb"), "{\r\n \"a\":1}"),
+            "event: ab\nid: 3-17\ndata: {\ndata:  \"a\":1}\n\n"
+        );
+        assert_eq!(parse_id("3-17"), Some((3, 17)));
+        for wrong in ["", "3", "3-", "-1", "a-1", "3-17-1", "99999999999999999999-1"] {
+            assert_eq!(parse_id(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! One connection, from its handshake to its end.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::debug;
+
+use super::desk::{Desk, Visit};
+use super::load::Connected;
+use super::pace::{Pace, Paced, Verdict};
+use super::tls::Certificate;
+
+/// Serves a connection until either side has enough.
+pub(super) async fn serve(
+    desk: Arc<Desk>,
+    certificate: Option<Arc<Certificate>>,
+    connected: Connected,
+    stream: TcpStream,
+    peer: SocketAddr,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        debug!(%peer, %error, "small writes will be late");
+    }
+    let Ok(local) = stream.local_addr() else { return };
+    let Some(certificate) = certificate else {
+        return run(desk, connected, stream, peer, local).await;
+    };
+    match timeout(desk.limits.handshake_timeout, certificate.acceptor().accept(stream)).await {
+        Ok(Ok(stream)) => run(desk, connected, stream, peer, local).await,
+        Ok(Err(error)) => debug!(%peer, %error, "the handshake failed"),
+        Err(_) => debug!(%peer, "the handshake took too long"),
+    }
+}
+
+/// Serves the requests of a connection.
+pub(super) async fn run<T>(desk: Arc<Desk>, connected: Connected, io: T, peer: SocketAddr, local: SocketAddr)
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let pace = Pace::new(&desk.limits);
+    let mut stopping = desk.stopping.clone();
+    let mut builder = http1::Builder::new();
+    // The clock of the connection knows more than a limit for heads.
+    builder.header_read_timeout(None).max_buf_size(desk.limits.max_header_bytes.max(8 << 10));
+    builder.keep_alive(connected.welcome);
+    let visit = Arc::new(Visit {
+        desk,
+        pace: pace.clone(),
+        peer: peer.ip().to_canonical(),
+        local: local.ip().to_canonical(),
+        host: OnceLock::new(),
+        welcome: connected.welcome,
+    });
+    let service = service_fn(|request| visit.clone().answer(request));
+    let io = TokioIo::new(Paced { io, pace: pace.clone() });
+    let mut connection = pin!(builder.serve_connection(io, service));
+    let mut clock = pin!(sleep_until(Instant::now()));
+    let mut stopped = false;
+    loop {
+        tokio::select! {
+            biased;
+            result = connection.as_mut() => {
+                if let Err(error) = result {
+                    debug!(%peer, %error, "the connection broke");
+                }
+                return;
+            }
+            _ = stopping.wait_for(|stopping| *stopping), if !stopped => {
+                stopped = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = clock.as_mut() => match pace.check(Instant::now()) {
+                Verdict::Fine(next) | Verdict::Late(next) => clock.as_mut().reset(next),
+                Verdict::Close(reason) => {
+                    debug!(%peer, reason, "the connection is closed");
+                    return;
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Where each request comes first: is it meant for us, who sends it, is there room, and which part of us answers it.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, VARY,
+};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::{Body as _, Incoming};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::body::Body;
+use super::hosts::Hosts;
+use super::load::Load;
+use super::message::Claim;
+use super::options::Limits;
+use super::pace::{Busy, Pace};
+use super::pages::{self, Pages};
+use super::rate::{Asker, Buckets};
+use super::refusal::Refusal;
+use super::sessions::Sessions;
+use super::tokens::{Doorkeeper, Shown};
+use super::{content, post, streams};
+use crate::gateway::client::{House, Principal};
+use crate::transport::BoxFuture;
+
+/// What all connections of a door share.
+pub(super) struct Desk {
+    pub(super) house: Arc<dyn House>,
+    pub(super) pages: Arc<dyn Pages>,
+    pub(super) limits: Limits,
+    pub(super) load: Arc<Load>,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) hosts: Hosts,
+    pub(super) keeper: Doorkeeper,
+    pub(super) buckets: Option<Buckets>,
+    pub(super) stopping: watch::Receiver<bool>,
+}
+
+impl Desk {
+    /// Waits until the door is told to stop.
+    pub(super) fn stopped(&self) -> BoxFuture<'static, ()> {
+        let mut stopping = self.stopping.clone();
+        Box::pin(async move {
+            // A door that is gone has stopped too.
+            let _ = stopping.wait_for(|stopping| *stopping).await;
+        })
+    }
+}
+
+/// One connection, as its requests see it.
+pub(super) struct Visit {
+    pub(super) desk: Arc<Desk>,
+    pub(super) pace: Arc<Pace>,
+    pub(super) peer: IpAddr,
+    /// The address at which it arrived.
+    pub(super) local: IpAddr,
+    /// The host that its first good request named.
+    pub(super) host: OnceLock<HeaderValue>,
+    /// Its requests are served; otherwise each is told that there are too many connections.
+    pub(super) welcome: bool,
+}
+
+impl Visit {
+    /// Answers one request.
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let busy = self.pace.begin();
+        let (head, mut body) = request.into_parts();
+        match self.look(&head) {
+            Ok(Looked { origin, principal }) => {
+                let response = match self.route(&head, &mut body, principal, busy).await {
+                    Ok(response) => response,
+                    Err(refusal) => self.refuse(refusal, &mut body).await,
+                };
+                Ok(if origin.is_some() { shared(response, origin) } else { response })
+            }
+            Err(refusal) => Ok(self.refuse(refusal, &mut body).await),
+        }
+    }
+
+    /// Whether the request is meant for us, and who sends it.
+    fn look<'a>(&self, head: &'a Parts) -> Result<Looked<'a>, Refusal> {
+        let desk = &*self.desk;
+        if !self.welcome {
+            return Err(Refusal::busy("there are too many connections: close one, or try again later"));
+        }
+        let checked = desk.hosts.check_host(&head.uri, &head.headers, self.local, &self.host);
+        let origin = checked.and_then(|()| desk.hosts.check_origin(&head.headers, self.local)).inspect_err(|_| {
+            desk.load.foreign.fetch_add(1, Relaxed);
+        })?;
+        Ok(Looked { origin, principal: desk.keeper.look(&head.headers) })
+    }
+
+    async fn route(
+        &self,
+        head: &Parts,
+        body: &mut Incoming,
+        shown: Shown,
+        busy: Busy,
+    ) -> Result<Response<Body>, Refusal> {
+        if is_preflight(head) {
+            return Ok(preflight(&head.headers));
+        }
+        if head.uri.path() != "/mcp" {
+            return self.page(head, body, shown, busy).await;
+        }
+        let principal = self.admit(shown)?;
+        if head.method == Method::POST {
+            return post::answer(self, &principal, head, body, busy).await;
+        }
+        let served = head.method == Method::GET || head.method == Method::DELETE;
+        let claim = Claim::of(&head.headers);
+        if !served || claim == Claim::Modern {
+            return Err(Refusal::method(if claim == Claim::Modern { "POST" } else { "GET, POST, DELETE" }));
+        }
+        claim.known()?;
+        if head.method == Method::DELETE {
+            return streams::delete(self, &principal, head);
+        }
+        streams::open(self, &principal, head, busy)
+    }
+
+    async fn page(
+        &self,
+        head: &Parts,
+        body: &mut Incoming,
+        shown: Shown,
+        busy: Busy,
+    ) -> Result<Response<Body>, Refusal> {
+        // A missing token is for the page to judge, a wrong one is not.
+        let principal = match shown {
+            Shown::Nothing => None,
+            shown => Some(self.admit(shown)?),
+        };
+        let mut slot = self.desk.load.aside();
+        let content = content::read(body, &self.desk.limits, &self.pace, &mut slot).await?;
+        let page = pages::answer(self, head, content, principal.as_ref(), busy).await;
+        page.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "there is no such page: MCP is at /mcp"))
+    }
+
+    /// Lets a principal in who does not ask too often.
+    fn admit(&self, shown: Shown) -> Result<Arc<Principal>, Refusal> {
+        let principal = shown.required();
+        if principal.is_err() {
+            self.desk.load.unauthorized.fetch_add(1, Relaxed);
+        }
+        if let Some(buckets) = &self.desk.buckets {
+            let asker = match &principal {
+                Ok(principal) if !self.desk.keeper.lets_everybody_in() => Asker::Principal(principal.clone()),
+                _ => Asker::Peer(self.peer),
+            };
+            buckets.take(asker, Instant::now()).map_err(|wait| {
+                self.desk.load.shed_rate.fetch_add(1, Relaxed);
+                Refusal::new(StatusCode::TOO_MANY_REQUESTS, "this client asks too often: wait, as Retry-After says")
+                    .retry_after(wait)
+            })?;
+        }
+        principal
+    }
+
+    async fn refuse(&self, refusal: Refusal, body: &mut Incoming) -> Response<Body> {
+        debug!(peer = %self.peer, status = refusal.status.as_u16(), "a request is refused");
+        // Who was late once is not waited for again.
+        if !body.is_end_stream() && refusal.status != StatusCode::REQUEST_TIMEOUT {
+            content::drain(body).await;
+        }
+        refusal.into_response()
+    }
+}
+
+struct Looked<'a> {
+    /// The page that asks, where one does.
+    origin: Option<&'a HeaderValue>,
+    principal: Shown,
+}
+
+fn is_preflight(head: &Parts) -> bool {
+    head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// What a browser asks before a page of another origin may ask; only allowed origins come so far.
+fn preflight(asked: &HeaderMap) -> Response<Body> {
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    if let Some(names) = asked.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+    }
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    response
+}
+
+/// Lets the page that asked read the answer.
+fn shared(mut response: Response<Body>, origin: Option<&HeaderValue>) -> Response<Body> {
+    let Some(origin) = origin else { return response };
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    let exposed = HeaderValue::from_static("Mcp-Session-Id, Retry-After, WWW-Authenticate");
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+    response
+}

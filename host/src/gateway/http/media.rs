@@ -1,0 +1,107 @@
+//! Which kinds of content a client sends and takes.
+
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use http::{HeaderValue, StatusCode};
+
+use super::refusal::Refusal;
+
+/// A POST says that it takes both kinds of answers and that it sends JSON (2025-11-25, transports, sending messages).
+pub(super) fn check_post(headers: &HeaderMap) -> Result<(), Refusal> {
+    let both = || accepts(headers, "application/json") && accepts(headers, EVENT_STREAM);
+    if !usual(headers.get(ACCEPT)) && !both() {
+        let message = "the client must take both kinds of answers: send `Accept: application/json, text/event-stream`";
+        return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
+    }
+    if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
+        let message = "the body must be JSON: send `Content-Type: application/json`";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    if headers.get(CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        let message = "the body must not be compressed: leave out `Content-Encoding`";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    }
+    Ok(())
+}
+
+/// A GET says that it takes a stream.
+pub(super) fn check_get(headers: &HeaderMap) -> Result<(), Refusal> {
+    if accepts(headers, EVENT_STREAM) {
+        return Ok(());
+    }
+    let message = "the client must take a stream: send `Accept: text/event-stream`";
+    Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message))
+}
+
+/// What most clients send, word for word.
+fn usual(accept: Option<&HeaderValue>) -> bool {
+    accept.is_some_and(|accept| accept.as_bytes() == b"application/json, text/event-stream")
+}
+
+fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
+    let family = wanted.split_once('/').map_or(wanted, |(family, _)| family);
+    let ranges =
+        headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','));
+    ranges.map(|range| range.split(';')).any(|mut parts| {
+        let range = parts.next().unwrap_or_default().trim();
+        let fits = range.eq_ignore_ascii_case(wanted)
+            || range == "*/*"
+            || range.strip_suffix("/*").is_some_and(|start| start.eq_ignore_ascii_case(family));
+        fits && !parts.any(is_zero)
+    })
+}
+
+/// Whether a parameter is `q=0`, which means never.
+fn is_zero(parameter: &str) -> bool {
+    let quality = parameter.trim().strip_prefix("q=").or_else(|| parameter.trim().strip_prefix("Q="));
+    quality.and_then(|quality| quality.parse::<f32>().ok()) == Some(0.0)
+}
+
+fn is_json(value: &HeaderValue) -> bool {
+    let kind = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+    kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
+}
+
+const EVENT_STREAM: &str = "text/event-stream";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_must_take_both_kinds_of_answers() {
+        for (accept, post, get) in [
+            ("application/json, text/event-stream", true, true),
+            ("text/event-stream;q=0.5,Application/JSON", true, true),
+            ("*/*", true, true),
+            ("application/*, text/*", true, true),
+            ("application/json", false, false),
+            ("text/event-stream", false, true),
+            ("text/html, */*;q=0", false, false),
+            ("application/json, text/event-stream;q=0.0", false, false),
+            ("application/jsonx, text/event-stream", false, true),
+            ("", false, false),
+        ] {
+            let mut headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
+            assert_eq!(check_get(&headers).is_ok(), get, "{accept}");
+            headers.insert(CONTENT_TYPE, "application/json; charset=utf-8".parse().unwrap());
+            assert_eq!(check_post(&headers).is_ok(), post, "{accept}");
+        }
+        assert!(check_get(&HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn a_body_must_be_plain_json() {
+        for (kind, encoding, expected) in [
+            ("application/json", "identity", true),
+            ("application/json;charset=utf-8", "identity", true),
+            ("application/json", "gzip", false),
+            ("text/plain", "identity", false),
+            ("application/json-seq", "identity", false),
+            ("", "identity", false),
+        ] {
+            let pairs = [(ACCEPT, "*/*"), (CONTENT_TYPE, kind), (CONTENT_ENCODING, encoding)];
+            let headers = pairs.into_iter().map(|(name, value)| (name, value.parse().unwrap())).collect();
+            assert_eq!(check_post(&headers).is_ok(), expected, "{kind} {encoding}");
+        }
+    }
+}

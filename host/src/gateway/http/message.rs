@@ -1,0 +1,326 @@
+//! What a message is, found out without reading more of it than that: its era, and whether it wants an answer.
+
+use std::fmt;
+
+use http::header::HeaderName;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
+
+use super::refusal::{INVALID_REQUEST, PARSE_ERROR, Refusal, UNSUPPORTED_VERSION};
+use crate::gateway::client::McpHeaders;
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Message {
+    /// Something in it wants an answer.
+    pub(super) asks: bool,
+    /// It says its version in its `_meta`, as clients since 2026-07-28 do.
+    pub(super) modern: bool,
+    /// It opens a session.
+    pub(super) initialize: bool,
+}
+
+impl Message {
+    /// Looks at a message or a batch.
+    pub(super) fn peek(text: &str) -> Result<Self, Refusal> {
+        if !text.trim_ascii_start().starts_with('[') {
+            return serde_json::from_str::<Envelope>(text).map_err(|error| unreadable(&error))?.message();
+        }
+        let batch: Vec<Envelope> = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+        if batch.is_empty() {
+            return Err(no_message());
+        }
+        batch.iter().try_fold(Message::default(), |sum, one| {
+            let one = one.message()?;
+            // `initialize` is never part of a batch (2025-03-26, lifecycle).
+            Ok(Message { asks: sum.asks || one.asks, modern: sum.modern || one.modern, initialize: false })
+        })
+    }
+}
+
+/// Whether an answer is an error.
+pub(super) fn is_error(answer: &str) -> bool {
+    serde_json::from_str::<Envelope>(answer).is_ok_and(|envelope| envelope.error.0)
+}
+
+/// What MCP puts into the headers of a request.
+pub(super) fn headers(headers: &HeaderMap) -> McpHeaders {
+    let text = |name: &HeaderName| headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+    McpHeaders {
+        version: text(&VERSION).map(str::to_owned),
+        method: text(&METHOD).map(str::to_owned),
+        name: text(&NAME).map(decode),
+    }
+}
+
+/// What the header says about the era.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// Nothing.
+    Nothing,
+    /// A version with sessions; whether it knows an event without data at the start of a stream.
+    Legacy { primed: bool },
+    /// 2026-07-28 or later.
+    Modern,
+    /// Neither.
+    Unknown,
+}
+
+impl Claim {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        match headers.get(&VERSION).map(|value| value.as_bytes()) {
+            None => Claim::Nothing,
+            Some(b"2024-11-05" | b"2025-03-26" | b"2025-06-18") => Claim::Legacy { primed: false },
+            Some(b"2025-11-25") => Claim::Legacy { primed: true },
+            // A version of the future is answered in the way in which this era refuses versions.
+            Some(version) if is_date(version) && version >= &b"2026-07-28"[..] => Claim::Modern,
+            Some(_) => Claim::Unknown,
+        }
+    }
+
+    /// Refuses what is neither era (2025-11-25, transports, protocol version header).
+    pub(super) fn known(self) -> Result<(), Refusal> {
+        if self != Claim::Unknown {
+            return Ok(());
+        }
+        let message = "this MCP-Protocol-Version is not known: send 2026-07-28, or the one that initialize gave";
+        Err(Refusal::new(StatusCode::BAD_REQUEST, message).code(UNSUPPORTED_VERSION))
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Envelope {
+    id: Present,
+    method: Option<Method>,
+    #[serde(deserialize_with = "says_version")]
+    params: bool,
+    result: Present,
+    error: Present,
+}
+
+impl Envelope {
+    fn message(&self) -> Result<Message, Refusal> {
+        if self.method.is_none() && !self.result.0 && !self.error.0 {
+            return Err(no_message());
+        }
+        let asks = self.method.is_some() && self.id.0;
+        let initialize = asks && self.method == Some(Method::Initialize);
+        Ok(Message { asks, modern: self.params, initialize })
+    }
+}
+
+/// Whether a member is there, whatever it holds.
+#[derive(Default)]
+struct Present(bool);
+
+impl<'de> Deserialize<'de> for Present {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Present(true))
+    }
+}
+
+#[derive(Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+enum Method {
+    Initialize,
+    #[serde(other)]
+    Other,
+}
+
+fn says_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Path(&["_meta", "io.modelcontextprotocol/protocolVersion"]).deserialize(deserializer)
+}
+
+/// Whether there is a member at the end of this path; what is beside it is skipped.
+#[derive(Clone, Copy)]
+struct Path(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for Path {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        match self.0 {
+            [] => IgnoredAny::deserialize(deserializer).map(|_| true),
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Path {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+        let (first, rest) = self.0.split_first().expect("an empty path is not visited");
+        let mut found = false;
+        while let Some(here) = map.next_key_seed(Named(first))? {
+            if here {
+                found = map.next_value_seed(Path(rest))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(false)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
+        Ok(false)
+    }
+
+    fn visit_unit<E>(self) -> Result<bool, E> {
+        Ok(false)
+    }
+}
+
+/// Whether a key is this one.
+struct Named(&'static str);
+
+impl<'de> DeserializeSeed<'de> for Named {
+    type Value = bool;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Named {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<bool, E> {
+        Ok(key == self.0)
+    }
+}
+
+/// Says where, not what: the text may hold secrets.
+fn unreadable(error: &serde_json::Error) -> Refusal {
+    if error.classify() == Category::Data {
+        return no_message();
+    }
+    let place = format!("line {}, column {}", error.line(), error.column());
+    Refusal::new(StatusCode::BAD_REQUEST, format!("the body is not JSON: {place}")).code(PARSE_ERROR)
+}
+
+fn no_message() -> Refusal {
+    let message = "the body is not a JSON-RPC message: send an object with \"jsonrpc\", \"method\" and \"params\"";
+    Refusal::new(StatusCode::BAD_REQUEST, message).code(INVALID_REQUEST)
+}
+
+fn is_date(version: &[u8]) -> bool {
+    version.len() == 10
+        && version
+            .iter()
+            .enumerate()
+            .all(|(at, byte)| if at == 4 || at == 7 { *byte == b'-' } else { byte.is_ascii_digit() })
+}
+
+/// Names beyond ASCII come as `=?base64?…?=` (2026-07-28, transports, headers).
+fn decode(name: &str) -> String {
+    use base64::Engine;
+    let inner = name.strip_prefix("=?base64?").and_then(|name| name.strip_suffix("?="));
+    let bytes = inner.and_then(|inner| base64::engine::general_purpose::STANDARD.decode(inner).ok());
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_else(|| name.to_owned())
+}
+
+static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+static NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_tells_its_era_and_whether_it_asks() {
+        const META: &str = r#""_meta":{"x":[1],"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+        let asks = Message { asks: true, ..Message::default() };
+        for (text, expected) in [
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned(), asks),
+            (r#"{"method":"tools/call","params":{"a":{"_meta":{}}},"id":"x"}"#.to_owned(), asks),
+            (r#"{"method":"a","params":[1,2],"id":null}"#.to_owned(), asks),
+            (r#"{"method":"a","params":"x","id":1}"#.to_owned(), asks),
+            (r#"{"method":"a","params":{"_meta":7},"id":1}"#.to_owned(), asks),
+            (r#"{"method":"\u0061","params":-1.5,"id":1}"#.to_owned(), asks),
+            (r#"{"method":"initialize","id":1}"#.to_owned(), Message { initialize: true, ..asks }),
+            (r#"{"method":"initialize"}"#.to_owned(), Message::default()),
+            (format!(r#"{{"id":1,"params":{{"name":"x",{META}}},"method":"a"}}"#), Message { modern: true, ..asks }),
+            (format!(r#"{{"id":1,"params":{{"name":{{{META}}}}},"method":"a"}}"#), asks),
+            (r#"{"method":"notifications/initialized"}"#.to_owned(), Message::default()),
+            (r#"{"id":1,"result":{}}"#.to_owned(), Message::default()),
+            (r#"{"id":null,"error":{}}"#.to_owned(), Message::default()),
+            (r#" [{"method":"a"},{"id":1,"method":"initialize"}]"#.to_owned(), asks),
+            (r#"[{"method":"a"},{"id":1,"result":1}]"#.to_owned(), Message::default()),
+            (format!(r#"[{{"id":1,"params":{{{META}}},"method":"a"}}]"#), Message { modern: true, ..asks }),
+        ] {
+            assert_eq!(Message::peek(&text).expect(&text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_without_a_word_of_it() {
+        for (text, code) in [
+            ("", PARSE_ERROR),
+            ("{\"method\":\"a\"", PARSE_ERROR),
+            ("{\"method\":\"a\"} secret", PARSE_ERROR),
+            ("{}", INVALID_REQUEST),
+            ("[]", INVALID_REQUEST),
+            ("[[]]", INVALID_REQUEST),
+            ("\"secret\"", INVALID_REQUEST),
+            ("{\"method\":{\"secret\":1}}", INVALID_REQUEST),
+            ("{\"id\":1}", INVALID_REQUEST),
+            ("{\"method\":\"a\",\"method\":\"secret\"}", INVALID_REQUEST),
+        ] {
+            let refusal = format!("{:?}", Message::peek(text).expect_err(text));
+            assert!(refusal.contains(&code.to_string()) && !refusal.contains("secret"), "{text}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn the_version_header_claims_an_era() {
+        let claim = |version: &str| Claim::of(&HeaderMap::from_iter([(VERSION.clone(), version.parse().unwrap())]));
+        assert_eq!(claim("2026-07-28"), Claim::Modern);
+        assert_eq!(claim("2027-01-01"), Claim::Modern);
+        assert_eq!(claim("2025-11-25"), Claim::Legacy { primed: true });
+        assert_eq!(claim("2024-11-05"), Claim::Legacy { primed: false });
+        assert_eq!(claim("2026-07-27"), Claim::Unknown);
+        assert_eq!(claim("draft-2026"), Claim::Unknown);
+        assert_eq!(Claim::of(&HeaderMap::new()), Claim::Nothing);
+    }
+
+    #[test]
+    fn a_name_is_decoded() {
+        for (name, expected) in [("add", "add"), ("=?base64?w6RkZA==?=", "ädd"), ("=?base64?!?=", "=?base64?!?=")] {
+            assert_eq!(decode(name), expected);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What is served beside `/mcp`: health, metrics, the API, the dashboard. The door checks who asks; the pages answer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
+use http::request::Parts;
+use http::{Method, Response, StatusCode};
+use tokio::sync::mpsc;
+
+use super::body::{Body, Events, Source};
+use super::desk::Visit;
+use super::pace::Busy;
+use crate::gateway::client::Principal;
+use crate::transport::BoxFuture;
+
+/// Answers every request that is not for `/mcp`.
+pub trait Pages: Send + Sync + 'static {
+    /// Answers one; none where there is no such page. Dropping the future means that the client has gone.
+    fn answer(&self, request: PageRequest) -> BoxFuture<'static, Option<PageResponse>>;
+}
+
+/// A request for a page.
+pub struct PageRequest {
+    /// The method.
+    pub method: Method,
+    /// The path, as it was sent.
+    pub path: String,
+    /// What follows the question mark.
+    pub query: Option<String>,
+    /// The headers, without those that carry secrets.
+    pub headers: HeaderMap,
+    /// The content.
+    pub body: Bytes,
+    /// Who asks; none where a token is asked for and none was shown. A wrong one does not come so far.
+    pub principal: Option<Principal>,
+}
+
+impl fmt::Debug for PageRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageRequest").field("method", &self.method).field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// The answer of a page.
+#[derive(Debug)]
+pub struct PageResponse {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers; events bring their own type.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The content.
+    pub body: PageBody,
+}
+
+impl PageResponse {
+    /// An answer of one text.
+    pub fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Self {
+        let headers = vec![(CONTENT_TYPE, HeaderValue::from_static(kind))];
+        PageResponse { status, headers, body: PageBody::Bytes(body.into()) }
+    }
+}
+
+/// The content of a page.
+#[derive(Debug)]
+pub enum PageBody {
+    /// All of it.
+    Bytes(Bytes),
+    /// Events, until the sender is dropped or the door closes. A sender that is closed has lost its client.
+    Events(mpsc::Receiver<PageEvent>),
+}
+
+/// One event of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageEvent {
+    /// Its name; `message` where there is none.
+    pub name: Option<String>,
+    /// Its data.
+    pub data: String,
+}
+
+/// Asks the pages.
+pub(super) async fn answer(
+    visit: &Visit,
+    head: &Parts,
+    body: Vec<u8>,
+    principal: Option<&Arc<Principal>>,
+    busy: Busy,
+) -> Option<Response<Body>> {
+    let mut headers = head.headers.clone();
+    for secret in [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE] {
+        headers.remove(secret);
+    }
+    let request = PageRequest {
+        method: head.method.clone(),
+        path: head.uri.path().to_owned(),
+        query: head.uri.query().map(str::to_owned),
+        headers,
+        body: Bytes::from(body),
+        principal: principal.map(|principal| Principal::clone(principal)),
+    };
+    let page = visit.desk.pages.answer(request).await?;
+    let mut response = match page.body {
+        PageBody::Bytes(bytes) => Response::new(Body::Full(bytes)),
+        PageBody::Events(events) => Events::new(Source::Page(events), visit.desk.limits.keep_alive, busy)
+            .until(visit.desk.stopped())
+            .into_response(),
+    };
+    *response.status_mut() = page.status;
+    for (name, value) in page.headers {
+        response.headers_mut().append(name, value);
+    }
+    Some(response)
+}

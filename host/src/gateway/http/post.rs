@@ -1,0 +1,154 @@
+//! POST to `/mcp`: a message or a batch, of either era.
+
+use std::sync::Arc;
+
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::request::Parts;
+use http::{Response, StatusCode};
+use hyper::body::Incoming;
+
+use super::body::{Body, Events, Source};
+use super::call::{Beginning, Call};
+use super::channel::{Channel, Nowhere};
+use super::desk::Visit;
+use super::load::Slot;
+use super::message::{self, Claim, Message};
+use super::pace::Busy;
+use super::refusal::{JSON, PARSE_ERROR, Refusal};
+use super::session::InUse;
+use super::sessions::SESSION_ID;
+use super::{content, media};
+use crate::gateway::client::{self, Answer, Client, McpHeaders, Outlet, Principal};
+
+/// Answers a POST.
+pub(super) async fn answer(
+    visit: &Visit,
+    principal: &Arc<Principal>,
+    head: &Parts,
+    body: &mut Incoming,
+    busy: Busy,
+) -> Result<Response<Body>, Refusal> {
+    let desk = &*visit.desk;
+    media::check_post(&head.headers)?;
+    let mut slot = desk.load.enter()?;
+    let content = content::read(body, &desk.limits, &visit.pace, &mut slot).await?;
+    let text = String::from_utf8(content).map_err(|_| not_text())?;
+    let claim = Claim::of(&head.headers);
+    // Who is modern by its header is not looked at: the client behind the door reads the message anyway, and one that
+    // asks nothing gets no answer.
+    let message = if claim == Claim::Modern { MODERN } else { Message::peek(&text)? };
+    let headers = message::headers(&head.headers);
+    if message.modern {
+        let client = desk.house.stateless(principal).map_err(Refusal::busy)?;
+        if !message.asks {
+            return tell(client, text, headers, Arc::new(Nowhere), slot).await;
+        }
+        let channel = Channel::passing(desk.limits.kept_events, desk.load.clone());
+        let exchange = Exchange { client, channel, session: None, primed: false };
+        return exchange.run(visit, text, headers, slot, busy).await;
+    }
+    if message.initialize {
+        return initialize(visit, principal, text, headers, slot).await;
+    }
+    claim.known()?;
+    let session = desk.sessions.find(&head.headers, principal)?;
+    let client = session.session().client.clone();
+    if !message.asks {
+        let outlet = session.session().unasked.clone();
+        return tell(client, text, headers, outlet, slot).await;
+    }
+    let channel = session.session().stream();
+    let primed = claim == Claim::Legacy { primed: true };
+    Exchange { client, channel, session: Some(session), primed }.run(visit, text, headers, slot, busy).await
+}
+
+/// A message that wants an answer.
+struct Exchange {
+    client: Arc<dyn Client>,
+    channel: Arc<Channel>,
+    session: Option<InUse>,
+    /// The client knows an event without data at the start of a stream.
+    primed: bool,
+}
+
+impl Exchange {
+    async fn run(
+        self,
+        visit: &Visit,
+        text: String,
+        headers: McpHeaders,
+        slot: Slot,
+        busy: Busy,
+    ) -> Result<Response<Body>, Refusal> {
+        let keep_alive = visit.desk.limits.keep_alive;
+        let outlet = self.channel.clone();
+        let work = self.client.take(client::Incoming { text, headers: Some(headers), outlet });
+        let resumable = self.session.is_some();
+        let mut call = Call::new(work, self.channel, self.session, slot);
+        match call.begin(keep_alive).await {
+            Beginning::Answer(answer) => Ok(plain(answer, call.slot())),
+            Beginning::Stream => {
+                let reader = call.channel().attach(None);
+                let mut events = Events::new(Source::Stream(reader), keep_alive, busy);
+                if resumable {
+                    events = events.opening(call.channel().opening(self.primed));
+                }
+                Ok(events.call(call).into_response())
+            }
+        }
+    }
+}
+
+/// Opens a session. What is sent meanwhile goes to its stream for unasked messages, so that the answer is one text
+/// and can bring the id.
+async fn initialize(
+    visit: &Visit,
+    principal: &Arc<Principal>,
+    text: String,
+    headers: McpHeaders,
+    slot: Slot,
+) -> Result<Response<Body>, Refusal> {
+    let opening = visit.desk.sessions.open(&*visit.desk.house, principal)?;
+    let session = opening.session();
+    let outlet: Arc<dyn Outlet> = session.unasked.clone();
+    let answer = session.client.clone().take(client::Incoming { text, headers: Some(headers), outlet }).await;
+    let opened = answer.as_ref().is_some_and(|answer| answer.status < 400 && !message::is_error(&answer.text));
+    let mut response = plain(answer, Some(slot));
+    if opened {
+        let id = HeaderValue::try_from(opening.settle().to_string()).expect("digits fit into a header");
+        response.headers_mut().insert(SESSION_ID.clone(), id);
+    }
+    Ok(response)
+}
+
+/// A message that wants no answer, and gets one only where it cannot be taken.
+async fn tell(
+    client: Arc<dyn Client>,
+    text: String,
+    headers: McpHeaders,
+    outlet: Arc<dyn Outlet>,
+    slot: Slot,
+) -> Result<Response<Body>, Refusal> {
+    let answer = client.take(client::Incoming { text, headers: Some(headers), outlet }).await;
+    Ok(plain(answer, Some(slot)))
+}
+
+/// An answer that is one text, or none.
+fn plain(answer: Option<Answer>, slot: Option<Slot>) -> Response<Body> {
+    let Some(Answer { text, status }) = answer else {
+        let mut response = Response::new(Body::Empty);
+        *response.status_mut() = StatusCode::ACCEPTED;
+        return response;
+    };
+    let mut response = Response::new(Body::held(text, slot));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
+}
+
+fn not_text() -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, "the body is not UTF-8").code(PARSE_ERROR)
+}
+
+/// A message of 2026-07-28 of which nothing else is known.
+const MODERN: Message = Message { asks: true, modern: true, initialize: false };

@@ -1,0 +1,92 @@
+//! How often one client may ask: a bucket for each, kept as the moment at which it will be full again.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::options::Rate;
+use crate::gateway::client::Principal;
+
+/// Whose bucket it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Asker {
+    /// Somebody with a token.
+    Principal(Arc<Principal>),
+    /// Somebody without one, or with a wrong one.
+    Peer(IpAddr),
+}
+
+/// The buckets of all clients.
+pub(super) struct Buckets {
+    /// What one request costs in time.
+    cost: Duration,
+    /// What the whole bucket holds.
+    depth: Duration,
+    full_at: Mutex<HashMap<Asker, Instant>>,
+}
+
+impl Buckets {
+    pub(super) fn new(rate: Rate) -> Self {
+        let cost = Duration::from_secs(1) / rate.per_second.max(1);
+        Buckets { cost, depth: cost.saturating_mul(rate.burst.max(1)), full_at: Mutex::default() }
+    }
+
+    /// Takes one request out of a bucket, or says how long to wait for it.
+    pub(super) fn take(&self, asker: Asker, now: Instant) -> Result<(), Duration> {
+        let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if full_at.len() >= MOST && !full_at.contains_key(&asker) {
+            full_at.retain(|_, moment| *moment > now);
+            if full_at.len() >= MOST {
+                return Err(self.cost);
+            }
+        }
+        let moment = full_at.entry(asker).or_insert(now);
+        let after = (*moment).max(now) + self.cost;
+        let missing = after.duration_since(now).saturating_sub(self.depth);
+        if !missing.is_zero() {
+            return Err(missing);
+        }
+        *moment = after;
+        Ok(())
+    }
+}
+
+/// Buckets that are not full at the same time; who comes then waits.
+const MOST: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_gives_its_burst_and_then_the_steady_rate() {
+        let buckets = Buckets::new(Rate { per_second: 10, burst: 3 });
+        let (now, asker) = (Instant::now(), || Asker::Peer([127, 0, 0, 1].into()));
+        for _ in 0..3 {
+            assert_eq!(buckets.take(asker(), now), Ok(()));
+        }
+        assert_eq!(buckets.take(asker(), now), Err(Duration::from_millis(100)));
+        assert_eq!(buckets.take(Asker::Peer([127, 0, 0, 2].into()), now), Ok(()));
+        let later = now + Duration::from_millis(100);
+        assert_eq!(buckets.take(asker(), later), Ok(()));
+        assert_eq!(buckets.take(asker(), later), Err(Duration::from_millis(100)));
+        let rested = now + Duration::from_secs(60);
+        assert_eq!((0..9).filter(|_| buckets.take(asker(), rested).is_ok()).count(), 3);
+    }
+
+    #[test]
+    fn the_number_of_buckets_is_bounded_and_full_ones_make_room() {
+        let buckets = Buckets::new(Rate { per_second: 1, burst: 1 });
+        let now = Instant::now();
+        let peer = |number: u32| Asker::Peer(std::net::Ipv4Addr::from(number).into());
+        for number in 0..MOST as u32 {
+            assert!(buckets.take(peer(number), now).is_ok());
+        }
+        assert!(buckets.take(peer(u32::MAX), now).is_err());
+        assert!(buckets.take(peer(u32::MAX), now + Duration::from_secs(1)).is_ok());
+        assert_eq!(buckets.full_at.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,73 @@
+//! Why a request is not let through, as an answer that says how to mend it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{Response, StatusCode};
+use serde_json::json;
+
+use super::body::Body;
+
+/// Why a request is not let through.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    code: i32,
+    message: Cow<'static, str>,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Refusal {
+    /// A refusal with the code that JSON-RPC leaves to servers.
+    pub(super) fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Refusal { status, code: SERVER_ERROR, message: message.into(), header: None }
+    }
+
+    pub(super) fn code(self, code: i32) -> Self {
+        Refusal { code, ..self }
+    }
+
+    pub(super) fn unauthorized(message: &'static str) -> Self {
+        let header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        Refusal { header, ..Refusal::new(StatusCode::UNAUTHORIZED, message) }
+    }
+
+    pub(super) fn method(allowed: &'static str) -> Self {
+        let message = format!("this method is not served here: use {allowed}");
+        let header = Some((ALLOW, HeaderValue::from_static(allowed)));
+        Refusal { header, ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, message) }
+    }
+
+    /// Something is full; it is worth trying again.
+    pub(super) fn busy(message: impl Into<Cow<'static, str>>) -> Self {
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).retry_after(Duration::from_secs(1))
+    }
+
+    pub(super) fn retry_after(self, wait: Duration) -> Self {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        Refusal { header: Some((RETRY_AFTER, HeaderValue::from(seconds.max(1)))), ..self }
+    }
+
+    pub(super) fn into_response(self) -> Response<Body> {
+        let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": self.code, "message": self.message}});
+        let mut response = Response::new(Body::Full(Bytes::from(error.to_string())));
+        *response.status_mut() = self.status;
+        response.headers_mut().insert(CONTENT_TYPE, JSON);
+        response.headers_mut().extend(self.header);
+        response
+    }
+}
+
+/// The type of an answer that is one text.
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// The text is not JSON.
+pub(super) const PARSE_ERROR: i32 = -32700;
+/// The text is JSON, but no message.
+pub(super) const INVALID_REQUEST: i32 = -32600;
+/// The session is not known (as the official SDKs have it).
+pub(super) const NO_SESSION: i32 = -32001;
+/// The version of the protocol is not known.
+pub(super) const UNSUPPORTED_VERSION: i32 = -32022;
+const SERVER_ERROR: i32 = -32000;

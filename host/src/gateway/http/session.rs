@@ -1,0 +1,230 @@
+//! One session of the initialize era: its client, its streams, and the calls that go on without a connection.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::call::Work;
+use super::channel::Channel;
+use super::load::{Load, Slot};
+use super::options::Limits;
+use crate::gateway::client::{Client, Principal};
+
+/// The id of a session: 128 random bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct SessionId(u128);
+
+impl SessionId {
+    /// Draws an id that nobody can guess.
+    pub(super) fn draw() -> Option<Self> {
+        let mut bytes = [0; 16];
+        rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes).ok()?;
+        Some(SessionId(u128::from_be_bytes(bytes)))
+    }
+
+    /// Reads what `Display` wrote.
+    pub(super) fn parse(text: &[u8]) -> Option<Self> {
+        let digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+        let good = text.len() == 32 && text.iter().all(digit);
+        let text = std::str::from_utf8(text).ok().filter(|_| good)?;
+        u128::from_str_radix(text, 16).ok().map(SessionId)
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+/// One session.
+pub(super) struct Session {
+    pub(super) id: SessionId,
+    pub(super) principal: Arc<Principal>,
+    pub(super) client: Arc<dyn Client>,
+    /// What the gateway sends unasked: stream 0.
+    pub(super) unasked: Arc<Channel>,
+    load: Arc<Load>,
+    kept_events: usize,
+    last_stream: AtomicU64,
+    state: Mutex<State>,
+    /// Calls without a connection; none once the session has ended. Apart from the state, which a call that cannot be
+    /// started any more touches when it is dropped.
+    calls: Mutex<Option<JoinSet<()>>>,
+}
+
+impl Session {
+    pub(super) fn new(
+        id: SessionId,
+        principal: Arc<Principal>,
+        client: Arc<dyn Client>,
+        unasked: Arc<Channel>,
+        load: Arc<Load>,
+        limits: &Limits,
+    ) -> Arc<Self> {
+        let state = State { users: 0, used: Instant::now(), ended: false, streams: VecDeque::new() };
+        let (kept_events, last_stream) = (limits.kept_events, AtomicU64::new(0));
+        let (state, calls) = (Mutex::new(state), Mutex::new(Some(JoinSet::new())));
+        Arc::new(Session { id, principal, client, unasked, load, kept_events, last_stream, state, calls })
+    }
+
+    /// Somebody uses the session; none where it has ended.
+    pub(super) fn enter(self: &Arc<Self>) -> Option<InUse> {
+        let mut state = self.state();
+        if state.ended {
+            return None;
+        }
+        state.users += 1;
+        Some(InUse(self.clone()))
+    }
+
+    /// A stream for the answer to a request.
+    pub(super) fn stream(&self) -> Arc<Channel> {
+        let number = self.last_stream.fetch_add(1, Relaxed) + 1;
+        Channel::kept(number, self.kept_events, self.load.clone())
+    }
+
+    /// Keeps a stream for a client that comes back, in place of the oldest that is over.
+    pub(super) fn keep(&self, channel: Arc<Channel>) {
+        let mut state = self.state();
+        if state.ended {
+            return;
+        }
+        if state.streams.len() >= KEPT_STREAMS {
+            let oldest = state.streams.iter().position(|kept| kept.channel.is_over()).unwrap_or(0);
+            state.streams.remove(oldest);
+        }
+        state.streams.push_back(Kept { channel, over: None });
+    }
+
+    /// The stream of this number, where it is kept.
+    pub(super) fn find(&self, number: u64) -> Option<Arc<Channel>> {
+        if number == 0 {
+            return Some(self.unasked.clone());
+        }
+        let state = self.state();
+        state.streams.iter().map(|kept| &kept.channel).find(|channel| channel.number() == Some(number)).cloned()
+    }
+
+    /// Forgets what is over for so long, and says whether the session itself was not used for `idle`.
+    pub(super) fn sweep(&self, now: Instant, kept_for: Duration, idle: Duration) -> bool {
+        if let Some(calls) = &mut *self.calls() {
+            while calls.try_join_next().is_some() {}
+        }
+        let mut state = self.state();
+        state.streams.retain_mut(|kept| {
+            if kept.over.is_none() && kept.channel.is_over() {
+                kept.over = Some(now);
+            }
+            kept.over.is_none_or(|over| now.saturating_duration_since(over) < kept_for)
+        });
+        state.is_idle(now, idle)
+    }
+
+    pub(super) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
+        self.state().is_idle(now, idle)
+    }
+
+    /// Ends the session; true the first time. The client is then to be closed.
+    pub(super) fn end(&self) -> bool {
+        let streams = {
+            let mut state = self.state();
+            if mem::replace(&mut state.ended, true) {
+                return false;
+            }
+            mem::take(&mut state.streams)
+        };
+        let calls = self.calls().take();
+        self.unasked.close();
+        streams.iter().for_each(|kept| kept.channel.close());
+        drop(calls);
+        true
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody uses a session, which is not idle until this is dropped.
+pub(super) struct InUse(Arc<Session>);
+
+impl InUse {
+    pub(super) fn session(&self) -> &Arc<Session> {
+        &self.0
+    }
+
+    /// Goes on with a call whose connection is gone; its answer is kept with its stream.
+    pub(super) fn adopt(self, work: Work, channel: Arc<Channel>, slot: Option<Slot>) {
+        // Without a runtime the program ends.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let session = self.0.clone();
+        let mut calls = session.calls();
+        let Some(calls) = &mut *calls else { return };
+        while calls.try_join_next().is_some() {}
+        let call = async move {
+            let answer = work.await;
+            channel.finish(answer.map(|answer| answer.text));
+            drop((self, slot));
+        };
+        calls.spawn_on(call, &runtime);
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.users -= 1;
+        state.used = Instant::now();
+    }
+}
+
+struct State {
+    users: usize,
+    used: Instant,
+    ended: bool,
+    streams: VecDeque<Kept>,
+}
+
+impl State {
+    fn is_idle(&self, now: Instant, idle: Duration) -> bool {
+        self.users == 0 && now.saturating_duration_since(self.used) >= idle
+    }
+}
+
+struct Kept {
+    channel: Arc<Channel>,
+    /// When it was seen to be over.
+    over: Option<Instant>,
+}
+
+/// Streams of one session that are kept at the same time.
+const KEPT_STREAMS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_32_small_hexadecimal_digits() {
+        let id = SessionId::draw().unwrap();
+        let text = id.to_string();
+        assert_eq!(text.len(), 32);
+        assert!(SessionId::parse(text.as_bytes()) == Some(id));
+        assert!(SessionId::draw().unwrap() != id);
+        for wrong in ["", "1", &text[1..], &format!("{text}0"), &"F".repeat(32), &format!("+{}", &text[1..])] {
+            assert!(SessionId::parse(wrong.as_bytes()).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The sessions of a door: opened by `initialize`, found by their id, ended by DELETE, by time, or with the door.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::header::HeaderName;
+use http::{HeaderMap, StatusCode};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+use tracing::{debug, warn};
+
+use super::channel::Channel;
+use super::load::Load;
+use super::options::Limits;
+use super::refusal::{NO_SESSION, Refusal};
+use super::session::{InUse, Session, SessionId};
+use crate::gateway::client::{House, Principal};
+
+/// The sessions of a door.
+pub(super) struct Sessions {
+    limits: Limits,
+    load: Arc<Load>,
+    state: Mutex<State>,
+    /// Clients that are being closed; none once the door is closed.
+    closing: Mutex<Option<JoinSet<()>>>,
+}
+
+impl Sessions {
+    pub(super) fn new(limits: Limits, load: Arc<Load>) -> Arc<Self> {
+        let state = Mutex::new(State { table: HashMap::new(), opening: 0 });
+        Arc::new(Sessions { limits, load, state, closing: Mutex::new(Some(JoinSet::new())) })
+    }
+
+    /// Lets a client in; it has a session once that is settled.
+    pub(super) fn open(self: &Arc<Self>, house: &dyn House, principal: &Arc<Principal>) -> Result<Opening, Refusal> {
+        self.reserve()?;
+        let mut opening = Opening { sessions: self.clone(), session: None };
+        let id = SessionId::draw().ok_or_else(|| Refusal::busy("there are no random numbers for a session now"))?;
+        let unasked = Channel::kept(0, self.limits.kept_events, self.load.clone());
+        let client = house.open(principal, unasked.clone()).map_err(Refusal::busy)?;
+        opening.session = Some(Session::new(id, principal.clone(), client, unasked, self.load.clone(), &self.limits));
+        Ok(opening)
+    }
+
+    /// The session that a request names.
+    pub(super) fn find(&self, headers: &HeaderMap, principal: &Principal) -> Result<InUse, Refusal> {
+        let Some(id) = headers.get(&SESSION_ID) else {
+            let message = "a session is needed: send initialize first, and then the Mcp-Session-Id of its answer";
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+        };
+        let session = SessionId::parse(id.as_bytes()).and_then(|id| self.state().table.get(&id).cloned());
+        // Somebody else's session is as unknown as one that never was.
+        let session = session.filter(|session| *session.principal == *principal).ok_or_else(unknown)?;
+        if session.is_idle(Instant::now(), self.limits.session_idle) {
+            self.end(&session);
+        }
+        session.enter().ok_or_else(unknown)
+    }
+
+    /// Ends a session.
+    pub(super) fn end(&self, session: &Arc<Session>) {
+        if self.state().table.remove(&session.id).is_some() {
+            self.load.sessions.fetch_sub(1, Relaxed);
+        }
+        self.close(session);
+    }
+
+    /// Ends the sessions that nobody used for long, and forgets what was kept for long.
+    pub(super) fn sweep(&self) {
+        let now = Instant::now();
+        let all: Vec<_> = self.state().table.values().cloned().collect();
+        for session in all {
+            if session.sweep(now, self.limits.kept_for, self.limits.session_idle) {
+                debug!(principal = session.principal.name, "a session ends: nobody used it for long");
+                self.end(&session);
+            }
+        }
+    }
+
+    /// How often to sweep.
+    pub(super) fn sweep_interval(&self) -> Duration {
+        (self.limits.session_idle.min(self.limits.kept_for) / 4).clamp(Duration::from_millis(100), SWEEP)
+    }
+
+    /// Ends all sessions and waits for their clients to be closed. There are no new ones after that.
+    pub(super) async fn end_all(&self) {
+        let all: Vec<_> = self.state().table.values().cloned().collect();
+        all.iter().for_each(|session| self.end(session));
+        let closing = self.closing().take();
+        if let Some(closing) = closing {
+            // Each has a limit of its own.
+            closing.join_all().await;
+        }
+    }
+
+    fn reserve(&self) -> Result<(), Refusal> {
+        let full = |state: &State| state.table.len() + state.opening >= self.limits.max_sessions;
+        if full(&self.state()) {
+            self.sweep();
+        }
+        let mut state = self.state();
+        if full(&state) {
+            drop(state);
+            self.load.shed_sessions.fetch_add(1, Relaxed);
+            return Err(Refusal::busy("there are too many sessions: end one with DELETE, or try again later"));
+        }
+        state.opening += 1;
+        Ok(())
+    }
+
+    /// Closes the client of a session that has just ended.
+    fn close(&self, session: &Arc<Session>) {
+        // Without a runtime the program ends.
+        let (true, Ok(runtime)) = (session.end(), Handle::try_current()) else { return };
+        let (client, name) = (session.client.clone(), session.principal.name.clone());
+        let close = async move {
+            if timeout(CLOSE, client.close()).await.is_err() {
+                warn!(principal = name, "a client was not closed within {CLOSE:?}");
+            }
+        };
+        if let Some(closing) = &mut *self.closing() {
+            while closing.try_join_next().is_some() {}
+            closing.spawn_on(close, &runtime);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn closing(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session that nobody knows yet. Unless it is settled, its client is closed again.
+pub(super) struct Opening {
+    sessions: Arc<Sessions>,
+    session: Option<Arc<Session>>,
+}
+
+impl Opening {
+    pub(super) fn session(&self) -> &Arc<Session> {
+        self.session.as_ref().expect("it is taken only by settling")
+    }
+
+    /// The session can be found from now on.
+    pub(super) fn settle(mut self) -> SessionId {
+        let session = self.session.take().expect("it is settled once");
+        let id = session.id;
+        let mut state = self.sessions.state();
+        state.table.insert(id, session);
+        self.sessions.load.sessions.fetch_add(1, Relaxed);
+        drop(state);
+        id
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.sessions.state().opening -= 1;
+        if let Some(session) = self.session.take() {
+            self.sessions.close(&session);
+        }
+    }
+}
+
+struct State {
+    table: HashMap<SessionId, Arc<Session>>,
+    /// Sessions that are not settled yet.
+    opening: usize,
+}
+
+fn unknown() -> Refusal {
+    let message = "there is no such session (any more): send initialize again, without Mcp-Session-Id";
+    Refusal::new(StatusCode::NOT_FOUND, message).code(NO_SESSION)
+}
+
+/// The header of the session's id.
+pub(super) static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// How long a client may take to be closed.
+const CLOSE: Duration = Duration::from_secs(5);
+/// The longest time between two sweeps.
+const SWEEP: Duration = Duration::from_secs(30);

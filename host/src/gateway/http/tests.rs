@@ -1,0 +1,213 @@
+//! The door from outside, by clients that write HTTP by hand.
+
+mod ending;
+mod house;
+mod limits;
+mod pages;
+mod posts;
+mod safety;
+mod sessions;
+mod streams;
+mod tls;
+mod wire;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::DuplexStream;
+use tokio::net::TcpStream;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::desk::Desk;
+use super::hosts::Hosts;
+use super::load::Load;
+use super::options::{Limits, Options};
+use super::sessions::Sessions;
+use super::tokens::{Doorkeeper, Tokens};
+use super::{Door, connection};
+use crate::gateway::client::Principal;
+use house::{TestHouse, TestPages};
+use wire::{Reply, Wire};
+
+/// Longer than anything here takes, so that a mistake fails and does not hang.
+const LONG: Duration = Duration::from_secs(30);
+
+/// A door that is served in a task.
+struct Running {
+    address: SocketAddr,
+    house: Arc<TestHouse>,
+    load: Arc<Load>,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<()>,
+}
+
+impl Running {
+    async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    async fn with(change: impl FnOnce(&mut Options)) -> Self {
+        let mut options = Options::new("127.0.0.1:0".parse().unwrap());
+        change(&mut options);
+        let door = Door::bind(options).await.unwrap();
+        let (address, load, house) = (door.address(), door.load(), Arc::new(TestHouse::default()));
+        let (stop, stopped) = oneshot::channel();
+        let serve = door.serve(house.clone(), Arc::new(TestPages), async {
+            let _ = stopped.await;
+        });
+        Running { address, house, load, stop, served: tokio::spawn(serve) }
+    }
+
+    async fn connect(&self) -> Wire<TcpStream> {
+        Wire::new(TcpStream::connect(self.address).await.unwrap())
+    }
+
+    /// One request on a connection of its own.
+    async fn ask(&self, request: impl Into<Ask>) -> Reply {
+        self.connect().await.ask(request).await
+    }
+
+    async fn stop(self) {
+        let _ = self.stop.send(());
+        timeout(LONG, self.served).await.expect("the door ends").unwrap();
+    }
+}
+
+/// What connections share, without a listener: with the clock paused, real sockets would be too slow.
+struct Inside {
+    desk: Arc<Desk>,
+    house: Arc<TestHouse>,
+    /// The last connection.
+    last: Mutex<Option<JoinHandle<()>>>,
+    _stopping: watch::Sender<bool>,
+}
+
+impl Inside {
+    fn new(limits: Limits) -> Self {
+        let (stopping, stopped) = watch::channel(false);
+        let (load, house) = (Arc::new(Load::new(&limits)), Arc::new(TestHouse::default()));
+        let desk = Arc::new(Desk {
+            house: house.clone(),
+            pages: Arc::new(TestPages),
+            sessions: Sessions::new(limits.clone(), load.clone()),
+            limits,
+            load,
+            hosts: Hosts::parse(&[]).unwrap(),
+            keeper: Doorkeeper::new(Tokens::default()),
+            buckets: None,
+            stopping: stopped,
+        });
+        Inside { desk, house, last: Mutex::default(), _stopping: stopping }
+    }
+
+    /// A connection whose pipe holds so many bytes.
+    fn connect(&self, holds: usize) -> Wire<DuplexStream> {
+        let (ours, theirs) = tokio::io::duplex(holds);
+        let connected = self.desk.load.connect().unwrap();
+        let local: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let task = tokio::spawn(connection::run(self.desk.clone(), connected, theirs, local, local));
+        *self.last.lock().unwrap() = Some(task);
+        Wire::new(ours)
+    }
+
+    /// Waits until the door has closed the last connection.
+    async fn ended(&self) {
+        let task = self.last.lock().unwrap().take().expect("a connection");
+        timeout(100 * LONG, task).await.expect("the connection ends").unwrap();
+    }
+}
+
+/// A request to be written.
+#[derive(Clone)]
+struct Ask {
+    line: &'static str,
+    headers: Vec<(&'static str, String)>,
+    body: String,
+}
+
+impl Ask {
+    fn new(line: &'static str) -> Self {
+        Ask { line, headers: vec![("Host", "localhost".to_owned())], body: String::new() }
+    }
+
+    /// A message of the initialize era.
+    fn post(body: impl Into<String>) -> Self {
+        let ask = Ask::new("POST /mcp").with("Accept", "application/json, text/event-stream");
+        Ask { body: body.into(), ..ask.with("Content-Type", "application/json") }
+    }
+
+    /// A request of 2026-07-28 with this method.
+    fn modern(method: &str) -> Self {
+        Ask::post(modern(method)).with("MCP-Protocol-Version", "2026-07-28")
+    }
+
+    fn get(session: &str) -> Self {
+        Ask::new("GET /mcp").with("Accept", "text/event-stream").session(session)
+    }
+
+    fn session(self, id: &str) -> Self {
+        self.with("Mcp-Session-Id", id)
+    }
+
+    /// Sets a header; an empty value takes it away.
+    fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        let value = value.into();
+        self.headers.retain(|(known, _)| *known != name);
+        if !value.is_empty() {
+            self.headers.push((name, value));
+        }
+        self
+    }
+}
+
+impl From<&Ask> for Ask {
+    fn from(ask: &Ask) -> Self {
+        ask.clone()
+    }
+}
+
+fn modern(method: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}}}}"#
+    )
+}
+
+fn legacy(method: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#)
+}
+
+/// Two people with a token each.
+fn tokens() -> Tokens {
+    let pair = |name: &str| (format!("{name}-s3cret"), Principal { name: name.to_owned(), admin: false });
+    Tokens::new([pair("ann"), pair("bob")]).unwrap()
+}
+
+/// Opens a session and gives its id.
+async fn open<T: wire::Pipe>(wire: &mut Wire<T>) -> String {
+    let reply = wire.ask(Ask::post(legacy("initialize"))).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    reply.header("mcp-session-id").expect("a session").to_owned()
+}
+
+/// All that is logged from now on in this thread, at every level.
+fn capture() -> (Arc<Mutex<Vec<u8>>>, tracing::subscriber::DefaultGuard) {
+    #[derive(Clone)]
+    struct Into(Arc<Mutex<Vec<u8>>>);
+    impl std::io::Write for Into {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let into = Into(log.clone());
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || into.clone());
+    (log, tracing::subscriber::set_default(subscriber.finish()))
+}

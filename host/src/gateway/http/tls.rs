@@ -1,0 +1,104 @@
+//! The certificate of a door, read again when its files change.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+use tracing::{info, warn};
+
+use super::DoorError;
+use super::options::TlsFiles;
+
+/// The certificate of a door.
+pub(super) struct Certificate {
+    files: TlsFiles,
+    state: Mutex<State>,
+}
+
+impl Certificate {
+    /// Reads it for the first time.
+    pub(super) fn open(files: TlsFiles) -> Result<Arc<Self>, DoorError> {
+        let stamp = Stamp::of(&files);
+        let config = read(&files)?;
+        Ok(Arc::new(Certificate { files, state: Mutex::new(State { config, stamp, failed: None }) }))
+    }
+
+    /// What the next handshake is made with. A new certificate that cannot be read is not used, and told once.
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = Stamp::of(&self.files);
+        if stamp != state.stamp && state.failed.as_ref() != Some(&stamp) {
+            match read(&self.files) {
+                Ok(config) => {
+                    info!(certificate = %self.files.certificate.display(), "the certificate has been read again");
+                    *state = State { config, stamp, failed: None };
+                }
+                Err(error) => {
+                    warn!(%error, "the new certificate is not used");
+                    state.failed = Some(stamp);
+                }
+            }
+        }
+        TlsAcceptor::from(state.config.clone())
+    }
+}
+
+struct State {
+    config: Arc<ServerConfig>,
+    /// What the files were like when they were read.
+    stamp: Stamp,
+    /// What they were like when they could not be read.
+    failed: Option<Stamp>,
+}
+
+/// What changes when a file is written or replaced.
+#[derive(PartialEq, Eq)]
+struct Stamp([Option<(SystemTime, u64, u64)>; 2]);
+
+impl Stamp {
+    fn of(files: &TlsFiles) -> Self {
+        Stamp([&files.certificate, &files.key].map(|file| {
+            let metadata = fs::metadata(file).ok()?;
+            Some((metadata.modified().ok()?, metadata.len(), node(&metadata)))
+        }))
+    }
+}
+
+#[cfg(unix)]
+fn node(metadata: &fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+#[cfg(not(unix))]
+fn node(_: &fs::Metadata) -> u64 {
+    0
+}
+
+fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, DoorError> {
+    let chain = CertificateDer::pem_slice_iter(&load(&files.certificate)?).collect::<Result<Vec<_>, _>>();
+    let chain = chain.ok().filter(|chain| !chain.is_empty());
+    let chain = chain.ok_or_else(|| unusable(&files.certificate, "it holds no certificate in PEM"))?;
+    // What is wrong with a key is not said in its own words.
+    let key = PrivateKeyDer::from_pem_slice(&load(&files.key)?);
+    let key = key.map_err(|_| unusable(&files.key, "it holds no private key in PEM"))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = versions.expect("ring knows TLS 1.2 and 1.3").with_no_client_auth();
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| unusable(&files.key, error))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+fn load(path: &Path) -> Result<Vec<u8>, DoorError> {
+    fs::read(path).map_err(|source| DoorError::Certificate { path: path.to_owned(), source })
+}
+
+fn unusable(path: &Path, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> DoorError {
+    DoorError::Certificate { path: path.to_owned(), source: io::Error::new(io::ErrorKind::InvalidData, why) }
+}

@@ -1,0 +1,151 @@
+//! Figures for Prometheus.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::logic;
+use crate::logic::types::ToolRef;
+use crate::logic::types::execution::Code;
+use crate::logic::types::lifecycle::State;
+use crate::registry::{Registry, state_name};
+use crate::words::Named;
+
+/// Counts calls by tool and by how they ended.
+#[derive(Debug, Default)]
+pub(super) struct Tally(Mutex<BTreeMap<(String, String, &'static str), u64>>);
+
+impl Tally {
+    /// Counts a call. Names come from clients and servers, so there is a limit to how many are told apart.
+    pub(super) fn add(&self, tool: Option<&ToolRef>, code: Code) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (server, tool) = tool.map_or(("", ""), |tool| (&tool.server, &tool.tool));
+        let mut key = (server.to_owned(), tool.to_owned(), code.name());
+        if counts.len() >= MOST_SERIES && !counts.contains_key(&key) {
+            key.1 = "other".to_owned();
+        }
+        *counts.entry(key).or_default() += 1;
+    }
+}
+
+/// All figures, in the text format of Prometheus.
+pub(super) fn render(registry: &Registry, tally: &Tally) -> String {
+    let mut page = Page::default();
+    page.family("toolgate_calls_total", "counter", "Calls of tools, by how they ended.");
+    for ((server, tool, code), count) in &*tally.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        page.sample("toolgate_calls_total", &[("server", server), ("tool", tool), ("code", code)], *count);
+    }
+    let links = registry.links();
+    page.family("toolgate_call_duration_seconds", "histogram", "How long calls took.");
+    for link in links.iter() {
+        let latencies = link.stats().latencies();
+        let name = "toolgate_call_duration_seconds";
+        for (bound, count) in BOUNDS.iter().zip(latencies.buckets(&BOUNDS)) {
+            let bound = bound.as_secs_f64().to_string();
+            page.sample(&format!("{name}_bucket"), &[("server", link.id()), ("le", &bound)], count);
+        }
+        page.sample(&format!("{name}_bucket"), &[("server", link.id()), ("le", "+Inf")], latencies.count());
+        page.sample(&format!("{name}_sum"), &[("server", link.id())], latencies.sum().as_secs_f64());
+        page.sample(&format!("{name}_count"), &[("server", link.id())], latencies.count());
+    }
+    let statuses = registry.statuses();
+    page.family("toolgate_calls_in_flight", "gauge", "Calls under way.");
+    for status in &statuses {
+        page.sample("toolgate_calls_in_flight", &[("server", &status.server)], status.calls.in_flight);
+    }
+    page.family("toolgate_server_state", "gauge", "Where a server stands: 1 for the state that it is in.");
+    for status in &statuses {
+        for state in STATES {
+            let labels = [("server", status.server.as_str()), ("state", state_name(state))];
+            page.sample("toolgate_server_state", &labels, u64::from(status.state == state));
+        }
+    }
+    page.family("toolgate_server_restarts_total", "counter", "How often a server was to be brought up again.");
+    for status in &statuses {
+        page.sample("toolgate_server_restarts_total", &[("server", &status.server)], status.restarts);
+    }
+    page.family("toolgate_queue_running", "gauge", "Calls that have their turn.");
+    page.family("toolgate_queue_waiting", "gauge", "Calls that wait for their turn.");
+    page.family("toolgate_queue_refused_total", "counter", "Calls that a queue turned away.");
+    for queue in registry.queues() {
+        let labels = [("queue", queue.name.as_str())];
+        page.sample("toolgate_queue_running", &labels, queue.running as u64);
+        page.sample("toolgate_queue_waiting", &labels, queue.waiting as u64);
+        page.sample("toolgate_queue_refused_total", &labels, queue.refused + queue.timed_out);
+    }
+    page.family("toolgate_ready", "gauge", "Whether the gateway is ready, by the configured measure.");
+    page.sample("toolgate_ready", &[], u64::from(registry.readiness().ready));
+    page.family("toolgate_component_traps_total", "counter", "How often the component broke off and was replaced.");
+    page.sample("toolgate_component_traps_total", &[], logic::traps());
+    page.0
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        self.0.push_str(name);
+        for (place, (label, value)) in labels.iter().enumerate() {
+            self.0.push(if place == 0 { '{' } else { ',' });
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.0, "{label}=\"{value}\"");
+        }
+        if !labels.is_empty() {
+            self.0.push('}');
+        }
+        let _ = writeln!(self.0, " {value}");
+    }
+}
+
+const MOST_SERIES: usize = 2_000;
+const STATES: [State; 8] = [
+    State::Disabled,
+    State::Dormant,
+    State::Connecting,
+    State::Ready,
+    State::Degraded,
+    State::Restarting,
+    State::Failed,
+    State::NeedsAuth,
+];
+const BOUNDS: [Duration; 14] = [
+    Duration::from_micros(100),
+    Duration::from_micros(250),
+    Duration::from_micros(500),
+    Duration::from_millis(1),
+    Duration::from_micros(2_500),
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_escaped_and_bounded() {
+        let mut page = Page::default();
+        page.sample("x", &[("a", "b\"c\\d\ne")], 1);
+        assert_eq!(page.0, "x{a=\"b\\\"c\\\\d\\ne\"} 1\n");
+        let tally = Tally::default();
+        for n in 0..MOST_SERIES + 100 {
+            tally.add(Some(&ToolRef { server: "a".to_owned(), tool: n.to_string() }), Code::Ok);
+        }
+        let counts = tally.0.lock().unwrap();
+        assert_eq!(counts.len(), MOST_SERIES + 1);
+        assert_eq!(counts[&("a".to_owned(), "other".to_owned(), "ok")], 100);
+    }
+}

@@ -1,0 +1,151 @@
+//! What the gateway serves beside MCP: health, figures, the API of operators, and the dashboard.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use http::{Method, StatusCode};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::Gateway;
+use super::api::{Action, Reply};
+use super::client::Principal;
+use super::http::{PageBody, PageEvent, PageRequest, PageResponse, Pages};
+use crate::transport::BoxFuture;
+
+/// The pages of a gateway.
+pub struct Site(pub Arc<Gateway>);
+
+impl Pages for Site {
+    fn answer(&self, request: PageRequest) -> BoxFuture<'static, Option<PageResponse>> {
+        let gateway = Arc::clone(&self.0);
+        Box::pin(async move {
+            let parts: Vec<_> = request.path.split('/').filter(|part| !part.is_empty()).collect();
+            match (&request.method, parts.as_slice()) {
+                (&Method::GET, []) => Some(dashboard()),
+                (&Method::GET, ["health"]) => Some(json(200, r#"{"status":"ok"}"#.to_owned())),
+                (&Method::GET, ["ready"]) => Some(ready(&gateway, request.principal.as_ref())),
+                (_, ["metrics"] | ["api", "v1", ..]) => match &request.principal {
+                    None => Some(unauthorized()),
+                    Some(principal) => api(&gateway, &request, &parts, principal).await,
+                },
+                _ => None,
+            }
+        })
+    }
+}
+
+async fn api(
+    gateway: &Arc<Gateway>,
+    request: &PageRequest,
+    parts: &[&str],
+    principal: &Principal,
+) -> Option<PageResponse> {
+    let path = parts.strip_prefix(&["api", "v1"]).unwrap_or(parts);
+    let get = request.method == Method::GET;
+    let post = request.method == Method::POST;
+    let reply = match path {
+        ["metrics"] if get => {
+            let kind = "text/plain; version=0.0.4; charset=utf-8";
+            return Some(PageResponse::text(StatusCode::OK, kind, gateway.metrics()));
+        }
+        ["events"] if get => return Some(events(gateway)),
+        ["servers"] if get => gateway.servers(),
+        ["mcp", "tools"] if get => gateway.tools(principal).await,
+        ["calls"] if get => gateway.calls(limit(request.query.as_deref())),
+        ["servers", ..] | ["mcp", "call"] if post && !principal.admin => forbidden(),
+        ["servers", server, action] if post => gateway.act(server, Action::read(action)?),
+        ["mcp", "call"] if post => gateway.try_call(principal, &request.body).await,
+        ["servers"] | ["servers", _, _] | ["mcp", "tools" | "call"] | ["calls"] | ["events"] | ["metrics"] => {
+            let error = json!({"error": format!("{} is not for this address", request.method)});
+            Reply { status: 405, body: error.to_string() }
+        }
+        _ => return None,
+    };
+    Some(json(reply.status, reply.body))
+}
+
+/// Whether the gateway is ready; what is wrong with which server is for those who are known.
+fn ready(gateway: &Gateway, principal: Option<&Principal>) -> PageResponse {
+    let Reply { status, body } = gateway.ready();
+    match principal {
+        Some(_) => json(status, body),
+        None => json(status, json!({"ready": status == 200}).to_string()),
+    }
+}
+
+/// Tells whenever something has changed, at most ten times a second.
+fn events(gateway: &Arc<Gateway>) -> PageResponse {
+    let (sender, receiver) = mpsc::channel(4);
+    let gateway = Arc::clone(gateway);
+    // It ends when nobody listens any more.
+    tokio::spawn(async move {
+        let registry = gateway.registry();
+        let mut servers = registry.states_changed();
+        let mut tools = registry.tools_changed();
+        let mut calls = gateway.recent().changed();
+        let mut news = [true; 3];
+        loop {
+            let data = json!({"servers": news[0], "calls": news[1], "tools": news[2]}).to_string();
+            if sender.send(PageEvent { name: Some("change".to_owned()), data }).await.is_err() {
+                return;
+            }
+            let first = tokio::select! {
+                () = sender.closed() => return,
+                _ = servers.changed() => 0,
+                _ = calls.changed() => 1,
+                _ = tools.changed() => 2,
+            };
+            tokio::time::sleep(PAUSE).await;
+            let channels = [&mut servers, &mut calls, &mut tools];
+            for (place, (news, channel)) in news.iter_mut().zip(channels).enumerate() {
+                *news = place == first || channel.has_changed().unwrap_or(false);
+                channel.mark_unchanged();
+            }
+        }
+    });
+    PageResponse { status: StatusCode::OK, headers: Vec::new(), body: PageBody::Events(receiver) }
+}
+
+fn dashboard() -> PageResponse {
+    let nonce = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+    let policy = format!(
+        "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    let page = DASHBOARD.replace("NONCE", &nonce);
+    let mut response = PageResponse::text(StatusCode::OK, "text/html; charset=utf-8", page);
+    let value = HeaderValue::from_str(&policy).expect("the policy is plain text");
+    response.headers.push((HeaderName::from_static("content-security-policy"), value));
+    response.headers.push((CACHE_CONTROL, HeaderValue::from_static("no-store")));
+    response.headers.push((HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff")));
+    response.headers.push((HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer")));
+    response
+}
+
+fn limit(query: Option<&str>) -> usize {
+    let given = query.into_iter().flat_map(|query| query.split('&')).find_map(|pair| pair.strip_prefix("limit="));
+    given.and_then(|given| given.parse().ok()).unwrap_or(100)
+}
+
+fn unauthorized() -> PageResponse {
+    let mut response = json(401, json!({"error": "this needs a token: send Authorization: Bearer …"}).to_string());
+    response.headers.push((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+    response
+}
+
+fn forbidden() -> Reply {
+    Reply { status: 403, body: json!({"error": "this token may look, and do nothing"}).to_string() }
+}
+
+fn json(status: u16, body: String) -> PageResponse {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = PageResponse::text(status, "application/json", Bytes::from(body));
+    response.headers.push((CACHE_CONTROL, HeaderValue::from_static("no-store")));
+    response
+}
+
+const DASHBOARD: &str = include_str!("dashboard.html");
+const PAUSE: Duration = Duration::from_millis(100);

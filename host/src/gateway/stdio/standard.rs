@@ -1,0 +1,61 @@
+//! Standard input and output for the runtime.
+//!
+//! A client starts the gateway with pipes or sockets, which the runtime can watch: no thread lies between. A file or
+//! a terminal it cannot, or must not, watch; there a thread copies.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream as Socket;
+
+use rustix::fs::FileType;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+
+/// The client's end of standard input.
+pub fn input() -> io::Result<Box<dyn AsyncRead + Send + Unpin>> {
+    let (fd, kind) = copied(io::stdin().as_fd())?;
+    match kind {
+        FileType::Fifo => return Ok(Box::new(pipe::Receiver::from_owned_fd(fd)?)),
+        FileType::Socket => return Ok(Box::new(watched(Socket::from(fd))?)),
+        _ => {}
+    }
+    let (ours, mut theirs) = Socket::pair()?;
+    std::thread::spawn(move || copy(&mut io::stdin().lock(), &mut theirs));
+    Ok(Box::new(watched(ours)?))
+}
+
+/// The client's end of standard output.
+pub fn output() -> io::Result<Box<dyn AsyncWrite + Send + Unpin>> {
+    let (fd, kind) = copied(io::stdout().as_fd())?;
+    match kind {
+        FileType::Fifo => return Ok(Box::new(pipe::Sender::from_owned_fd(fd)?)),
+        FileType::Socket => return Ok(Box::new(watched(Socket::from(fd))?)),
+        _ => {}
+    }
+    let (ours, mut theirs) = Socket::pair()?;
+    std::thread::spawn(move || copy(&mut theirs, &mut io::stdout().lock()));
+    Ok(Box::new(watched(ours)?))
+}
+
+fn copied(fd: BorrowedFd<'_>) -> io::Result<(OwnedFd, FileType)> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
+    Ok((fd.try_clone_to_owned()?, kind))
+}
+
+fn watched(socket: Socket) -> io::Result<UnixStream> {
+    socket.set_nonblocking(true)?;
+    UnixStream::from_std(socket)
+}
+
+/// Copies what comes as it comes.
+fn copy(from: &mut impl Read, to: &mut impl Write) {
+    let mut buffer = vec![0; BUFFER];
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        if to.write_all(&buffer[..count]).and_then(|()| to.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+const BUFFER: usize = 64 * 1024;
