@@ -12,6 +12,7 @@ mod prompts;
 mod reply;
 mod resources;
 mod route;
+mod serve;
 mod signals;
 mod style;
 mod table;
@@ -106,6 +107,8 @@ enum Command {
     Instructions(instructions::Args),
     /// Connect everything, and say what is wrong and how to mend it
     Check(check::Args),
+    /// Be one MCP server in front of all configured ones, on standard input and output
+    Serve(serve::Args),
     /// Show which tool a name means, how its arguments are read, and why
     Route(route::Args),
     /// Answer questions, one JSON object a line, from standard input
@@ -174,6 +177,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
             let desk = open(&args.servers, Otherwise::GiveUp, View::default())?;
             desk::run(&desk, check::run(&desk, args))
         }
+        Command::Serve(args) => serve::run(&cli.logic, cli.everywhere.config.as_deref(), args, &secrets),
         Command::Trust(args) => files::trust(args, cli.everywhere.config.as_deref()),
         Command::Schema => files::schema(),
         Command::Import(args) => files::import(args),
@@ -204,6 +208,11 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
 impl LogicArgs {
     /// The component that was asked for, running.
     fn supervisor(&self) -> Result<Supervisor, Failure> {
+        Ok(Supervisor::new(self.component()?)?)
+    }
+
+    /// The component that was asked for.
+    fn component(&self) -> Result<Component, Failure> {
         let limits = Limits {
             fuel: (self.max_fuel > 0).then(|| self.max_fuel.saturating_mul(1_000_000)),
             memory_bytes: usize::from(self.max_memory) << 20,
@@ -216,6 +225,6 @@ impl LogicArgs {
         if let Some(warning) = component.warning() {
             style::say(format_args!("{}: {warning}", style::stderr().yellow("warning")));
         }
-        Ok(Supervisor::new(component)?)
+        Ok(component)
     }
 }

@@ -1,29 +1,56 @@
 //! One gate between an AI agent and the tools of many MCP servers.
 //!
 //! Every decision is made by a pure WebAssembly component (world `logic` of `wit/`); this crate runs it, and carries
-//! out what it decides. Here is the component at work:
+//! out what it decides. A [`registry::Registry`] keeps the configured servers alive, and a [`gate::Gate`] is one
+//! agent's view of them:
 //!
 //! ```
-//! use toolgate::decide::Decide;
-//! use toolgate::logic::{Component, Options, Supervisor};
+//! use std::{collections::HashMap, path::Path, sync::Arc};
+//! use toolgate::gate::{CallOptions, Closing, Gate, View};
+//! use toolgate::logic::types::execution::ToolCall;
+//! use toolgate::logic::{Component, Options};
+//! use toolgate::registry::{self, Registry};
+//! use toolgate::transport::Connect;
 //!
-//! let mut logic = Supervisor::new(Component::embedded(&Options::default())?)?;
-//! assert_eq!(logic.normalize("kubernetes-server__get_pods")?, "kubernetes-server.get_pods");
-//! # Ok::<(), toolgate::logic::LogicError>(())
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let component = Component::embedded(&Options::default())?;
+//! let config = toolgate::config::parse("servers: {demo: {command: toolgate, args: [demo-server]}}", Path::new("toolgate.yaml"))?;
+//! // Here the demo server runs within this process; without this line the command above would be run.
+//! let transports = HashMap::from([("demo".to_owned(), Arc::new(toolgate::demo::Local) as Arc<dyn Connect>)]);
+//! let registry = Registry::new(&component, config, registry::Options { transports, ..Default::default() })?;
+//!
+//! let gate = Gate::open(&registry, View::default())?;
+//! gate.refresh().await;
+//! assert!(gate.tools(&gate.style())?.iter().any(|tool| tool.name == "demo__add"));
+//!
+//! let call = ToolCall { id: "1".into(), name: "demo.add".into(), arguments: "a: 1, b: 2".into() };
+//! let called = gate.call(call, &CallOptions::default()).await?;
+//! assert_eq!(called.result.text, "3");
+//!
+//! gate.close(Closing::Cancel).await;
+//! registry.close().await;
+//! # Ok(())
+//! # }
 //! ```
 
+pub mod condense;
 pub mod config;
 pub mod decide;
 pub mod demo;
 pub mod eval;
 pub mod failure;
 pub mod gate;
+pub mod gateway;
 pub mod json;
 pub mod logic;
 pub mod plan;
 pub mod private;
+pub mod queue;
 pub mod registry;
 pub mod session;
+pub mod spill;
+pub mod stats;
 pub mod transport;
 pub mod wit;
 pub mod words;

@@ -37,8 +37,9 @@ pub async fn run(desk: &Desk, args: &Args, arguments: String) -> Result<ExitCode
     let bar = Bar::new(&args.name);
     let options = CallOptions {
         timeout: args.servers.timeout,
-        progress: bar.listener(desk.cleaner()),
+        events: bar.listener(desk.cleaner()),
         approve: Some(Arc::new(AtTerminal)),
+        ..CallOptions::default()
     };
     let called = desk.gate.call(call, &options).await?;
     drop(bar);

@@ -48,7 +48,8 @@ struct Report {
 
 /// Connects all servers, side by side, and reports on each.
 pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
-    let checks = desk.asked().map(|link| check(desk, link));
+    let links = desk.asked();
+    let checks = links.iter().map(|link| check(desk, link));
     let servers = futures_util::future::join_all(checks).await;
     let any_failed = servers.iter().any(|server| !server.ok && server.disabled.is_none());
     if args.servers.json {
@@ -69,7 +70,7 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
 async fn check(desk: &Desk, link: &Link) -> Checked {
     let started = Instant::now();
     let outcome = match desk.gate.connect(link).await {
-        Ok(session) => counts(&session).await.map(|counts| (session, counts)).map_err(Unavailable::Failed),
+        Ok(lease) => counts(lease.session()).await.map(|counts| (lease, counts)).map_err(Unavailable::Failed),
         Err(why) => Err(why),
     };
     let mut checked = Checked {
@@ -89,8 +90,8 @@ async fn check(desk: &Desk, link: &Link) -> Checked {
         hint: None,
     };
     match outcome {
-        Ok((session, [tools, resources, prompts])) => {
-            let peer = session.peer();
+        Ok((lease, [tools, resources, prompts])) => {
+            let peer = lease.session().peer();
             checked.transport = peer.transport;
             checked.era = Some(peer.era.name());
             checked.version = Some(peer.version.clone());
@@ -118,7 +119,7 @@ async fn counts(session: &Session) -> Result<[usize; 3], Failed> {
 
 /// What a person could do about it, where that can be known.
 fn hint(link: &Link, why: &Unavailable) -> Option<String> {
-    let Unavailable::Failed(failed) = why else { return None };
+    let (Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed)) = why else { return None };
     let id = link.id();
     match &failed.failure {
         Cause::Http(error) if error.wants_authorization() => {

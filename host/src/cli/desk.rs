@@ -15,9 +15,8 @@ use toolgate::config::search::{self, Found, Source};
 use toolgate::config::secrets::Secrets;
 use toolgate::config::trust::TrustStore;
 use toolgate::config::variables::Variables;
-use toolgate::gate::{Gate, View, find_problems};
-use toolgate::registry::{Link, Registry, Unavailable};
-use toolgate::session::{Nobody, Session};
+use toolgate::gate::{Gate, View};
+use toolgate::registry::{Lease, Link, Options, Registry, Stay, Unavailable};
 
 use super::LogicArgs;
 use super::failure::Failure;
@@ -153,27 +152,32 @@ impl Desk {
                 server.timeouts.reinitialize = timeout;
             }
         }
-        let mut logic = logic.supervisor()?;
-        find_problems(&mut logic, &mut config)?;
-        let registry = Arc::new(Registry::new(config, variables, Arc::new(Nobody), Arc::clone(secrets)));
-        let gate = Gate::open(logic, registry, &view)?;
-        Ok(Desk { gate, only: servers.server.clone(), secrets: Arc::clone(secrets) })
+        let secrets = Arc::clone(secrets);
+        let options = Options { variables, secrets: Arc::clone(&secrets), stay: Stay::Once, ..Options::default() };
+        let registry = Registry::new(&logic.component()?, config, options)?;
+        let gate = Gate::open(&registry, view)?;
+        Ok(Desk { gate, only: servers.server.clone(), secrets })
     }
 
     /// The servers that were asked for.
-    pub fn asked(&self) -> impl Iterator<Item = &Arc<Link>> {
+    pub fn asked(&self) -> Vec<Arc<Link>> {
         let asked = |id: &str| self.only.is_empty() || self.only.iter().any(|only| only == id);
-        self.gate.registry().links().iter().filter(move |link| asked(link.id()))
+        self.gate.registry().links().iter().filter(|link| asked(link.id())).cloned().collect()
     }
 
     /// Those of them that may be used.
-    pub fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
-        self.asked().filter(|link| link.server().enabled)
+    pub fn links(&self) -> Vec<Arc<Link>> {
+        let mut links = self.asked();
+        links.retain(|link| link.server().enabled);
+        links
     }
 
     /// Connects all servers side by side and gives each outcome as it was.
-    pub async fn connect_all(&self) -> Vec<(&Arc<Link>, Result<Arc<Session>, Unavailable>)> {
-        let connect = self.links().map(|link| async move { (link, self.gate.connect(link).await) });
+    pub async fn connect_all(&self) -> Vec<(Arc<Link>, Result<Lease, Unavailable>)> {
+        let connect = self.links().into_iter().map(|link| async move {
+            let lease = self.gate.connect(&link).await;
+            (link, lease)
+        });
         futures_util::future::join_all(connect).await
     }
 

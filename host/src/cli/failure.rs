@@ -118,6 +118,8 @@ impl From<GateError> for Failure {
         match error {
             GateError::Settings(text) => Failure::Usage(text),
             GateError::Logic(error) => Failure::Logic(error),
+            // Only the end of the command closes its gate.
+            GateError::Closed => Failure::Interrupted,
         }
     }
 }

@@ -168,7 +168,8 @@ async fn owner(desk: &Desk, name: &str) -> Result<(Arc<Link>, Arc<Session>, Stri
         let rest = name.strip_prefix(link.id())?;
         rest.strip_prefix("__").or_else(|| rest.strip_prefix('.')).map(str::to_owned)
     };
-    let mut named: Vec<_> = desk.links().filter_map(|link| Some((link, split(link)?))).collect();
+    let links = desk.links();
+    let mut named: Vec<_> = links.iter().filter_map(|link| Some((link, split(link)?))).collect();
     named.sort_by_key(|(link, _)| std::cmp::Reverse(link.id().len()));
     for (link, prompt) in named {
         let session = link.session().await.map_err(|why| reply::unavailable(desk, link, &why))?;

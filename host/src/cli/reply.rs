@@ -24,9 +24,9 @@ pub struct FailedServer {
 }
 
 /// What the servers answered.
-pub struct Gathered<'a, T> {
+pub struct Gathered<T> {
     /// Those that did, in the order of the configuration.
-    pub found: Vec<(&'a Arc<Link>, T)>,
+    pub found: Vec<(Arc<Link>, T)>,
     /// Those that could not.
     pub failed: Vec<FailedServer>,
     /// How a command that needs any of them ends.
@@ -34,11 +34,11 @@ pub struct Gathered<'a, T> {
 }
 
 /// Connects all servers side by side and asks each; those that cannot be used are warned of.
-pub async fn gather<'a, T, W>(desk: &'a Desk, work: impl Fn(Arc<Session>) -> W) -> Gathered<'a, T>
+pub async fn gather<T, W>(desk: &Desk, work: impl Fn(Arc<Session>) -> W) -> Gathered<T>
 where
     W: Future<Output = Result<T, Failed>>,
 {
-    let ask = desk.links().map(|link| {
+    let ask = desk.links().into_iter().map(|link| {
         let work = &work;
         async move {
             let outcome = match link.session().await {
@@ -53,7 +53,7 @@ where
         match outcome {
             Ok(found) => gathered.found.push((link, found)),
             Err(why) => {
-                desk.warn(link, &why);
+                desk.warn(&link, &why);
                 gathered.failed.push(FailedServer { server: link.id().to_owned(), reason: why.to_string() });
             }
         }
@@ -132,18 +132,21 @@ pub fn failure(desk: &Desk, link: &Link, failed: &Failed) -> Failure {
         Cause::Rpc(_) | Cause::Protocol(_) => Failure::Refused(text),
         Cause::Http(error) if error.wants_authorization() => Failure::NeedsAuth(text),
         Cause::Cancelled => Failure::Interrupted,
-        Cause::Http(_) | Cause::Connect(_) | Cause::NotReady { .. } | Cause::Closed | Cause::Exited(_) => {
-            Failure::Unavailable(text)
-        }
+        Cause::Http(_)
+        | Cause::Connect(_)
+        | Cause::NotReady { .. }
+        | Cause::Closed
+        | Cause::Exited(_)
+        | Cause::QueueFull(_)
+        | Cause::Restarting
+        | Cause::RestartFailed(_) => Failure::Unavailable(text),
     }
 }
 
 /// A server that cannot be used, as the end of a command.
 pub fn unavailable(desk: &Desk, link: &Link, why: &Unavailable) -> Failure {
     match why {
-        Unavailable::Failed(failed) => failure(desk, link, failed),
-        Unavailable::Disabled | Unavailable::Problem(_) | Unavailable::Closed => {
-            Failure::Unavailable(desk.clean(&format!("server {:?}: {why}", link.id())))
-        }
+        Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed) => failure(desk, link, failed),
+        _ => Failure::Unavailable(desk.clean(&format!("server {:?}: {why}", link.id()))),
     }
 }

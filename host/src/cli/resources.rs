@@ -137,8 +137,8 @@ fn contents(Contents { contents }: Contents) -> String {
 async fn owner(desk: &Desk, uri: &str, args: &ServerArgs) -> Result<(Arc<Link>, Arc<Session>), Failure> {
     if let [id] = args.server.as_slice() {
         let link = desk.gate.registry().link(id).expect("the desk knows the servers that were asked for");
-        let session = link.session().await.map_err(|why| reply::unavailable(desk, link, &why))?;
-        return Ok((Arc::clone(link), session));
+        let session = link.session().await.map_err(|why| reply::unavailable(desk, &link, &why))?;
+        return Ok((link, session));
     }
     let found = reply::gather(desk, |session| async move {
         let resources = session.list(Kind::Resources).await?;

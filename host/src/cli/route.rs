@@ -104,7 +104,7 @@ pub async fn run_configured(desk: &Desk, args: &Args) -> Result<ExitCode, Failur
     if args.target.is_some() {
         for (link, outcome) in desk.connect_all().await {
             if let Err(why) = outcome {
-                desk.warn(link, &why);
+                desk.warn(&link, &why);
             }
         }
     }

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toolgate::config::model::Input;
 use toolgate::config::variables::Ask;
-use toolgate::gate::Approve;
+use toolgate::gate::{Approve, CallEvent, OnEvent};
 use toolgate::logic::types::execution::Question;
-use toolgate::session::{OnProgress, Progress};
+use toolgate::session::Progress;
 use toolgate::transport::BoxFuture;
 
 use super::style;
@@ -133,9 +133,13 @@ impl Bar {
     }
 
     /// Takes the progress of the call.
-    pub fn listener(&self, clean: Clean) -> Option<OnProgress> {
+    pub fn listener(&self, clean: Clean) -> Option<OnEvent> {
         let bar = self.0.clone()?;
-        Some(Arc::new(move |progress| show(&bar, progress, &clean)))
+        Some(Arc::new(move |event| {
+            if let CallEvent::Progress(progress) = event {
+                show(&bar, progress, &clean);
+            }
+        }))
     }
 }
 

@@ -52,7 +52,7 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
         match outcome {
             Ok(_) => connected += 1,
             Err(why) => {
-                desk.warn(link, &why);
+                desk.warn(&link, &why);
                 failed.push(FailedServer { server: link.id().to_owned(), reason: why.to_string() });
             }
         }
