@@ -1,5 +1,6 @@
 //! What the tests and benches share.
 
+pub mod bare;
 pub mod generate;
 pub mod native;
 pub mod race;

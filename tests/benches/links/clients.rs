@@ -11,11 +11,10 @@ use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{RoleClient, ServiceExt};
 use serde_json::Value;
 use toolgate::config;
-use toolgate::config::variables::Variables;
 use toolgate::gate::{CallOptions, Gate, View};
 use toolgate::logic::types::execution::{Code, ToolCall};
-use toolgate::registry::Registry;
-use toolgate::session::{Nobody, Patience, Request, Session};
+use toolgate::registry::{Options, Registry};
+use toolgate::session::{Patience, Request, Session};
 
 /// Clients of one server, each with a connection of its own.
 pub struct Clients {
@@ -97,6 +96,7 @@ impl Clients {
 fn gate(yaml: &str) -> Gate {
     let config = config::parse(yaml, Path::new("toolgate.yaml")).expect("the bench's configuration is right");
     assert!(config.notices.is_empty(), "{:?}", config.notices);
-    let registry = Registry::new(config, Variables::of_process(), Arc::new(Nobody), Arc::default());
-    Gate::open(toolgate_tests::supervisor(), Arc::new(registry), &View::default()).expect("the gate opens")
+    let registry =
+        Registry::new(&toolgate_tests::component(), config, Options::default()).expect("the component starts");
+    Gate::open(&registry, View::default()).expect("the gate opens")
 }

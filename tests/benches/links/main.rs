@@ -11,7 +11,8 @@ mod raw;
 use std::time::Duration;
 
 use clients::Clients;
-use raw::{HttpServer, Pipe};
+use raw::HttpServer;
+use toolgate_tests::bare::Pipe;
 use toolgate_tests::race::{base, compare, race, report};
 
 fn main() {
@@ -36,7 +37,7 @@ const TEXT: &str =
     "about a hundred bytes of text, as a model may well write them: small, but not so small as to be unreal";
 
 fn stdio(runtime: &tokio::runtime::Runtime) {
-    let mut pipe = Pipe::open(ECHO);
+    let mut pipe = Pipe::open(ECHO, &[]);
     let clients = runtime.block_on(Clients::of_program(ECHO));
     let arguments = format!(r#"{{"text":"{TEXT}"}}"#);
     let mut run = |calls: u32, tool: &str, arguments: &str| {

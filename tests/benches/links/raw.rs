@@ -1,62 +1,14 @@
-//! The bare wire: JSON-RPC with no client at all, which is the least that an exchange can cost.
+//! The bare wire over HTTP, which is the least that an exchange can cost there.
 
 use std::cell::{Cell, RefCell};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
-
-/// A server on a pipe, asked and awaited by one thread that blocks.
-pub struct Pipe {
-    server: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    line: Vec<u8>,
-    id: u64,
-}
-
-impl Pipe {
-    /// Starts a server and shakes hands.
-    pub fn open(program: &str) -> Self {
-        let mut server = Command::new(program)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the server starts");
-        let input = server.stdin.take().expect("it has an input");
-        let output = BufReader::with_capacity(256 << 10, server.stdout.take().expect("it has an output"));
-        let mut pipe = Pipe { server, input, output, line: Vec::new(), id: 0 };
-        pipe.ask("initialize", INITIALIZE);
-        pipe.input.write_all(format!("{INITIALIZED}\n").as_bytes()).expect("the server reads");
-        pipe
-    }
-
-    /// Calls a tool.
-    pub fn call(&mut self, tool: &str, arguments: &str) {
-        self.ask("tools/call", &format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#));
-    }
-
-    fn ask(&mut self, method: &str, params: &str) {
-        self.id += 1;
-        let mut message = request(self.id, method, params);
-        message.push('\n');
-        self.input.write_all(message.as_bytes()).expect("the server reads");
-        self.line.clear();
-        self.output.read_until(b'\n', &mut self.line).expect("the server writes");
-        check(&self.line, self.id);
-    }
-}
-
-impl Drop for Pipe {
-    fn drop(&mut self) {
-        end(&mut self.server);
-    }
-}
+use toolgate_tests::bare::{INITIALIZE, INITIALIZED, check, end, request};
 
 /// A server on a port of this machine.
 pub struct HttpServer {
@@ -162,32 +114,8 @@ impl Connection {
     }
 }
 
-fn request(id: u64, method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
-}
-
-/// Whether it is the answer is seen near its beginning or its end; more is not read.
-fn check(message: &[u8], id: u64) {
-    let wanted = format!("\"id\":{id}");
-    let has = |part: &[u8]| part.windows(wanted.len()).any(|window| window == wanted.as_bytes());
-    let (first, last) = (&message[..message.len().min(160)], &message[message.len().saturating_sub(96)..]);
-    if !has(first) && !has(last) {
-        let message: Value = serde_json::from_slice(message).unwrap_or_default();
-        panic!("not the answer to {id}: {message}");
-    }
-}
-
-fn end(server: &mut Child) {
-    // It may have ended by itself.
-    let _ = server.kill();
-    let _ = server.wait();
-}
-
 const LEGACY: &str = "2025-06-18";
 const MODERN: &str = "2026-07-28";
-const INITIALIZE: &str =
-    r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bare","version":"1"}}"#;
-const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 const MODERN_META: &str = concat!(
     r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
     r#""io.modelcontextprotocol/clientInfo":{"name":"bare","version":"1"},"#,

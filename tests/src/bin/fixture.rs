@@ -18,6 +18,8 @@ mod silent;
 mod stateless;
 #[path = "../fixture/wire.rs"]
 mod wire;
+#[path = "../fixture/working.rs"]
+mod working;
 
 use std::process::exit;
 
@@ -32,6 +34,13 @@ const MODES: &[Mode] = &[
     ("modern", "", "speaks 2026-07-28 only, and refuses `initialize` with -32022", stateless::modern),
     ("env", "", "has a tool `env` that returns its environment as JSON", plain::env),
     ("counts", "FILE", "appends a line to FILE at each tools/call, then answers", plain::counts),
+    (
+        "works",
+        "FILE [MS]",
+        "writes to FILE what it does: `note` and `look` take MS, `hold` and `watch` last until a file is there, \
+         `freeze` ends all talk",
+        working::works,
+    ),
     // Answers that are not as they should be.
     ("noisy", "", "writes lines of text between its messages", answers::noisy),
     ("huge", "BYTES", "answers its tool `big` with a line of so many bytes", answers::huge),
@@ -58,12 +67,25 @@ const MODES: &[Mode] = &[
     ("dies-during", "FILE", "upon tools/call appends its pid to FILE and exits with 4, unanswered", dying::during),
     ("dies-after", "", "answers tools/call, then exits with 5", dying::after),
     ("launcher", "FILE", "starts `plain` on its own pipes, as npx does; both pids are in FILE", dying::launcher),
+    (
+        "litter",
+        "FILE [now]",
+        "leaves two stubborn children behind when its input ends, or at once; all pids are in FILE",
+        dying::litter,
+    ),
     ("stubborn", "", "ends neither on SIGTERM nor at the end of its input", dying::stubborn),
     // Lists.
     ("endless-cursor", "", "pages its tools with the same cursor for ever", listing::endless_cursor),
     ("fresh-cursor", "", "pages its tools with a new cursor for ever", listing::fresh_cursor),
     ("pages", "N", "has N tools, ten a page", listing::pages),
     ("list-changed", "", "has one tool more after each call of `grow`, and says so", listing::list_changed),
+    (
+        "list-lost",
+        "FILE",
+        "says after a call that its tools changed, and only notes in FILE who asks for them",
+        listing::list_lost,
+    ),
+    ("catalog", "N BYTES", "has N tools with schemas of so many bytes, on one page", listing::catalog),
     ("no-tools", "", "declares resources only, and does not know tools/list", listing::no_tools),
     ("ttl", "MS [SCOPE]", "2026-07-28: its list is fresh for MS, and says how often it was asked for", listing::ttl),
     // Talk during a call.

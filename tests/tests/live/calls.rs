@@ -1,29 +1,24 @@
 //! Calls through the component: what is retried, what is not, and what is never run twice.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use toolgate::config;
 use toolgate::config::variables::Variables;
-use toolgate::gate::{CallOptions, Called, Gate, View, find_problems};
-use toolgate::logic::Supervisor;
+use toolgate::gate::{CallOptions, Called, Gate, View};
 use toolgate::logic::types::execution::{Code, ToolCall};
-use toolgate::registry::Registry;
-use toolgate::session::Nobody;
+use toolgate::registry::{Options, Registry, Stay};
 
 use super::fixtures::component;
 
 /// A gate over the servers of a `toolgate.yaml`, with `FIXTURE` for the path of the fixture.
 fn gate(yaml: &str) -> Gate {
     let yaml = yaml.replace("FIXTURE", env!("CARGO_BIN_EXE_fixture"));
-    let mut config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
+    let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
     assert!(config.notices.is_empty(), "{:?}", config.notices);
-    let mut logic = Supervisor::new(component()).expect("the component starts");
-    find_problems(&mut logic, &mut config).expect("the component answers");
-    let secrets = Arc::<Mutex<_>>::default();
-    let registry = Registry::new(config, Variables::of_process(), Arc::new(Nobody), secrets);
-    Gate::open(logic, Arc::new(registry), &View::default()).expect("the gate opens")
+    let options = Options { stay: Stay::Once, ..Options::default() };
+    let registry = Registry::new(&component(), config, options).expect("the component starts");
+    Gate::open(&registry, View::default()).expect("the gate opens")
 }
 
 /// A server whose tool `echo` must not be repeated, its arguments left out.
@@ -78,10 +73,10 @@ async fn a_tool_that_is_safe_is_run_again_once() {
 async fn a_server_that_died_between_two_calls_is_opened_again() {
     let gate = gate("servers:\n  a: {command: FIXTURE, args: [dies-after]}\n");
     for said in ["one", "two", "three"] {
+        let session = gate.registry().link("a").unwrap().session().await.unwrap();
+        let mut news = session.news();
         let called = call(&gate, "a.echo", &format!("text: {said}")).await;
         assert_eq!((called.result.code, called.result.text.as_str()), (Code::Ok, said), "{:?}", called.result.trace);
-        let session = gate.registry().link("a").unwrap().current().unwrap();
-        let mut news = session.news();
         // Its end is what the next call must meet.
         while session.over().is_none() {
             tokio::time::timeout(Duration::from_secs(30), news.recv()).await.unwrap().ok();
@@ -117,7 +112,7 @@ async fn many_calls_share_one_connection() {
 #[tokio::test]
 async fn a_tool_that_is_denied_is_neither_listed_nor_called() {
     let gate = gate("servers:\n  a: {command: FIXTURE, args: [plain], deny: [add]}\n");
-    gate.connect(gate.registry().link("a").unwrap()).await.unwrap();
+    gate.connect(&gate.registry().link("a").unwrap()).await.unwrap();
     let names: Vec<_> = gate.tools(&gate.style()).unwrap().into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["a__echo"]);
     let called = call(&gate, "a.add", "a: 1, b: 2").await;
@@ -174,12 +169,10 @@ async fn servers_see_no_variable_that_another_server_is_given() {
     let mut variables = Variables::of_process();
     variables.environment.insert("TOKEN_A".to_owned(), "secret-of-a".to_owned());
     variables.environment.insert("TOKEN_B".to_owned(), "secret-of-b".to_owned());
-    let secrets = Arc::<Mutex<_>>::default();
-    let registry = Registry::new(config, variables, Arc::new(Nobody), Arc::clone(&secrets));
-    let logic = Supervisor::new(component()).unwrap();
-    let gate = Gate::open(logic, Arc::new(registry), &View::default()).unwrap();
+    let registry = Registry::new(&component(), config, Options { variables, ..Options::default() }).unwrap();
+    let gate = Gate::open(&registry, View::default()).unwrap();
     let seen = call(&gate, "a.env", "").await.result.text;
     assert!(seen.contains("secret-of-a") && !seen.contains("secret-of-b") && !seen.contains("TOKEN_B"), "{seen}");
-    let hidden = secrets.lock().unwrap().redact(&seen).into_owned();
+    let hidden = registry.secrets().redact(&seen).into_owned();
     assert!(!hidden.contains("secret-of-a"), "{hidden}");
 }

@@ -3,5 +3,8 @@
 mod calls;
 mod eras;
 mod fixtures;
+mod gateway;
+mod lives;
 mod sessions;
 mod web;
+mod world;

@@ -5,22 +5,20 @@ mod cancelling;
 mod keeping;
 mod losing;
 mod probing;
-mod server;
+pub mod server;
 mod streams;
 mod websocket;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use toolgate::config;
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
 use toolgate::gate::{CallOptions, Called, Gate, View};
-use toolgate::logic::Supervisor;
 use toolgate::logic::types::execution::ToolCall;
-use toolgate::registry::Registry;
-use toolgate::session::{Nobody, Options, Session};
+use toolgate::registry::{self, Registry, Stay};
+use toolgate::session::{Options, Session};
 use toolgate::transport::endpoint::{Endpoint, Site, Tls};
 
 use crate::fixtures::component;
@@ -62,10 +60,9 @@ fn config_of(url: &str, more: &str) -> config::model::Config {
 }
 
 fn gate_over(config: config::model::Config, variables: Variables) -> Gate {
-    let logic = Supervisor::new(component()).expect("the component starts");
-    let secrets = Arc::<Mutex<_>>::default();
-    let registry = Registry::new(config, variables, Arc::new(Nobody), secrets);
-    Gate::open(logic, Arc::new(registry), &View::default()).expect("the gate opens")
+    let options = registry::Options { variables, stay: Stay::Once, ..registry::Options::default() };
+    let registry = Registry::new(&component(), config, options).expect("the component starts");
+    Gate::open(&registry, View::default()).expect("the gate opens")
 }
 
 /// Calls a tool of `a` with a text.

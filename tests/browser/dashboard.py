@@ -1,0 +1,408 @@
+"""Looks at the dashboard with a real browser: `dashboard.py URL [--token T] [--artifacts DIR]`, after `install DIR`.
+
+The gateway at URL has the demo server under the id `demo` and names in the double-underscore style. Every check is one
+line, `ok …` or `FAIL …`; the last line counts them, and a failure makes the exit code 1.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from selenium import webdriver
+from selenium.common.exceptions import TimeoutException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+LIMIT = 15  # seconds, for anything that is waited for
+
+# What a hostile server could put into its tools: markup, control characters, names that mean something in a browser,
+# objects where texts belong, and more depth than a stack has room for. It is text, since nothing writes such depth.
+HOSTILE = r"""[{"name": "evil__markup", "server": "evil", "tool": "markup",
+  "description": "<img src=x onerror=\"window.owned=1\"> \u001b[2J \u202eevil <script>window.owned=1</script>",
+  "inputSchema": {"type": "object", "required": 7, "properties": {
+    "reportValidity": {"type": "toString"}, "__proto__": {"description": {"toString": 1}}, "<b>": {"enum": ["<i>", {}]},
+    "reference": {"$ref": "#/constructor/prototype"}, "any": {"anyOf": [null, 1]}}}},
+  {"name": "evil__deep", "server": "evil", "tool": "deep", "description": "LONG", "inputSchema": DEEP}, """
+HOSTILE = HOSTILE.replace("LONG", "x" * 5000).replace("DEEP", '{"a":' * 20000 + "1" + "}" * 20000)
+
+# Stands between the page and the gateway, before the page's own script runs.
+BETWEEN = """
+const real = window.fetch;
+window.seen = [];
+window.fetch = (path, options) => {
+  window.seen.push({path, token: options.headers.Authorization});
+  return between(path, options, () => real(path, options));
+};
+"""
+
+
+class Page:
+    """The dashboard in a browser, and what a person does with it."""
+
+    def __init__(self, url, token):
+        self.url, self.token = url.rstrip("/"), token
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium") or "/usr/bin/chromium"
+        for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]:
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        service = webdriver.ChromeService(shutil.which("chromedriver") or "/usr/bin/chromedriver")
+        self.driver = webdriver.Chrome(options=options, service=service)
+        self.injected = None
+        self.requested = []
+        self.complaints = []
+        self.size(1280, 900)
+
+    def open(self, view="servers", between=None):
+        """Loads the page anew; `between` is the body of a function that may answer in the gateway's place."""
+        self.listen()
+        self.driver.get("about:blank")
+        if self.injected:
+            self.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", {"identifier": self.injected})
+            self.injected = None
+        if between:
+            source = f"{BETWEEN}\nasync function between(path, options, go) {{ {between} }}"
+            added = self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
+            self.injected = added["identifier"]
+        self.driver.get(f"{self.url}/#{view}")
+        if not between and self.token:
+            self.give_token(self.token)
+
+    def give_token(self, token):
+        """Answers the dialog, if the gateway wants a token for reading; otherwise it comes with the first call."""
+        with suppress(TimeoutException):
+            WebDriverWait(self.driver, 2).until(lambda _: self.run("return document.querySelector('dialog').open"))
+            self.driver.find_element(By.ID, "token").send_keys(token, Keys.ENTER)
+
+    def until(self, script, *arguments):
+        """Waits until the script is true, and says what it was in the end."""
+        with suppress(TimeoutException):
+            return WebDriverWait(self.driver, LIMIT, 0.05).until(lambda _: self.run(script, *arguments))
+        return None
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def find(self, css):
+        return self.driver.find_element(By.CSS_SELECTOR, css)
+
+    def text(self, css):
+        return self.run("return document.querySelector(arguments[0])?.textContent ?? ''", css)
+
+    def view(self, name):
+        self.find(f"nav a[href='#{name}']").click()
+        self.until("return !document.getElementById(arguments[0]).hidden", f"{name}-view")
+
+    def search(self, words):
+        box = self.find("#search")
+        box.send_keys(Keys.CONTROL, "a")
+        box.send_keys(words)
+
+    def open_tool(self, name):
+        """Opens the row of a tool and says which element it is."""
+        self.view("tools")
+        self.search(name)
+        row = self.until(
+            "return [...document.querySelectorAll('.tool')].find(row => "
+            "row.querySelector('.name').textContent === arguments[0])",
+            name,
+        )
+        if row is not None and not self.run("return arguments[0].querySelector('details').open", row):
+            row.find_element(By.CSS_SELECTOR, "summary").click()
+        self.until("return arguments[0]?.querySelector('form') !== null", row)
+        return row
+
+    def call(self, row, **arguments):
+        """Fills in the form of an open tool, calls it and says what it answered."""
+        for name, value in arguments.items():
+            field = row.find_element(By.CSS_SELECTOR, f"[data-name='{name}']")
+            field.clear()
+            field.send_keys(value)
+        row.find_element(By.CSS_SELECTOR, "form button.main").click()
+        if self.token:
+            self.give_token(self.token)
+        self.until("return arguments[0].querySelector('[role=status] .badge') !== null", row)
+        return self.run("return arguments[0].querySelector('.result').textContent", row)
+
+    def size(self, width, height):
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def prefer(self, scheme):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+    def brightness(self):
+        """Of the background, from 0 to 255."""
+        colour = self.run("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+        return sum(colour[:3]) / 3
+
+    def listen(self):
+        """Collects what the browser asked for and complained about; it forgets what it told once."""
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                self.requested.append(message["params"]["request"]["url"])
+        for entry in self.driver.get_log("browser"):
+            # That a token is wanted is no fault of the page, but the browser logs it as one.
+            if entry["level"] == "SEVERE" and "status of 401" not in entry["message"]:
+                self.complaints.append(entry["message"])
+
+
+class Report:
+    """The lines that are printed, and a picture of the page for the first that is wrong in a scene."""
+
+    def __init__(self, page, artifacts):
+        self.page, self.artifacts = page, artifacts
+        self.passed = self.failed = 0
+        self.scene, self.pictured = None, None
+
+    def check(self, name, right, detail=""):
+        if right:
+            self.passed += 1
+            print(f"ok   {name}", flush=True)
+            return
+        self.failed += 1
+        print(f"FAIL {name}", flush=True)
+        if str(detail).strip():
+            print("     " + str(detail).strip().replace("\n", "\n     "), flush=True)
+        if self.artifacts and self.pictured != self.scene:
+            self.artifacts.mkdir(parents=True, exist_ok=True)
+            self.page.driver.save_screenshot(str(self.artifacts / f"{self.scene}.png"))
+            self.pictured = self.scene
+
+
+def loads(page, report):
+    page.open()
+    report.check("servers appear", page.until("return document.querySelectorAll('.server').length > 0"))
+    report.check("demo has a state in words", page.until(DEMO + "return demo?.querySelector('.badge').textContent"))
+    readiness = page.until("return /ready/.test(document.getElementById('readiness').textContent)")
+    report.check("the banner tells the readiness", readiness, page.text("#readiness"))
+    report.check("updates are live", page.until("return document.getElementById('live').textContent === 'live'"))
+    page.view("tools")
+    report.check("tools appear", page.until("return document.querySelectorAll('.tool').length > 0"))
+
+
+def finds_tools(page, report):
+    page.open("tools")
+    page.until("return document.querySelectorAll('.tool').length > 0")
+    names = "return [...document.querySelectorAll('.tool .name')].map(name => name.textContent)"
+    page.search("numbers adds")
+    report.check("the search looks into descriptions", "demo__add" in page.run(names), page.run(names))
+    page.search("demo__ad")
+    report.check("the search looks into names", page.run(names) == ["demo__add"], page.run(names))
+    page.search("no such tool anywhere")
+    report.check("a search without a hit says so", page.run(names) == [] and page.find("#tools-empty").is_displayed())
+
+
+def tries_a_tool(page, report):
+    page.open("tools")
+    row = page.open_tool("demo__add")
+    schema = page.run("return arguments[0].querySelector('pre:not(.prose)').textContent", row)
+    report.check("the schema is there", '"properties"' in schema, schema)
+    answer = page.call(row, a="1", b="2")
+    report.check("1 and 2 make 3", answer.startswith("3"), answer)
+    answer = page.call(row, a="9007199254740993", b="0")
+    report.check("a large number keeps its digits", '"sum": 9007199254740993' in answer, answer)
+    field = row.find_element(By.CSS_SELECTOR, "[data-name='a']")
+    field.clear()
+    field.send_keys("one", Keys.ENTER)
+    report.check("what is no number is not sent", page.run("return !arguments[0].validity.valid", field))
+    row.find_element(By.XPATH, ".//button[.='Write JSON']").click()
+    text = row.find_element(By.CSS_SELECTOR, "label.field textarea")
+    text.clear()
+    text.send_keys('{"a": 20, "b": 22}')
+    answer = page.call(row)
+    report.check("arguments can be written by hand", answer.startswith("42"), answer)
+
+
+def shows_recent_calls(page, report):
+    page.open("tools")
+    page.call(page.open_tool("demo__add"), a="1", b="2")
+    page.view("calls")
+    newest = "const row = [...document.querySelectorAll('.call')].find(row => /demo__add/.test(row.textContent));"
+    report.check("the call is among the recent ones", page.until(newest + "return row !== undefined"))
+    row = page.run(newest + "return row")
+    row.find_element(By.CSS_SELECTOR, "summary").click()
+    steps = page.run("return arguments[0].querySelectorAll('ol li').length", row)
+    report.check("its trace can be opened", steps > 0 and row.find_element(By.TAG_NAME, "ol").is_displayed())
+    page.call(page.open_tool("demo__add"), a="3", b="4")
+    page.view("calls")
+    report.check("the next one comes by itself", page.until(newest + "return row !== arguments[0]", row))
+    stayed = page.run("return arguments[0].isConnected && arguments[0].querySelector('details').open", row)
+    report.check("and leaves an open row open", stayed)
+
+
+def works_by_keyboard(page, report):
+    page.open()
+    page.until(DEMO + "return demo !== undefined")
+    page.run("document.activeElement.blur()")
+    press(page, Keys.TAB)
+    report.check("the first stop skips the bar", page.run("return document.activeElement.className") == "skip")
+    report.check("a toggle is reached with Tab", tab_to(page, "Disable demo"))
+    shown = page.run("return getComputedStyle(document.activeElement).outlineStyle")
+    report.check("the focus can be seen", shown not in ("none", ""), shown)
+    state = DEMO + "return demo.querySelector('.badge').textContent"
+    press(page, Keys.ENTER)
+    if page.token:
+        page.give_token(page.token)
+    disabled = page.until(f"return (() => {{ {state} }})() === 'disabled'")
+    report.check("Enter disables the server", disabled, page.run(state))
+    report.check("the focus stays where it was", page.run("return document.activeElement.ariaLabel") == "Enable demo")
+    press(page, Keys.SPACE)
+    enabled = page.until(f"return (() => {{ {state} }})() !== 'disabled'")
+    report.check("the space bar enables it again", enabled, page.run(state))
+    report.check("it comes back", page.until(f"return /ready|dormant/.test((() => {{ {state} }})())"), page.run(state))
+    heading = page.run(DEMO + "const head = demo.querySelector('summary'); head.focus(); return head")
+    press(page, Keys.ENTER)
+    report.check("Enter opens a row", page.run("return arguments[0].parentElement.open", heading))
+
+
+def has_two_themes(page, report):
+    page.open()
+    page.run("localStorage.clear()")
+    page.prefer("light")
+    page.open()
+    light = page.brightness()
+    page.prefer("dark")
+    dark = page.brightness()
+    report.check("it follows the system", light > 200 and dark < 60, f"light {light}, dark {dark}")
+    page.find("#theme").click()
+    report.check("the button makes it light", page.brightness() > 200, page.text("#theme"))
+    page.open()
+    report.check("and it is remembered", page.brightness() > 200, page.text("#theme"))
+    page.find("#theme").click()
+    page.prefer("light")
+    report.check("the button makes it dark", page.brightness() < 60, page.text("#theme"))
+    page.run("localStorage.clear()")
+
+
+def fits_a_phone(page, report):
+    page.size(320, 640)
+    page.open()
+    page.until(DEMO + "return demo !== undefined")
+    for view in ["servers", "tools", "calls"]:
+        page.view(view)
+        if view == "tools":
+            page.open_tool("demo__add")
+        page.run("document.querySelector(`#${arguments[0]}-view details`)?.setAttribute('open', '')", view)
+        width = page.run("return document.documentElement.scrollWidth")
+        report.check(f"{view} fit into 320 points", width <= 320, f"{width} wide")
+    page.size(1280, 900)
+
+
+def shows_hostile_text_as_text(page, report):
+    page.open("tools", between=f"""
+        const response = await go();
+        if (!path.endsWith("mcp/tools") || !response.ok) return response;
+        return new Response((await response.text()).replace(/"tools":\\s*\\[/, () => '"tools":' + {json.dumps(HOSTILE)}));
+    """)
+    if page.token:
+        page.give_token(page.token)
+    row = page.open_tool("evil__markup")
+    said = page.run("return arguments[0].querySelector('.prose').textContent", row) if row else ""
+    report.check("markup is shown as text", '<img src=x onerror="window.owned=1">' in said, said)
+    made = page.run("return document.querySelectorAll('main img, main script, main b, main i').length")
+    report.check("and nothing is made of it", made == 0 and page.run("return window.owned") is None)
+    report.check("control characters are shown", "⟨U+001B⟩" in said and "⟨U+202E⟩" in said, said)
+    fields = page.run("return arguments[0].querySelectorAll('[data-name]').length", row)
+    report.check("a hostile schema still has its fields", fields == 5, fields)
+    row = page.open_tool("evil__deep")
+    long = row.find_element(By.CSS_SELECTOR, "button.plain")
+    report.check("a long text is cut", "5,000" in long.text, long.text)
+    long.click()
+    shown = page.run("return arguments[0].querySelector('.prose').textContent.length", row)
+    report.check("and shown whole when asked", shown == 5000, shown)
+    report.check("the page is well", page.text("#problem") == "", page.text("#problem"))
+    row = page.open_tool("demo__echo")
+    answer = page.call(row, text="<img src=x onerror=window.owned=1>")
+    report.check("an answer is text too", answer.startswith("<img src=x"), answer)
+    report.check("and none of it ran", page.run("return window.owned") is None)
+
+
+def asks_for_a_token(page, report):
+    page.open(between="""
+        const token = options?.headers?.Authorization;
+        if (token !== "Bearer right") return new Response('{"error":"who are you?"}', {status: 401});
+        if (options.method === "POST") return new Response('{"error":"readers only read"}', {status: 403});
+        if (path.endsWith("events")) return new Response("", {status: 404});
+        const server = {server: "demo", kind: "stdio", state: "ready", ready: true, since: new Date(), restarts: 0,
+          calls: {calls: 0, failures: 0}, queues: [], last_error: null};
+        return Response.json({ready: true, warnings: [], servers: [server], tools: [], failed: [], calls: []});
+    """)
+    asked = page.until("return document.querySelector('dialog').open")
+    report.check("a token is asked for when it is wanted", asked)
+    page.find("#token").send_keys("wrong", Keys.ENTER)
+    again = page.until("const it = document.querySelector('dialog'); return it.open && /not take/.test(it.textContent)")
+    report.check("a wrong one is asked for again", again, page.text("dialog"))
+    page.find("#token").send_keys("right", Keys.ENTER)
+    report.check("the right one opens the page", page.until(DEMO + "return demo !== undefined"))
+    sent = page.run("return window.seen.at(-1).token")
+    report.check("it is sent as a header", sent == "Bearer right", sent)
+    kept = page.run("return document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)")
+    report.check("and kept nowhere", "right" not in kept, kept)
+    page.find("[aria-label='Disable demo']").click()
+    told = page.until("return /this token may not do this/.test(document.getElementById('notice').textContent)")
+    report.check("what the token may not do is said", told, page.text("#notice"))
+    polled = page.until("return window.seen.filter(({path}) => path.endsWith('servers')).length > 4")
+    report.check("without a stream it asks again and again", polled)
+
+
+def is_self_contained(page, report):
+    page.listen()
+    place = urlsplit(page.url)
+    foreign = [url for url in page.requested
+               if urlsplit(url).scheme != "data" and urlsplit(url).netloc != place.netloc and url != "about:blank"]
+    report.check("nothing is fetched from elsewhere", foreign == [], "\n".join(foreign[:5]))
+    report.check("the console has no errors", page.complaints == [], "\n".join(page.complaints[:5]))
+
+
+DEMO = """
+const demo = [...document.querySelectorAll('.server')].find(row => row.querySelector('.name').textContent === 'demo');
+"""
+SCENES = [loads, finds_tools, tries_a_tool, shows_recent_calls, works_by_keyboard, has_two_themes, fits_a_phone,
+          shows_hostile_text_as_text, asks_for_a_token, is_self_contained]
+
+
+def press(page, key):
+    webdriver.ActionChains(page.driver).send_keys(key).perform()
+
+
+def tab_to(page, label):
+    """Presses Tab until the focus is on what has this label."""
+    for _ in range(400):
+        if page.run("return document.activeElement.ariaLabel") == label:
+            return True
+        press(page, Keys.TAB)
+    return False
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("url", help="where the gateway is, such as http://127.0.0.1:8808")
+    parser.add_argument("--token", help="a token of an admin, if the gateway wants one")
+    parser.add_argument("--artifacts", type=Path, help="the folder for pictures of what went wrong")
+    args = parser.parse_args()
+    page = Page(args.url, args.token)
+    report = Report(page, args.artifacts)
+    try:
+        for scene in SCENES:
+            report.scene = scene.__name__
+            try:
+                scene(page, report)
+            except Exception:  # one broken scene must not hide what the others find
+                report.check(f"{report.scene} runs to its end", False, traceback.format_exc())
+    finally:
+        page.driver.quit()
+    print(f"{report.passed} ok, {report.failed} failed")
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

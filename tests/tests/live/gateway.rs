@@ -1,0 +1,278 @@
+//! The gateway as its clients see it: one MCP server of both eras in front of many.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, GetPromptRequestParams, ProtocolVersion, ReadResourceRequestParams, ResourceContents,
+};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{RoleClient, ServiceExt};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
+use tokio::task::JoinHandle;
+use toolgate::config;
+use toolgate::demo::Local;
+use toolgate::gate::View;
+use toolgate::gateway::client::Principal;
+use toolgate::gateway::http::{self, Door, Tokens};
+use toolgate::gateway::pages::Site;
+use toolgate::gateway::{Gateway, Options, Relay, stdio};
+use toolgate::logic::types::filtering::SelectedServer;
+use toolgate::registry::{self, Registry};
+use toolgate::transport::Connect;
+
+use super::fixtures::component;
+
+/// Two demo servers behind a gateway, and the client's end of its standard input and output.
+fn serve(options: Options) -> (DuplexStream, JoinHandle<()>) {
+    let yaml = "servers:\n  one: {command: none}\n  two: {command: none}\n";
+    let config = config::parse(yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
+    let demo = || Arc::new(Local) as Arc<dyn Connect>;
+    let transports = HashMap::from([("one".to_owned(), demo()), ("two".to_owned(), demo())]);
+    serve_over(config, transports, options)
+}
+
+fn serve_over(
+    config: config::model::Config,
+    transports: HashMap<String, Arc<dyn Connect>>,
+    options: Options,
+) -> (DuplexStream, JoinHandle<()>) {
+    let (ours, theirs) = tokio::io::duplex(1 << 20);
+    let served = tokio::spawn(async move {
+        let relay = Arc::new(Relay::default());
+        let of_registry = registry::Options { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
+        let registry = Registry::new(&component(), config, of_registry).expect("the component starts");
+        let gateway = Gateway::new(Arc::clone(&registry), relay, options);
+        let (input, output) = tokio::io::split(theirs);
+        stdio::serve(&gateway, input, output).await.expect("the client speaks");
+        registry.close().await;
+    });
+    (ours, served)
+}
+
+/// A client of the official SDK, of either era.
+async fn client(stream: DuplexStream, era: &str) -> RunningService<RoleClient, ()> {
+    let (input, output) = tokio::io::split(stream);
+    match era {
+        "legacy" => ().serve((input, output)).await.expect("the gateway shakes hands"),
+        _ => {
+            let lifecycle = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
+            ().serve_with_lifecycle((input, output), lifecycle).await.expect("the gateway is discovered")
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_either_era_has_all_servers_behind_one() {
+    for era in ["legacy", "modern"] {
+        let (stream, served) = serve(Options::default());
+        let client = client(stream, era).await;
+        let names: Vec<_> =
+            client.list_all_tools().await.unwrap().into_iter().map(|tool| tool.name.into_owned()).collect();
+        let of = |server: &str| {
+            ["echo", "add", "sleep", "picture", "fail", "forecast"].map(|tool| format!("{server}__{tool}"))
+        };
+        assert_eq!(names, [of("one"), of("two")].concat(), "{era}");
+
+        let arguments = json!({"a": 1, "b": 2}).as_object().cloned().unwrap();
+        let called = client.call_tool(CallToolRequestParams::new("two__add").with_arguments(arguments)).await.unwrap();
+        assert_eq!(called.content[0].as_text().unwrap().text, "3");
+        assert_eq!(called.structured_content, Some(json!({"sum": 3})));
+        let arguments = json!({"message": "no luck"}).as_object().cloned().unwrap();
+        let called = client.call_tool(CallToolRequestParams::new("one__fail").with_arguments(arguments)).await.unwrap();
+        assert_eq!((called.is_error, &*called.content[0].as_text().unwrap().text), (Some(true), "no luck"));
+        assert!(client.call_tool(CallToolRequestParams::new("one__nothing")).await.is_err());
+
+        // Both servers have the same address; one of them counts.
+        let resources = client.list_all_resources().await.unwrap();
+        assert_eq!(resources.iter().map(|resource| resource.uri.as_str()).collect::<Vec<_>>(), ["demo://readme"]);
+        let read = client.read_resource(ReadResourceRequestParams::new("demo://readme")).await.unwrap();
+        assert!(matches!(&read.contents[0], ResourceContents::TextResourceContents { .. }));
+
+        let prompts = client.list_all_prompts().await.unwrap();
+        assert_eq!(prompts.iter().map(|prompt| prompt.name.as_str()).collect::<Vec<_>>(), ["one__greet", "two__greet"]);
+        let arguments = json!({"name": "Ada"}).as_object().cloned().unwrap();
+        let got = client.get_prompt(GetPromptRequestParams::new("one__greet").with_arguments(arguments)).await.unwrap();
+        assert!(!got.messages.is_empty());
+        client.cancel().await.unwrap();
+        served.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_exposed_server_keeps_its_own_names() {
+    let (stream, _served) = serve(Options { expose: Some("two".to_owned()), ..Options::default() });
+    let client = client(stream, "legacy").await;
+    let tools = client.list_all_tools().await.unwrap();
+    assert_eq!(tools[0].name, "echo");
+    assert_eq!(tools.len(), 6);
+    let arguments = json!({"a": 1, "b": 2}).as_object().cloned().unwrap();
+    let called = client.call_tool(CallToolRequestParams::new("add").with_arguments(arguments)).await.unwrap();
+    assert_eq!(called.content[0].as_text().unwrap().text, "3");
+    assert_eq!(client.list_all_prompts().await.unwrap()[0].name, "greet");
+}
+
+/// Lines to and from the gateway, for what a client of good manners does not send.
+struct Lines(BufReader<DuplexStream>);
+
+impl Lines {
+    async fn open(options: Options) -> (Self, JoinHandle<()>) {
+        let (stream, served) = serve(options);
+        let mut lines = Lines(BufReader::new(stream));
+        let hello =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        lines.send(json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello})).await;
+        assert_eq!(lines.next().await["id"], "hello");
+        lines.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        (lines, served)
+    }
+
+    async fn send(&mut self, message: Value) {
+        self.0.get_mut().write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    /// The next message that is no news.
+    async fn next(&mut self) -> Value {
+        loop {
+            let mut line = String::new();
+            let read = tokio::time::timeout(Duration::from_secs(30), self.0.read_line(&mut line)).await;
+            assert!(read.expect("the gateway answers").unwrap() > 0, "the gateway has gone");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["method"] != "notifications/tools/list_changed" {
+                return message;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_ends_and_others_go_on() {
+    let (mut lines, _served) = Lines::open(Options::default()).await;
+    let sleep = json!({"name": "one__sleep", "arguments": {"seconds": 500}, "_meta": {"progressToken": "p"}});
+    lines.send(json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": sleep})).await;
+    // It runs, since it tells of its progress.
+    let news = lines.next().await;
+    assert_eq!((&news["method"], &news["params"]["progressToken"]), (&json!("notifications/progress"), &json!("p")));
+    let echo = json!({"name": "one__echo", "arguments": {"text": "still here"}});
+    lines.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})).await;
+    lines.send(json!({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": echo})).await;
+    let mut answers = HashMap::new();
+    while answers.len() < 2 {
+        let message = lines.next().await;
+        if let Some(id) = message["id"].as_u64() {
+            answers.insert(id, message);
+        }
+    }
+    assert_eq!(answers[&7]["result"]["isError"], true);
+    assert_eq!(answers[&8]["result"]["content"][0]["text"], "still here");
+}
+
+#[tokio::test]
+async fn what_is_no_request_gets_an_error_that_says_so() {
+    let (mut lines, _served) = Lines::open(Options::default()).await;
+    let rows = [
+        (json!({"jsonrpc": "2.0", "id": 1, "method": "no/such"}), -32601),
+        (json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {}}), -32602),
+        (json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"cursor": "x"}}), -32602),
+        (json!({"jsonrpc": "2.0", "id": 4, "method": "resources/read", "params": {"uri": "no://such"}}), -32002),
+        (json!({"jsonrpc": "2.0", "id": 5, "method": "logging/setLevel", "params": {"level": "loud"}}), -32602),
+        (json!({"jsonrpc": "2.0", "id": 6, "method": "server/discover", "params": {}}), -32602),
+        (
+            json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {"_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2031-01-01",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }}}),
+            -32022,
+        ),
+        (json!([]), -32600),
+    ];
+    for (message, code) in rows {
+        lines.send(message.clone()).await;
+        assert_eq!(lines.next().await["error"]["code"], code, "{message}");
+    }
+}
+
+/// Two demo servers behind a gateway over HTTP; gives its address, and stops when it is dropped.
+async fn serve_http(options: Options, tokens: Tokens) -> (String, tokio::sync::oneshot::Sender<()>) {
+    let yaml = "servers:\n  one: {command: none}\n  two: {command: none}\n";
+    let config = config::parse(yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
+    let demo = || Arc::new(Local) as Arc<dyn Connect>;
+    let transports = HashMap::from([("one".to_owned(), demo()), ("two".to_owned(), demo())]);
+    let relay = Arc::new(Relay::default());
+    let of_registry = registry::Options { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
+    let registry = Registry::new(&component(), config, of_registry).expect("the component starts");
+    let gateway = Arc::new(Gateway::new(Arc::clone(&registry), relay, options));
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let door = Door::bind(http::Options { tokens, ..http::Options::new(address) }).await.expect("a port is free");
+    let url = format!("http://{}", door.address());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    tokio::spawn(async move {
+        let pages = Arc::new(Site(Arc::clone(&gateway)));
+        let stopped = async {
+            let _ = stopped.await;
+        };
+        door.serve(gateway, pages, stopped).await;
+        registry.close().await;
+    });
+    (url, stop)
+}
+
+async fn http_client(url: &str, token: Option<&str>, era: &str) -> RunningService<RoleClient, ()> {
+    let mut config = StreamableHttpClientTransportConfig::with_uri(format!("{url}/mcp"));
+    if let Some(token) = token {
+        config = config.auth_header(token);
+    }
+    // The SDK's client wants one to be chosen, also where nothing is encrypted; another test may have done it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let transport = StreamableHttpClientTransport::from_config(config);
+    let lifecycle = match era {
+        "legacy" => ClientLifecycleMode::Initialize,
+        _ => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
+    };
+    ().serve_with_lifecycle(transport, lifecycle).await.expect("the gateway answers")
+}
+
+#[tokio::test]
+async fn over_http_clients_of_both_eras_have_all_servers_behind_one() {
+    let (url, _stop) = serve_http(Options::default(), Tokens::default()).await;
+    for era in ["legacy", "modern", "legacy"] {
+        let client = http_client(&url, None, era).await;
+        assert_eq!(client.list_all_tools().await.unwrap().len(), 12, "{era}");
+        let arguments = json!({"a": 1, "b": 2}).as_object().cloned().unwrap();
+        let called = client.call_tool(CallToolRequestParams::new("two__add").with_arguments(arguments)).await.unwrap();
+        assert_eq!(called.structured_content, Some(json!({"sum": 3})), "{era}");
+        let arguments = json!({"seconds": 0.25}).as_object().cloned().unwrap();
+        let called =
+            client.call_tool(CallToolRequestParams::new("one__sleep").with_arguments(arguments)).await.unwrap();
+        assert_eq!(called.content[0].as_text().unwrap().text, "slept for 0.25 seconds");
+        client.cancel().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_token_lets_its_principal_use_what_it_may_and_no_more() {
+    let principal = |name: &str| Principal { name: name.to_owned(), admin: false };
+    let tokens = Tokens::new([
+        ("a-token-for-all-servers".to_owned(), principal("all")),
+        ("a-token-for-one-server".to_owned(), principal("one")),
+    ]);
+    let selection = Some(vec![SelectedServer { id: "one".to_owned(), tools: vec!["add".to_owned()] }]);
+    let views = HashMap::from([("one".to_owned(), View { selection, ..View::default() })]);
+    let (url, _stop) = serve_http(Options { views, ..Options::default() }, tokens.unwrap()).await;
+    for era in ["legacy", "modern"] {
+        let all = http_client(&url, Some("a-token-for-all-servers"), era).await;
+        assert_eq!(all.list_all_tools().await.unwrap().len(), 12);
+        let one = http_client(&url, Some("a-token-for-one-server"), era).await;
+        let names: Vec<_> =
+            one.list_all_tools().await.unwrap().into_iter().map(|tool| tool.name.into_owned()).collect();
+        assert_eq!(names, ["one__add"]);
+        assert!(one.call_tool(CallToolRequestParams::new("one__echo")).await.is_err());
+        assert!(one.call_tool(CallToolRequestParams::new("two__add")).await.is_err());
+        assert_eq!(one.list_all_prompts().await.unwrap().len(), 1);
+    }
+}

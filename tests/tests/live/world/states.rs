@@ -1,0 +1,109 @@
+//! Every move of every server from state to state, as the host tells it, and the moves that there may be.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use super::server::lock;
+
+/// One move of a server.
+#[derive(Clone, Debug, Default)]
+pub struct Move {
+    /// When.
+    pub at: Duration,
+    /// Which server; gates that do not share one have servers of the same id.
+    pub server: String,
+    /// Where it stood.
+    pub from: String,
+    /// Where it stands now.
+    pub to: String,
+}
+
+/// All moves of a world.
+#[derive(Clone, Default)]
+pub struct Moves(Arc<Mutex<Vec<Move>>>);
+
+impl Moves {
+    /// Hears of each move on this thread, for as long as the guard lives.
+    pub fn watch(&self) -> tracing::subscriber::DefaultGuard {
+        tracing::subscriber::set_default(Watcher { moves: self.clone(), origin: Instant::now() })
+    }
+
+    /// All moves so far.
+    pub fn all(&self) -> Vec<Move> {
+        lock(&self.0).clone()
+    }
+
+    /// The moves of the servers of this id.
+    pub fn of(&self, server: &str) -> Vec<Move> {
+        lock(&self.0).iter().filter(|step| step.server == server).cloned().collect()
+    }
+}
+
+/// Whether a server may go this way (DESIGN.md §4.5).
+pub fn is_legal(from: &str, to: &str) -> bool {
+    match from {
+        "Disabled" => matches!(to, "Dormant" | "Connecting"),
+        _ if to == "Disabled" => true,
+        "Dormant" => to == "Connecting",
+        "Connecting" | "Restarting" => matches!(to, "Ready" | "Failed" | "NeedsAuth" | "Dormant"),
+        "Ready" => matches!(to, "Degraded" | "Restarting" | "Dormant"),
+        "Degraded" => matches!(to, "Ready" | "Restarting" | "Dormant"),
+        "Failed" => matches!(to, "Ready" | "NeedsAuth" | "Dormant"),
+        // Only an authorization leads on, and nobody gives one here.
+        _ => false,
+    }
+}
+
+/// Listens to the one line of the log that tells of moves.
+struct Watcher {
+    moves: Moves,
+    origin: Instant,
+}
+
+impl Subscriber for Watcher {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.fields().field("from").is_some() && metadata.fields().field("to").is_some()
+    }
+
+    fn max_level_hint(&self) -> Option<tracing::level_filters::LevelFilter> {
+        Some(tracing::level_filters::LevelFilter::INFO)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut step = Move { at: self.origin.elapsed(), ..Move::default() };
+        event.record(&mut step);
+        lock(&self.moves.0).push(step);
+    }
+
+    fn new_span(&self, _span: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+    fn enter(&self, _span: &Id) {}
+    fn exit(&self, _span: &Id) {}
+}
+
+impl Visit for Move {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "server" {
+            self.server = value.to_owned();
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let name = || format!("{value:?}").rsplit(':').next().unwrap_or_default().to_owned();
+        match field.name() {
+            "from" => self.from = name(),
+            "to" => self.to = name(),
+            _ => {}
+        }
+    }
+}
