@@ -127,7 +127,7 @@ impl Gate {
 
     /// The tools that may be used, of the servers that have offered any.
     pub fn tools(&self, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
-        self.sync();
+        self.sync(0);
         let Core { logic, id, .. } = &mut *self.core();
         logic.tools(*id, style)
     }
@@ -205,8 +205,13 @@ impl Gate {
         self.apart.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, call: execution::ToolCall) -> Answer<(crate::decide::ExecutionId, execution::Directive)> {
-        self.sync();
+    /// Begins a call; `begun` are the calls that are counted already, this one among them.
+    fn begin(
+        &self,
+        call: execution::ToolCall,
+        begun: usize,
+    ) -> Answer<(crate::decide::ExecutionId, execution::Directive)> {
+        self.sync(begun);
         let Core { logic, id, .. } = &mut *self.core();
         logic.begin(*id, call)
     }

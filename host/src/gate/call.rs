@@ -79,7 +79,7 @@ impl Gate {
         let running = self.calls.enter(&call.id).ok_or(GateError::Closed)?;
         let span = tracing::error_span!("call", call = call.id);
         let id = call.id.clone();
-        let (execution, mut directive) = self.begin(call)?;
+        let (execution, mut directive) = self.begin(call, 1)?;
         let _end = End { gate: self, execution };
         let mut errand = Errand::new(self, options, execution, id);
         let result = async {
@@ -102,7 +102,7 @@ impl Gate {
     /// What a call would do, found out without doing it; servers that it needs are connected.
     pub async fn plan(&self, call: ToolCall) -> Result<Result<Plan, ToolResult>, GateError> {
         let id = call.id.clone();
-        let (execution, mut directive) = self.begin(call)?;
+        let (execution, mut directive) = self.begin(call, 0)?;
         let _end = End { gate: self, execution };
         let options = CallOptions::default();
         let mut errand = Errand::new(self, &options, execution, id);

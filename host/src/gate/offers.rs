@@ -76,7 +76,8 @@ impl Gate {
     }
 
     /// Takes in what has changed since the gate was last used: the configuration, and lists of tools.
-    pub(super) fn sync(&self) {
+    /// `begun` are the calls of the caller that are counted and not yet in the component.
+    pub(super) fn sync(&self, begun: usize) {
         let count = self.registry.tools_count();
         if self.seen.load(Ordering::SeqCst) == count {
             return;
@@ -87,7 +88,7 @@ impl Gate {
             self.reopen(core);
         }
         self.take_known_into(core);
-        if self.calls.count() == 0 {
+        if self.calls.count() <= begun {
             for retired in std::mem::take(&mut core.retired) {
                 drop(core.logic.close_gate(retired));
             }
@@ -102,11 +103,8 @@ impl Gate {
         match open_in(&mut core.logic, &self.registry, &self.view) {
             Ok(id) => {
                 core.retired.push(std::mem::replace(&mut core.id, id));
-                for (server, tools) in std::mem::take(&mut core.offered) {
-                    if self.registry.link(&server).is_some() && core.offer(&server, &tools).is_err() {
-                        warn!(server, "the tools cannot be taken");
-                    }
-                }
+                // What servers are known to offer now is taken next; one that became another is asked again.
+                core.offered.clear();
             }
             Err(error) => warn!("the gate stays as it was, since it cannot be opened anew: {error}"),
         }

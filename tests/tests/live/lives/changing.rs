@@ -193,7 +193,6 @@ fn names(gate: &Gate) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-#[ignore = "a gate goes on offering what the server of the older configuration listed"]
 async fn a_server_that_became_another_offers_other_tools() {
     let world = World::of_one("");
     let gate = world.gate();
