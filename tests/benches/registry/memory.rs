@@ -49,7 +49,7 @@ pub fn alone(how: &str) {
         let each = mib(resident().saturating_sub(before)) / GATES as f64;
         let what = format!("memory of an open gate with {TOOLS} tools, {how}");
         verdict(&what, &format!("{each:.2} MiB"), "at most 1.5 MiB", each <= 1.5);
-        tell("of this, the component's own", format!("{:.2} MiB", mib(first.memory_bytes())));
+        tell("linear memory of its component, most of it untouched", format!("{:.2} MiB", mib(first.memory_bytes())));
         // A gate that is closed gives it back.
         drop(gates);
         let left = mib(resident().saturating_sub(before)) / GATES as f64;
