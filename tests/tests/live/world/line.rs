@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use toolgate::failure::{Exit, Failed, Failure};
 use toolgate::transport::{BoxFuture, Delivery, Outgoing, Receive, RequestId, ServerStream, Transport};
 
@@ -117,13 +117,11 @@ impl Line {
             Err(failed)
         };
         let call = request.marker.as_deref().map(|marker| (marker, ledger.handed(marker)));
-        tokio::select! {
-            biased;
-            () = self.ended() => return refuse(Failed::unsent(Failure::Closed)),
-            () = sleep(self.nature.writes_in), if !self.nature.writes_in.is_zero() => {}
-            () = std::future::ready(()), if self.nature.writes_in.is_zero() => {}
+        if !self.nature.writes_in.is_zero() {
+            // One that is over lets go of its senders at once.
+            let _ = timeout(self.nature.writes_in, self.ended()).await;
         }
-        if self.closing.load(Ordering::Relaxed) {
+        if self.is_over() || self.closing.load(Ordering::Relaxed) {
             return refuse(Failed::unsent(Failure::Closed));
         }
         ledger.heard(&self.server.id, &request.method);
