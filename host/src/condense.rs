@@ -1,6 +1,5 @@
 //! What becomes of results that are too long: they are kept whole, summarised, or both.
 
-use std::error::Error;
 use std::sync::Arc;
 
 use tracing::warn;
@@ -9,6 +8,7 @@ use crate::config::model::{Config, Problem};
 use crate::config::resolve::{FilledSummarizeWith, FilledSummarizer, resolve_spill, resolve_summarizer};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
+use crate::failure::in_full;
 use crate::logic::types::execution::{Condensed, Oversize};
 use crate::spill::{Spill, SpillRules, default_dir};
 use crate::transport::summarize::{Command, Http, Limits, Model, Summarizer, Task};
@@ -48,14 +48,14 @@ impl Condenser {
         let kept = match &self.spill {
             Some(folder) if spill => {
                 let kept = folder.keep_later(&tool.server, &tool.tool, call, Arc::clone(&text)).await;
-                kept.map(|path| path.display().to_string()).map_err(|error| warn!("{}", chain(&error))).ok()
+                kept.map(|path| path.display().to_string()).map_err(|error| warn!("{}", in_full(&error))).ok()
             }
             _ => None,
         };
         let summary = match &self.summarizer {
             Some(summarizer) if summarize => {
                 let task = Task { server: &tool.server, tool: &tool.tool, text: &text };
-                summarizer.summarize(task).await.map_err(|error| warn!("{}", chain(&error))).ok()
+                summarizer.summarize(task).await.map_err(|error| warn!("{}", in_full(&error))).ok()
             }
             _ => None,
         };
@@ -80,20 +80,9 @@ fn summarizer(filled: FilledSummarizer) -> Option<Summarizer> {
         FilledSummarizeWith::Http { url, model, api_key } => match Http::new(Model { url, model, api_key }) {
             Ok(http) => Some(Summarizer::Http(http, limits)),
             Err(error) => {
-                warn!("{}", chain(&error));
+                warn!("{}", in_full(&error));
                 None
             }
         },
     }
-}
-
-/// An error and all that caused it, on one line.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text = format!("{text}: {source}");
-        cause = source.source();
-    }
-    text
 }

@@ -9,6 +9,17 @@ use serde_json::value::RawValue;
 use crate::config::secrets::Secrets;
 use crate::logic::types;
 
+/// An error and all that caused it, on one line.
+pub fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        text = format!("{text}: {source}");
+        cause = source.source();
+    }
+    text
+}
+
 /// An operation that failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failed {

@@ -9,6 +9,7 @@ mod instructions;
 mod offers;
 mod running;
 mod settings;
+mod shown;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,11 +22,14 @@ pub use call::{Approve, CallOptions, Called};
 pub use events::{CallEvent, OnEvent};
 pub use offers::{Refreshed, ToolChange};
 pub use settings::{View, find_problems};
+pub use shown::Shown;
+pub(crate) use shown::millis;
 
 use crate::decide::{Answer, Decide, GateId};
 use crate::logic::types::{ToolRef, catalog, execution, naming};
 use crate::logic::{LogicError, Supervisor};
 use crate::registry::{Link, Registry, Tools};
+use crate::session::message;
 use crate::words::Say;
 use running::Calls;
 
@@ -149,13 +153,20 @@ impl Gate {
         parsed.map(|parsed| parsed.arguments).map_err(|refusal| GateError::Settings(refusal.say()))
     }
 
-    /// What a server wrote, with all masked that its tools' answers would have masked; JSON stays JSON.
-    pub fn mask(&self, server: &str, json: &str) -> Result<String, GateError> {
-        let masks = settings::masks_of(&self.registry.config(), server);
-        if masks.groups.is_empty() && masks.patterns.is_empty() && masks.custom.is_empty() {
+    /// JSON that a server wrote, with all masked that its tools' answers would have masked; it stays JSON.
+    pub fn mask(&self, server: &str, json: &str) -> Answer<String> {
+        if !settings::masks(&self.registry.config(), server) {
             return Ok(json.to_owned());
         }
-        self.core().logic.mask(&masks, json)?.map_err(|error| GateError::Settings(error.say()))
+        let Core { logic, id, .. } = &mut *self.core();
+        logic.mask_json(*id, server, json)
+    }
+
+    /// The same for a text that is no JSON.
+    fn mask_text(&self, server: &str, text: &str) -> Answer<String> {
+        let masked = self.mask(server, &message::quote(text))?;
+        // What was a string stays one.
+        Ok(serde_json::from_str(&masked).unwrap_or(masked))
     }
 
     /// A text cut to the size that the answer of a tool may have.

@@ -34,6 +34,7 @@
 //! # }
 //! ```
 
+pub mod calendar;
 pub mod condense;
 pub mod config;
 pub mod decide;

@@ -4,8 +4,6 @@ use std::io::Read;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::value::RawValue;
 use toolgate::failure::Failed;
 use toolgate::gate::{CallOptions, Called};
 use toolgate::logic::types::execution::{Code, ToolCall};
@@ -44,7 +42,7 @@ pub async fn run(desk: &Desk, args: &Args, arguments: String) -> Result<ExitCode
     let called = desk.gate.call(call, &options).await?;
     drop(bar);
     if args.servers.json {
-        print_json(desk, &called)?;
+        desk.print_json(&called.shown())?;
     } else {
         print(desk, &called)?;
     }
@@ -66,46 +64,6 @@ fn print(desk: &Desk, called: &Called) -> Result<(), Failure> {
             Ok(())
         }
     }
-}
-
-#[derive(Serialize)]
-struct Shown<'a> {
-    call_id: &'a str,
-    name: &'a str,
-    server: Option<&'a str>,
-    tool: Option<&'a str>,
-    text: &'a str,
-    content: Vec<Box<RawValue>>,
-    structured: Option<Box<RawValue>>,
-    is_error: bool,
-    code: &'static str,
-    attempts: u32,
-    truncated: bool,
-    latency_ms: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stderr: Option<&'a str>,
-    trace: &'a [String],
-}
-
-fn print_json(desk: &Desk, called: &Called) -> Result<(), Failure> {
-    let result = &called.result;
-    let raw = |json: &str| RawValue::from_string(json.to_owned()).ok();
-    desk.print_json(&Shown {
-        call_id: &result.call_id,
-        name: &result.name,
-        server: result.tool.as_ref().map(|tool| tool.server.as_str()),
-        tool: result.tool.as_ref().map(|tool| tool.tool.as_str()),
-        text: &result.text,
-        content: called.content().into_iter().filter_map(raw).collect(),
-        structured: called.structured().and_then(raw),
-        is_error: result.is_error,
-        code: result.code.name(),
-        attempts: result.attempts,
-        truncated: result.truncated,
-        latency_ms: u64::try_from(called.latency.as_millis()).unwrap_or(u64::MAX),
-        stderr: called.failure.as_ref().map(Failed::last_words).filter(|words| !words.is_empty()),
-        trace: &result.trace,
-    })
 }
 
 /// The text of the arguments: what was typed, or what a file or standard input holds.

@@ -9,6 +9,7 @@ use toolgate::config::model::{Config, GatewayNames};
 use toolgate::config::resolve::{FilledGateway, FilledToken, resolve_gateway};
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
+use toolgate::failure::in_full;
 use toolgate::gate::View;
 use toolgate::gateway::client::Principal;
 use toolgate::gateway::http::{self, Door, Tokens};
@@ -34,27 +35,8 @@ pub struct Args {
     #[arg(long, value_name = "SERVER")]
     expose: Option<String>,
     /// How tools are named, in place of what the configuration says
-    #[arg(long, value_enum)]
-    names: Option<Names>,
-}
-
-/// How tools are named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Names {
-    /// server.tool
-    Dot,
-    /// server__tool
-    DoubleUnderscore,
-    /// mcp__server__tool
-    McpPrefix,
-    /// As OpenAI's API takes them
-    Openai,
-    /// As Anthropic's API takes them
-    Anthropic,
-    /// As Gemini's API takes them
-    Gemini,
-    /// As Cursor takes them
-    Cursor,
+    #[arg(long, value_name = "STYLE", value_parser = names)]
+    names: Option<GatewayNames>,
 }
 
 /// Serves until the client has gone, or a signal comes.
@@ -79,10 +61,9 @@ pub fn run(
         Some(address) => Some(door(address.as_deref(), &config, &filled)?),
         None => None,
     };
-    let views = filled.tokens.iter().map(|token| (token.principal.clone(), view(token))).collect();
-    let named = config.settings.gateway.names.map(named);
-    let options =
-        gateway::Options { names: args.names.map(Names::style).or(named), expose: args.expose.clone(), views };
+    let views = filled.tokens.iter().map(|token| (token.principal.clone(), view(token, &config))).collect();
+    let names = args.names.or(config.settings.gateway.names).map(style);
+    let options = gateway::Options { names, expose: args.expose.clone(), views };
     let component = logic.component()?;
     let signals = Signals::new()?;
     // One client needs one thread; many get as many as there are.
@@ -123,7 +104,7 @@ async fn over_stdio(gateway: &Gateway, signals: &Signals) -> Result<(), Failure>
 
 async fn over_http(gateway: &Arc<Gateway>, options: http::Options, signals: &Signals) -> Result<(), Failure> {
     let scheme = if options.tls.is_some() { "https" } else { "http" };
-    let door = Door::bind(options).await.map_err(|error| Failure::Usage(chain(&error)))?;
+    let door = Door::bind(options).await.map_err(|error| Failure::Usage(in_full(&error)))?;
     desk::note(&format!("listening on {scheme}://{}/mcp", door.address()));
     let pages = Arc::new(Site(Arc::clone(gateway)));
     door.serve(Arc::clone(gateway) as _, pages, signals.interrupted()).await;
@@ -141,7 +122,7 @@ fn door(address: Option<&str>, config: &Config, filled: &FilledGateway) -> Resul
         .tokens
         .iter()
         .map(|token| (token.token.clone(), Principal { name: token.principal.clone(), admin: token.admin }));
-    let tokens = Tokens::new(tokens).map_err(|error| Failure::Usage(chain(&error)))?;
+    let tokens = Tokens::new(tokens).map_err(|error| Failure::Usage(in_full(&error)))?;
     let limits = http::Limits {
         max_body_bytes: usize::try_from(rules.max_body_bytes).unwrap_or(usize::MAX),
         max_connections: rules.max_connections,
@@ -162,52 +143,34 @@ fn door(address: Option<&str>, config: &Config, filled: &FilledGateway) -> Resul
     })
 }
 
-/// What a token lets its principal use.
-fn view(token: &FilledToken) -> View {
+/// What a token lets its principal use. The component knows no server that is switched off in the configuration.
+fn view(token: &FilledToken, config: &Config) -> View {
+    let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
     let selected = |(id, tools): &(String, Vec<String>)| SelectedServer { id: id.clone(), tools: tools.clone() };
+    let selection = token.selection.as_ref();
     View {
-        selection: token.selection.as_ref().map(|servers| servers.iter().map(selected).collect()),
+        selection: selection.map(|servers| servers.iter().filter(|(id, _)| usable(id)).map(selected).collect()),
         capabilities: token.capabilities.clone(),
         ..View::default()
     }
 }
 
-fn named(names: GatewayNames) -> naming::NamingStyle {
+/// How tools are named, as the configuration writes it.
+fn names(text: &str) -> Result<GatewayNames, String> {
+    let known = || GatewayNames::ALL.map(|(name, _)| name).join(", ");
+    GatewayNames::read(text).ok_or_else(|| format!("write one of: {}", known()))
+}
+
+fn style(names: GatewayNames) -> naming::NamingStyle {
+    let fitted = |target| naming::NamingStyle::Fitted(naming::Audience { target, prefix: String::new() });
     match names {
-        GatewayNames::Dot => Names::Dot,
-        GatewayNames::DoubleUnderscore => Names::DoubleUnderscore,
-        GatewayNames::McpPrefix => Names::McpPrefix,
-        GatewayNames::Openai => Names::Openai,
-        GatewayNames::Anthropic => Names::Anthropic,
-        GatewayNames::Gemini => Names::Gemini,
-        GatewayNames::Cursor => Names::Cursor,
-    }
-    .style()
-}
-
-/// An error and what caused it, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text = format!("{text}: {source}");
-        cause = source.source();
-    }
-    text
-}
-
-impl Names {
-    fn style(self) -> naming::NamingStyle {
-        let fitted = |target| naming::NamingStyle::Fitted(naming::Audience { target, prefix: String::new() });
-        match self {
-            Names::Dot => naming::NamingStyle::Dot,
-            Names::DoubleUnderscore => naming::NamingStyle::DoubleUnderscore,
-            Names::McpPrefix => naming::NamingStyle::McpPrefix,
-            Names::Openai => fitted(naming::Target::Openai),
-            Names::Anthropic => fitted(naming::Target::Anthropic),
-            Names::Gemini => fitted(naming::Target::Gemini),
-            Names::Cursor => fitted(naming::Target::Cursor),
-        }
+        GatewayNames::Dot => naming::NamingStyle::Dot,
+        GatewayNames::DoubleUnderscore => naming::NamingStyle::DoubleUnderscore,
+        GatewayNames::McpPrefix => naming::NamingStyle::McpPrefix,
+        GatewayNames::Openai => fitted(naming::Target::Openai),
+        GatewayNames::Anthropic => fitted(naming::Target::Anthropic),
+        GatewayNames::Gemini => fitted(naming::Target::Gemini),
+        GatewayNames::Cursor => fitted(naming::Target::Cursor),
     }
 }
 

@@ -7,6 +7,7 @@ use super::gates;
 use super::shapes::{FailureShape, LifecycleEventShape, MasksShape, Ordered, RangeShape, fields, raw};
 use super::to_json;
 use crate::decide::Decide;
+use crate::failure::in_full;
 use crate::logic::types::{Tool, ToolRef, arguments, catalog, filtering, lifecycle, naming, recovery};
 use crate::words::{Named, Say};
 
@@ -59,13 +60,7 @@ pub fn shown<T: Serialize>(value: &T) -> Outcome {
 
 /// A failure of the logic itself, in words.
 pub fn broken(error: impl std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text = format!("{text}: {source}");
-        cause = source.source();
-    }
-    text
+    in_full(&error)
 }
 
 /// The word `op`, which every operation has and which has been read already.

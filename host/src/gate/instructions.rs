@@ -49,12 +49,12 @@ impl Gate {
                 Vec::new()
             }
         };
-        let prompts = prompts.iter().map(|text: &String| self.mask(link.id(), text));
+        let prompts = prompts.iter().map(|text: &String| self.mask_text(link.id(), text));
         let noted = tools.iter().filter(|tool| tool.tool.server == link.id()).filter_map(|tool| {
             let rules = server.tools.iter().find(|rules| rules.tool == tool.tool.tool)?;
             Some(ToolNote { name: tool.name.clone(), text: rules.note.clone()? })
         });
-        let own = session.peer().instructions.as_deref().map(|text| self.mask(link.id(), text)).transpose()?;
+        let own = session.peer().instructions.as_deref().map(|text| self.mask_text(link.id(), text)).transpose()?;
         Ok(ServerNotes {
             server: link.id().to_owned(),
             instructions: server.instructions.clone().or(own),

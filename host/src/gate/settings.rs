@@ -45,12 +45,12 @@ pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer
         Retry::Always => recovery::RetryPolicy::Always,
         Retry::Never => recovery::RetryPolicy::Never,
     };
-    settings.masks = masks(&of_file.masking);
+    settings.masks = in_words(&of_file.masking);
     settings.server_masks = config
         .servers
         .iter()
         .filter(|server| is_usable(server) && server.problem.is_none() && server.masking != Masking::default())
-        .map(|server| execution::ServerMasks { server: server.id.clone(), masks: masks(&server.masking) })
+        .map(|server| execution::ServerMasks { server: server.id.clone(), masks: in_words(&server.masking) })
         .collect();
     if view.pass_through {
         settings.form = execution::ResultForm::PassThrough;
@@ -67,7 +67,7 @@ pub fn find_problems(logic: &mut impl Decide, config: &mut Config) -> Answer<()>
         if server.problem.is_some() || server.masking == Masking::default() {
             continue;
         }
-        if let Err(error) = logic.mask(&masks(&server.masking), "")? {
+        if let Err(error) = logic.mask(&in_words(&server.masking), "")? {
             let field = Some(format!("servers.{}.masking", server.id));
             server.problem = Some(Problem { place: server.place.clone(), field, text: error.say() });
         }
@@ -90,16 +90,10 @@ pub fn style(names: NamesStyle) -> naming::NamingStyle {
     }
 }
 
-/// What is masked in all that a server says.
-pub fn masks_of(config: &Config, server: &str) -> masking::Masks {
-    let mut all = masks(&config.settings.masking);
-    if let Some(server) = config.servers.iter().find(|known| known.id == server) {
-        let masking::Masks { groups, patterns, custom } = masks(&server.masking);
-        all.groups.extend(groups);
-        all.patterns.extend(patterns);
-        all.custom.extend(custom);
-    }
-    all
+/// Whether anything is masked in what a server says.
+pub fn masks(config: &Config, server: &str) -> bool {
+    let own = config.servers.iter().find(|known| known.id == server).map(|server| &server.masking);
+    [Some(&config.settings.masking), own].into_iter().flatten().any(|masking| *masking != Masking::default())
 }
 
 fn rules(server: &Server) -> filtering::ServerRules {
@@ -125,7 +119,7 @@ fn rules(server: &Server) -> filtering::ServerRules {
     }
 }
 
-fn masks(masking: &Masking) -> masking::Masks {
+fn in_words(masking: &Masking) -> masking::Masks {
     let custom = |mask: &crate::config::model::CustomMask| masking::CustomMask {
         pattern: mask.pattern.clone(),
         replacement: mask.replacement.clone(),

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Gateway;
 use super::client::Principal;
-use crate::gate::CallOptions;
+use crate::calendar::Utc;
+use crate::gate::{CallOptions, millis};
 use crate::json::Object;
 use crate::logic::types::execution::ToolCall;
 use crate::registry::{Link, Status, state_name};
@@ -160,24 +161,8 @@ impl Gateway {
             Err(error) => return reply(500, &json!({"error": error.to_string()})),
         };
         self.inside.remember(principal, &called);
-        let result = &called.result;
-        let raw = |json: &str| RawValue::from_string(json.to_owned()).ok();
-        let shown = Shown {
-            call_id: &result.call_id,
-            name: &result.name,
-            server: result.tool.as_ref().map(|tool| tool.server.as_str()),
-            tool: result.tool.as_ref().map(|tool| tool.tool.as_str()),
-            text: &result.text,
-            content: called.content().into_iter().filter_map(raw).collect(),
-            structured: called.structured().and_then(raw),
-            is_error: result.is_error,
-            code: result.code.name(),
-            attempts: result.attempts,
-            truncated: result.truncated,
-            latency_ms: millis(called.latency),
-            trace: &result.trace,
-        };
-        let body = serde_json::to_string(&shown).expect("shapes have string keys only, so they are always JSON");
+        let body =
+            serde_json::to_string(&called.shown()).expect("shapes have string keys only, so they are always JSON");
         Reply { status: 200, body: self.clean(&body) }
     }
 
@@ -233,23 +218,6 @@ impl Gateway {
     }
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
-    call_id: &'a str,
-    name: &'a str,
-    server: Option<&'a str>,
-    tool: Option<&'a str>,
-    text: &'a str,
-    content: Vec<Box<RawValue>>,
-    structured: Option<Box<RawValue>>,
-    is_error: bool,
-    code: &'static str,
-    attempts: u32,
-    truncated: bool,
-    latency_ms: f64,
-    trace: &'a [String],
-}
-
 fn reply(status: u16, body: &Value) -> Reply {
     Reply { status, body: body.to_string() }
 }
@@ -258,44 +226,9 @@ fn missing(server: &str) -> Reply {
     reply(404, &json!({"error": format!("no server {server:?} is configured")}))
 }
 
-fn millis(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e6).round() / 1e3
-}
-
-/// A time as RFC 3339 has it, in UTC.
 fn timestamp(time: SystemTime) -> String {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    // Days since the epoch as a date of the Gregorian calendar: years begin in March, so that leap days come last.
-    let shifted = days as i64 + 719_468;
-    let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", since.subsec_millis())
+    Utc::from(time).to_string()
 }
 
 /// How long a list of tools waits for servers.
 const CONNECT: Duration = Duration::from_secs(10);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_written_as_rfc_3339_has_them() {
-        let rows = [
-            (0, "1970-01-01T00:00:00.000Z"),
-            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
-            (1_709_251_199_999, "2024-02-29T23:59:59.999Z"),
-            (4_102_444_800_000, "2100-01-01T00:00:00.000Z"),
-        ];
-        for (millis, text) in rows {
-            assert_eq!(timestamp(SystemTime::UNIX_EPOCH + Duration::from_millis(millis)), text);
-        }
-    }
-}

@@ -1,5 +1,6 @@
 //! What the gateway serves beside MCP: health, figures, the API of operators, and the dashboard.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,7 +111,9 @@ fn events(gateway: &Arc<Gateway>) -> PageResponse {
 }
 
 fn dashboard() -> PageResponse {
-    let nonce = format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..));
+    // The keys are the system's random numbers.
+    let draw = || RandomState::new().build_hasher().finish();
+    let nonce = format!("{:016x}{:016x}", draw(), draw());
     let policy = format!(
         "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; img-src data:; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -2,6 +2,7 @@
 
 mod connection;
 mod drive;
+mod listing;
 mod opener;
 mod unavailable;
 
@@ -21,12 +22,12 @@ use super::tools::Tools;
 use super::{Stay, Surroundings};
 use crate::config::model::{Config, Server};
 use crate::decide::Answer;
-use crate::failure::Failed;
 use crate::logic::types::lifecycle;
 use crate::queue::Queue;
-use crate::session::{Kind, Listing, News, Session};
+use crate::session::{News, Session};
 use crate::stats::CallStats;
 use connection::Connection;
+use listing::Lists;
 use opener::Opener;
 
 /// One configured server. All gates that share it share its connection.
@@ -79,18 +80,6 @@ struct State {
     last_check: Option<SystemTime>,
     started_in: Option<Duration>,
     restarts: u64,
-}
-
-/// What came of asking for a list of tools.
-type Listed = Result<Arc<Tools>, Failed>;
-
-/// The lists of tools that were asked for.
-#[derive(Default)]
-struct Lists {
-    /// How many.
-    count: u64,
-    /// The session that was asked for the last one, and what came of it.
-    last: Option<(Weak<Session>, Listed)>,
 }
 
 /// A connection in use. The server is kept at least as long as there is one.
@@ -253,53 +242,6 @@ impl Link {
         }
     }
 
-    /// The tools of the server, asked for where the last list no longer holds.
-    pub async fn tools(&self, limit: Duration) -> Result<Arc<Tools>, Unavailable> {
-        let lease = self.acquire(limit).await?;
-        self.list_tools(&lease.session).await
-    }
-
-    /// The same, over a connection that stands.
-    pub async fn tools_of(&self, lease: &Lease) -> Result<Arc<Tools>, Unavailable> {
-        self.list_tools(&lease.session).await
-    }
-
-    /// The last list of tools that the server gave, if it ever did.
-    pub fn known_tools(&self) -> Option<Arc<Tools>> {
-        self.cached().clone()
-    }
-
-    /// Asks over this session, one at a time.
-    async fn list_tools(&self, session: &Arc<Session>) -> Result<Arc<Tools>, Unavailable> {
-        let before = self.lists().count;
-        let _turn = self.listing.acquire().await.expect("nobody closes the semaphore");
-        if let Some(listed) = self.lists().since(before, session) {
-            return listed.map_err(Unavailable::Failed);
-        }
-        self.listed(session, session.list(Kind::Tools).await).map_err(Unavailable::Failed)
-    }
-
-    /// Takes what came of asking for a list.
-    fn listed(&self, session: &Arc<Session>, listed: Result<Arc<Listing>, Failed>) -> Result<Arc<Tools>, Failed> {
-        let listed = listed.map(|listing| self.keep_tools(listing));
-        self.lists().note(session, listed.clone());
-        listed
-    }
-
-    fn keep_tools(&self, listing: Arc<Listing>) -> Arc<Tools> {
-        let mut cached = self.cached();
-        let number = match &*cached {
-            Some(tools) if tools.is_of(&listing) || tools.says_the_same(&listing) => return Arc::clone(tools),
-            Some(tools) => tools.number + 1,
-            None => 1,
-        };
-        let tools = Arc::new(Tools::read(listing, number));
-        *cached = Some(Arc::clone(&tools));
-        drop(cached);
-        self.opener.surroundings.tools_changed();
-        tools
-    }
-
     /// Where the server stands.
     pub fn status(&self) -> Status {
         let state = self.state();
@@ -441,30 +383,9 @@ impl Link {
         Ok(held)
     }
 
-    fn lists(&self) -> MutexGuard<'_, Lists> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn cached(&self) -> MutexGuard<'_, Option<Arc<Tools>>> {
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         // Each step leaves the state whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Lists {
-    fn note(&mut self, session: &Arc<Session>, listed: Result<Arc<Tools>, Failed>) {
-        self.count += 1;
-        self.last = Some((Arc::downgrade(session), listed));
-    }
-
-    /// What came of asking this session since there were so many lists: who waited for that need not wait for another.
-    fn since(&self, before: u64, session: &Arc<Session>) -> Option<Result<Arc<Tools>, Failed>> {
-        let (asked, listed) = self.last.as_ref().filter(|_| self.count > before)?;
-        asked.ptr_eq(&Arc::downgrade(session)).then(|| listed.clone())
     }
 }
 

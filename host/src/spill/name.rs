@@ -5,6 +5,8 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::SystemTime;
 
+use crate::calendar::Utc;
+
 /// The name of a text that is about to be written.
 pub(super) struct Name {
     stem: String,
@@ -61,18 +63,7 @@ pub(super) fn read(name: &str) -> Option<Ours<'_>> {
 
 /// A time of the world's clock to the millisecond, such that later times come later in the alphabet.
 pub(super) fn stamp(time: SystemTime) -> String {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let seconds = since.as_secs().min(LAST_SECOND);
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    // Years begin in March, so that the day that comes and goes is their last; 400 of them have always as many days.
-    let day = seconds / 86_400 + 719_468;
-    let (era, day) = (day / 146_097, day % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
-    let (year, milli) = (year + era * 400, since.subsec_millis());
+    let Utc { year, month, day, hour, minute, second, milli } = time.into();
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}{milli:03}Z")
 }
 
@@ -96,8 +87,6 @@ const WHOLE: &str = "txt";
 const PART: &str = "part";
 /// The longest word of a name; file systems take 255 bytes for all of it.
 const MOST: usize = 64;
-/// The end of the year 9999.
-const LAST_SECOND: u64 = 253_402_300_799;
 
 #[cfg(test)]
 mod tests {
@@ -117,8 +106,8 @@ mod tests {
             (1_709_251_199_999, "20240229T235959999Z"),
             (1_785_320_130_123, "20260729T101530123Z"),
             (4_107_542_400_000, "21000301T000000000Z"),
-            (LAST_SECOND * 1000, "99991231T235959000Z"),
-            (LAST_SECOND * 1000 + 86_400_000, "99991231T235959000Z"),
+            (253_402_300_799_000, "99991231T235959000Z"),
+            (253_402_300_799_000 + 86_400_000, "99991231T235959000Z"),
         ];
         for (millis, text) in rows {
             assert_eq!(stamp(at(millis)), text);

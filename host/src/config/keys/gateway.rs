@@ -34,7 +34,7 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
         "",
         "How the gateway names tools: a style, or as one provider takes them; as `names` says, if not given.",
         |gateway, given, _| {
-            gateway.names = Some(given.choice(NAMES)?);
+            gateway.names = Some(given.choice(&GatewayNames::ALL)?);
             Ok(())
         },
     ),
@@ -215,13 +215,4 @@ fn each(given: &Given<'_>, read: fn(&Given<'_>) -> Result<String, Misfit>) -> Re
     }
 }
 
-const NAMES: &[(&str, GatewayNames)] = &[
-    ("dot", GatewayNames::Dot),
-    ("double-underscore", GatewayNames::DoubleUnderscore),
-    ("mcp-prefix", GatewayNames::McpPrefix),
-    ("openai", GatewayNames::Openai),
-    ("anthropic", GatewayNames::Anthropic),
-    ("gemini", GatewayNames::Gemini),
-    ("cursor", GatewayNames::Cursor),
-];
 const MOST: u64 = 1_000_000;

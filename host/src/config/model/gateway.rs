@@ -77,6 +77,24 @@ pub enum GatewayNames {
     Cursor,
 }
 
+impl GatewayNames {
+    /// All of them, as the configuration writes them.
+    pub const ALL: [(&'static str, GatewayNames); 7] = [
+        ("dot", GatewayNames::Dot),
+        ("double-underscore", GatewayNames::DoubleUnderscore),
+        ("mcp-prefix", GatewayNames::McpPrefix),
+        ("openai", GatewayNames::Openai),
+        ("anthropic", GatewayNames::Anthropic),
+        ("gemini", GatewayNames::Gemini),
+        ("cursor", GatewayNames::Cursor),
+    ];
+
+    /// Reads what the configuration writes.
+    pub fn read(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(name, _)| *name == text).map(|(_, names)| names)
+    }
+}
+
 /// One who may use the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenRules {

@@ -47,10 +47,10 @@ async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
                 Ok(News::ToolsChanged) | Err(RecvError::Lagged(_)) => relist(&session, &link).await,
                 Ok(News::Log { level, logger, data }) => debug!(level, logger, "the server logs: {}", data.get()),
                 Ok(news) => {
-                if let Some(link) = link.upgrade() {
-                    link.pass_on(news);
+                    if let Some(link) = link.upgrade() {
+                        link.pass_on(news);
+                    }
                 }
-            }
             },
             () = &mut subscription, if subscribed => subscribed = false,
         }

@@ -1,0 +1,59 @@
+//! A call that is over, as JSON for programs.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::Called;
+use crate::failure::Failed;
+use crate::words::Named;
+
+/// A call that is over, as `call --json` and the gateway's API show it.
+#[derive(Serialize)]
+pub struct Shown<'a> {
+    call_id: &'a str,
+    name: &'a str,
+    server: Option<&'a str>,
+    tool: Option<&'a str>,
+    text: &'a str,
+    content: Vec<Box<RawValue>>,
+    structured: Option<Box<RawValue>>,
+    is_error: bool,
+    code: &'static str,
+    attempts: u32,
+    truncated: bool,
+    latency_ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr: Option<&'a str>,
+    trace: &'a [String],
+}
+
+impl Called {
+    /// The call as JSON for programs; secrets are for the caller to take out.
+    pub fn shown(&self) -> Shown<'_> {
+        let result = &self.result;
+        let raw = |json: &str| RawValue::from_string(json.to_owned()).ok();
+        Shown {
+            call_id: &result.call_id,
+            name: &result.name,
+            server: result.tool.as_ref().map(|tool| tool.server.as_str()),
+            tool: result.tool.as_ref().map(|tool| tool.tool.as_str()),
+            text: &result.text,
+            content: self.content().into_iter().filter_map(raw).collect(),
+            structured: self.structured().and_then(raw),
+            is_error: result.is_error,
+            code: result.code.name(),
+            attempts: result.attempts,
+            truncated: result.truncated,
+            latency_ms: millis(self.latency),
+            stderr: self.failure.as_ref().map(Failed::last_words).filter(|words| !words.is_empty()),
+            trace: &result.trace,
+        }
+    }
+}
+
+/// A time in milliseconds, to the microsecond.
+pub(crate) fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
