@@ -54,6 +54,28 @@ pub fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).expect("shapes have string keys only, so they are always JSON")
 }
 
+/// The text that a JSON string means; `None` where the value is no string. Long texts are copied once.
+pub fn text(value: &RawValue) -> Option<String> {
+    let mut rest = value.get().strip_prefix('"')?.strip_suffix('"')?;
+    let mut text = String::with_capacity(rest.len());
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        text.push_str(&rest[..at]);
+        text.push(match rest.as_bytes().get(at + 1)? {
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            // Numbers of characters come in pairs or not; whoever wrote the parser knows.
+            b'u' => return serde_json::from_str(value.get()).ok(),
+            plain => char::from(*plain),
+        });
+        rest = &rest[at + 2..];
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
 impl Serialize for Object {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::json;
+
 /// What an answer of plain text says.
 pub struct Plain {
     /// The text of all blocks, each on lines of its own.
@@ -28,19 +30,20 @@ struct Answer<'a> {
 struct Block<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
-    text: String,
+    #[serde(borrow)]
+    text: &'a RawValue,
 }
 
 /// Reads an answer in one go; `None` where it is anything but text.
-pub fn read(json: &str) -> Option<Plain> {
-    let Answer { mut content, is_error } = serde_json::from_str(json).ok()?;
+pub fn read(answer: &str) -> Option<Plain> {
+    let Answer { content, is_error } = serde_json::from_str(answer).ok()?;
     if content.is_empty() || content.iter().any(|block| block.kind != "text") {
         return None;
     }
-    let text = match content.as_mut_slice() {
+    let text = match content.as_slice() {
         // The usual case, and the one where a copy would be felt.
-        [only] => std::mem::take(&mut only.text),
-        several => several.iter().map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n"),
+        [only] => json::text(only.text)?,
+        several => several.iter().map(|block| json::text(block.text)).collect::<Option<Vec<_>>>()?.join("\n"),
     };
     Some(Plain { text, is_error })
 }
@@ -87,6 +90,13 @@ mod tests {
             (r#"{"content":[{"type":"text","text":"a"},{"text":"b","type":"text"}]}"#, Some(("a\nb", false))),
             (r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":"x"}]}"#, None),
             (r#"{"content":[],"structuredContent":{"n":1.10}}"#, None),
+            (
+                r#"{"content":[{"type":"text","text":"\u00e9\ud83d\ude00 \"\\\/\t\r\b\f"}]}"#,
+                Some(("é😀 \"\\/\t\r\u{8}\u{c}", false)),
+            ),
+            (r#"{"content":[{"type":"text","text":"\"\\\/\t\n\r\b\f"}]}"#, Some(("\"\\/\t\n\r\u{8}\u{c}", false))),
+            (r#"{"content":[{"type":"text","text":"\ud83d"}]}"#, None),
+            (r#"{"content":[{"type":"text","text":7}]}"#, None),
             (r#"{"content":[{"type":"text"}]}"#, None),
             (r#"{"content":[{"type":"text","text":"a"}],"isError":"true"}"#, None),
             (r#"{"structuredContent":{}}"#, None),

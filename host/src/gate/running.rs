@@ -1,16 +1,17 @@
 //! The calls of a gate that are under way.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 /// The calls of a gate that are under way.
 #[derive(Default)]
 pub(super) struct Calls {
     table: Mutex<Table>,
-    /// How many there are.
-    count: watch::Sender<usize>,
+    /// Told when no more calls are taken and the last one has ended.
+    over: Notify,
 }
 
 #[derive(Default)]
@@ -38,8 +39,6 @@ impl Calls {
         table.next += 1;
         let cancelled = Arc::new(Notify::new());
         table.running.insert(number, (id.to_owned(), Arc::clone(&cancelled)));
-        drop(table);
-        self.count.send_modify(|count| *count += 1);
         Some(Running { calls: self, number, cancelled })
     }
 
@@ -59,15 +58,22 @@ impl Calls {
 
     /// Takes no more calls, and waits until there are none.
     pub(super) async fn closed(&self) {
-        self.table().closed = true;
-        let mut count = self.count.subscribe();
-        // The sender lives as long as this does.
-        let _ = count.wait_for(|count| *count == 0).await;
+        let mut over = pin!(self.over.notified());
+        // From here on nothing that is told is missed.
+        over.as_mut().enable();
+        let left = {
+            let mut table = self.table();
+            table.closed = true;
+            table.running.len()
+        };
+        if left > 0 {
+            over.await;
+        }
     }
 
     /// How many there are.
     pub(super) fn count(&self) -> usize {
-        *self.count.borrow()
+        self.table().running.len()
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -84,7 +90,10 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.calls.table().running.remove(&self.number);
-        self.calls.count.send_modify(|count| *count -= 1);
+        let mut table = self.calls.table();
+        table.running.remove(&self.number);
+        if table.closed && table.running.is_empty() {
+            self.calls.over.notify_waiters();
+        }
     }
 }
