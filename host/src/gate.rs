@@ -25,9 +25,10 @@ pub use settings::{View, find_problems};
 pub use shown::Shown;
 pub(crate) use shown::millis;
 
+use crate::config::model::Config;
 use crate::decide::{Answer, Decide, GateId};
 use crate::logic::types::{ToolRef, catalog, execution, naming};
-use crate::logic::{LogicError, Supervisor};
+use crate::logic::{Component, LogicError, Supervisor};
 use crate::registry::{Link, Registry, Tools};
 use crate::session::message;
 use crate::words::Say;
@@ -40,7 +41,11 @@ pub struct Gate {
     registry: Arc<Registry>,
     /// Tells this gate from all others.
     number: u64,
-    view: View,
+    /// What `{{.SESSION_ID}}` stands for.
+    session: Option<String>,
+    /// Answers are wanted as their servers wrote them.
+    pass_through: bool,
+    view: Mutex<Arc<View>>,
     core: Mutex<Core>,
     /// How many changes of tools this gate has taken in.
     seen: AtomicU64,
@@ -94,12 +99,33 @@ impl Gate {
         Ok(Gate {
             registry: Arc::clone(registry),
             number: NEXT.fetch_add(1, Ordering::Relaxed),
-            view,
+            session: view.session.clone(),
+            pass_through: view.pass_through,
+            view: Mutex::new(Arc::new(view)),
             core: Mutex::new(core),
             seen: AtomicU64::new(registry.tools_count()),
             apart: Mutex::default(),
             calls: Calls::default(),
         })
+    }
+
+    /// Lets the agent use something else from now on: other servers and tools, or with other capabilities. Calls under
+    /// way end as they began. Its session and the form of its answers stay.
+    pub fn set_view(&self, view: View) {
+        let view = View { session: self.session.clone(), pass_through: self.pass_through, ..view };
+        let mut current = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+        if **current == view {
+            return;
+        }
+        *current = Arc::new(view);
+        drop(current);
+        // No configuration has this number, so that the next use opens anew.
+        self.core().edition = u64::MAX;
+        self.seen.store(u64::MAX, Ordering::SeqCst);
+    }
+
+    fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The servers behind the gate.
@@ -109,7 +135,7 @@ impl Gate {
 
     /// The server of this id, as this gate has it.
     pub fn link(&self, server: &str) -> Option<Arc<Link>> {
-        let session = self.view.session.as_deref();
+        let session = self.session.as_deref();
         if let Some(link) = self.registry.shared_link(server, session) {
             return Some(link);
         }
@@ -120,8 +146,9 @@ impl Gate {
 
     /// The servers that this gate may use, in the order of the configuration.
     pub fn links(&self) -> Vec<Arc<Link>> {
+        let view = self.view();
         let usable = |id: &str| {
-            let selection = self.view.selection.as_ref();
+            let selection = view.selection.as_ref();
             selection.is_none_or(|selection| selection.iter().any(|selected| selected.id == id))
         };
         let links = self.registry.links();
@@ -228,8 +255,27 @@ impl Gate {
     }
 }
 
+/// Whether gates with these views could be opened with a configuration, in which problems of single servers are noted.
+pub(crate) fn check<'v>(
+    component: &Component,
+    config: &mut Config,
+    views: impl IntoIterator<Item = &'v View>,
+) -> Result<(), GateError> {
+    let mut logic = Supervisor::new(component.clone())?;
+    find_problems(&mut logic, config)?;
+    for view in views {
+        let id = open_with(&mut logic, config, view)?;
+        logic.close_gate(id)?;
+    }
+    Ok(())
+}
+
 fn open_in(logic: &mut Supervisor, registry: &Registry, view: &View) -> Result<GateId, GateError> {
-    let settings = settings::settings(logic, &registry.config(), view)?;
+    open_with(logic, &registry.config(), view)
+}
+
+fn open_with(logic: &mut Supervisor, config: &Config, view: &View) -> Result<GateId, GateError> {
+    let settings = settings::settings(logic, config, view)?;
     logic.open_gate(&settings)?.map_err(|error| GateError::Settings(error.say()))
 }
 

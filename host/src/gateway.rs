@@ -10,8 +10,9 @@ mod recent;
 mod relay;
 pub mod stdio;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use serde_json::json;
@@ -19,15 +20,16 @@ use serde_json::json;
 pub use recent::{Recent, RecentCall};
 pub use relay::Relay;
 
-use crate::gate::{Called, Gate, GateError, View};
+use crate::config::model::Config;
+use crate::gate::{self, Called, Gate, GateError, View};
 use crate::logic::types::{filtering, naming};
-use crate::registry::Registry;
+use crate::registry::{Changes, Registry};
 use client::{Client, House, Outlet, Principal};
 use front::Front;
 use metrics::Tally;
 
 /// How the gateway shows itself.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// How tools and prompts are named; none means as the configuration says.
     pub names: Option<naming::NamingStyle>,
@@ -52,15 +54,71 @@ pub(crate) struct Inside {
     relay: Arc<Relay>,
     recent: Recent,
     tally: Tally,
+    /// The one server that is shown with its own names.
+    expose: Option<String>,
+    shown: Mutex<Arc<Shown>>,
+    /// Counts what was shown; each client looks whether it knows it.
+    edition: AtomicU64,
+}
+
+/// What is shown to whom, now.
+struct Shown {
     options: Options,
+    /// Principals that were there once; they may use nothing.
+    departed: HashSet<String>,
 }
 
 impl Gateway {
     /// A gateway over these servers. The relay must be the handler that the registry was built with, or servers have
     /// nobody to ask.
     pub fn new(registry: Arc<Registry>, relay: Arc<Relay>, options: Options) -> Self {
-        let inside = Arc::new(Inside { registry, relay, recent: Recent::default(), tally: Tally::default(), options });
+        let inside = Arc::new(Inside {
+            registry,
+            relay,
+            recent: Recent::default(),
+            tally: Tally::default(),
+            expose: options.expose.clone(),
+            shown: Mutex::new(Arc::new(Shown { options, departed: HashSet::new() })),
+            edition: AtomicU64::new(0),
+        });
         Gateway { inside, stateless: Mutex::default(), desks: Mutex::default() }
+    }
+
+    /// Takes another configuration, and shows itself otherwise: from its next request on, each client uses what it may
+    /// now. Servers of `anew` begin anew though nothing has changed in their configuration. Who had a view of its own and
+    /// has none now may use nothing; the exposed server stays the same.
+    ///
+    /// Nothing changes where the settings, or a view of them, cannot be used.
+    pub fn reload(&self, mut config: Config, anew: &BTreeSet<String>, options: Options) -> Result<Changes, GateError> {
+        // Who could not be given less would keep what it has.
+        let everything = View::default();
+        gate::check(self.inside.registry.component(), &mut config, options.views.values().chain([&everything]))?;
+        let changes = self.inside.registry.set_servers_anew(config, anew)?;
+        let before = self.inside.shown();
+        let named = |name: &String| !options.views.contains_key(name);
+        let departed = before.departed.iter().chain(before.options.views.keys()).filter(|name| named(name));
+        let departed: HashSet<String> = departed.cloned().collect();
+        let same = before.options.names == options.names && before.options.views == options.views;
+        self.lock_stateless().retain(|principal, front| {
+            let stays = !departed.contains(&principal.name);
+            if !stays {
+                front.stop_listening();
+            }
+            stays
+        });
+        let shown = Arc::new(Shown { options, departed });
+        *self.inside.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+        self.inside.edition.fetch_add(1, Ordering::SeqCst);
+        // Calls under way keep the gates that they are made through.
+        self.desks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if !same {
+            self.inside.registry.show_others();
+        }
+        Ok(changes)
+    }
+
+    fn lock_stateless(&self) -> MutexGuard<'_, HashMap<Principal, Arc<Front>>> {
+        self.stateless.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The servers behind the gateway.
@@ -79,9 +137,10 @@ impl Gateway {
         if let Some(gate) = desks.get(principal) {
             return Ok(Arc::clone(gate));
         }
-        let view = View { pass_through: false, ..self.inside.view(principal) };
         let refused =
             |error: GateError| api::Reply { status: 500, body: json!({"error": error.to_string()}).to_string() };
+        let view = self.inside.view(principal).map_err(refused)?;
+        let view = View { pass_through: false, ..view };
         let gate = Arc::new(Gate::open(&self.inside.registry, view).map_err(refused)?);
         desks.insert(principal.clone(), Arc::clone(&gate));
         Ok(gate)
@@ -95,7 +154,7 @@ impl House for Gateway {
     }
 
     fn stateless(&self, principal: &Principal) -> Result<Arc<dyn Client>, String> {
-        let mut stateless = self.stateless.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stateless = self.lock_stateless();
         if let Some(front) = stateless.get(principal) {
             return Ok(Arc::clone(front) as _);
         }
@@ -123,12 +182,20 @@ impl Inside {
         });
     }
 
-    /// What a client of this principal may use.
-    fn view(&self, principal: &Principal) -> View {
-        let mut view = self.options.views.get(&principal.name).cloned().unwrap_or_default();
-        if let Some(server) = &self.options.expose {
+    /// What a client of this principal may use now.
+    fn view(&self, principal: &Principal) -> Result<View, GateError> {
+        let shown = self.shown();
+        if shown.departed.contains(&principal.name) {
+            return Err(GateError::Settings(format!("{:?} may use nothing any more", principal.name)));
+        }
+        let mut view = shown.options.views.get(&principal.name).cloned().unwrap_or_default();
+        if let Some(server) = &self.expose {
             view.selection = Some(vec![filtering::SelectedServer { id: server.clone(), tools: Vec::new() }]);
         }
-        View { pass_through: true, ..view }
+        Ok(View { pass_through: true, ..view })
+    }
+
+    fn shown(&self) -> Arc<Shown> {
+        Arc::clone(&self.shown.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -1,13 +1,16 @@
 //! Named queues: they bound how many calls run at a time, and let the others wait in the order in which they came.
 
+mod yard;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
+
+use yard::{Arrival, Line, Yard};
 
 /// How many calls a queue lets run and wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,13 +38,13 @@ pub struct Defaults {
 
 /// A first-in, first-out queue before a number of slots.
 #[derive(Debug)]
-pub struct Queue(Arc<Shared>);
+pub struct Queue(Arc<Line>);
 
-/// A slot of a queue, free again when this is dropped.
+/// A slot in each queue that a call has to pass, free again when this is dropped.
 #[derive(Debug)]
-#[must_use = "the slot is free again when this is dropped"]
+#[must_use = "the slots are free again when this is dropped"]
 pub struct Turn {
-    queue: Arc<Shared>,
+    lines: Vec<Arc<Line>>,
     waited: Duration,
 }
 
@@ -73,7 +76,7 @@ pub struct QueueStats {
     pub slots: usize,
     /// The calls that run now.
     pub running: usize,
-    /// The calls that wait now; one whose turn has come waits until its task wakes up.
+    /// The calls that wait now.
     pub waiting: usize,
     /// The calls that got their turn.
     pub entered: u64,
@@ -95,39 +98,34 @@ pub struct QueueStats {
 #[derive(Debug)]
 pub struct Queues {
     defaults: Defaults,
+    yard: Arc<Yard>,
     named: Mutex<BTreeMap<String, Arc<Queue>>>,
 }
 
 impl Queue {
     /// An empty queue.
     pub fn new(limits: Limits) -> Self {
-        let limits = Limits { slots: limits.slots.clamp(1, Semaphore::MAX_PERMITS), ..limits };
-        let seen = QueueStats { name: limits.name.clone(), slots: limits.slots, ..QueueStats::default() };
-        Queue(Arc::new(Shared { slots: Semaphore::new(limits.slots), limits, seen: Mutex::new(seen) }))
+        Queue(Line::new(Arc::default(), limits))
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.0.name
     }
 
     /// Waits for a slot. A caller that drops the future leaves the queue.
     pub async fn enter(&self) -> Result<Turn, Refused> {
-        let place = match self.0.arrive()? {
-            Arrival::Turn(turn) => return Ok(turn),
-            Arrival::Place(place) => place,
-        };
-        let since = Instant::now();
-        let slot = self.0.slots.acquire();
-        let slot = match self.0.limits.timeout {
-            None => slot.await,
-            Some(limit) => match timeout(limit, slot).await {
-                Ok(slot) => slot,
-                Err(_) => return Err(place.time_out(limit)),
-            },
-        };
-        slot.expect("nobody closes the semaphore").forget();
-        Ok(place.enter(since.elapsed()))
+        enter(vec![Arc::clone(&self.0)]).await
+    }
+
+    /// Takes other limits. Who runs goes on, where there are fewer slots now too, and who waits keeps its place.
+    pub fn resize(&self, limits: Limits) {
+        self.0.resize(limits);
     }
 
     /// What the queue has seen so far.
     pub fn stats(&self) -> QueueStats {
-        self.0.seen().clone()
+        self.0.stats()
     }
 }
 
@@ -138,12 +136,25 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
-    fn drop(&mut self) {
-        // In this order, so that never more calls are counted than there are slots.
-        self.queue.seen().running -= 1;
-        self.queue.slots.add_permits(1);
+/// Waits until all these queues, which are of the same `Queues`, have a free slot at the same moment. Who waits for one
+/// queue takes up no slot of another: as long as a call can run, no slot is idle.
+pub async fn enter_all(queues: &[Arc<Queue>]) -> Result<Turn, Refused> {
+    enter(queues.iter().map(|queue| Arc::clone(&queue.0)).collect()).await
+}
+
+async fn enter(lines: Vec<Arc<Line>>) -> Result<Turn, Refused> {
+    let mut place = match yard::arrive(lines)? {
+        Arrival::Turn(turn) => return Ok(turn),
+        Arrival::Place(place) => place,
+    };
+    match place.limit() {
+        None => place.called().await,
+        Some(limit) => match timeout(limit, place.called()).await {
+            Ok(()) => {}
+            Err(_) => return place.time_out(limit),
+        },
     }
+    Ok(place.enter())
 }
 
 impl std::error::Error for Refused {}
@@ -162,19 +173,34 @@ impl fmt::Display for Refused {
 impl Queues {
     /// The configured queues; others begin with the defaults when they are first named.
     pub fn new(defaults: Defaults, configured: impl IntoIterator<Item = Limits>) -> Self {
-        let named = configured.into_iter().map(|limits| (limits.name.clone(), Arc::new(Queue::new(limits))));
-        Queues { defaults, named: Mutex::new(named.collect()) }
+        let queues = Queues { defaults, yard: Arc::default(), named: Mutex::default() };
+        queues.set(configured);
+        queues
     }
 
     /// The queue of this name.
     pub fn get(&self, name: &str) -> Arc<Queue> {
         let mut named = self.named();
-        if let Some(queue) = named.get(name) {
-            return queue.clone();
+        let queue = named.entry(name.to_owned()).or_insert_with(|| self.apart(self.defaults.named(name)));
+        Arc::clone(queue)
+    }
+
+    /// A queue that is not found by its name, and may be entered together with the others.
+    pub fn apart(&self, limits: Limits) -> Arc<Queue> {
+        Arc::new(Queue(Line::new(Arc::clone(&self.yard), limits)))
+    }
+
+    /// Takes another configuration: queues that are there already keep who runs and who waits, and those that it no
+    /// longer names have the defaults, as long as anybody uses them.
+    pub fn set(&self, configured: impl IntoIterator<Item = Limits>) {
+        let mut configured: BTreeMap<_, _> =
+            configured.into_iter().map(|limits| (limits.name.clone(), limits)).collect();
+        let mut named = self.named();
+        named.retain(|name, queue| configured.contains_key(name) || Arc::strong_count(queue) > 1);
+        for (name, queue) in &*named {
+            queue.resize(configured.remove(name).unwrap_or_else(|| self.defaults.named(name)));
         }
-        let queue = Arc::new(Queue::new(self.defaults.named(name)));
-        named.insert(name.to_owned(), queue.clone());
-        queue
+        named.extend(configured.into_iter().map(|(name, limits)| (name, self.apart(limits))));
     }
 
     /// What each queue has seen, in the order of their names.
@@ -198,83 +224,6 @@ impl Default for Defaults {
     fn default() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         Defaults { slots: cores.saturating_mul(2).min(MOST_SLOTS), waiting: WAITING, timeout: None }
-    }
-}
-
-#[derive(Debug)]
-struct Shared {
-    limits: Limits,
-    /// Keeps the order; it is fair.
-    slots: Semaphore,
-    /// Says who may come in, and what came of it.
-    seen: Mutex<QueueStats>,
-}
-
-enum Arrival {
-    Turn(Turn),
-    Place(Place),
-}
-
-/// A place among those who wait; abandoned when dropped.
-struct Place(Option<Arc<Shared>>);
-
-impl Shared {
-    fn arrive(self: &Arc<Self>) -> Result<Arrival, Refused> {
-        let mut seen = self.seen();
-        // The semaphore has no free permit while anyone stands in its line.
-        if let Ok(slot) = self.slots.try_acquire() {
-            slot.forget();
-            seen.running += 1;
-            seen.entered += 1;
-            return Ok(Arrival::Turn(Turn { queue: self.clone(), waited: Duration::ZERO }));
-        }
-        // Who has a slot but did not wake up yet must not keep another from waiting, so both are counted together.
-        if seen.running + seen.waiting >= self.limits.slots.saturating_add(self.limits.waiting) {
-            seen.refused += 1;
-            return Err(Refused::Full { name: self.limits.name.clone(), waiting: self.limits.waiting });
-        }
-        seen.waiting += 1;
-        Ok(Arrival::Place(Place(Some(self.clone()))))
-    }
-
-    fn seen(&self) -> MutexGuard<'_, QueueStats> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Place {
-    fn enter(self, waited: Duration) -> Turn {
-        let queue = self.leave();
-        let mut seen = queue.seen();
-        seen.waiting -= 1;
-        seen.running += 1;
-        seen.entered += 1;
-        seen.longest_wait = seen.longest_wait.max(waited);
-        seen.total_wait = seen.total_wait.saturating_add(waited);
-        drop(seen);
-        Turn { queue, waited }
-    }
-
-    fn time_out(self, after: Duration) -> Refused {
-        let queue = self.leave();
-        let mut seen = queue.seen();
-        seen.waiting -= 1;
-        seen.timed_out += 1;
-        Refused::Timeout { name: queue.limits.name.clone(), after }
-    }
-
-    fn leave(mut self) -> Arc<Shared> {
-        self.0.take().expect("a place is left once")
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(queue) = self.0.take() {
-            let mut seen = queue.seen();
-            seen.waiting -= 1;
-            seen.abandoned += 1;
-        }
     }
 }
 

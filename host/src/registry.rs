@@ -29,6 +29,7 @@ use crate::logic::types::lifecycle::State;
 use crate::logic::{Component, Supervisor};
 use crate::queue::QueueStats;
 use crate::session::{Handler, News, Nobody};
+use crate::stats::CallStats;
 use crate::transport::Connect;
 use surroundings::Surroundings;
 
@@ -78,6 +79,8 @@ struct Book {
     retired: Vec<Weak<Link>>,
     /// Counts the configurations.
     edition: u64,
+    /// The last of them that has other servers than the one before.
+    roster: u64,
 }
 
 /// What a connection that not all share is for.
@@ -106,10 +109,12 @@ impl Registry {
     pub fn new(component: &Component, mut config: Config, options: Options) -> Answer<Arc<Self>> {
         let mut logic = Supervisor::new(component.clone())?;
         find_problems(&mut logic, &mut config)?;
-        let surroundings = Arc::new(Surroundings::new(logic, &config, options));
         let config = Arc::new(config);
+        let surroundings = Arc::new(Surroundings::new(logic, &config, options));
         let links = (0..config.servers.len())
-            .map(|place| Link::new(Arc::clone(&surroundings), Arc::clone(&config), place, None))
+            .map(|place| {
+                Link::new(Arc::clone(&surroundings), Arc::clone(&config), place, None, CallStats::default())
+            })
             .collect::<Answer<Arc<[_]>>>()?;
         links.iter().for_each(|link| link.begin());
         let places = places(&links);
@@ -122,6 +127,7 @@ impl Registry {
             apart: HashMap::new(),
             retired: Vec::new(),
             edition: 0,
+            roster: 0,
         });
         Ok(Arc::new(Registry { component: component.clone(), surroundings, book }))
     }
@@ -156,7 +162,7 @@ impl Registry {
     pub(crate) fn link_apart(&self, id: &str, gate: u64, session: Option<&str>) -> Option<Arc<Link>> {
         let mut book = self.book();
         let place = *book.places.get(id)?;
-        let shared = &book.links[place];
+        let shared = Arc::clone(&book.links[place]);
         let session = session.filter(|_| shared.uses_session()).map(str::to_owned);
         let apart = match &session {
             Some(session) if shared.server().lifecycle.shared => Apart::Session(session.clone()),
@@ -169,63 +175,17 @@ impl Registry {
             return known;
         }
         book.apart.retain(|_, link| link.strong_count() > 0);
-        let link = Link::new(Arc::clone(&self.surroundings), Arc::clone(&book.config), place, session).ok()?;
+        let stats = shared.stats().clone();
+        let off = shared.is_disabled();
+        let link = Link::new(Arc::clone(&self.surroundings), Arc::clone(&book.config), place, session, stats).ok()?;
         book.apart.insert(key, Arc::downgrade(&link));
-        link.begin();
+        // What an operator has switched is so for all.
+        match off {
+            true => link.switch(false),
+            false if link.is_disabled() => link.switch(true),
+            false => link.begin(),
+        }
         Some(link)
-    }
-
-    /// Takes a new configuration: what has not changed goes on untouched, what has begins anew.
-    pub fn set_servers(&self, mut config: Config) -> Answer<Changes> {
-        find_problems(&mut *self.surroundings.logic(), &mut config)?;
-        let config = Arc::new(config);
-        let mut changes = Changes::default();
-        let mut book = self.book();
-        let before = Arc::clone(&book.links);
-        let mut links = Vec::with_capacity(config.servers.len());
-        for (place, server) in config.servers.iter().enumerate() {
-            if let Some(problem) = &server.problem {
-                changes.errors.insert(server.id.clone(), problem.to_string());
-            }
-            let old = before.iter().find(|link| link.id() == server.id);
-            let same = old.filter(|old| change::same((&book.config, old.server()), (&config, server)));
-            if let Some(link) = same {
-                changes.unchanged.push(server.id.clone());
-                link.try_again();
-                links.push(Arc::clone(link));
-                continue;
-            }
-            let list = if old.is_some() { &mut changes.updated } else { &mut changes.added };
-            list.push(server.id.clone());
-            let link = Link::new(Arc::clone(&self.surroundings), Arc::clone(&config), place, None)?;
-            link.begin();
-            links.push(link);
-        }
-        for link in before.iter() {
-            if !config.servers.iter().any(|server| server.id == link.id()) {
-                changes.removed.push(link.id().to_owned());
-            }
-        }
-        let kept = |link: &Arc<Link>| links.iter().any(|kept| Arc::ptr_eq(kept, link));
-        let mut retired: Vec<_> = before.iter().filter(|link| !kept(link)).cloned().collect();
-        book.apart.retain(|(id, _), link| {
-            let keep = changes.unchanged.contains(id);
-            if !keep {
-                retired.extend(link.upgrade());
-            }
-            keep
-        });
-        book.retired.retain(|link| link.strong_count() > 0);
-        book.retired.extend(retired.iter().map(Arc::downgrade));
-        retired.into_iter().for_each(|link| self.surroundings.finish_later(link.retire()));
-        book.condenser = self.surroundings.condenser(&config);
-        book.places = places(&links);
-        book.links = links.into();
-        book.config = config;
-        book.edition += 1;
-        drop(book);
-        self.surroundings.tools_changed();
-        Ok(changes)
     }
 
     /// Who keeps and summarises results that are too long.
@@ -238,9 +198,52 @@ impl Registry {
         self.book().edition
     }
 
-    /// How all servers are, in the order of the configuration.
+    /// Which configuration last brought other servers.
+    pub(crate) fn roster(&self) -> u64 {
+        self.book().roster
+    }
+
+    /// How all servers are, in the order of the configuration, with the connections of single gates and sessions.
     pub fn statuses(&self) -> Vec<Status> {
-        self.links().iter().map(|link| link.status()).collect()
+        self.links().iter().map(|link| self.status_of(link)).collect()
+    }
+
+    /// How one server is.
+    pub fn status(&self, id: &str) -> Option<Status> {
+        self.link(id).map(|link| self.status_of(&link))
+    }
+
+    fn status_of(&self, link: &Link) -> Status {
+        let apart = self.book().apart_of(link.id());
+        apart.iter().fold(link.status(), |status, other| status.with(other.status()))
+    }
+
+    /// Switches a server on, with all its connections; who waits for it need not ask again. False where there is none.
+    pub fn enable(&self, id: &str) -> bool {
+        self.each(id, |link| link.switch(true))
+    }
+
+    /// Switches a server off; calls under way lose it, and nobody is shown its tools. False where there is none.
+    pub fn disable(&self, id: &str) -> bool {
+        self.each(id, |link| link.switch(false))
+    }
+
+    /// Ends the connections to a server and begins anew, also where it was given up. False where there is none.
+    pub fn reconnect(&self, id: &str) -> bool {
+        self.each(id, Link::reconnect)
+    }
+
+    /// Does something to all connections of a server.
+    fn each(&self, id: &str, what: impl Fn(&Link)) -> bool {
+        let (shared, apart) = {
+            let book = self.book();
+            let Some(shared) = book.link(id).cloned() else { return false };
+            (shared, book.apart_of(id))
+        };
+        what(&shared);
+        apart.iter().for_each(|link| what(link));
+        self.surroundings.tools_changed();
+        true
     }
 
     /// Whether the registry can be used, by the configured measure, and what does not work.
@@ -272,6 +275,12 @@ impl Registry {
     /// What servers tell of their prompts and resources, from now on.
     pub fn news(&self) -> broadcast::Receiver<News> {
         self.surroundings.news.subscribe()
+    }
+
+    /// Whoever is shown tools, prompts or resources is shown others now.
+    pub(crate) fn show_others(&self) {
+        self.surroundings.tools_changed();
+        self.surroundings.others_changed();
     }
 
     /// How many changes of tools there were.
@@ -310,6 +319,12 @@ impl Drop for Registry {
 }
 
 impl Book {
+    /// The connections of single gates and sessions to a server.
+    fn apart_of(&self, id: &str) -> Vec<Arc<Link>> {
+        let of_server = self.apart.iter().filter(|((server, _), _)| server == id);
+        of_server.filter_map(|(_, link)| link.upgrade()).filter(|link| !link.is_closed()).collect()
+    }
+
     fn link(&self, id: &str) -> Option<&Arc<Link>> {
         self.places.get(id).map(|place| &self.links[*place])
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -66,8 +66,28 @@ pub struct Desk {
     secrets: Arc<Mutex<Secrets>>,
 }
 
+/// The file of a configuration.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The file, as an absolute path.
+    pub path: PathBuf,
+    /// Where it was found.
+    pub found_in: Source,
+    /// What was read.
+    pub text: String,
+}
+
 /// Finds and reads the configuration.
 pub fn configuration(flag: Option<&Path>, variables: &Variables, otherwise: Otherwise) -> Result<Config, Failure> {
+    configuration_of(flag, variables, otherwise).map(|(config, _)| config)
+}
+
+/// The same with the file, where there is one, for whoever reads it again.
+pub fn configuration_of(
+    flag: Option<&Path>,
+    variables: &Variables,
+    otherwise: Otherwise,
+) -> Result<(Config, Option<Origin>), Failure> {
     match search::find(flag, variables).map_err(|error| Failure::Usage(error.to_string()))? {
         Found::File { path, found_in } => {
             // What is trusted is what is used: the file is read once.
@@ -79,15 +99,16 @@ pub fn configuration(flag: Option<&Path>, variables: &Variables, otherwise: Othe
                 note(&format!("using {}", path.display()));
             }
             let config = config::parse(&text, &path).map_err(|error| Failure::Usage(error.to_string()))?;
+            let origin = Origin { path, found_in, text };
             for notice in &config.notices {
                 style::say(format_args!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string())));
             }
-            Ok(config)
+            Ok((config, Some(origin)))
         }
         Found::Nothing { .. } if otherwise == Otherwise::Demo => {
             note("no configuration found, so this is the built-in demo server (see `toolgate --help`)");
             let binary = std::env::current_exe()?;
-            Ok(config::demo(binary.to_string_lossy().into_owned()))
+            Ok((config::demo(binary.to_string_lossy().into_owned()), None))
         }
         Found::Nothing { looked } => {
             let looked: Vec<_> = looked.iter().map(|path| format!("  {}", path.display())).collect();

@@ -36,7 +36,11 @@ pub fn start(verbose: u8, format: Format, secrets: &Arc<Mutex<Secrets>>) -> Resu
             .parse::<Targets>()
             .map_err(|error| Failure::Usage(format!("TOOLGATE_LOG={text:?} cannot be read: {error}")))?,
         // What other crates have to say is theirs, but for warnings.
-        _ => Targets::new().with_default(LevelFilter::WARN).with_target("toolgate", level),
+        _ => {
+            let usual = Targets::new().with_default(LevelFilter::WARN).with_target("toolgate", level);
+            // What becomes of a configuration that is read again, whoever changed it wants to know.
+            usual.with_target("toolgate::cli::serve", level.max(Level::INFO))
+        }
     };
     let writer = Redacted(Arc::clone(secrets));
     let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_target(verbose > 1);

@@ -10,14 +10,39 @@ use super::terminal;
 
 /// Waits for signals in a thread of its own, so that they are heard while a write or a question blocks the rest.
 #[derive(Clone)]
-pub struct Signals(Arc<Notify>);
+pub struct Signals {
+    first: Arc<Notify>,
+    hangup: Arc<Notify>,
+}
+
+/// What SIGHUP is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hangup {
+    /// The end, as of the terminal that it comes from.
+    Ends,
+    /// To look at the configuration again.
+    Reloads,
+}
 
 impl Signals {
     /// From now on, SIGINT, SIGTERM and SIGHUP end the program in good manners. Those that whoever started us wants
     /// ignored stay ignored.
     pub fn new() -> std::io::Result<Self> {
-        let first = Arc::new(Notify::new());
-        let heard = Arc::clone(&first);
+        Self::with(Hangup::Ends)
+    }
+
+    /// The same, but for SIGHUP: it asks to look at the configuration again, unless the terminal has gone.
+    pub fn of_service() -> std::io::Result<Self> {
+        Self::with(Hangup::Reloads)
+    }
+
+    fn with(hangup: Hangup) -> std::io::Result<Self> {
+        let signals = Signals { first: Arc::new(Notify::new()), hangup: Arc::new(Notify::new()) };
+        let heard = signals.clone();
+        let at_terminal = has_terminal();
+        let reloads = move |signal: Heard| {
+            signal == Heard::Hangup && hangup == Hangup::Reloads && (!at_terminal || has_terminal())
+        };
         let (ready, is_ready) = std::sync::mpsc::channel();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -27,47 +52,81 @@ impl Signals {
             runtime.block_on(async {
                 let mut signals = listen();
                 let _ = ready.send(Ok(()));
-                next(&mut signals).await;
-                heard.notify_one();
+                while reloads(next(&mut signals).await) {
+                    heard.hangup.notify_one();
+                }
+                heard.first.notify_one();
                 // Whatever still blocks then blocks for good; the watchdog ends the servers that are left.
-                let _ = tokio::time::timeout(PATIENCE, next(&mut signals)).await;
+                let second = async { while reloads(next(&mut signals).await) {} };
+                let _ = tokio::time::timeout(PATIENCE, second).await;
                 terminal::restore();
                 std::process::exit(i32::from(INTERRUPTED));
             });
         })?;
         is_ready.recv().unwrap_or(Ok(()))?;
-        Ok(Signals(first))
+        Ok(signals)
     }
 
     /// Returns at the first signal.
     pub async fn interrupted(&self) {
-        self.0.notified().await;
+        self.first.notified().await;
+    }
+
+    /// Returns when the configuration is to be looked at again.
+    pub async fn hangup(&self) {
+        self.hangup.notified().await;
     }
 }
 
+/// Which signal it was, as far as that matters.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    Hangup,
+    Other,
+}
+
+/// Whether there is a terminal that can hang up, or has not done so yet.
 #[cfg(unix)]
-fn listen() -> Vec<tokio::signal::unix::Signal> {
+fn has_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
+}
+
+#[cfg(not(unix))]
+fn has_terminal() -> bool {
+    false
+}
+
+#[cfg(unix)]
+fn listen() -> Vec<(Heard, tokio::signal::unix::Signal)> {
     use tokio::signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let wanted = kinds.into_iter().filter(|kind| !is_ignored(kind.as_raw_value()));
-    wanted.filter_map(|kind| signal(kind).ok()).collect()
+    let ends = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| (Heard::Other, kind));
+    let kinds = ends.into_iter().chain([(Heard::Hangup, SignalKind::hangup())]);
+    let wanted = kinds.filter(|(_, kind)| !is_ignored(kind.as_raw_value()));
+    wanted.filter_map(|(heard, kind)| Some((heard, signal(kind).ok()?))).collect()
 }
 
 /// Returns at the next signal; where all are ignored, never.
 #[cfg(unix)]
-async fn next(signals: &mut [tokio::signal::unix::Signal]) {
+async fn next(signals: &mut [(Heard, tokio::signal::unix::Signal)]) -> Heard {
     if signals.is_empty() {
         return std::future::pending().await;
     }
-    futures_util::future::select_all(signals.iter_mut().map(|signal| Box::pin(signal.recv()))).await;
+    let heard = signals.iter_mut().map(|(heard, signal)| {
+        Box::pin(async move {
+            signal.recv().await;
+            *heard
+        })
+    });
+    futures_util::future::select_all(heard).await.0
 }
 
 #[cfg(not(unix))]
 fn listen() {}
 
 #[cfg(not(unix))]
-async fn next(_: &mut ()) {
+async fn next(_: &mut ()) -> Heard {
     let _ = tokio::signal::ctrl_c().await;
+    Heard::Other
 }
 
 /// Whether this process was started with the signal ignored, as `nohup` does it. Only Linux tells without asking for

@@ -19,7 +19,7 @@ use crate::logic::types::execution::{
     Code, Condensed, Directive, Event, Oversize, Question, Request, Summary, ToolResult,
 };
 use crate::logic::types::{self, Phase, WaitRange, execution};
-use crate::queue::Turn;
+use crate::queue::{Turn, enter_all};
 use crate::registry::{Link, Unavailable};
 use crate::session::{News, OnProgress, Patience, Progress, Reply, Session};
 use crate::stats::{InFlight, Outcome};
@@ -40,6 +40,8 @@ pub(super) struct Errand<'a> {
     /// The last request may have left, and nobody has answered it.
     sent: bool,
     failure: Option<Failed>,
+    /// The server that was wanted last and could not be had.
+    missed: Option<Arc<Link>>,
     /// An answer that the component has not seen, and its text.
     forwarded: Option<(Reply, String)>,
 }
@@ -96,6 +98,7 @@ impl<'a> Errand<'a> {
             session: None,
             sent: false,
             failure: None,
+            missed: None,
             forwarded: None,
         }
     }
@@ -142,7 +145,9 @@ impl<'a> Errand<'a> {
     /// What the call came to.
     pub(super) fn finish(self, result: ToolResult) -> Called {
         let latency = self.started.elapsed();
-        if let Some(Begun { counted, .. }) = self.begun {
+        // A call that never reached its server is one of its failures all the same.
+        let counted = self.begun.map(|begun| begun.counted).or_else(|| self.missed.map(|link| link.stats().begin()));
+        if let Some(counted) = counted {
             counted.finish(latency, outcome(result.code));
         }
         let mut called = Called { result, latency, failure: self.failure, answer: None };
@@ -159,13 +164,13 @@ impl<'a> Errand<'a> {
             Ok(link) => link,
             Err(failed) => return self.failed(failed),
         };
-        let _turns = match self.queue(&link, &params).await {
-            Ok(turns) => turns,
+        let _turn = match self.queue(&link, &params).await {
+            Ok(turn) => turn,
             Err(failed) => return self.failed(failed),
         };
         let lease = match link.lease().await {
             Ok(lease) => lease,
-            Err(unavailable) => return self.failed(unavailable.to_failed()),
+            Err(unavailable) => return self.unavailable(link, &unavailable),
         };
         let session = lease.session();
         self.session = Some(Arc::clone(session));
@@ -221,10 +226,10 @@ impl<'a> Errand<'a> {
         }
     }
 
-    /// Waits for the call's turn in the queues of its server and its tool.
-    async fn queue(&self, link: &Arc<Link>, params: &str) -> Result<Vec<Turn>, Failed> {
+    /// Waits for the call's turn in the queues of its server and its tool, and holds none of them meanwhile.
+    async fn queue(&self, link: &Arc<Link>, params: &str) -> Result<Option<Turn>, Failed> {
         if !link.has_queues() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         #[derive(Deserialize)]
         struct Named {
@@ -232,16 +237,20 @@ impl<'a> Errand<'a> {
             name: String,
         }
         let tool = serde_json::from_str::<Named>(params).map(|named| named.name).unwrap_or_default();
-        let mut turns = Vec::new();
-        for queue in link.queues(&tool) {
-            self.tell(CallEvent::Queued { queue: queue.stats().name });
-            let patience = self.patience_with(link);
-            let turn = tokio::time::timeout(patience.quiet.min(patience.total), queue.enter()).await;
-            let refused = |why: String| Failed::unsent(Failure::QueueFull(why));
-            let turn = turn.map_err(|_| refused(format!("no turn in queue {:?} in time", queue.stats().name)))?;
-            turns.push(turn.map_err(|refusal| refused(refusal.to_string()))?);
+        let queues: Vec<_> = link.queues(&tool).cloned().collect();
+        for queue in &queues {
+            self.tell(CallEvent::Queued { queue: queue.name().to_owned() });
         }
-        Ok(turns)
+        let patience = self.patience_with(link);
+        let entered = tokio::time::timeout(patience.quiet.min(patience.total), enter_all(&queues)).await;
+        let refused = |why: String| Failed::unsent(Failure::QueueFull(why));
+        match entered {
+            Ok(entered) => entered.map(Some).map_err(|refusal| refused(refusal.to_string())),
+            Err(_) => {
+                let names: Vec<_> = queues.iter().map(|queue| format!("{:?}", queue.name())).collect();
+                Err(refused(format!("no turn in queue {} in time", names.join(" and "))))
+            }
+        }
     }
 
     /// Connects several servers side by side. As long as one of them can be used the call may go on.
@@ -258,7 +267,11 @@ impl<'a> Errand<'a> {
         let outcomes = futures_util::future::join_all(connect).await;
         let mut failures = outcomes.into_iter().filter_map(Result::err);
         match failures.next() {
-            Some(failed) if failures.count() + 1 == servers.len() => self.failed(failed),
+            Some(failed) if failures.count() + 1 == servers.len() => {
+                // Which of several was meant, nobody knows.
+                self.missed = servers.first().filter(|_| servers.len() == 1).and_then(|server| self.gate.link(server));
+                self.failed(failed)
+            }
             _ => Event::Connected,
         }
     }
@@ -279,7 +292,7 @@ impl<'a> Errand<'a> {
         };
         match acquired {
             Ok(_) => Event::Reconnected,
-            Err(unavailable) => self.failed(unavailable.to_failed()),
+            Err(unavailable) => self.unavailable(link, &unavailable),
         }
     }
 
@@ -314,7 +327,7 @@ impl<'a> Errand<'a> {
     /// An answer in which nothing is left to decide does not take the way through the component.
     fn answered(&mut self, reply: Reply, forward_up_to: Option<u64>) -> Event {
         let short = forward_up_to.is_some_and(|most| reply.json().len() as u64 <= most);
-        let plain = match self.gate.view.pass_through {
+        let plain = match self.gate.pass_through {
             _ if !short => None,
             true => forwarded::pass(reply.json()),
             false => forwarded::read(reply.json()),
@@ -326,6 +339,12 @@ impl<'a> Errand<'a> {
             }
             None => Event::Answered(reply.into_json()),
         }
+    }
+
+    /// The server that the call needs cannot be had.
+    fn unavailable(&mut self, link: Arc<Link>, why: &Unavailable) -> Event {
+        self.missed = Some(link);
+        self.failed(why.to_failed())
     }
 
     /// Keeps a failure, and tells the component.

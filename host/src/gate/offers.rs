@@ -100,7 +100,7 @@ impl Gate {
         // Those of servers that have not changed go on.
         self.apart().retain(|_, link| !link.is_retired());
         core.edition = self.registry.edition();
-        match open_in(&mut core.logic, &self.registry, &self.view) {
+        match open_in(&mut core.logic, &self.registry, &self.view()) {
             Ok(id) => {
                 core.retired.push(std::mem::replace(&mut core.id, id));
                 // What servers are known to offer now is taken next; one that became another is asked again.

@@ -7,7 +7,7 @@ use crate::logic::types::{Annotations, execution, filtering, masking, naming, re
 use crate::words::Say;
 
 /// What one gate is to see of the configuration.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
     /// The servers and tools that it may use; `None` means all.
     pub selection: Option<Vec<filtering::SelectedServer>>,

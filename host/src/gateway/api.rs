@@ -67,13 +67,16 @@ impl Gateway {
 
     /// Does something to a server.
     pub fn act(&self, server: &str, action: Action) -> Reply {
-        let Some(link) = self.registry().link(server) else { return missing(server) };
-        match action {
-            Action::Enable => link.enable(),
-            Action::Disable => link.disable(),
-            Action::Reconnect => link.reconnect(),
+        let registry = self.registry();
+        let known = match action {
+            Action::Enable => registry.enable(server),
+            Action::Disable => registry.disable(server),
+            Action::Reconnect => registry.reconnect(server),
+        };
+        match registry.status(server).filter(|_| known) {
+            Some(status) => reply(200, &self.status(&status)),
+            None => missing(server),
         }
-        reply(200, &self.status(&link.status()))
     }
 
     /// The tools that this principal may use. Servers that have never listed any are connected for it, for a while.
@@ -189,6 +192,7 @@ impl Gateway {
             "version": status.version,
             "name": status.name.as_deref().map(|name| self.clean(name)),
             "tools": status.tools,
+            "connections": status.connections,
             "users": status.users,
             "calls": {
                 "calls": calls.calls, "ok": calls.ok, "tool_errors": calls.tool_errors, "failures": calls.failures,

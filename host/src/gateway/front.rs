@@ -44,6 +44,8 @@ pub(crate) struct Front {
     asked: Mutex<Asked>,
     next: AtomicU64,
     lists: Lists,
+    /// Which of the gateway's settings it has taken over.
+    edition: AtomicU64,
 }
 
 /// Who waits for which answer of the client.
@@ -69,7 +71,9 @@ impl Front {
         principal: &Principal,
         outlet: Option<Arc<dyn Outlet>>,
     ) -> Result<Arc<Self>, GateError> {
-        let gate = Gate::open(&inside.registry, inside.view(principal))?;
+        // Before the view, so that a change between the two is not missed.
+        let edition = AtomicU64::new(inside.edition.load(Ordering::SeqCst));
+        let gate = Gate::open(&inside.registry, inside.view(principal)?)?;
         Ok(Arc::new_cyclic(|me| Front {
             me: me.clone(),
             inside: Arc::clone(inside),
@@ -82,21 +86,39 @@ impl Front {
             asked: Mutex::default(),
             next: AtomicU64::new(1),
             lists: Lists::default(),
+            edition,
         }))
+    }
+
+    /// Takes over what the client may use now, where that has changed. Who may use nothing is about to be sent away.
+    fn follow(&self) {
+        let edition = self.inside.edition.load(Ordering::SeqCst);
+        if self.edition.swap(edition, Ordering::SeqCst) == edition {
+            return;
+        }
+        if let Ok(view) = self.inside.view(&self.principal) {
+            self.gate.set_view(view);
+        }
+    }
+
+    /// Ends what clients of 2026-07-28 listen to.
+    pub(super) fn stop_listening(&self) {
+        self.listening().values().for_each(|stop| stop.notify_one());
     }
 
     /// The names that the client is shown.
     fn style(&self) -> NamingStyle {
-        self.inside.options.names.clone().unwrap_or_else(|| self.gate.style())
+        self.inside.shown().options.names.clone().unwrap_or_else(|| self.gate.style())
     }
 
     /// The server whose own names the client is shown, where it is one alone.
     fn exposed(&self) -> Option<&str> {
-        self.inside.options.expose.as_deref()
+        self.inside.expose.as_deref()
     }
 
     /// One message, or one part of a batch.
     async fn one(&self, text: &str, incoming: &Incoming) -> Option<Answer> {
+        self.follow();
         let (id, method, params) = match message::read(text) {
             Ok(message::Incoming::Request { id, method, params }) => (id, method, params),
             Ok(message::Incoming::Notification { method, params }) => {

@@ -8,6 +8,7 @@ mod body;
 mod call;
 mod channel;
 mod connection;
+mod control;
 mod content;
 mod desk;
 mod hosts;
@@ -43,6 +44,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{error, info, warn};
 
 use super::client::House;
+pub use control::{Applied, Control, Prepared};
+use control::{Current, Rules};
 use desk::Desk;
 use hosts::Hosts;
 pub use load::{DoorStats, Load};
@@ -58,10 +61,11 @@ pub use tokens::Tokens;
 pub struct Door {
     listener: TcpListener,
     address: SocketAddr,
-    options: Options,
-    hosts: Hosts,
+    current: Arc<Current>,
+    sessions: Arc<Sessions>,
     certificate: Option<Arc<Certificate>>,
     load: Arc<Load>,
+    control: Control,
 }
 
 impl Door {
@@ -76,12 +80,26 @@ impl Door {
         let listener = TcpListener::bind(address).await.map_err(|source| DoorError::Address { address, source })?;
         let address = listener.local_addr().map_err(|source| DoorError::Address { address, source })?;
         let load = Arc::new(Load::new(&options.limits));
-        Ok(Door { listener, address, options, hosts, certificate, load })
+        let current = Current::new(Rules {
+            limits: options.limits.clone(),
+            hosts,
+            keeper: Doorkeeper::new(options.tokens.clone()),
+            buckets: options.rate.map(|rate| Arc::new(Buckets::new(rate))),
+        });
+        let sessions = Sessions::new(current.clone(), load.clone());
+        let control =
+            Control::new(address, current.clone(), load.clone(), sessions.clone(), certificate.clone(), options);
+        Ok(Door { listener, address, current, sessions, certificate, load, control })
     }
 
     /// Where it listens, with the port that it got.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Changes it while it is served.
+    pub fn control(&self) -> Control {
+        self.control.clone()
     }
 
     /// What it carries and turns away, for whoever shows it.
@@ -92,24 +110,20 @@ impl Door {
     /// Lets clients in until `stop`; then lets requests in flight finish for a while, and closes every session.
     pub async fn serve(self, house: Arc<dyn House>, pages: Arc<dyn Pages>, stop: impl Future<Output = ()>) {
         let (stopping, stopped) = watch::channel(false);
-        let Options { tokens, rate, limits, .. } = self.options;
-        let sessions = Sessions::new(limits.clone(), self.load.clone());
-        let grace = limits.grace;
+        let sessions = self.sessions;
         let desk = Arc::new(Desk {
             house,
             pages,
-            limits,
             load: self.load,
             sessions: sessions.clone(),
-            hosts: self.hosts,
-            keeper: Doorkeeper::new(tokens),
-            buckets: rate.map(Buckets::new),
+            current: self.current,
             stopping: stopped,
         });
         let mut connections = JoinSet::new();
         accept(&self.listener, &desk, self.certificate, &mut connections, stop).await;
         drop(self.listener);
         stopping.send_replace(true);
+        let grace = desk.rules().limits.grace;
         let finished = timeout(grace, async {
             while let Some(ended) = connections.join_next().await {
                 tell(ended);

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 
 use tokio::task::{JoinSet, coop, yield_now};
-use tokio::time::{advance, sleep};
+use tokio::time::{Instant, advance, sleep};
 
 use super::*;
 
@@ -250,7 +250,7 @@ fn the_slots_are_kept_among_threads_too() {
 fn absurd_limits_are_brought_into_reach() {
     assert_eq!(queue(0, 0).stats().slots, 1);
     let queue = queue(usize::MAX, usize::MAX);
-    assert_eq!(queue.stats().slots, Semaphore::MAX_PERMITS);
+    assert_eq!(queue.stats().slots, usize::MAX);
     let _turn = take(&queue);
 }
 
@@ -272,4 +272,96 @@ fn the_default_limits_follow_the_cores() {
     let Defaults { slots, waiting, timeout } = Defaults::default();
     assert!((2..=64).contains(&slots) && slots.is_multiple_of(2), "{slots} slots");
     assert_eq!((waiting, timeout), (1000, None));
+}
+
+#[test]
+fn who_waits_for_one_queue_keeps_no_slot_of_another() {
+    let queues = Queues::new(Defaults { slots: 1, waiting: 9, timeout: None }, []);
+    let (server, slow) = (queues.get("server"), queues.get("slow"));
+    let both = [&server, &slow];
+    let enter = |queues: &[&Arc<Queue>]| -> Entering<'static> {
+        let queues: Vec<_> = queues.iter().map(|queue| Arc::clone(queue)).collect();
+        Box::pin(async move { enter_all(&queues).await })
+    };
+    let elsewhere = take(&slow);
+    let mut first = enter(&both);
+    assert!(ask(&mut first).is_none(), "the slow queue is full");
+    // It waits for the slow queue, so the server is free for all who do not.
+    for _ in 0..3 {
+        drop(take(&server));
+    }
+    let running = take(&server);
+    drop(elsewhere);
+    assert!(ask(&mut first).is_none(), "now the server is busy");
+    // And the slow queue is free for who waits for nothing else.
+    drop(take(&slow));
+    drop(running);
+    let turn = ask(&mut first).expect("both are free").unwrap();
+    assert!(ask(&mut enter(&[&server])).is_none() && ask(&mut enter(&[&slow])).is_none(), "both are taken");
+    drop(turn);
+    let all: Vec<_> = queues.all().iter().map(|seen| (seen.running, seen.waiting, seen.abandoned)).collect();
+    assert_eq!(all, [(0, 0, 1), (0, 0, 1)]);
+}
+
+#[test]
+fn of_those_who_wait_for_the_same_queues_the_first_is_next() {
+    let queues = Queues::new(Defaults { slots: 1, waiting: 9, timeout: None }, []);
+    let (server, slow) = (queues.get("server"), queues.get("slow"));
+    let turn = take(&slow);
+    let both = [Arc::clone(&server), Arc::clone(&slow)];
+    let mut waiters: Vec<Entering> = (0..3).map(|_| Box::pin(enter_all(&both)) as Entering).collect();
+    assert!(waiters.iter_mut().all(|waiter| ask(waiter).is_none()));
+    let mut last = wait(&slow);
+    drop(turn);
+    for expected in 0..3 {
+        let come: Vec<_> = waiters.iter_mut().map(ask).collect();
+        assert_eq!(come.iter().position(Option::is_some), Some(0), "{expected}");
+        assert!(ask(&mut last).is_none());
+        drop(waiters.remove(0));
+        drop(come);
+    }
+    assert!(matches!(ask(&mut last), Some(Ok(_))));
+}
+
+#[test]
+fn a_full_queue_among_several_is_the_one_that_is_named() {
+    let defaults = Defaults { slots: 1, waiting: 0, timeout: None };
+    let queues = Queues::new(defaults.clone(), [Limits { waiting: 5, ..defaults.named("server") }]);
+    let (server, slow) = (queues.get("server"), queues.get("slow"));
+    let _turn = take(&slow);
+    let both = [server, Arc::clone(&slow)];
+    let refused = ask(&mut (Box::pin(enter_all(&both)) as Entering)).unwrap().unwrap_err();
+    assert_eq!(refused, Refused::Full { name: "slow".to_owned(), waiting: 0 });
+    assert_eq!((both[0].stats().refused, slow.stats().refused), (0, 1));
+}
+
+#[test]
+fn a_queue_that_gets_more_slots_lets_those_in_who_wait_and_one_with_fewer_nobody() {
+    let queue = queue(1, 10);
+    let turn = take(&queue);
+    let mut waiters: Vec<_> = (0..3).map(|_| wait(&queue)).collect();
+    queue.resize(limits(3, 10));
+    let mut turns: Vec<_> = waiters.iter_mut().filter_map(ask).map(Result::unwrap).collect();
+    assert_eq!((turns.len(), queue.stats().running, queue.stats().waiting), (2, 3, 1));
+    queue.resize(limits(1, 1));
+    assert!(matches!(arrive(&queue).1, Some(Err(Refused::Full { waiting: 1, .. }))));
+    drop(turn);
+    drop(turns.pop());
+    assert!(ask(&mut waiters[2]).is_none(), "one runs already");
+    drop(turns.pop());
+    assert!(matches!(ask(&mut waiters[2]), Some(Ok(_))));
+}
+
+#[test]
+fn a_new_configuration_resizes_queues_in_place_and_forgets_those_that_nobody_uses() {
+    let defaults = Defaults { slots: 3, waiting: 0, timeout: None };
+    let named = |name: &str, slots| Limits { slots, ..Defaults::default().named(name) };
+    let queues = Queues::new(defaults, [named("kept", 1), named("used", 1), named("gone", 1)]);
+    let used = queues.get("used");
+    let turn = take(&queues.get("kept"));
+    queues.set([named("kept", 2), named("new", 7)]);
+    let seen: Vec<_> = queues.all().into_iter().map(|stats| (stats.name, stats.slots, stats.running)).collect();
+    assert_eq!(seen, [("kept".to_owned(), 2, 1), ("new".to_owned(), 7, 0), ("used".to_owned(), 3, 0)]);
+    assert!(Arc::ptr_eq(&used, &queues.get("used")));
+    drop(turn);
 }

@@ -1,8 +1,15 @@
-//! What a new configuration changes.
+//! What a new configuration changes, and how it is taken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use futures_util::future::join_all;
+
+use super::{Link, Registry, places};
 use crate::config::model::{Config, Server};
+use crate::decide::Answer;
+use crate::gate::find_problems;
+use crate::stats::CallStats;
 
 /// What became of the servers when the configuration changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,10 +24,103 @@ pub struct Changes {
     pub unchanged: Vec<String>,
     /// Servers that cannot be used, and why.
     pub errors: BTreeMap<String, String>,
+    /// What holds for all servers is not as before; all of it is applied.
+    pub settings: bool,
+}
+
+impl Registry {
+    /// Takes a new configuration: what has not changed goes on untouched, what has begins anew. What holds for all
+    /// servers is applied too: queues keep who runs and who waits in them, and gates begin their next call with it.
+    pub fn set_servers(&self, config: Config) -> Answer<Changes> {
+        self.set_servers_anew(config, &BTreeSet::new())
+    }
+
+    /// The same, where these servers begin anew though nothing has changed in their configuration.
+    pub fn set_servers_anew(&self, mut config: Config, anew: &BTreeSet<String>) -> Answer<Changes> {
+        find_problems(&mut *self.surroundings.logic(), &mut config)?;
+        let config = Arc::new(config);
+        let mut changes = Changes::default();
+        let mut book = self.book();
+        changes.settings = book.config.settings.without_places() != config.settings.without_places();
+        // Before the new servers look for their queues.
+        self.surroundings.take(&config);
+        let before = Arc::clone(&book.links);
+        let mut links = Vec::with_capacity(config.servers.len());
+        for (place, server) in config.servers.iter().enumerate() {
+            if let Some(problem) = &server.problem {
+                changes.errors.insert(server.id.clone(), problem.to_string());
+            }
+            let old = before.iter().find(|link| link.id() == server.id);
+            let same = old.filter(|old| !anew.contains(old.id()) && same((&book.config, old.server()), (&config, server)));
+            if let Some(link) = same {
+                changes.unchanged.push(server.id.clone());
+                link.try_again();
+                book.apart_of(&server.id).iter().for_each(|link| link.try_again());
+                links.push(Arc::clone(link));
+                continue;
+            }
+            let list = if old.is_some() { &mut changes.updated } else { &mut changes.added };
+            list.push(server.id.clone());
+            // It is the same server to whoever counts its calls.
+            let stats = old.map_or_else(CallStats::default, |old| old.stats().clone());
+            let link = Link::new(Arc::clone(&self.surroundings), Arc::clone(&config), place, None, stats)?;
+            link.begin();
+            links.push(link);
+        }
+        for link in before.iter() {
+            if !config.servers.iter().any(|server| server.id == link.id()) {
+                changes.removed.push(link.id().to_owned());
+            }
+        }
+        let kept = |link: &Arc<Link>| links.iter().any(|kept| Arc::ptr_eq(kept, link));
+        let mut retired: Vec<_> = before.iter().filter(|link| !kept(link)).cloned().collect();
+        book.apart.retain(|(id, _), link| {
+            let keep = changes.unchanged.contains(id);
+            if !keep {
+                retired.extend(link.upgrade());
+            }
+            keep
+        });
+        book.retired.retain(|link| link.strong_count() > 0);
+        book.retired.extend(retired.iter().map(Arc::downgrade));
+        retired.into_iter().for_each(|link| self.surroundings.finish_later(link.retire()));
+        book.condenser = self.surroundings.condenser(&config);
+        book.places = places(&links);
+        book.links = links.into();
+        book.config = config;
+        book.edition += 1;
+        let others = changes.have_others();
+        if others {
+            book.roster = book.edition;
+        }
+        drop(book);
+        self.surroundings.tools_changed();
+        if others {
+            self.surroundings.others_changed();
+            self.surroundings.state_changed();
+        }
+        Ok(changes)
+    }
+
+    /// The servers that would be reached or run otherwise now than when they were connected: a file, a variable or a
+    /// command that their configuration names has something else to say.
+    pub async fn stale(&self) -> BTreeSet<String> {
+        let mut links = self.links().to_vec();
+        links.extend(links.clone().iter().flat_map(|link| self.book().apart_of(link.id())));
+        let looks = links.iter().map(|link| async { link.is_stale().await.then(|| link.id().to_owned()) });
+        join_all(looks).await.into_iter().flatten().collect()
+    }
+}
+
+impl Changes {
+    /// Whether there are other servers than before, or the same ones in another way.
+    pub fn have_others(&self) -> bool {
+        [&self.added, &self.removed, &self.updated].into_iter().any(|list| !list.is_empty())
+    }
 }
 
 /// Whether a server is reached and run as before, wherever in the file it now stands.
-pub(super) fn same(before: (&Config, &Server), after: (&Config, &Server)) -> bool {
+fn same(before: (&Config, &Server), after: (&Config, &Server)) -> bool {
     let of_all = |config: &Config| {
         let settings = &config.settings;
         (settings.allow_commands, settings.inputs.clone(), settings.bare_dollar, config.file.clone())

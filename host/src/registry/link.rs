@@ -52,6 +52,7 @@ pub struct Link {
     lists: Mutex<Lists>,
     /// There is one connection at a time, and the next waits until nothing is left of the last.
     place: Arc<Semaphore>,
+    /// How calls of this server went, over whichever connection.
     stats: CallStats,
     queues: Vec<(String, Arc<Queue>)>,
     /// The server is told which session it is used for.
@@ -97,6 +98,7 @@ impl Link {
         config: Arc<Config>,
         place: usize,
         session: Option<String>,
+        stats: CallStats,
     ) -> Answer<Arc<Self>> {
         let server = &config.servers[place];
         let policy = surroundings.policy(server);
@@ -134,7 +136,7 @@ impl Link {
             listing: Arc::new(Semaphore::new(1)),
             lists: Mutex::default(),
             place: Arc::new(Semaphore::new(1)),
-            stats: CallStats::default(),
+            stats,
             queues,
             uses_session,
         }))
@@ -249,8 +251,10 @@ impl Link {
         Status {
             server: self.id().to_owned(),
             kind: self.server().kind.name(),
-            state: state.machine.state,
-            ready: self.opener.surroundings.counts_as_ready(state.machine),
+            // The machine hears of nothing any more once all is closed.
+            state: if state.closed { lifecycle::State::Disabled } else { state.machine.state },
+            ready: !state.closed && self.opener.surroundings.counts_as_ready(state.machine),
+            connections: usize::from(session.is_some()),
             since: state.since,
             era: session.map(|session| session.peer().era.name()),
             version: session.map(|session| session.peer().version.clone()),
@@ -268,16 +272,9 @@ impl Link {
         }
     }
 
-    /// Switches the server on; who waits for it need not ask again.
-    pub fn enable(&self) {
-        self.tell(&lifecycle::Event::Enabled);
-        self.opener.surroundings.tools_changed();
-    }
-
-    /// Switches the server off; calls under way lose it, and nobody is shown its tools.
-    pub fn disable(&self) {
-        self.tell(&lifecycle::Event::Disabled);
-        self.opener.surroundings.tools_changed();
+    /// Switches this connection on or off.
+    pub(super) fn switch(&self, on: bool) {
+        self.tell(if on { &lifecycle::Event::Enabled } else { &lifecycle::Event::Disabled });
     }
 
     /// Whether the server is switched off.
@@ -286,7 +283,7 @@ impl Link {
     }
 
     /// Ends the connection, if there is one, and begins anew, also where it was given up.
-    pub fn reconnect(&self) {
+    pub(super) fn reconnect(&self) {
         let mut state = self.state();
         if state.machine.state == lifecycle::State::Disabled {
             return;
@@ -319,6 +316,7 @@ impl Link {
             (state.connection.take(), state.attempt.take())
         };
         self.changed.send_replace(());
+        self.opener.surroundings.state_changed();
         if let Some(attempt) = attempt {
             attempt.stop().await;
         }
@@ -341,6 +339,11 @@ impl Link {
             }
             self.close().await;
         }
+    }
+
+    /// Whether it would be reached or run otherwise now than when it was last connected.
+    pub(super) async fn is_stale(&self) -> bool {
+        self.opener.is_stale().await
     }
 
     /// Whether nothing is opened any more.

@@ -27,6 +27,8 @@ pub struct Status {
     pub name: Option<String>,
     /// How many tools it listed last.
     pub tools: Option<usize>,
+    /// How many connections there are to it; gates and sessions may have their own.
+    pub connections: usize,
     /// How many use it at this moment.
     pub users: usize,
     /// How its calls went.
@@ -77,6 +79,20 @@ pub struct Readiness {
 }
 
 impl Status {
+    /// The same with another connection to the server counted in; where it stands is where the one stands that most
+    /// wants to be looked at.
+    pub(super) fn with(self, other: Status) -> Self {
+        let connections = self.connections + other.connections;
+        let (users, restarts) = (self.users + other.users, self.restarts + other.restarts);
+        let (shown, hidden) = if rank(other.state) > rank(self.state) { (other, self) } else { (self, other) };
+        let last_error = match (shown.last_error, hidden.last_error) {
+            (Some(one), Some(other)) => Some(if other.at > one.at { other } else { one }),
+            (one, other) => one.or(other),
+        };
+        let tools = shown.tools.or(hidden.tools);
+        Status { connections, users, restarts, last_error, tools, ..shown }
+    }
+
     /// What an operator should know, if anything is wrong.
     pub fn warning(&self) -> Option<Warning> {
         let last = || self.last_error.as_ref().map(|error| format!(": {}", error.text)).unwrap_or_default();
@@ -103,5 +119,19 @@ pub fn state_name(state: State) -> &'static str {
         State::Restarting => "restarting",
         State::Failed => "failed",
         State::NeedsAuth => "needs-auth",
+    }
+}
+
+/// How much a state wants to be looked at.
+fn rank(state: State) -> u8 {
+    match state {
+        State::Disabled => 0,
+        State::Dormant => 1,
+        State::Ready => 2,
+        State::Connecting => 3,
+        State::Degraded => 4,
+        State::Restarting => 5,
+        State::NeedsAuth => 6,
+        State::Failed => 7,
     }
 }

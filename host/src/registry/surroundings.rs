@@ -25,8 +25,10 @@ pub(super) struct Surroundings {
     pub(super) variables: Variables,
     pub(super) handler: Arc<dyn Handler>,
     pub(super) transports: HashMap<String, Arc<dyn Connect>>,
+    /// The configuration of now.
+    config: Mutex<Arc<Config>>,
     /// How many may start at a time.
-    pub(super) starts: Semaphore,
+    starts: Mutex<Arc<Semaphore>>,
     /// All secrets that were ever filled in: what is printed is searched for them.
     secrets: Arc<Mutex<Secrets>>,
     /// Decides how the lives of servers go on.
@@ -48,14 +50,14 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    pub(super) fn new(logic: Supervisor, config: &Config, options: Options) -> Self {
+    pub(super) fn new(logic: Supervisor, config: &Arc<Config>, options: Options) -> Self {
         let Options { variables, handler, secrets, transports, stay } = options;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Surroundings {
             variables,
             handler,
             transports,
-            starts: Semaphore::new(config.settings.start_concurrency(cores)),
+            config: Mutex::new(Arc::clone(config)),
+            starts: Mutex::new(starts(config)),
             secrets,
             logic: Mutex::new(logic),
             stay,
@@ -67,6 +69,30 @@ impl Surroundings {
             states: watch::Sender::new(0),
             news: broadcast::Sender::new(NEWS),
         }
+    }
+
+    /// Takes what another configuration says of all servers together.
+    pub(super) fn take(&self, config: &Arc<Config>) {
+        let before = std::mem::replace(&mut *self.locked_config(), Arc::clone(config));
+        // Those that start this moment have their turn, whatever comes after them.
+        if before.settings.start_concurrency != config.settings.start_concurrency {
+            *self.starts.lock().unwrap_or_else(PoisonError::into_inner) = starts(config);
+        }
+        self.queues.set(config.settings.queues.iter().map(limits));
+    }
+
+    /// The configuration of now.
+    pub(super) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.locked_config())
+    }
+
+    /// How many may start at a time.
+    pub(super) fn starts(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.starts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn locked_config(&self) -> MutexGuard<'_, Arc<Config>> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn secrets(&self) -> MutexGuard<'_, Secrets> {
@@ -138,7 +164,7 @@ impl Surroundings {
     pub(super) fn queues_of(&self, server: &Server) -> Vec<(String, Arc<Queue>)> {
         let own = server.max_concurrent.map(|slots| {
             let name = format!("server {}", server.id);
-            (String::new(), Arc::new(Queue::new(Limits { slots, ..Defaults::default().named(&name) })))
+            (String::new(), self.queues.apart(Limits { slots, ..Defaults::default().named(&name) }))
         });
         let mut named: Vec<&String> = server.queue.iter().collect();
         named.extend(server.tool_queues.iter().map(|(_, queue)| queue));
@@ -202,6 +228,13 @@ impl Surroundings {
         self.tools.subscribe()
     }
 
+    /// Prompts and resources of some server are not as before.
+    pub(super) fn others_changed(&self) {
+        // That nobody listens is no fault.
+        let _ = self.news.send(News::PromptsChanged);
+        let _ = self.news.send(News::ResourcesChanged);
+    }
+
     /// A server stands elsewhere than before.
     pub(super) fn state_changed(&self) {
         self.states.send_modify(|count| *count += 1);
@@ -216,6 +249,11 @@ impl Surroundings {
     pub(super) fn tools_count(&self) -> u64 {
         *self.tools.borrow()
     }
+}
+
+fn starts(config: &Config) -> Arc<Semaphore> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Arc::new(Semaphore::new(config.settings.start_concurrency(cores)))
 }
 
 /// The limits of a configured queue; what is not said is as for all others.

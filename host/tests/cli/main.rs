@@ -9,5 +9,11 @@ mod hostile;
 mod logic;
 mod place;
 mod reading;
+#[cfg(unix)]
+mod reload;
+#[cfg(unix)]
+mod serve;
+#[cfg(unix)]
+mod serving;
 mod signals;
 mod tools;

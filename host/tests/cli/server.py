@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 
 HABIT = sys.argv[1]
 REST = sys.argv[2:]
@@ -79,6 +80,13 @@ def call(request):
         sys.exit(9)
     if HABIT == "hangs-in-call":
         return hang()
+    if HABIT == "holds":
+        # Whoever looks for the first file knows that we have come so far, and lets us go on with the second.
+        open(REST[0], "w").close()
+        while not os.path.exists(REST[1]):
+            time.sleep(0.005)
+    if HABIT == "measures":
+        return answer(request, text(f"{len(REST[0])} letters"))
     if HABIT == "rpc-error":
         return refuse(request, -32000, "the back end is away")
     if HABIT == "steers":

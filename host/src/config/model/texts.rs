@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Auth, Located, Place, Server};
+use super::{Auth, GatewayRules, Located, Place, Server, Settings, SummarizeWith};
 
 impl Server {
     /// Whether the configuration wants to tell the server which session it is used for.
@@ -14,7 +14,6 @@ impl Server {
     /// The same server, wherever in whatever file it is written: for comparing.
     #[must_use]
     pub fn without_places(&self) -> Self {
-        let nowhere = || Place { file: Arc::from(Path::new("")), line: 0, column: 0 };
         let mut server = self.clone();
         server.texts().into_iter().for_each(|text| text.place = nowhere());
         if let Some(problem) = &mut server.problem {
@@ -48,4 +47,33 @@ impl Server {
         }
         texts
     }
+}
+
+impl Settings {
+    /// What holds for the servers and their calls, wherever it is written: for comparing. The gateway is left out.
+    #[must_use]
+    pub fn without_places(&self) -> Self {
+        let mut settings = Settings { gateway: GatewayRules::default(), ..self.clone() };
+        let mut texts: Vec<&mut Located> = Vec::new();
+        if let Some(summarizer) = &mut settings.summarizer {
+            summarizer.place = nowhere();
+            match &mut summarizer.how {
+                SummarizeWith::Command { program, args } => {
+                    texts.push(program);
+                    texts.extend(args);
+                }
+                SummarizeWith::Http { url, model, api_key } => {
+                    texts.extend([url, model]);
+                    texts.extend(api_key);
+                }
+            }
+        }
+        texts.extend(settings.spill.iter_mut().filter_map(|spill| spill.dir.as_mut()));
+        texts.into_iter().for_each(|text| text.place = nowhere());
+        settings
+    }
+}
+
+fn nowhere() -> Place {
+    Place { file: Arc::from(Path::new("")), line: 0, column: 0 }
 }

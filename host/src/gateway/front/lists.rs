@@ -21,6 +21,8 @@ pub(super) struct Lists {
 struct Tools {
     /// How many changes there had been.
     seen: u64,
+    /// The configuration that last brought other servers.
+    roster: u64,
     items: Arc<[Box<RawValue>]>,
 }
 
@@ -29,6 +31,11 @@ impl Lists {
     pub(super) fn tools_have_changed(&self, front: &Front) -> bool {
         let before = self.kept();
         let Some(before) = before else { return true };
+        // A server that has come since has yet to say what it has.
+        let unknown = || front.gate.links().iter().any(|link| link.known_tools().is_none() && !link.is_disabled());
+        if before.roster != front.inside.registry.roster() && unknown() {
+            return true;
+        }
         let texts = |items: &[Box<RawValue>]| items.iter().map(|item| item.get().to_owned()).collect::<Vec<_>>();
         render(front).is_ok_and(|items| texts(&items) != texts(&before.items))
     }
@@ -38,19 +45,21 @@ impl Lists {
     }
 }
 
-/// Lists the tools. The first time all servers are connected, for a limited time: those that come later are told of.
+/// Lists the tools. The first time, and when there are other servers, all are connected, for a limited time: those that
+/// come later are told of.
 pub(super) async fn tools(front: &Front, context: &Context, params: &str) -> Result<String, RpcError> {
     let kept = front.lists.kept();
-    if kept.is_none() {
+    let roster = front.inside.registry.roster();
+    if kept.as_ref().is_none_or(|kept| kept.roster != roster) {
         // What fails or takes too long is left out, and in the log.
         let _ = tokio::time::timeout(FIRST_LIST, front.gate.refresh()).await;
     }
     let seen = front.inside.registry.tools_count();
     let items = match kept {
-        Some(kept) if kept.seen == seen => kept.items,
+        Some(kept) if kept.seen == seen && kept.roster == roster => kept.items,
         _ => {
             let items: Arc<[_]> = render(front)?.into();
-            let kept = Tools { seen, items: Arc::clone(&items) };
+            let kept = Tools { seen, roster, items: Arc::clone(&items) };
             *front.lists.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
             items
         }
@@ -116,7 +125,7 @@ pub(super) fn page(name: &str, items: &[Box<RawValue>], params: &str) -> Result<
 impl Front {
     /// Whether what this client is shown is for it alone.
     pub(super) fn is_private(&self) -> bool {
-        !self.inside.options.views.is_empty()
+        !self.inside.shown().options.views.is_empty()
     }
 }
 

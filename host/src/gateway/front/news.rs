@@ -147,6 +147,7 @@ pub(super) async fn subscribe(front: &Front, params: &str, on: bool) -> Result<S
 
 /// What to tell of what has changed: the methods, and their parameters.
 fn notifications(front: &Front, wanted: &Wanted, untold: &Untold) -> Vec<(&'static str, Option<String>)> {
+    front.follow();
     let mut told = Vec::new();
     // A client that may not use what has changed sees no change.
     if wanted.tools && untold.tools && front.lists.tools_have_changed(front) {

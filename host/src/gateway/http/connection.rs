@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -32,7 +32,7 @@ pub(super) async fn serve(
     let Some(certificate) = certificate else {
         return run(desk, connected, stream, peer, local).await;
     };
-    match timeout(desk.limits.handshake_timeout, certificate.acceptor().accept(stream)).await {
+    match timeout(desk.rules().limits.handshake_timeout, certificate.acceptor().accept(stream)).await {
         Ok(Ok(stream)) => run(desk, connected, stream, peer, local).await,
         Ok(Err(error)) => debug!(%peer, %error, "the handshake failed"),
         Err(_) => debug!(%peer, "the handshake took too long"),
@@ -44,18 +44,19 @@ pub(super) async fn run<T>(desk: Arc<Desk>, connected: Connected, io: T, peer: S
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let pace = Pace::new(&desk.limits);
+    let rules = desk.rules();
+    let pace = Pace::new(&rules.limits);
     let mut stopping = desk.stopping.clone();
     let mut builder = http1::Builder::new();
     // The clock of the connection knows more than a limit for heads.
-    builder.header_read_timeout(None).max_buf_size(desk.limits.max_header_bytes.max(8 << 10));
+    builder.header_read_timeout(None).max_buf_size(rules.limits.max_header_bytes.max(8 << 10));
     builder.keep_alive(connected.welcome);
     let visit = Arc::new(Visit {
         desk,
         pace: pace.clone(),
         peer: peer.ip().to_canonical(),
         local: local.ip().to_canonical(),
-        host: OnceLock::new(),
+        host: Mutex::default(),
         welcome: connected.welcome,
     });
     let service = service_fn(|request| visit.clone().answer(request));

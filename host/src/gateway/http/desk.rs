@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -18,16 +18,15 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::body::Body;
-use super::hosts::Hosts;
+use super::control::{Current, Rules};
 use super::load::Load;
 use super::message::Claim;
-use super::options::Limits;
 use super::pace::{Busy, Pace};
 use super::pages::{self, Pages};
-use super::rate::{Asker, Buckets};
+use super::rate::Asker;
 use super::refusal::Refusal;
 use super::sessions::Sessions;
-use super::tokens::{Doorkeeper, Shown};
+use super::tokens::Shown;
 use super::{content, post, streams};
 use crate::gateway::client::{House, Principal};
 use crate::transport::BoxFuture;
@@ -36,16 +35,18 @@ use crate::transport::BoxFuture;
 pub(super) struct Desk {
     pub(super) house: Arc<dyn House>,
     pub(super) pages: Arc<dyn Pages>,
-    pub(super) limits: Limits,
     pub(super) load: Arc<Load>,
     pub(super) sessions: Arc<Sessions>,
-    pub(super) hosts: Hosts,
-    pub(super) keeper: Doorkeeper,
-    pub(super) buckets: Option<Buckets>,
+    pub(super) current: Arc<Current>,
     pub(super) stopping: watch::Receiver<bool>,
 }
 
 impl Desk {
+    /// The rules of now.
+    pub(super) fn rules(&self) -> Arc<Rules> {
+        self.current.get()
+    }
+
     /// Waits until the door is told to stop.
     pub(super) fn stopped(&self) -> BoxFuture<'static, ()> {
         let mut stopping = self.stopping.clone();
@@ -63,8 +64,8 @@ pub(super) struct Visit {
     pub(super) peer: IpAddr,
     /// The address at which it arrived.
     pub(super) local: IpAddr,
-    /// The host that its first good request named.
-    pub(super) host: OnceLock<HeaderValue>,
+    /// The host that its first good request named, and the rules by which it is good.
+    pub(super) host: Mutex<Option<(Arc<Rules>, HeaderValue)>>,
     /// Its requests are served; otherwise each is told that there are too many connections.
     pub(super) welcome: bool,
 }
@@ -92,11 +93,23 @@ impl Visit {
         if !self.welcome {
             return Err(Refusal::busy("there are too many connections: close one, or try again later"));
         }
-        let checked = desk.hosts.check_host(&head.uri, &head.headers, self.local, &self.host);
-        let origin = checked.and_then(|()| desk.hosts.check_origin(&head.headers, self.local)).inspect_err(|_| {
+        let rules = desk.rules();
+        let checked = self.check_host(head, &rules);
+        let origin = checked.and_then(|()| rules.hosts.check_origin(&head.headers, self.local)).inspect_err(|_| {
             desk.load.foreign.fetch_add(1, Relaxed);
         })?;
-        Ok(Looked { origin, principal: desk.keeper.look(&head.headers) })
+        Ok(Looked { origin, principal: rules.keeper.look(&head.headers) })
+    }
+
+    /// A connection says the same in each of its requests, so what was good by the same rules is not looked at again.
+    fn check_host(&self, head: &Parts, rules: &Arc<Rules>) -> Result<(), Refusal> {
+        let mut known = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let good = known.as_ref().filter(|(by, _)| Arc::ptr_eq(by, rules)).map(|(_, host)| host);
+        let host = rules.hosts.check_host(&head.uri, &head.headers, self.local, good)?;
+        if good.is_none() {
+            *known = Some((rules.clone(), host.clone()));
+        }
+        Ok(())
     }
 
     async fn route(
@@ -141,7 +154,7 @@ impl Visit {
             shown => Some(self.admit(shown)?),
         };
         let mut slot = self.desk.load.aside();
-        let content = content::read(body, &self.desk.limits, &self.pace, &mut slot).await?;
+        let content = content::read(body, &self.desk.rules().limits, &self.pace, &mut slot).await?;
         let page = pages::answer(self, head, content, principal.as_ref(), busy).await;
         page.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "there is no such page: MCP is at /mcp"))
     }
@@ -152,9 +165,10 @@ impl Visit {
         if principal.is_err() {
             self.desk.load.unauthorized.fetch_add(1, Relaxed);
         }
-        if let Some(buckets) = &self.desk.buckets {
+        let rules = self.desk.rules();
+        if let Some(buckets) = &rules.buckets {
             let asker = match &principal {
-                Ok(principal) if !self.desk.keeper.lets_everybody_in() => Asker::Principal(principal.clone()),
+                Ok(principal) if !rules.keeper.lets_everybody_in() => Asker::Principal(principal.clone()),
                 _ => Asker::Peer(self.peer),
             };
             buckets.take(asker, Instant::now()).map_err(|wait| {

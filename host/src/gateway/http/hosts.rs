@@ -1,7 +1,6 @@
 //! By which names a door may be called, so that no page of a foreign site reaches it through a browser.
 
 use std::net::IpAddr;
-use std::sync::OnceLock;
 
 use http::header::{HOST, HeaderMap, ORIGIN};
 use http::{HeaderValue, StatusCode, Uri};
@@ -18,23 +17,21 @@ impl Hosts {
         entries.iter().map(|entry| parse(entry)).collect::<Result<_, _>>().map(Hosts)
     }
 
-    /// Refuses a request that was meant for somebody else. A connection says the same in each of its requests, so what
-    /// was good before is not looked at again.
-    pub(super) fn check_host(
+    /// The host that a request names; refuses one that was meant for somebody else. `good` was not refused before.
+    pub(super) fn check_host<'a>(
         &self,
         uri: &Uri,
-        headers: &HeaderMap,
+        headers: &'a HeaderMap,
         local: IpAddr,
-        good: &OnceLock<HeaderValue>,
-    ) -> Result<(), Refusal> {
+        good: Option<&HeaderValue>,
+    ) -> Result<&'a HeaderValue, Refusal> {
         let mut named = headers.get_all(HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
             return Err(Refusal::new(StatusCode::BAD_REQUEST, "a request names its host once"));
         };
-        let known = good.get() == Some(host) || host.to_str().is_ok_and(|host| self.allows(host, local));
+        let known = good == Some(host) || host.to_str().is_ok_and(|host| self.allows(host, local));
         if known && uri.authority().is_none_or(|other| self.allows(other.as_str(), local)) {
-            good.get_or_init(|| host.clone());
-            return Ok(());
+            return Ok(host);
         }
         let message = "this gateway is not called by this host: add it to the allowed hosts, or use its address";
         Err(Refusal::new(StatusCode::FORBIDDEN, message))

@@ -60,10 +60,10 @@ impl Load {
     pub(super) fn new(limits: &Limits) -> Self {
         Load {
             most: Most {
-                connections: limits.max_connections,
-                requests: limits.max_requests,
-                bytes: limits.max_inflight_bytes,
-                event_bytes: limits.max_event_bytes,
+                connections: limits.max_connections.into(),
+                requests: limits.max_requests.into(),
+                bytes: limits.max_inflight_bytes.into(),
+                event_bytes: limits.max_event_bytes.into(),
             },
             connections: AtomicUsize::default(),
             turned_away: AtomicUsize::default(),
@@ -79,6 +79,14 @@ impl Load {
             unauthorized: AtomicU64::default(),
             foreign: AtomicU64::default(),
         }
+    }
+
+    /// Takes other limits; what is over them now goes on.
+    pub(super) fn set(&self, limits: &Limits) {
+        self.most.connections.store(limits.max_connections, Relaxed);
+        self.most.requests.store(limits.max_requests, Relaxed);
+        self.most.bytes.store(limits.max_inflight_bytes, Relaxed);
+        self.most.event_bytes.store(limits.max_event_bytes, Relaxed);
     }
 
     /// What it is now.
@@ -102,16 +110,16 @@ impl Load {
     /// Lets a connection in; says too whether it is one too many, which is only told so. None where even that is too
     /// much.
     pub(super) fn connect(self: &Arc<Self>) -> Option<Connected> {
-        if take(&self.connections, 1, self.most.connections) {
+        if take(&self.connections, 1, &self.most.connections) {
             return Some(Connected { load: self.clone(), welcome: true });
         }
         self.shed_connections.fetch_add(1, Relaxed);
-        take(&self.turned_away, 1, TURNED_AWAY).then(|| Connected { load: self.clone(), welcome: false })
+        take(&self.turned_away, 1, &AtomicUsize::new(TURNED_AWAY)).then(|| Connected { load: self.clone(), welcome: false })
     }
 
     /// Lets a request in.
     pub(super) fn enter(self: &Arc<Self>) -> Result<Slot, Refusal> {
-        if !take(&self.requests, 1, self.most.requests) {
+        if !take(&self.requests, 1, &self.most.requests) {
             self.shed_requests.fetch_add(1, Relaxed);
             return Err(Refusal::busy("too many requests are in flight: try again later"));
         }
@@ -126,7 +134,7 @@ impl Load {
 
     /// Makes room for an event.
     pub(super) fn keep_event(&self, bytes: usize) -> bool {
-        take(&self.event_bytes, bytes, self.most.event_bytes)
+        take(&self.event_bytes, bytes, &self.most.event_bytes)
     }
 
     /// Takes an event though there may be no room for it.
@@ -163,7 +171,7 @@ pub(super) struct Slot {
 impl Slot {
     /// Makes room for more content of the request.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
-        if !take(&self.load.bytes, bytes, self.load.most.bytes) {
+        if !take(&self.load.bytes, bytes, &self.load.most.bytes) {
             self.load.shed_requests.fetch_add(1, Relaxed);
             return Err(Refusal::busy("too many bytes are in flight: try again later"));
         }
@@ -190,15 +198,15 @@ impl Drop for Slot {
 
 #[derive(Debug)]
 struct Most {
-    connections: usize,
-    requests: usize,
-    bytes: usize,
-    event_bytes: usize,
+    connections: AtomicUsize,
+    requests: AtomicUsize,
+    bytes: AtomicUsize,
+    event_bytes: AtomicUsize,
 }
 
-fn take(count: &AtomicUsize, amount: usize, most: usize) -> bool {
+fn take(count: &AtomicUsize, amount: usize, most: &AtomicUsize) -> bool {
     let before = count.fetch_add(amount, Relaxed);
-    let fits = before.saturating_add(amount) <= most;
+    let fits = before.saturating_add(amount) <= most.load(Relaxed);
     if !fits {
         count.fetch_sub(amount, Relaxed);
     }

@@ -103,7 +103,7 @@ pub(super) async fn answer(
     let page = visit.desk.pages.answer(request).await?;
     let mut response = match page.body {
         PageBody::Bytes(bytes) => Response::new(Body::Full(bytes)),
-        PageBody::Events(events) => Events::new(Source::Page(events), visit.desk.limits.keep_alive, busy)
+        PageBody::Events(events) => Events::new(Source::Page(events), visit.desk.rules().limits.keep_alive, busy)
             .until(visit.desk.stopped())
             .into_response(),
     };

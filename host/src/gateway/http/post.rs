@@ -31,7 +31,7 @@ pub(super) async fn answer(
     let desk = &*visit.desk;
     media::check_post(&head.headers)?;
     let mut slot = desk.load.enter()?;
-    let content = content::read(body, &desk.limits, &visit.pace, &mut slot).await?;
+    let content = content::read(body, &desk.rules().limits, &visit.pace, &mut slot).await?;
     let text = String::from_utf8(content).map_err(|_| not_text())?;
     let claim = Claim::of(&head.headers);
     // Who is modern by its header is not looked at: the client behind the door reads the message anyway, and one that
@@ -43,7 +43,7 @@ pub(super) async fn answer(
         if !message.asks {
             return tell(client, text, headers, Arc::new(Nowhere), slot).await;
         }
-        let channel = Channel::passing(desk.limits.kept_events, desk.load.clone());
+        let channel = Channel::passing(desk.rules().limits.kept_events, desk.load.clone());
         let exchange = Exchange { client, channel, session: None, primed: false };
         return exchange.run(visit, text, headers, slot, busy).await;
     }
@@ -80,7 +80,7 @@ impl Exchange {
         slot: Slot,
         busy: Busy,
     ) -> Result<Response<Body>, Refusal> {
-        let keep_alive = visit.desk.limits.keep_alive;
+        let keep_alive = visit.desk.rules().limits.keep_alive;
         let outlet = self.channel.clone();
         let work = self.client.take(client::Incoming { text, headers: Some(headers), outlet });
         let resumable = self.session.is_some();

@@ -13,15 +13,15 @@ use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
 use super::channel::Channel;
+use super::control::Current;
 use super::load::Load;
-use super::options::Limits;
 use super::refusal::{NO_SESSION, Refusal};
 use super::session::{InUse, Session, SessionId};
 use crate::gateway::client::{House, Principal};
 
 /// The sessions of a door.
 pub(super) struct Sessions {
-    limits: Limits,
+    rules: Arc<Current>,
     load: Arc<Load>,
     state: Mutex<State>,
     /// Clients that are being closed; none once the door is closed.
@@ -29,9 +29,9 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    pub(super) fn new(limits: Limits, load: Arc<Load>) -> Arc<Self> {
+    pub(super) fn new(rules: Arc<Current>, load: Arc<Load>) -> Arc<Self> {
         let state = Mutex::new(State { table: HashMap::new(), opening: 0 });
-        Arc::new(Sessions { limits, load, state, closing: Mutex::new(Some(JoinSet::new())) })
+        Arc::new(Sessions { rules, load, state, closing: Mutex::new(Some(JoinSet::new())) })
     }
 
     /// Lets a client in; it has a session once that is settled.
@@ -39,9 +39,11 @@ impl Sessions {
         self.reserve()?;
         let mut opening = Opening { sessions: self.clone(), session: None };
         let id = SessionId::draw().ok_or_else(|| Refusal::busy("there are no random numbers for a session now"))?;
-        let unasked = Channel::kept(0, self.limits.kept_events, self.load.clone());
+        let rules = self.rules.get();
+        let limits = &rules.limits;
+        let unasked = Channel::kept(0, limits.kept_events, self.load.clone());
         let client = house.open(principal, unasked.clone()).map_err(Refusal::busy)?;
-        opening.session = Some(Session::new(id, principal.clone(), client, unasked, self.load.clone(), &self.limits));
+        opening.session = Some(Session::new(id, principal.clone(), client, unasked, self.load.clone(), limits));
         Ok(opening)
     }
 
@@ -54,7 +56,7 @@ impl Sessions {
         let session = SessionId::parse(id.as_bytes()).and_then(|id| self.state().table.get(&id).cloned());
         // Somebody else's session is as unknown as one that never was.
         let session = session.filter(|session| *session.principal == *principal).ok_or_else(unknown)?;
-        if session.is_idle(Instant::now(), self.limits.session_idle) {
+        if session.is_idle(Instant::now(), self.rules.get().limits.session_idle) {
             self.end(&session);
         }
         session.enter().ok_or_else(unknown)
@@ -70,19 +72,28 @@ impl Sessions {
 
     /// Ends the sessions that nobody used for long, and forgets what was kept for long.
     pub(super) fn sweep(&self) {
-        let now = Instant::now();
+        let (now, rules) = (Instant::now(), self.rules.get());
         let all: Vec<_> = self.state().table.values().cloned().collect();
         for session in all {
-            if session.sweep(now, self.limits.kept_for, self.limits.session_idle) {
+            if session.sweep(now, rules.limits.kept_for, rules.limits.session_idle) {
                 debug!(principal = session.principal.name, "a session ends: nobody used it for long");
                 self.end(&session);
             }
         }
     }
 
+    /// Ends the sessions of principals of this kind, and says how many there were.
+    pub(super) fn end_those(&self, kind: impl Fn(&Principal) -> bool) -> usize {
+        let all: Vec<_> = self.state().table.values().filter(|session| kind(&session.principal)).cloned().collect();
+        all.iter().for_each(|session| self.end(session));
+        all.len()
+    }
+
     /// How often to sweep.
     pub(super) fn sweep_interval(&self) -> Duration {
-        (self.limits.session_idle.min(self.limits.kept_for) / 4).clamp(Duration::from_millis(100), SWEEP)
+        let rules = self.rules.get();
+        let limits = &rules.limits;
+        (limits.session_idle.min(limits.kept_for) / 4).clamp(Duration::from_millis(100), SWEEP)
     }
 
     /// Ends all sessions and waits for their clients to be closed. There are no new ones after that.
@@ -97,7 +108,8 @@ impl Sessions {
     }
 
     fn reserve(&self) -> Result<(), Refusal> {
-        let full = |state: &State| state.table.len() + state.opening >= self.limits.max_sessions;
+        let most = self.rules.get().limits.max_sessions;
+        let full = |state: &State| state.table.len() + state.opening >= most;
         if full(&self.state()) {
             self.sweep();
         }

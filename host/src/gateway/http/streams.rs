@@ -34,7 +34,7 @@ pub(super) fn open(
     let reader = channel.attach(after);
     visit.pace.work();
     let opening = channel.opening(Claim::of(&head.headers) == Claim::Legacy { primed: true });
-    let events = Events::new(Source::Stream(reader), desk.limits.keep_alive, busy).opening(opening);
+    let events = Events::new(Source::Stream(reader), desk.rules().limits.keep_alive, busy).opening(opening);
     Ok(events.using(session).until(desk.stopped()).into_response())
 }
 

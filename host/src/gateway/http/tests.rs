@@ -21,6 +21,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::control::{Current, Rules};
 use super::desk::Desk;
 use super::hosts::Hosts;
 use super::load::Load;
@@ -89,15 +90,15 @@ impl Inside {
     fn new(limits: Limits) -> Self {
         let (stopping, stopped) = watch::channel(false);
         let (load, house) = (Arc::new(Load::new(&limits)), Arc::new(TestHouse::default()));
+        let hosts = Hosts::parse(&[]).unwrap();
+        let current =
+            Current::new(Rules { limits, hosts, keeper: Doorkeeper::new(Tokens::default()), buckets: None });
         let desk = Arc::new(Desk {
             house: house.clone(),
             pages: Arc::new(TestPages),
-            sessions: Sessions::new(limits.clone(), load.clone()),
-            limits,
+            sessions: Sessions::new(current.clone(), load.clone()),
+            current,
             load,
-            hosts: Hosts::parse(&[]).unwrap(),
-            keeper: Doorkeeper::new(Tokens::default()),
-            buckets: None,
             stopping: stopped,
         });
         Inside { desk, house, last: Mutex::default(), _stopping: stopping }

@@ -16,28 +16,28 @@ use super::DoorError;
 use super::options::TlsFiles;
 
 /// The certificate of a door.
-pub(super) struct Certificate {
-    files: TlsFiles,
-    state: Mutex<State>,
-}
+pub(super) struct Certificate(Mutex<State>);
 
 impl Certificate {
     /// Reads it for the first time.
     pub(super) fn open(files: TlsFiles) -> Result<Arc<Self>, DoorError> {
-        let stamp = Stamp::of(&files);
-        let config = read(&files)?;
-        Ok(Arc::new(Certificate { files, state: Mutex::new(State { config, stamp, failed: None }) }))
+        Ok(Arc::new(Certificate(Mutex::new(State::read(files)?))))
+    }
+
+    /// Takes another one for the next handshake.
+    pub(super) fn replace(&self, state: State) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
     /// What the next handshake is made with. A new certificate that cannot be read is not used, and told once.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = Stamp::of(&self.files);
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = Stamp::of(&state.files);
         if stamp != state.stamp && state.failed.as_ref() != Some(&stamp) {
-            match read(&self.files) {
+            match read(&state.files) {
                 Ok(config) => {
-                    info!(certificate = %self.files.certificate.display(), "the certificate has been read again");
-                    *state = State { config, stamp, failed: None };
+                    info!(certificate = %state.files.certificate.display(), "the certificate has been read again");
+                    (state.config, state.stamp, state.failed) = (config, stamp, None);
                 }
                 Err(error) => {
                     warn!(%error, "the new certificate is not used");
@@ -49,12 +49,21 @@ impl Certificate {
     }
 }
 
-struct State {
+/// A certificate that was read.
+pub(super) struct State {
+    files: TlsFiles,
     config: Arc<ServerConfig>,
     /// What the files were like when they were read.
     stamp: Stamp,
     /// What they were like when they could not be read.
     failed: Option<Stamp>,
+}
+
+impl State {
+    pub(super) fn read(files: TlsFiles) -> Result<Self, DoorError> {
+        let stamp = Stamp::of(&files);
+        Ok(State { config: read(&files)?, files, stamp, failed: None })
+    }
 }
 
 /// What changes when a file is written or replaced.

@@ -66,6 +66,14 @@ impl Doorkeeper {
         Doorkeeper { tokens, everybody: Arc::new(Principal { name: "local".to_owned(), admin: true }) }
     }
 
+    /// Whether this principal still has a token.
+    pub(super) fn knows(&self, principal: &Principal) -> bool {
+        match self.tokens.is_empty() {
+            true => *principal == *self.everybody,
+            false => self.tokens.0.iter().any(|entry| *entry.principal == *principal),
+        }
+    }
+
     /// Whether everybody is the same principal, and only the peer tells them apart.
     pub(super) fn lets_everybody_in(&self) -> bool {
         self.tokens.is_empty()

@@ -17,6 +17,7 @@ use crate::transport::endpoint::Endpoint;
 /// Opens sessions with one server.
 pub(super) struct Opener {
     pub(super) surroundings: Arc<Surroundings>,
+    /// The configuration that it was made for; what this server is told of others comes from that of now.
     config: Arc<Config>,
     /// The place of the server in the configuration.
     place: usize,
@@ -24,6 +25,8 @@ pub(super) struct Opener {
     session: Option<String>,
     /// The era that the last session spoke; the next one need not ask.
     era: Mutex<Option<Protocol>>,
+    /// Where the server was when it was last connected.
+    used: Mutex<Option<Endpoint>>,
 }
 
 impl Opener {
@@ -33,7 +36,7 @@ impl Opener {
         place: usize,
         session: Option<String>,
     ) -> Self {
-        Opener { surroundings, config, place, session, era: Mutex::default() }
+        Opener { surroundings, config, place, session, era: Mutex::default(), used: Mutex::default() }
     }
 
     /// What the configuration says of the server.
@@ -46,7 +49,9 @@ impl Opener {
         let server = self.server();
         let endpoint = self.endpoint().await.map_err(Unavailable::Problem)?;
         self.surroundings.secrets().merge(&endpoint.secrets());
-        let _turn = self.surroundings.starts.acquire().await.expect("nobody closes the semaphore");
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(endpoint.clone());
+        let starts = self.surroundings.starts();
+        let _turn = starts.acquire().await.expect("nobody closes the semaphore");
         let remembered = self.era().filter(|_| server.protocol == Protocol::Auto);
         let protocol = remembered.unwrap_or(server.protocol);
         let handler: Arc<dyn Handler> =
@@ -64,6 +69,18 @@ impl Opener {
         opened.map(Arc::new).map_err(Unavailable::Failed)
     }
 
+    /// Whether the server would be reached or run otherwise now. What cannot be filled in now is not used, and told.
+    pub(super) async fn is_stale(self: &Arc<Self>) -> bool {
+        let Some(used) = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone() else { return false };
+        match self.endpoint().await {
+            Ok(endpoint) => endpoint != used,
+            Err(problem) => {
+                tracing::warn!(server = self.server().id, "it goes on as it is: {problem}");
+                false
+            }
+        }
+    }
+
     /// Where the server is, with everything filled in anew: files and variables may have changed.
     async fn endpoint(self: &Arc<Self>) -> Result<Endpoint, Problem> {
         if let Some(own) = self.surroundings.transports.get(&self.server().id) {
@@ -73,8 +90,9 @@ impl Opener {
         let may_block = settings.allow_commands || !settings.inputs.is_empty();
         let opener = Arc::clone(self);
         let fill = move || {
-            let Opener { surroundings, config, session, .. } = &*opener;
-            resolve(opener.server(), config, &surroundings.variables, session.as_deref())
+            let Opener { surroundings, session, .. } = &*opener;
+            // What is another server's secret, the configuration of now says.
+            resolve(opener.server(), &surroundings.config(), &surroundings.variables, session.as_deref())
         };
         if !may_block {
             return fill();

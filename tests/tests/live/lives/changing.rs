@@ -16,12 +16,12 @@ use crate::fixtures::LONG;
 async fn a_server_switched_off_during_a_call_is_gone_until_it_is_switched_on() {
     let world = World::of_one("");
     let gate = world.gate();
-    let link = world.registry.link("a").unwrap();
+    let registry = &world.registry;
     let (held, watched) = (begin(&gate, "a.hold", &world.held("one")), begin(&gate, "a.watch", &world.held("two")));
     world.wrote("a", "began one", 1).await;
     world.wrote("a", "began two", 1).await;
     let before = world.pid("a");
-    link.disable();
+    registry.disable("a");
     let status = world.status("a");
     assert_eq!((status.state, status.pid, status.ready), (State::Disabled, None, false));
     assert_code(&ended(held).await, Code::OutcomeUnknown);
@@ -31,7 +31,7 @@ async fn a_server_switched_off_during_a_call_is_gone_until_it_is_switched_on() {
     assert_code(&called, Code::ServerUnavailable);
     assert!(called.result.text.contains("switched off"), "{}", called.result.text);
     assert!(world.registry.readiness().warnings.is_empty(), "what is switched off is not wrong");
-    link.enable();
+    registry.enable("a");
     assert_ok(&call(&gate, "a.note", "four").await, "four");
     let status = world.status("a");
     assert_eq!((status.state, status.restarts, status.calls.unknown), (State::Ready, 0, 1));
@@ -42,12 +42,12 @@ async fn a_server_switched_off_during_a_call_is_gone_until_it_is_switched_on() {
 async fn a_server_that_is_reconnected_runs_as_another_process() {
     let world = World::of_one("");
     let gate = world.gate();
-    let link = world.registry.link("a").unwrap();
+    let registry = &world.registry;
     assert_ok(&call(&gate, "a.note", "one").await, "one");
     let before = world.pid("a");
     let running = begin(&gate, "a.watch", &world.held("two"));
     world.wrote("a", "began two", 1).await;
-    link.reconnect();
+    registry.reconnect("a");
     world.wrote("a", "began two", 2).await;
     world.release("two");
     assert_ok(&ended(running).await, "two");
@@ -55,8 +55,8 @@ async fn a_server_that_is_reconnected_runs_as_another_process() {
     assert_eq!((status.restarts, status.last_error), (0, None), "it was asked for");
     until_dead(&[before]).await;
     // One that is switched off stays so.
-    link.disable();
-    link.reconnect();
+    registry.disable("a");
+    registry.reconnect("a");
     assert_eq!(world.status("a").state, State::Disabled);
 }
 

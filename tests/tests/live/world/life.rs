@@ -214,13 +214,12 @@ impl Life {
     fn operate(&mut self) {
         let (server, deed) = (self.any_server(), self.rng.u32(0..4));
         self.ledger.tell(format!("{}: {}", server.id, ["enable", "enable", "disable", "reconnect"][deed as usize]));
-        for link in self.links(&server.id) {
-            match deed {
-                0 | 1 => link.enable(),
-                2 => link.disable(),
-                _ => link.reconnect(),
-            }
-        }
+        let registry = self.registry();
+        match deed {
+            0 | 1 => registry.enable(&server.id),
+            2 => registry.disable(&server.id),
+            _ => registry.reconnect(&server.id),
+        };
     }
 
     /// All servers of an id that gates use: one for all, for each, or for those of one session.

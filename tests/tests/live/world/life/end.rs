@@ -25,10 +25,10 @@ impl Life {
         let present: Vec<_> = self.plan.present().map(|entry| entry.id).collect();
         for link in present.iter().flat_map(|id| self.links(id)) {
             match link.status().state {
-                State::Disabled => link.enable(),
-                State::NeedsAuth => link.reconnect(),
-                _ => {}
-            }
+                State::Disabled => self.registry().enable(link.id()),
+                State::NeedsAuth => self.registry().reconnect(link.id()),
+                _ => continue,
+            };
         }
         let mut waiting = JoinSet::new();
         for (gate, id) in self.gates.iter().flat_map(|gate| present.iter().map(move |id| (gate, *id))) {

@@ -93,14 +93,13 @@ async fn callers_who_wait_for_a_list_that_does_not_come_fail_together() {
 async fn a_server_that_begins_anew_serves_a_call_that_met_it_given_up() {
     let world = World::new("  a: {protocol: legacy}\n");
     assert_eq!(world.call("a.read").await.code, Code::Ok);
-    let link = world.registry.link("a").unwrap();
     world.a.minds(|_: &str| Fate::Refuse);
-    link.reconnect();
+    world.registry.reconnect("a");
     let call = world.begin("a.act", CallOptions::default());
     world.at(60.1).await;
     assert_eq!(world.state(), State::Failed);
     world.a.minds(only("connect", Fate::after(2)));
-    link.reconnect();
+    world.registry.reconnect("a");
     // It is tried once more, and finds the server on its way up.
     let ended = call.await.unwrap();
     assert_eq!(ended.code, Code::Ok, "{}", ended.text);

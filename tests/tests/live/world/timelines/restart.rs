@@ -121,7 +121,7 @@ async fn the_old_connection_is_gone_before_the_next_one_is_made() {
     let world = World::new("  a: {protocol: legacy}\n");
     world.a.minds(SlowToGo(seconds(3)));
     assert_eq!(world.call("a.read").await.code, Code::Ok);
-    world.registry.link("a").unwrap().reconnect();
+    world.registry.reconnect("a");
     let ended = world.call("a.act").await;
     assert_eq!(ended.code, Code::Ok, "{}", ended.text);
     assert_near(ended.at, 3.0);

@@ -1,0 +1,118 @@
+//! What the configuration and the command line together say of the gateway.
+
+use std::net::ToSocketAddrs;
+
+use toolgate::config::model::{Config, GatewayNames};
+use toolgate::config::resolve::{FilledGateway, FilledToken, resolve_gateway};
+use toolgate::config::secrets::Secrets;
+use toolgate::config::variables::Variables;
+use toolgate::failure::in_full;
+use toolgate::gate::View;
+use toolgate::gateway;
+use toolgate::gateway::client::Principal;
+use toolgate::gateway::http::{self, Tokens};
+use toolgate::logic::types::filtering::SelectedServer;
+use toolgate::logic::types::naming;
+
+use super::Args;
+use crate::cli::failure::Failure;
+
+/// How the gateway is to be.
+pub struct Setup {
+    /// The configuration.
+    pub config: Config,
+    /// How it shows itself.
+    pub options: gateway::Options,
+    /// How its door is to be, where it has one.
+    pub door: Option<http::Options>,
+    /// Who may use it.
+    pub tokens: Vec<FilledToken>,
+    /// What must not be seen of it.
+    pub secrets: Secrets,
+}
+
+impl Setup {
+    /// Fills in what the configuration says of the gateway.
+    pub fn new(args: &Args, config: Config, variables: &Variables) -> Result<Self, Failure> {
+        if let Some(server) = &args.expose
+            && !config.servers.iter().any(|known| &known.id == server)
+        {
+            let known: Vec<_> = config.servers.iter().map(|server| server.id.as_str()).collect();
+            let text = format!("no server {server:?} is configured; there are: {}", known.join(", "));
+            return Err(Failure::NoSuchThing(text));
+        }
+        let filled = resolve_gateway(&config, variables).map_err(|problem| Failure::Usage(problem.to_string()))?;
+        let door = match &args.http {
+            Some(address) => Some(door(address.as_deref(), &config, &filled)?),
+            None => None,
+        };
+        let views = filled.tokens.iter().map(|token| (token.principal.clone(), view(token, &config))).collect();
+        let names = args.names.or(config.settings.gateway.names).map(style);
+        let options = gateway::Options { names, expose: args.expose.clone(), views };
+        let FilledGateway { tokens, secrets, .. } = filled;
+        Ok(Setup { config, options, door, tokens, secrets })
+    }
+}
+
+/// How the door is to be.
+fn door(
+    address: Option<&str>,
+    config: &Config,
+    filled: &FilledGateway,
+) -> Result<http::Options, Failure> {
+    let rules = &config.settings.gateway;
+    let text = address.or(rules.http.as_deref()).unwrap_or(DEFAULT_ADDRESS);
+    let address = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    let address =
+        address.ok_or_else(|| Failure::Usage(format!("{text:?} is no address; write it as 127.0.0.1:8808")))?;
+    let tokens = filled
+        .tokens
+        .iter()
+        .map(|token| (token.token.clone(), Principal { name: token.principal.clone(), admin: token.admin }));
+    let tokens = Tokens::new(tokens).map_err(|error| Failure::Usage(in_full(&error)))?;
+    let limits = http::Limits {
+        max_body_bytes: usize::try_from(rules.max_body_bytes).unwrap_or(usize::MAX),
+        max_connections: rules.max_connections,
+        max_requests: rules.max_in_flight,
+        max_inflight_bytes: usize::try_from(rules.max_inflight_bytes).unwrap_or(usize::MAX),
+        max_sessions: rules.max_sessions,
+        session_idle: rules.session_idle,
+        grace: rules.grace,
+        ..http::Limits::default()
+    };
+    Ok(http::Options {
+        hosts: rules.hosts.iter().chain(&rules.origins).cloned().collect(),
+        tokens,
+        tls: filled.tls.clone().map(|(certificate, key)| http::TlsFiles { certificate, key }),
+        rate: rules.rate.map(|per_second| http::Rate { per_second, burst: per_second.saturating_mul(2) }),
+        limits,
+        ..http::Options::new(address)
+    })
+}
+
+/// What a token lets its principal use. The component knows no server that is switched off in the configuration.
+fn view(token: &FilledToken, config: &Config) -> View {
+    let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
+    let selected = |(id, tools): &(String, Vec<String>)| SelectedServer { id: id.clone(), tools: tools.clone() };
+    let selection = token.selection.as_ref();
+    View {
+        selection: selection.map(|servers| servers.iter().filter(|(id, _)| usable(id)).map(selected).collect()),
+        capabilities: token.capabilities.clone(),
+        ..View::default()
+    }
+}
+
+fn style(names: GatewayNames) -> naming::NamingStyle {
+    let fitted = |target| naming::NamingStyle::Fitted(naming::Audience { target, prefix: String::new() });
+    match names {
+        GatewayNames::Dot => naming::NamingStyle::Dot,
+        GatewayNames::DoubleUnderscore => naming::NamingStyle::DoubleUnderscore,
+        GatewayNames::McpPrefix => naming::NamingStyle::McpPrefix,
+        GatewayNames::Openai => fitted(naming::Target::Openai),
+        GatewayNames::Anthropic => fitted(naming::Target::Anthropic),
+        GatewayNames::Gemini => fitted(naming::Target::Gemini),
+        GatewayNames::Cursor => fitted(naming::Target::Cursor),
+    }
+}
+
+const DEFAULT_ADDRESS: &str = "127.0.0.1:8808";

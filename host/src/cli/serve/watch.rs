@@ -1,0 +1,124 @@
+//! Whether files have changed: edited in place, replaced, or reached over another link.
+//!
+//! They are looked at once a second. That needs nothing of the system: it works on network file systems, in containers and
+//! over a chain of links (as Kubernetes swaps `..data`), where events of the file system are lost, come for the link or for
+//! its target alone, or cost a watch that there may be too few of. A look is one `stat` a file.
+
+use std::fs::{self, Metadata};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest, Sha256};
+
+/// A file that is watched.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    /// The file.
+    pub path: PathBuf,
+    stamp: Option<Stamp>,
+    /// What it held; none where it could not be read.
+    content: Option<[u8; 32]>,
+}
+
+impl Watched {
+    /// Watches a file that holds what it holds now.
+    pub fn new(path: PathBuf) -> Self {
+        let mut watched = Watched { path, stamp: None, content: None };
+        watched.look();
+        watched
+    }
+
+    /// The same for a file that was read before, and may have changed since.
+    pub fn that_held(path: PathBuf, text: &str) -> Self {
+        Watched { path, stamp: None, content: Some(Sha256::digest(text).into()) }
+    }
+
+    /// Whether it holds something else than at the last look.
+    pub fn look(&mut self) -> bool {
+        let metadata = fs::metadata(&self.path).ok();
+        let stamp = metadata.as_ref().map(Stamp::of);
+        // Two writes within a tick of the clock leave the same time behind.
+        let fresh = metadata.as_ref().and_then(|metadata| metadata.modified().ok()).is_none_or(is_fresh);
+        if stamp == self.stamp && !fresh {
+            return false;
+        }
+        self.stamp = stamp;
+        // Only a regular file can be read without waiting for somebody.
+        let regular = metadata.is_some_and(|metadata| metadata.is_file());
+        let content = regular.then(|| fs::read(&self.path).ok()).flatten().map(|bytes| Sha256::digest(bytes).into());
+        std::mem::replace(&mut self.content, content) != content
+    }
+}
+
+/// What changes when a file is written or replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp(Option<SystemTime>, u64, u64);
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        Stamp(metadata.modified().ok(), metadata.len(), node(metadata))
+    }
+}
+
+fn is_fresh(modified: SystemTime) -> bool {
+    // One that is of the future is looked at each time.
+    modified.elapsed().map_or(true, |age| age < FRESH)
+}
+
+#[cfg(unix)]
+fn node(metadata: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+#[cfg(not(unix))]
+fn node(_: &Metadata) -> u64 {
+    0
+}
+
+/// How long a file counts as just written: longer than the clock of any file system ticks.
+const FRESH: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_changed_when_it_holds_something_else_however_that_came() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("a"), "one").unwrap();
+        let mut watched = Watched::that_held(path("a"), "one");
+        assert!(!watched.look() && !watched.look());
+        fs::write(path("a"), "two").unwrap();
+        assert!(watched.look() && !watched.look(), "written in place, of the same length");
+        fs::write(path("b"), "three").unwrap();
+        fs::rename(path("b"), path("a")).unwrap();
+        assert!(watched.look() && !watched.look(), "replaced");
+        fs::write(path("b"), "three").unwrap();
+        fs::rename(path("b"), path("a")).unwrap();
+        assert!(!watched.look(), "replaced by the same");
+        fs::remove_file(path("a")).unwrap();
+        assert!(watched.look() && !watched.look(), "gone");
+        fs::write(path("a"), "three").unwrap();
+        assert!(watched.look(), "there again");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_behind_two_links_has_changed_when_the_first_leads_elsewhere() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for (name, text) in [("..1", "one"), ("..2", "two")] {
+            fs::create_dir(path(name)).unwrap();
+            fs::write(path(name).join("a"), text).unwrap();
+        }
+        symlink("..1", path("..data")).unwrap();
+        symlink("..data/a", path("a")).unwrap();
+        let mut watched = Watched::new(path("a"));
+        assert!(!watched.look());
+        symlink("..2", path("..data_tmp")).unwrap();
+        fs::rename(path("..data_tmp"), path("..data")).unwrap();
+        assert!(watched.look() && !watched.look());
+    }
+}

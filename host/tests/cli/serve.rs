@@ -1,0 +1,60 @@
+//! `toolgate serve` as its client and whoever starts it meet it.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::place::{Place, demo, fixture};
+use crate::serving::{Serving, Web};
+
+#[test]
+fn a_client_has_all_servers_behind_one_and_its_end_is_the_end() {
+    let place = Place::with(json!({"demo": demo(), "other": fixture("ok")}));
+    let mut serving = Serving::greet(&place, &[]);
+    let tools = serving.tools();
+    assert_eq!(tools.first().map(String::as_str), Some("demo__echo"));
+    assert_eq!(tools[tools.len() - 2..], ["other__do", "other__look"]);
+    let called = serving.ask("tools/call", json!({"name": "demo__add", "arguments": {"a": 1, "b": 2}}));
+    assert_eq!(called["result"]["structuredContent"], json!({"sum": 3}), "{called}");
+    assert_eq!(serving.call("other__do")["result"]["content"][0]["text"], "done");
+    assert_eq!(serving.call("other__nothing")["error"]["code"], -32602);
+    assert_eq!(serving.end().code(), Some(0));
+}
+
+#[test]
+fn an_exposed_server_keeps_its_names() {
+    let place = Place::with(json!({"demo": demo(), "other": fixture("ok")}));
+    let mut serving = Serving::greet(&place, &["--expose", "other"]);
+    assert_eq!(serving.tools(), ["do", "look"]);
+    assert_eq!(serving.call("do")["result"]["content"][0]["text"], "done");
+}
+
+#[test]
+fn names_are_as_the_command_line_says() {
+    let place = Place::with(json!({"other": fixture("ok")}));
+    assert_eq!(Serving::greet(&place, &["--names", "dot"]).tools(), ["other.do", "other.look"]);
+    place.run(&["serve", "--names", "loud"]).ends(2).says("write one of: dot, double-underscore");
+}
+
+#[test]
+fn what_cannot_be_served_is_said_before_anything_is_started() {
+    let place = Place::with(json!({"demo": demo(), "other": fixture("ok")}));
+    place.run(&["serve", "--expose", "nope"]).ends(5).says(r#"no server "nope" is configured; there are: demo, other"#);
+    place.run(&["serve", "--http", "nowhere"]).ends(2).says(r#""nowhere" is no address; write it as 127.0.0.1:8808"#);
+    place.run(&["serve", "--http", "0.0.0.0:0"]).ends(2).says("so a token is needed");
+    place.file("home/servers.yaml", "servers:\n  a: {comand: x}\nserver: {}\n");
+    place.run(&["serve"]).ends(2).says("servers.yaml:3:1").says("did you mean \"servers\"?");
+    Place::new().run(&["serve"]).ends(2).says("no configuration found");
+}
+
+#[test]
+fn over_http_it_serves_until_it_is_told_to_stop() {
+    let place = Place::with(json!({"other": fixture("ok")}));
+    let mut serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
+    let address = serving.address();
+    let mut web = Web { address: &address, token: None, session: None };
+    assert_eq!(web.greet().status, 200);
+    assert_eq!(web.tools(), Ok(vec!["other__do".to_owned(), "other__look".to_owned()]));
+    assert_eq!(web.request("GET /health", "localhost", &[], "").status, 200);
+    serving.signal(Signal::TERM);
+    assert_eq!(serving.ended().code(), Some(0));
+}
