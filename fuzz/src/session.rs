@@ -100,7 +100,7 @@ fn failure(dice: &mut Unstructured<'_>) -> Result<Failure> {
         4 => Failure::Exited(dice.arbitrary()?),
         5 => Failure::Rpc(RpcFailure { code: -32603, message: "closed".into() }),
         6 => Failure::Protocol("no JSON".into()),
-        7 => Failure::QueueFull,
+        7 => Failure::QueueFull(String::new()),
         8 => Failure::NeedsAuth("no token".into()),
         9 => Failure::RestartInProgress,
         10 => Failure::RestartFailed("exit code 1".into()),

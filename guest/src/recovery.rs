@@ -111,7 +111,7 @@ fn examine(failure: &Failure, phase: Phase) -> Meaning {
     match failure {
         Failure::Cancelled | Failure::Rpc(_) => Meaning::Final,
         // These end an operation before anything is sent, and the host has already tried what could be tried.
-        Failure::QueueFull | Failure::NeedsAuth(_) | Failure::RestartInProgress | Failure::RestartFailed(_) => {
+        Failure::QueueFull(_) | Failure::NeedsAuth(_) | Failure::RestartInProgress | Failure::RestartFailed(_) => {
             Meaning::Final
         }
         // Without a connection nothing can have been sent, whatever the phase says.
@@ -161,7 +161,7 @@ fn describe(failure: &Failure) -> String {
         }
         Failure::Rpc(rpc) => format!("JSON-RPC error {}", rpc.code),
         Failure::Protocol(_) => "the server broke the protocol".into(),
-        Failure::QueueFull => "the server's queue is full".into(),
+        Failure::QueueFull(_) => "the server's queue is full".into(),
         Failure::NeedsAuth(_) => "the server wants an authorization that the host does not have".into(),
         Failure::RestartInProgress => "the server is being restarted".into(),
         Failure::RestartFailed(_) => "the server could not be restarted".into(),

@@ -112,8 +112,8 @@ pub enum Failure {
     Rpc(RpcFailure),
     /// The server broke the protocol.
     Protocol(String),
-    /// The server's queue is full; nothing was sent.
-    QueueFull,
+    /// A queue of the server is full; nothing was sent.
+    QueueFull(String),
     /// The server wants an authorization that the host does not have.
     NeedsAuth(String),
     /// The server is being restarted and the caller's limit ended first.

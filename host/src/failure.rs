@@ -189,7 +189,7 @@ impl From<&Failure> for types::Failure {
                 types::Failure::Rpc(types::RpcFailure { code: error.code, message: error.message.clone() })
             }
             Failure::Protocol(how) => types::Failure::Protocol(how.clone()),
-            Failure::QueueFull(_) => types::Failure::QueueFull,
+            Failure::QueueFull(why) => types::Failure::QueueFull(why.clone()),
             Failure::Restarting => types::Failure::RestartInProgress,
             Failure::RestartFailed(why) => types::Failure::RestartFailed(why.clone()),
         }

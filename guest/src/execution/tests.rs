@@ -136,7 +136,7 @@ fn each_failure_has_its_story() {
             vec![failed(Failure::Rpc(RpcFailure { code: -32602, message: "no".into() }), Sent)],
             "request RpcError",
         ),
-        ("k8s.set", vec![failed(Failure::QueueFull, NotSent)], "request QueueFull"),
+        ("k8s.set", vec![failed(Failure::QueueFull(String::new()), NotSent)], "request QueueFull"),
         ("k8s.set", vec![failed(Failure::RestartInProgress, NotSent)], "request RestartInProgress"),
         ("k8s.set", vec![failed(Failure::RestartFailed("x".into()), NotSent)], "request RestartFailed"),
         ("k8s.set", vec![Event::Cancelled], "request Cancelled"),

@@ -129,8 +129,8 @@ records! {
 variants! {
     types::Phase { NotSent, Sent }
     types::Failure {
-        Cancelled, Timeout, Connect(why), Closed, Exited(code), Http(http), Rpc(rpc), Protocol(why), QueueFull,
-        NeedsAuth(why), RestartInProgress, RestartFailed(why)
+        Cancelled, Timeout, Connect(why), Closed, Exited(code), Http(http), Rpc(rpc), Protocol(why),
+        QueueFull(why), NeedsAuth(why), RestartInProgress, RestartFailed(why)
     }
     naming::NameProblem { InvalidName, UnknownServer, UnknownTool, Ambiguous }
     naming::Target { Mcp, Anthropic, Openai, Gemini, Cursor }

@@ -87,7 +87,7 @@ fn every_failure_has_its_row_of_the_table() {
         (plain(600), UNANSWERED),
         (rpc(-32603, "internal error"), FINAL),
         (Failure::Protocol("no JSON".into()), UNANSWERED),
-        (Failure::QueueFull, FINAL),
+        (Failure::QueueFull(String::new()), FINAL),
         (Failure::NeedsAuth("no token".into()), FINAL),
         (Failure::RestartInProgress, FINAL),
         (Failure::RestartFailed("exit code 1".into()), FINAL),
@@ -196,7 +196,7 @@ fn any_failure() -> impl Strategy<Value = Failure> {
         }),
         any::<i64>().prop_map(|code| rpc(code, "")),
         Just(Failure::Protocol(String::new())),
-        Just(Failure::QueueFull),
+        Just(Failure::QueueFull(String::new())),
         Just(Failure::RestartInProgress),
     ]
 }

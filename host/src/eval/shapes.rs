@@ -341,7 +341,7 @@ impl FailureShape {
             }),
             "rpc" => Failure::Rpc(RpcFailure { code: self.code.ok_or_else(|| needs("code"))?, message: detail() }),
             "protocol" => Failure::Protocol(detail()),
-            "queue-full" => Failure::QueueFull,
+            "queue-full" => Failure::QueueFull(detail()),
             "needs-auth" => Failure::NeedsAuth(detail()),
             "restart-in-progress" => Failure::RestartInProgress,
             "restart-failed" => Failure::RestartFailed(detail()),
