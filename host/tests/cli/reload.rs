@@ -37,9 +37,12 @@ const LISTS: [&str; 3] =
 fn an_edited_file_brings_other_servers_and_drops_no_call() {
     let place = Place::with(json!({}));
     let old = and(fixture("ok"), json!({"env": {"X": "1"}}));
-    write(&place, &json!({"servers": {
-        "kept": holds(&place, "kept"), "updated": holds(&place, "updated"), "removed": holds(&place, "removed"), "old": old,
-    }}));
+    write(
+        &place,
+        &json!({"servers": {
+            "kept": holds(&place, "kept"), "updated": holds(&place, "updated"), "removed": holds(&place, "removed"), "old": old,
+        }}),
+    );
     let mut serving = Serving::greet(&place, &[]);
     let before = serving.tools();
     assert!(before.contains(&"removed__do".to_owned()), "{before:?}");
@@ -48,10 +51,13 @@ fn an_edited_file_brings_other_servers_and_drops_no_call() {
         .into();
     ["kept", "updated", "removed"].iter().for_each(|server| began(&place, server));
     let told = serving.told_so_far().len();
-    write(&place, &json!({"servers": {
-        "added": fixture("ok"), "kept": holds(&place, "kept"), "updated": and(holds(&place, "updated"), json!({"env": {"X": "2"}})),
-        "old": old,
-    }}));
+    write(
+        &place,
+        &json!({"servers": {
+            "added": fixture("ok"), "kept": holds(&place, "kept"), "updated": and(holds(&place, "updated"), json!({"env": {"X": "2"}})),
+            "old": old,
+        }}),
+    );
     serving.logged(&["was read again: added added; removed removed; updated updated; 2 unchanged"]);
     LISTS.iter().for_each(|list| drop(serving.told(list)));
     let after = serving.tools();
@@ -79,8 +85,14 @@ fn a_file_that_does_not_read_is_told_with_its_place_and_the_old_one_stays() {
     for (text, expected) in [
         ("servers:\n  a: {command: [\n", "servers.yaml:"),
         ("servers: {}\nserver: {}\n", "servers.yaml:2:1"),
-        ("gateway: {tokens: [{principal: a, token: '${NO_SUCH_VARIABLE}'}]}\nservers: {}\n", "\"NO_SUCH_VARIABLE\" is not set"),
-        ("gateway: {tokens: [{principal: a, token: s3cret-0123456789, servers: [b]}]}\nservers: {}\n", "no server \"b\""),
+        (
+            "gateway: {tokens: [{principal: a, token: '${NO_SUCH_VARIABLE}'}]}\nservers: {}\n",
+            "\"NO_SUCH_VARIABLE\" is not set",
+        ),
+        (
+            "gateway: {tokens: [{principal: a, token: s3cret-0123456789, servers: [b]}]}\nservers: {}\n",
+            "no server \"b\"",
+        ),
     ] {
         place.file(FILE, text);
         let line = serving.logged(&["WARN", "the configuration stays as it was: ", expected]);
@@ -130,6 +142,21 @@ fn a_hangup_reads_again_what_the_file_names() {
     serving.logged(&["was read again: updated a; 1 unchanged"]);
     assert_eq!(serving.call("a__do")["result"]["content"][0]["text"], "7 letters");
     assert_eq!(serving.end().code(), Some(0), "it is no reason to end");
+}
+
+#[test]
+fn a_variable_that_becomes_the_secret_of_another_server_is_not_passed_on_any_more() {
+    let place = Place::with(json!({"a": fixture("tells-environment")})).set("OF_ANOTHER", "s3cret");
+    let mut serving = Serving::greet(&place, &[]);
+    let told = |serving: &mut Serving| serving.call("a__do")["result"]["content"][0]["text"].to_string();
+    assert!(told(&mut serving).contains("OF_ANOTHER"));
+    let other = and(fixture("ok"), json!({"env": {"KEY": "${OF_ANOTHER}"}}));
+    write(&place, &json!({"servers": {"a": fixture("tells-environment"), "b": other}}));
+    serving.logged(&["was read again: added b; 1 unchanged"]);
+    // Its process goes on as it is until it is asked for.
+    serving.signal(Signal::HUP);
+    serving.logged(&["was read again: updated a; 1 unchanged"]);
+    assert!(!told(&mut serving).contains("OF_ANOTHER"));
 }
 
 #[test]
@@ -197,7 +224,9 @@ fn tokens_come_go_and_change_what_they_open() {
     let of_bob = and(of_bob, json!({"servers": {"a": ["look"]}}));
     let of_cat = json!({"principal": "cat", "token": CAT});
     config(json!([of_bob, of_cat]), json!({"hosts": ["gate.example"], "max_body_bytes": 2000, "names": "dot"}));
-    serving.logged(&["new tokens of cat; no more tokens of ann; another token or other rights of bob; 1 session ended; 2 unchanged"]);
+    serving.logged(&[
+        "new tokens of cat; no more tokens of ann; another token or other rights of bob; 1 session ended; 2 unchanged",
+    ]);
     assert_eq!(ann.tools(), Err(401));
     assert_eq!(Web { session: ann.session.clone(), ..web(CAT) }.tools(), Err(404), "her session has ended");
     assert_eq!(bob_now.tools(), Ok(vec!["a.look".to_owned()]), "his session goes on, with what he may use now");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use toolgate::gate::{CallOptions, Closing, GateError};
 use toolgate::logic::types::execution::{Code, ToolCall};
+use toolgate::logic::types::lifecycle::State;
 
 use super::{World, assert_code, assert_ok, begin, call, ended, until};
 
@@ -108,4 +109,16 @@ async fn a_call_ends_at_its_deadline_wherever_it_is() {
     let called = super::call_with(&gate, "a.watch", &world.held("three"), &options).await;
     assert_code(&called, Code::Timeout);
     assert_eq!(world.status("a").restarts, 0);
+}
+
+#[tokio::test]
+async fn what_is_closed_is_not_ready() {
+    let world = World::of_one("");
+    assert_ok(&call(&world.gate(), "a.note", "one").await, "one");
+    let mut states = world.registry.states_changed();
+    states.mark_unchanged();
+    world.registry.close().await;
+    let status = world.status("a");
+    assert_eq!((status.state, status.ready, status.connections, status.pid), (State::Disabled, false, 0, None));
+    assert!(states.has_changed().unwrap(), "whoever watches hears of it");
 }

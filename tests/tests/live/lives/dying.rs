@@ -209,3 +209,24 @@ async fn each_restart_is_counted_also_of_a_server_that_has_held_for_long() {
         kill(before).await;
     }
 }
+
+#[tokio::test]
+async fn a_call_to_a_server_that_cannot_start_is_one_of_its_failures() {
+    let world = World::new(
+        "servers:\n  a: {command: DIR/none, restart_delays: [1h], acquire_timeout: 1ms}\n  \
+         b: {command: FIXTURE, args: [works, DIR/b], max_concurrent: 1}\n",
+    );
+    let gate = world.gate();
+    for _ in 0..2 {
+        assert_code(&call(&gate, "a.note", "one").await, Code::ServerUnavailable);
+    }
+    let calls = world.status("a").calls;
+    assert_eq!((calls.calls, calls.failures, calls.in_flight), (2, 2, 0));
+    // What the gate itself refuses is none of the server's failures.
+    assert_code(&call(&gate, "b.nothing", "one").await, Code::UnknownTool);
+    assert_ok(&call(&gate, "b.note", "two").await, "two");
+    world.registry.disable("b");
+    assert_code(&call(&gate, "b.note", "three").await, Code::ServerUnavailable);
+    let calls = world.status("b").calls;
+    assert_eq!((calls.calls, calls.ok, calls.failures), (2, 1, 1));
+}

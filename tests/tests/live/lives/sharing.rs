@@ -6,10 +6,11 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use serde_json::json;
 use toolgate::gate::{Closing, Gate, View};
+use toolgate::logic::types::execution::Code;
 use toolgate::logic::types::lifecycle::State;
 use toolgate::registry::{Options, Registry};
 
-use super::{World, assert_ok, begin, call, ended, lives, until_dead};
+use super::{World, assert_code, assert_ok, begin, call, ended, lives, until_dead};
 use crate::fixtures::component;
 use crate::web::server::{Answer, Server};
 
@@ -65,6 +66,38 @@ async fn the_end_of_one_gate_is_nothing_to_those_who_share_its_server() {
     world.release("two");
     assert_ok(&ended(running).await, "two");
     assert_eq!(world.processes("a").len(), 1);
+}
+
+#[tokio::test]
+async fn a_switch_reaches_the_connections_of_all_gates_and_statuses_count_them() {
+    let world = World::of_one(", shared: false");
+    let gates = [world.gate(), world.gate()];
+    for gate in &gates {
+        assert_ok(&call(gate, "a.note", "one").await, "one");
+    }
+    let status = || world.registry.status("a").unwrap();
+    let before = status();
+    assert_eq!((before.state, before.ready, before.connections, before.calls.ok), (State::Ready, true, 2, 2));
+    assert!(before.pid.is_some_and(|pid| world.processes("a").contains(&pid)), "{before:?}");
+    assert!(world.registry.disable("a"));
+    until_dead(&world.processes("a")).await;
+    let off = status();
+    assert_eq!((off.state, off.ready, off.connections), (State::Disabled, false, 0));
+    // Who comes meanwhile finds it switched off too.
+    for gate in gates.iter().chain([&world.gate()]) {
+        assert_code(&call(gate, "a.note", "two").await, Code::ServerUnavailable);
+    }
+    assert!(world.registry.enable("a"));
+    let late = world.gate();
+    for gate in gates.iter().chain([&late]) {
+        assert_ok(&call(gate, "a.note", "three").await, "three");
+    }
+    assert_eq!((status().connections, status().calls.ok, status().calls.failures), (3, 5, 3));
+    let pids = world.processes("a");
+    assert!(world.registry.reconnect("a"));
+    until_dead(&pids).await;
+    assert_eq!(world.registry.statuses().len(), 1);
+    assert!(!world.registry.disable("b") && !world.registry.enable("b") && !world.registry.reconnect("b"));
 }
 
 /// A legacy server with sessions of its own.
