@@ -91,8 +91,9 @@ impl Gateway {
     /// Nothing changes where the settings, or a view of them, cannot be used.
     pub fn reload(&self, mut config: Config, anew: &BTreeSet<String>, options: Options) -> Result<Changes, GateError> {
         // Who could not be given less would keep what it has.
-        let everything = View::default();
-        gate::check(self.inside.registry.component(), &mut config, options.views.values().chain([&everything]))?;
+        let views = options.views.values().cloned().chain([View::default()]);
+        let views: Vec<_> = views.map(|view| self.inside.of_exposed(view)).collect();
+        gate::check(self.inside.registry.component(), &mut config, &views)?;
         let changes = self.inside.registry.set_servers_anew(config, anew)?;
         let before = self.inside.shown();
         let named = |name: &String| !options.views.contains_key(name);
@@ -188,11 +189,16 @@ impl Inside {
         if shown.departed.contains(&principal.name) {
             return Err(GateError::Settings(format!("{:?} may use nothing any more", principal.name)));
         }
-        let mut view = shown.options.views.get(&principal.name).cloned().unwrap_or_default();
+        let view = shown.options.views.get(&principal.name).cloned().unwrap_or_default();
+        Ok(View { pass_through: true, ..self.of_exposed(view) })
+    }
+
+    /// The view of the exposed server alone, where there is one.
+    fn of_exposed(&self, mut view: View) -> View {
         if let Some(server) = &self.expose {
             view.selection = Some(vec![filtering::SelectedServer { id: server.clone(), tools: Vec::new() }]);
         }
-        Ok(View { pass_through: true, ..view })
+        view
     }
 
     fn shown(&self) -> Arc<Shown> {

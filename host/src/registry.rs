@@ -112,9 +112,7 @@ impl Registry {
         let config = Arc::new(config);
         let surroundings = Arc::new(Surroundings::new(logic, &config, options));
         let links = (0..config.servers.len())
-            .map(|place| {
-                Link::new(Arc::clone(&surroundings), Arc::clone(&config), place, None, CallStats::default())
-            })
+            .map(|place| Link::new(Arc::clone(&surroundings), Arc::clone(&config), place, None, CallStats::default()))
             .collect::<Answer<Arc<[_]>>>()?;
         links.iter().for_each(|link| link.begin());
         let places = places(&links);

@@ -52,8 +52,9 @@ pub fn run(
     let Setup { config, options, door, tokens, secrets: of_gateway } = Setup::new(args, config, &variables)?;
     secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&of_gateway);
     let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, tokens, secrets));
-    let component = logic.component()?;
+    // Before the component is compiled, which may take a moment: SIGHUP is no reason to end.
     let signals = Signals::of_service()?;
+    let component = logic.component()?;
     // One client needs one thread; many get as many as there are.
     let mut builder = match door {
         Some(_) => tokio::runtime::Builder::new_multi_thread(),

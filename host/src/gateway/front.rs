@@ -93,12 +93,14 @@ impl Front {
     /// Takes over what the client may use now, where that has changed. Who may use nothing is about to be sent away.
     fn follow(&self) {
         let edition = self.inside.edition.load(Ordering::SeqCst);
-        if self.edition.swap(edition, Ordering::SeqCst) == edition {
+        if self.edition.load(Ordering::SeqCst) == edition {
             return;
         }
         if let Ok(view) = self.inside.view(&self.principal) {
             self.gate.set_view(view);
         }
+        // Last, so that no other request goes on before.
+        self.edition.store(edition, Ordering::SeqCst);
     }
 
     /// Ends what clients of 2026-07-28 listen to.

@@ -51,7 +51,8 @@ impl Registry {
                 changes.errors.insert(server.id.clone(), problem.to_string());
             }
             let old = before.iter().find(|link| link.id() == server.id);
-            let same = old.filter(|old| !anew.contains(old.id()) && same((&book.config, old.server()), (&config, server)));
+            let same =
+                old.filter(|old| !anew.contains(old.id()) && same((&book.config, old.server()), (&config, server)));
             if let Some(link) = same {
                 changes.unchanged.push(server.id.clone());
                 link.try_again();

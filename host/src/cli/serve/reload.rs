@@ -135,7 +135,9 @@ impl Reloader {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&setup.secrets);
         let Setup { config, options, door: of_door, tokens, .. } = setup;
         let prepared = match (door, of_door) {
-            (Some(door), Some(options)) => Some(door.prepare(options).map_err(|error| Refused::Wrong(in_full(&error)))?),
+            (Some(door), Some(options)) => {
+                Some(door.prepare(options).map_err(|error| Refused::Wrong(in_full(&error)))?)
+            }
             _ => None,
         };
         let anew = match why {
@@ -170,6 +172,10 @@ impl Reloader {
         let Origin { path, found_in, .. } = self.origin.clone();
         let read = move || {
             let wrong = |error: config::ConfigError| Refused::Wrong(in_full(&error));
+            // A pipe gives what it has once, and may keep whoever reads it waiting.
+            if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+                return Err(Refused::Wrong(format!("{} is no regular file, so it is read once", path.display())));
+            }
             let text = config::text_of(&path).map_err(wrong)?;
             let free = found_in != Source::WorkingDirectory;
             if !free && !TrustStore::user(&variables).is_trusted(&path, text.as_bytes()) {

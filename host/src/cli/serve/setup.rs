@@ -55,11 +55,7 @@ impl Setup {
 }
 
 /// How the door is to be.
-fn door(
-    address: Option<&str>,
-    config: &Config,
-    filled: &FilledGateway,
-) -> Result<http::Options, Failure> {
+fn door(address: Option<&str>, config: &Config, filled: &FilledGateway) -> Result<http::Options, Failure> {
     let rules = &config.settings.gateway;
     let text = address.or(rules.http.as_deref()).unwrap_or(DEFAULT_ADDRESS);
     let address = text.to_socket_addrs().ok().and_then(|mut found| found.next());

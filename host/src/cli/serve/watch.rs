@@ -4,8 +4,9 @@
 //! over a chain of links (as Kubernetes swaps `..data`), where events of the file system are lost, come for the link or for
 //! its target alone, or cost a watch that there may be too few of. A look is one `stat` a file.
 
-use std::fs::{self, Metadata};
-use std::path::PathBuf;
+use std::fs::{self, File, Metadata};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
@@ -36,6 +37,10 @@ impl Watched {
     /// Whether it holds something else than at the last look.
     pub fn look(&mut self) -> bool {
         let metadata = fs::metadata(&self.path).ok();
+        // What is no regular file, such as a pipe, gives what it has once, and may keep whoever reads it waiting.
+        if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) {
+            return false;
+        }
         let stamp = metadata.as_ref().map(Stamp::of);
         // Two writes within a tick of the clock leave the same time behind.
         let fresh = metadata.as_ref().and_then(|metadata| metadata.modified().ok()).is_none_or(is_fresh);
@@ -43,11 +48,15 @@ impl Watched {
             return false;
         }
         self.stamp = stamp;
-        // Only a regular file can be read without waiting for somebody.
-        let regular = metadata.is_some_and(|metadata| metadata.is_file());
-        let content = regular.then(|| fs::read(&self.path).ok()).flatten().map(|bytes| Sha256::digest(bytes).into());
+        let content = digest(&self.path);
         std::mem::replace(&mut self.content, content) != content
     }
+}
+
+fn digest(path: &Path) -> Option<[u8; 32]> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
+    Some(Sha256::digest(bytes).into())
 }
 
 /// What changes when a file is written or replaced.
@@ -77,6 +86,8 @@ fn node(_: &Metadata) -> u64 {
 
 /// How long a file counts as just written: longer than the clock of any file system ticks.
 const FRESH: Duration = Duration::from_secs(3);
+/// More than any configuration may have.
+const MOST: u64 = 64 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,9 @@
 //! How a door is now, and how that is changed while it is served.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
 
 use super::DoorError;
 use super::hosts::Hosts;
@@ -11,6 +13,7 @@ use super::rate::Buckets;
 use super::sessions::Sessions;
 use super::tls::{self, Certificate};
 use super::tokens::Doorkeeper;
+use crate::gateway::client::Principal;
 
 /// What of a door can change while it is served.
 pub(super) struct Rules {
@@ -21,15 +24,21 @@ pub(super) struct Rules {
 }
 
 /// The rules of now. A request keeps to those that it began with.
-pub(super) struct Current(RwLock<Arc<Rules>>);
+pub(super) struct Current(watch::Sender<Arc<Rules>>);
 
 impl Current {
     pub(super) fn new(rules: Rules) -> Arc<Self> {
-        Arc::new(Current(RwLock::new(Arc::new(rules))))
+        Arc::new(Current(watch::Sender::new(Arc::new(rules))))
     }
 
     pub(super) fn get(&self) -> Arc<Rules> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        self.0.borrow().clone()
+    }
+
+    /// Waits until a principal has no token any more.
+    pub(super) async fn gone(self: Arc<Self>, principal: Arc<Principal>) {
+        // There are rules as long as this lives.
+        let _ = self.0.subscribe().wait_for(|rules| !rules.keeper.knows(&principal)).await;
     }
 }
 
@@ -92,7 +101,7 @@ impl Control {
 }
 
 impl Inner {
-    fn asked(&self) -> std::sync::MutexGuard<'_, Options> {
+    fn asked(&self) -> MutexGuard<'_, Options> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -120,7 +129,7 @@ impl Prepared {
         let keeper = Doorkeeper::new(options.tokens.clone());
         let rules = Arc::new(Rules { limits: options.limits.clone(), hosts, keeper, buckets });
         inner.load.set(&options.limits);
-        *inner.current.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&rules);
+        inner.current.0.send_replace(Arc::clone(&rules));
         applied.ended_sessions = inner.sessions.end_those(|principal| !rules.keeper.knows(principal));
         // What needs a restart is asked for until then, and told each time.
         *asked = Options { address: asked.address, ..options };

@@ -55,6 +55,19 @@ impl Desk {
             let _ = stopping.wait_for(|stopping| *stopping).await;
         })
     }
+
+    /// The same, or until who is shown something may not see it any more.
+    pub(super) fn over_for(&self, principal: Option<&Arc<Principal>>) -> BoxFuture<'static, ()> {
+        let stopped = self.stopped();
+        let Some(principal) = principal.cloned() else { return stopped };
+        let gone = self.current.clone().gone(principal);
+        Box::pin(async move {
+            tokio::select! {
+                () = stopped => {}
+                () = gone => {}
+            }
+        })
+    }
 }
 
 /// One connection, as its requests see it.

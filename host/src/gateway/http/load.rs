@@ -110,16 +110,16 @@ impl Load {
     /// Lets a connection in; says too whether it is one too many, which is only told so. None where even that is too
     /// much.
     pub(super) fn connect(self: &Arc<Self>) -> Option<Connected> {
-        if take(&self.connections, 1, &self.most.connections) {
+        if take(&self.connections, 1, self.most.connections.load(Relaxed)) {
             return Some(Connected { load: self.clone(), welcome: true });
         }
         self.shed_connections.fetch_add(1, Relaxed);
-        take(&self.turned_away, 1, &AtomicUsize::new(TURNED_AWAY)).then(|| Connected { load: self.clone(), welcome: false })
+        take(&self.turned_away, 1, TURNED_AWAY).then(|| Connected { load: self.clone(), welcome: false })
     }
 
     /// Lets a request in.
     pub(super) fn enter(self: &Arc<Self>) -> Result<Slot, Refusal> {
-        if !take(&self.requests, 1, &self.most.requests) {
+        if !take(&self.requests, 1, self.most.requests.load(Relaxed)) {
             self.shed_requests.fetch_add(1, Relaxed);
             return Err(Refusal::busy("too many requests are in flight: try again later"));
         }
@@ -134,7 +134,7 @@ impl Load {
 
     /// Makes room for an event.
     pub(super) fn keep_event(&self, bytes: usize) -> bool {
-        take(&self.event_bytes, bytes, &self.most.event_bytes)
+        take(&self.event_bytes, bytes, self.most.event_bytes.load(Relaxed))
     }
 
     /// Takes an event though there may be no room for it.
@@ -171,7 +171,7 @@ pub(super) struct Slot {
 impl Slot {
     /// Makes room for more content of the request.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
-        if !take(&self.load.bytes, bytes, &self.load.most.bytes) {
+        if !take(&self.load.bytes, bytes, self.load.most.bytes.load(Relaxed)) {
             self.load.shed_requests.fetch_add(1, Relaxed);
             return Err(Refusal::busy("too many bytes are in flight: try again later"));
         }
@@ -204,9 +204,9 @@ struct Most {
     event_bytes: AtomicUsize,
 }
 
-fn take(count: &AtomicUsize, amount: usize, most: &AtomicUsize) -> bool {
+fn take(count: &AtomicUsize, amount: usize, most: usize) -> bool {
     let before = count.fetch_add(amount, Relaxed);
-    let fits = before.saturating_add(amount) <= most.load(Relaxed);
+    let fits = before.saturating_add(amount) <= most;
     if !fits {
         count.fetch_sub(amount, Relaxed);
     }

@@ -104,7 +104,7 @@ pub(super) async fn answer(
     let mut response = match page.body {
         PageBody::Bytes(bytes) => Response::new(Body::Full(bytes)),
         PageBody::Events(events) => Events::new(Source::Page(events), visit.desk.rules().limits.keep_alive, busy)
-            .until(visit.desk.stopped())
+            .until(visit.desk.over_for(principal))
             .into_response(),
     };
     *response.status_mut() = page.status;

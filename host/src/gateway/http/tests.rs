@@ -1,5 +1,6 @@
 //! The door from outside, by clients that write HTTP by hand.
 
+mod changing;
 mod ending;
 mod house;
 mod limits;
@@ -21,11 +22,11 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::control::{Current, Rules};
+use super::control::{Control, Current, Rules};
 use super::desk::Desk;
 use super::hosts::Hosts;
 use super::load::Load;
-use super::options::{Limits, Options};
+use super::options::{Limits, Options, TlsFiles};
 use super::sessions::Sessions;
 use super::tokens::{Doorkeeper, Tokens};
 use super::{Door, connection};
@@ -41,6 +42,7 @@ struct Running {
     address: SocketAddr,
     house: Arc<TestHouse>,
     load: Arc<Load>,
+    control: Control,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
@@ -55,11 +57,12 @@ impl Running {
         change(&mut options);
         let door = Door::bind(options).await.unwrap();
         let (address, load, house) = (door.address(), door.load(), Arc::new(TestHouse::default()));
+        let control = door.control();
         let (stop, stopped) = oneshot::channel();
         let serve = door.serve(house.clone(), Arc::new(TestPages), async {
             let _ = stopped.await;
         });
-        Running { address, house, load, stop, served: tokio::spawn(serve) }
+        Running { address, house, load, control, stop, served: tokio::spawn(serve) }
     }
 
     async fn connect(&self) -> Wire<TcpStream> {
@@ -91,8 +94,7 @@ impl Inside {
         let (stopping, stopped) = watch::channel(false);
         let (load, house) = (Arc::new(Load::new(&limits)), Arc::new(TestHouse::default()));
         let hosts = Hosts::parse(&[]).unwrap();
-        let current =
-            Current::new(Rules { limits, hosts, keeper: Doorkeeper::new(Tokens::default()), buckets: None });
+        let current = Current::new(Rules { limits, hosts, keeper: Doorkeeper::new(Tokens::default()), buckets: None });
         let desk = Arc::new(Desk {
             house: house.clone(),
             pages: Arc::new(TestPages),

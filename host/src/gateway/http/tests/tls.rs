@@ -8,7 +8,6 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::super::options::TlsFiles;
 use super::*;
 
 /// Writes a new certificate, and gives it for the client to trust.
@@ -57,6 +56,27 @@ async fn a_certificate_that_changes_is_used_from_the_next_connection_on() {
     fs::write(folder.path().join("cert.pem"), "nonsense").unwrap();
     assert!(connect(&door, &new, &rustls::version::TLS13).await.is_ok());
     assert_eq!(first.ask(Ask::modern("echo")).await.status, 200);
+    door.stop().await;
+}
+
+#[tokio::test]
+async fn a_certificate_in_other_files_is_used_once_it_can_be() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let old = write(folder.path());
+    let door = Running::with(|options| options.tls = Some(files(folder.path()))).await;
+    let elsewhere = || {
+        let mut options = Options::new("127.0.0.1:0".parse().unwrap());
+        options.tls = Some(files(other.path()));
+        options
+    };
+    assert!(door.control.prepare(elsewhere()).is_err(), "there is nothing yet");
+    assert!(connect(&door, &old, &rustls::version::TLS13).await.is_ok());
+    let new = write(other.path());
+    assert!(door.control.prepare(elsewhere()).unwrap().apply().needs_restart.is_empty());
+    assert!(connect(&door, &old, &rustls::version::TLS13).await.is_err());
+    assert!(connect(&door, &new, &rustls::version::TLS13).await.is_ok());
+    let newer = write(other.path());
+    assert!(connect(&door, &newer, &rustls::version::TLS13).await.is_ok(), "they are read again too");
     door.stop().await;
 }
 

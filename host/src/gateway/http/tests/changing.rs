@@ -1,0 +1,107 @@
+//! A door that is changed while it is served.
+
+use super::super::{Applied, DoorError, Rate};
+use super::*;
+
+/// The options of a door of the tests, changed.
+fn options(change: impl FnOnce(&mut Options)) -> Options {
+    let mut options = Options::new("127.0.0.1:0".parse().unwrap());
+    change(&mut options);
+    options
+}
+
+fn as_principal(name: &str, ask: Ask) -> Ask {
+    ask.with("Authorization", format!("Bearer {name}-s3cret"))
+}
+
+#[tokio::test]
+async fn the_sessions_of_a_token_that_is_taken_away_end_with_their_streams_and_calls() {
+    let door = Running::with(|options| options.tokens = tokens()).await;
+    let mut sessions = Vec::new();
+    for name in ["ann", "bob"] {
+        let reply = door.ask(as_principal(name, Ask::post(legacy("initialize")))).await;
+        sessions.push(reply.header("mcp-session-id").unwrap().to_owned());
+    }
+    let mut stream = door.connect().await;
+    stream.send(as_principal("ann", Ask::get(&sessions[0]))).await;
+    assert_eq!(stream.head().await.status, 200);
+    let pair = |name: &str| (format!("{name}-s3cret"), Principal { name: name.to_owned(), admin: false });
+    let others = Tokens::new([pair("bob"), pair("cat")]).unwrap();
+    let prepared = door.control.prepare(options(|options| options.tokens = others)).unwrap();
+    assert_eq!(prepared.apply(), Applied { needs_restart: Vec::new(), ended_sessions: 1 });
+    while stream.event().await.is_some() {}
+    door.house.wait("closed", 1).await;
+    let status = async |name, session: &str| {
+        door.ask(as_principal(name, Ask::post(legacy("echo")).session(session))).await.status
+    };
+    assert_eq!(status("ann", &sessions[0]).await, 401);
+    assert_eq!(status("bob", &sessions[1]).await, 200);
+    assert_eq!(door.ask(as_principal("cat", Ask::modern("echo"))).await.status, 200);
+    assert_eq!(door.load.stats().sessions, 1);
+    // The first token shuts those out who came without one, and the last opens to them again.
+    let applied = door.control.prepare(options(|_| {})).unwrap().apply();
+    assert_eq!((applied.ended_sessions, door.ask(Ask::modern("echo")).await.status), (1, 200));
+    let id = open(&mut door.connect().await).await;
+    let applied = door.control.prepare(options(|options| options.tokens = tokens())).unwrap().apply();
+    assert_eq!((applied.ended_sessions, status("ann", &id).await), (1, 404));
+    door.stop().await;
+}
+
+#[tokio::test]
+async fn hosts_limits_and_rates_hold_from_the_next_request_on() {
+    let door = Running::with(|options| options.hosts = vec!["old.example".to_owned()]).await;
+    let mut wire = door.connect().await;
+    let ask = |host: &str| Ask::modern("echo").with("Host", host);
+    assert_eq!(wire.ask(ask("old.example")).await.status, 200);
+    let changed = |rate| {
+        options(|options| {
+            options.hosts = vec!["new.example".to_owned()];
+            options.limits.max_body_bytes = 300;
+            options.rate = rate;
+        })
+    };
+    door.control.prepare(changed(None)).unwrap().apply();
+    // The same connection, and a host that was good a moment ago.
+    assert_eq!(wire.ask(ask("old.example")).await.status, 403);
+    assert_eq!(wire.ask(ask("new.example")).await.status, 200);
+    let large = Ask { body: " ".repeat(301), ..ask("new.example") };
+    assert_eq!(door.ask(large).await.status, 413);
+    let rate = Some(Rate { per_second: 1, burst: 1 });
+    door.control.prepare(changed(rate)).unwrap().apply();
+    assert_eq!(door.ask(ask("new.example")).await.status, 200);
+    // Reading the same again fills no bucket.
+    door.control.prepare(changed(rate)).unwrap().apply();
+    assert_eq!(door.ask(ask("new.example")).await.status, 429);
+    let none = options(|options| options.limits.max_requests = 0);
+    door.control.prepare(none).unwrap().apply();
+    assert_eq!(door.ask(Ask::modern("echo")).await.status, 503);
+    door.stop().await;
+}
+
+#[tokio::test]
+async fn what_needs_a_restart_is_told_each_time_and_what_is_wrong_changes_nothing() {
+    let door = Running::with(|options| options.tokens = tokens()).await;
+    let elsewhere = |options: &mut Options| {
+        options.tokens = tokens();
+        options.address = "127.0.0.1:1".parse().unwrap();
+        options.tls = Some(TlsFiles { certificate: "c".into(), key: "k".into() });
+    };
+    for _ in 0..2 {
+        let applied = door.control.prepare(options(elsewhere)).unwrap().apply();
+        assert_eq!(applied.needs_restart, ["the address", "TLS on or off"]);
+    }
+    let wrong = door.control.prepare(options(|options| options.hosts = vec!["a/b".to_owned()]));
+    assert!(matches!(wrong, Err(DoorError::Host { .. })));
+    assert_eq!(door.ask(as_principal("ann", Ask::modern("echo"))).await.status, 200);
+    assert_eq!(door.ask(Ask::modern("echo")).await.status, 401);
+    door.stop().await;
+
+    let door = Running::with(|options| {
+        options.address = "0.0.0.0:0".parse().unwrap();
+        options.tokens = tokens();
+    });
+    let door = door.await;
+    let open = door.control.prepare(options(|options| options.address = "0.0.0.0:0".parse().unwrap()));
+    assert!(matches!(open, Err(DoorError::Unprotected { .. })), "the last token stays");
+    door.stop().await;
+}
