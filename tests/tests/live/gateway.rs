@@ -1,6 +1,8 @@
 //! The gateway as its clients see it: one MCP server of both eras in front of many.
 
-use std::collections::{BTreeSet, HashMap};
+mod changing;
+
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +20,7 @@ use tokio::task::JoinHandle;
 use toolgate::config;
 use toolgate::demo::Local;
 use toolgate::gate::View;
-use toolgate::gateway::client::{House, Incoming, Outlet, Principal};
+use toolgate::gateway::client::Principal;
 use toolgate::gateway::http::{self, Door, Tokens};
 use toolgate::gateway::pages::Site;
 use toolgate::gateway::{Gateway, Options, Relay, stdio};
@@ -275,89 +277,4 @@ async fn a_token_lets_its_principal_use_what_it_may_and_no_more() {
         assert!(one.call_tool(CallToolRequestParams::new("two__add")).await.is_err());
         assert_eq!(one.list_all_prompts().await.unwrap().len(), 1);
     }
-}
-
-/// What is sent beside an answer, kept.
-#[derive(Default)]
-struct Heard(std::sync::Mutex<Vec<String>>);
-
-impl Outlet for Heard {
-    fn send(&self, text: String) -> bool {
-        self.0.lock().unwrap().push(text);
-        true
-    }
-}
-
-fn modern(method: &str, params: Value) -> Incoming {
-    let mut params = params;
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let text = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).to_string();
-    Incoming { text, headers: None, outlet: Arc::new(Heard::default()) }
-}
-
-#[tokio::test]
-async fn what_a_principal_may_use_changes_with_the_configuration_and_who_goes_hears_no_more() {
-    let config = |servers: &str| {
-        config::parse(&format!("servers: {{{servers}}}"), Path::new("toolgate.yaml")).expect("it is right")
-    };
-    let demo = || Arc::new(Local) as Arc<dyn Connect>;
-    let transports = HashMap::from(["one", "two", "three"].map(|id| (id.to_owned(), demo())));
-    let relay = Arc::new(Relay::default());
-    let of_registry = registry::Options { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
-    let two = "one: {command: none}, two: {command: none}";
-    let registry = Registry::new(&component(), config(two), of_registry).expect("the component starts");
-    let only = |servers: &[&str]| {
-        let selected = servers.iter().map(|id| SelectedServer { id: (*id).to_owned(), tools: vec!["add".to_owned()] });
-        View { selection: Some(selected.collect()), ..View::default() }
-    };
-    let views = |all: &[(&str, &[&str])]| Options {
-        views: all.iter().map(|(name, servers)| ((*name).to_owned(), only(servers))).collect(),
-        ..Options::default()
-    };
-    let gateway = Gateway::new(Arc::clone(&registry), relay, views(&[("ann", &["one"]), ("bob", &["one", "two"])]));
-    let principal = |name: &str| Principal { name: name.to_owned(), admin: false };
-    let tools = async |name: &str| {
-        let client = gateway.stateless(&principal(name))?;
-        let answer = client.take(modern("tools/list", json!({}))).await.expect("an answer").text;
-        let answer: Value = serde_json::from_str(&answer).unwrap();
-        let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
-        Ok::<Vec<_>, String>(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect())
-    };
-    assert_eq!(tools("ann").await.unwrap(), ["one__add"]);
-    assert_eq!(tools("bob").await.unwrap(), ["one__add", "two__add"]);
-    let filter = json!({"notifications": {"toolsListChanged": true}});
-    let listen = |name: &str, outlet: &Arc<Heard>| {
-        let client = gateway.stateless(&principal(name)).expect("it may");
-        let message = Incoming { outlet: Arc::clone(outlet) as _, ..modern("subscriptions/listen", filter.clone()) };
-        tokio::spawn(client.take(message))
-    };
-    let (of_ann, of_bob) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
-    let (ann, bob) = (listen("ann", &of_ann), listen("bob", &of_bob));
-    let heard = |outlet: &Arc<Heard>, what: &str| outlet.0.lock().unwrap().iter().any(|text| text.contains(what));
-    while !heard(&of_ann, "acknowledged") || !heard(&of_bob, "acknowledged") {
-        tokio::task::yield_now().await;
-    }
-    let gone = tokio::spawn(async move { ann.await.unwrap().expect("an answer").text });
-
-    let three = format!("{two}, three: {{command: none}}");
-    let changes = gateway.reload(config(&three), &BTreeSet::new(), views(&[("bob", &["two", "three"])])).unwrap();
-    assert_eq!((changes.added, changes.unchanged.len()), (vec!["three".to_owned()], 2));
-    let ended = tokio::time::timeout(Duration::from_secs(30), gone).await.expect("her subscription ends").unwrap();
-    assert!(ended.contains("result"), "{ended}");
-    assert!(tools("ann").await.unwrap_err().contains("may use nothing any more"));
-    while !heard(&of_bob, "tools/list_changed") {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    assert_eq!(tools("bob").await.unwrap(), ["two__add", "three__add"]);
-    assert!(!bob.is_finished());
-
-    // A view that cannot be had changes nothing, so that nobody keeps more than it is to have.
-    let wrong = gateway.reload(config(two), &BTreeSet::new(), views(&[("bob", &["three"])])).unwrap_err();
-    assert!(wrong.to_string().contains("three"), "{wrong}");
-    assert_eq!(tools("bob").await.unwrap(), ["two__add", "three__add"]);
-    registry.close().await;
 }

@@ -1,0 +1,154 @@
+//! A gateway whose configuration and rights change while clients use it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolgate::config;
+use toolgate::config::model::Config;
+use toolgate::demo::Local;
+use toolgate::gate::View;
+use toolgate::gateway::client::{House, Incoming, Outlet, Principal};
+use toolgate::gateway::{Gateway, Options, Relay};
+use toolgate::logic::types::filtering::SelectedServer;
+use toolgate::registry::{self, Registry};
+use toolgate::transport::Connect;
+
+use crate::fixtures::component;
+
+/// A configuration with these demo servers.
+fn config(servers: &[&str]) -> Config {
+    let servers: Vec<_> = servers.iter().map(|id| format!("{id}: {{command: none}}")).collect();
+    config::parse(&format!("servers: {{{}}}", servers.join(", ")), Path::new("toolgate.yaml")).expect("it is right")
+}
+
+fn gateway(servers: &[&str], options: Options) -> Arc<Gateway> {
+    let transports = ["one", "two", "three"].map(|id| (id.to_owned(), Arc::new(Local) as Arc<dyn Connect>));
+    let relay = Arc::new(Relay::default());
+    let transports = HashMap::from(transports);
+    let of_registry = registry::Options { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
+    let registry = Registry::new(&component(), config(servers), of_registry).expect("the component starts");
+    Arc::new(Gateway::new(registry, relay, options))
+}
+
+/// Each principal may use the tool `add` of its servers.
+fn views(all: &[(&str, &[&str])]) -> Options {
+    let only = |servers: &[&str]| {
+        let selected = servers.iter().map(|id| SelectedServer { id: (*id).to_owned(), tools: vec!["add".to_owned()] });
+        View { selection: Some(selected.collect()), ..View::default() }
+    };
+    let views = all.iter().map(|(name, servers)| ((*name).to_owned(), only(servers))).collect();
+    Options { views, ..Options::default() }
+}
+
+fn principal(name: &str) -> Principal {
+    Principal { name: name.to_owned(), admin: false }
+}
+
+/// What is sent beside an answer, kept.
+#[derive(Default)]
+struct Heard(std::sync::Mutex<Vec<String>>);
+
+impl Outlet for Heard {
+    fn send(&self, text: String) -> bool {
+        self.0.lock().unwrap().push(text);
+        true
+    }
+}
+
+fn modern(method: &str, params: Value) -> Incoming {
+    let mut params = params;
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let text = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).to_string();
+    Incoming { text, headers: None, outlet: Arc::new(Heard::default()) }
+}
+
+#[tokio::test]
+async fn what_a_principal_may_use_changes_with_the_configuration_and_who_goes_hears_no_more() {
+    let gateway = gateway(&["one", "two"], views(&[("ann", &["one"]), ("bob", &["one", "two"])]));
+    let tools = async |name: &str| {
+        let client = gateway.stateless(&principal(name))?;
+        let answer = client.take(modern("tools/list", json!({}))).await.expect("an answer").text;
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        Ok::<Vec<_>, String>(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect())
+    };
+    assert_eq!(tools("ann").await.unwrap(), ["one__add"]);
+    assert_eq!(tools("bob").await.unwrap(), ["one__add", "two__add"]);
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let listen = |name: &str, outlet: &Arc<Heard>| {
+        let client = gateway.stateless(&principal(name)).expect("it may");
+        let message = Incoming { outlet: Arc::clone(outlet) as _, ..modern("subscriptions/listen", filter.clone()) };
+        tokio::spawn(client.take(message))
+    };
+    let (of_ann, of_bob) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
+    let (ann, bob) = (listen("ann", &of_ann), listen("bob", &of_bob));
+    let heard = |outlet: &Arc<Heard>, what: &str| outlet.0.lock().unwrap().iter().any(|text| text.contains(what));
+    while !heard(&of_ann, "acknowledged") || !heard(&of_bob, "acknowledged") {
+        tokio::task::yield_now().await;
+    }
+    let gone = tokio::spawn(async move { ann.await.unwrap().expect("an answer").text });
+
+    let three = config(&["one", "two", "three"]);
+    let changes = gateway.reload(three, &BTreeSet::new(), views(&[("bob", &["two", "three"])])).unwrap();
+    assert_eq!((changes.added, changes.unchanged.len()), (vec!["three".to_owned()], 2));
+    let ended = tokio::time::timeout(Duration::from_secs(30), gone).await.expect("her subscription ends").unwrap();
+    assert!(ended.contains("result"), "{ended}");
+    assert!(tools("ann").await.unwrap_err().contains("may use nothing any more"));
+    while !heard(&of_bob, "tools/list_changed") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(tools("bob").await.unwrap(), ["two__add", "three__add"]);
+    assert!(!bob.is_finished());
+
+    // A view that cannot be had changes nothing, so that nobody keeps more than it is to have.
+    let wrong = gateway.reload(config(&["one", "two"]), &BTreeSet::new(), views(&[("bob", &["three"])])).unwrap_err();
+    assert!(wrong.to_string().contains("three"), "{wrong}");
+    assert_eq!(tools("bob").await.unwrap(), ["two__add", "three__add"]);
+    gateway.registry().close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_go_on_while_configurations_come_and_go() {
+    let fewer = || (config(&["one"]), views(&[("bob", &["one"])]));
+    let more = || (config(&["two", "one"]), views(&[("bob", &["two", "one"]), ("cat", &["one"])]));
+    let gateway = gateway(&["one"], fewer().1);
+    let (over, calls) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let clients = (0..4).map(|_| {
+        let (gateway, over, calls) = (Arc::clone(&gateway), Arc::clone(&over), Arc::clone(&calls));
+        tokio::spawn(async move {
+            while !over.load(Ordering::SeqCst) {
+                let client = gateway.stateless(&principal("bob")).expect("he may");
+                let params = json!({"name": "one__add", "arguments": {"a": 1, "b": 2}});
+                let answer = client.take(modern("tools/call", params)).await.expect("an answer").text;
+                assert!(answer.contains(r#""sum":3"#), "{answer}");
+                calls.fetch_add(1, Ordering::SeqCst);
+            }
+        })
+    });
+    let clients: Vec<_> = clients.collect();
+    for round in 0..60 {
+        let (config, options) = if round % 2 == 0 { more() } else { fewer() };
+        let changes = gateway.reload(config, &BTreeSet::new(), options).unwrap();
+        assert_eq!(changes.unchanged, ["one"]);
+        // Some calls see each of them.
+        let before = calls.load(Ordering::SeqCst);
+        while calls.load(Ordering::SeqCst) < before + 8 && !clients.iter().any(|client| client.is_finished()) {
+            tokio::task::yield_now().await;
+        }
+    }
+    over.store(true, Ordering::SeqCst);
+    for client in clients {
+        tokio::time::timeout(Duration::from_secs(30), client).await.expect("every call ends").unwrap();
+    }
+    let status = gateway.registry().status("one").unwrap();
+    assert_eq!((status.calls.ok, status.calls.failures), (calls.load(Ordering::SeqCst) as u64, 0));
+    gateway.registry().close().await;
+}
