@@ -2,6 +2,7 @@
 
 pub mod endpoint;
 mod events;
+pub mod operator;
 mod sse;
 mod stdio;
 mod streamable;

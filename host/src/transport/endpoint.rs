@@ -83,6 +83,8 @@ pub struct Program {
 pub struct Site {
     /// The address: `http`, `https`, `ws` or `wss`.
     pub url: String,
+    /// The socket of this machine that all connections use; the address then says only what is asked of whom.
+    pub socket: Option<PathBuf>,
     /// Headers for every request, credentials included.
     pub headers: Vec<(String, String)>,
     /// How the server's certificate is checked, and ours shown.
@@ -173,6 +175,7 @@ mod tests {
         let url = "ws://me:s3cret@a.example/x?s3cret".to_owned();
         let site = Site {
             url,
+            socket: None,
             headers,
             tls: Tls::default(),
             max_message_bytes: 1,

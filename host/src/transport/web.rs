@@ -8,6 +8,7 @@ pub(super) mod leftovers;
 mod proxy;
 mod tls;
 
+use std::path::Path;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -67,13 +68,15 @@ impl Web {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, Failed> {
         let address = address::parse(&site.url)?;
-        let proxies = proxy::from_variables(variable)?;
+        // Between us and a socket of this machine there is nobody.
+        let proxies = if site.socket.is_none() { proxy::from_variables(variable)? } else { Vec::new() };
         let home = if address.scheme() == "https" {
             checking(site, version, &proxies, Certificate::Shown).await?
         } else {
             // Authorities that nobody will ask are not read; an `https` address is another origin, with its own client.
             tls::check_files(&site.tls)?;
-            build(builder(version, site.connect_timeout, &proxies).tls_certs_only([]), &Tls::default())?
+            let builder = builder(version, site.connect_timeout, &proxies).tls_certs_only([]);
+            build(by_socket(builder, site.socket.as_deref())?, &Tls::default())?
         };
         let (address, authorization) = address::split_login(&home, address)?;
         let headers = headers(site, authorization)?;
@@ -181,6 +184,23 @@ fn builder(version: Version, timeout: std::time::Duration, proxies: &[reqwest::P
         .no_proxy();
     let builder = if version == Version::One { builder.http1_only() } else { builder };
     proxies.iter().cloned().fold(builder, reqwest::ClientBuilder::proxy)
+}
+
+/// The same with all connections over this socket, where there is one.
+#[cfg(unix)]
+fn by_socket(builder: reqwest::ClientBuilder, socket: Option<&Path>) -> Result<reqwest::ClientBuilder, Failed> {
+    Ok(match socket {
+        Some(path) => builder.unix_socket(path),
+        None => builder,
+    })
+}
+
+#[cfg(not(unix))]
+fn by_socket(builder: reqwest::ClientBuilder, socket: Option<&Path>) -> Result<reqwest::ClientBuilder, Failed> {
+    match socket {
+        Some(path) => Err(cannot(format!("{}: this system has no such sockets", path.display()))),
+        None => Ok(builder),
+    }
 }
 
 fn build(builder: reqwest::ClientBuilder, tls: &Tls) -> Result<Client, Failed> {

@@ -27,6 +27,7 @@ use crate::fixtures::component;
 fn site(url: &str) -> Site {
     Site {
         url: url.to_owned(),
+        socket: None,
         headers: Vec::new(),
         tls: Tls::default(),
         max_message_bytes: 1 << 20,

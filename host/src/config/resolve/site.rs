@@ -33,6 +33,7 @@ pub(super) fn site(filling: &mut Filling<'_>) -> Result<Site, Problem> {
     let tls = &server.tls;
     Ok(Site {
         url: address.text,
+        socket: None,
         headers,
         tls: Tls {
             verify: tls.verify,

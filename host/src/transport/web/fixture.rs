@@ -153,6 +153,7 @@ pub(in crate::transport) fn chunked(pieces: &[&str]) -> Reply {
 pub(in crate::transport) fn site(url: &str) -> Site {
     Site {
         url: url.to_owned(),
+        socket: None,
         headers: Vec::new(),
         tls: Tls::default(),
         max_message_bytes: 1 << 20,

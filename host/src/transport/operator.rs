@@ -1,0 +1,62 @@
+//! The pages of a running gateway, as the commands of an operator ask for them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use reqwest::Response;
+
+use super::endpoint::Site;
+use super::web::{Ask, Version, Web, body};
+use crate::failure::{Failed, Failure};
+
+/// Asks a gateway for its pages.
+pub struct Operator {
+    web: Web,
+    limit: Duration,
+}
+
+impl Operator {
+    /// Prepares to ask the gateway whose pages are under this address, each within the limit; nothing is sent.
+    pub async fn open(site: &Site, limit: Duration) -> Result<Self, Failed> {
+        Ok(Operator { web: Web::open(site, Version::Any).await?, limit })
+    }
+
+    /// The text of a page.
+    pub async fn get(&self, path: &str) -> Result<String, Failed> {
+        let read = async { body::text(self.ask(path).await?, self.web.max_message_bytes()).await };
+        self.in_time(path, read).await
+    }
+
+    /// Hears from a page of events whenever something has changed.
+    pub async fn listen(&self, path: &str) -> Result<Changes, Failed> {
+        self.in_time(path, self.ask(path)).await.map(Changes)
+    }
+
+    async fn ask(&self, path: &str) -> Result<Response, Failed> {
+        let url = self.web.address().join(path);
+        let url = url.map_err(|error| Failed::unsent(Failure::Connect(format!("{path} is no page: {error}"))))?;
+        let headers = || self.web.headers().clone();
+        let response = self.web.send(Ask { method: Method::GET, url, headers: &headers, body: Bytes::new() }).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(Failed::sent(Failure::Http(self.web.failed_answer(response, false).await)))
+    }
+
+    async fn in_time<T>(&self, path: &str, work: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+        let timeout = || Failed::sent(Failure::Timeout { method: format!("GET /{path}"), after: self.limit });
+        tokio::time::timeout(self.limit, work).await.unwrap_or_else(|_| Err(timeout()))
+    }
+}
+
+/// Tells when something has changed.
+pub struct Changes(Response);
+
+impl Changes {
+    /// Returns when something may have changed; false means that the gateway has nothing more to tell.
+    pub async fn next(&mut self) -> Result<bool, Failed> {
+        // What an event says does not matter: whoever hears of it asks again. A sign of life is one as well.
+        Ok(body::next(&mut self.0).await?.is_some())
+    }
+}
