@@ -8,6 +8,8 @@ mod metrics;
 pub mod pages;
 mod recent;
 mod relay;
+#[cfg_attr(not(unix), path = "gateway/socket/elsewhere.rs")]
+pub mod socket;
 pub mod stdio;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -17,9 +19,11 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
+pub use front::outcome::KEY as OUTCOME;
 pub use recent::{Recent, RecentCall};
 pub use relay::Relay;
 
+use self::http::Load;
 use crate::config::model::Config;
 use crate::gate::{self, Called, Gate, GateError, View};
 use crate::logic::types::{filtering, naming};
@@ -46,6 +50,17 @@ pub struct Gateway {
     stateless: Mutex<HashMap<Principal, Arc<Front>>>,
     /// The gates of operators who try tools, by principal.
     desks: Mutex<HashMap<Principal, Arc<Gate>>>,
+    /// The doors that are open.
+    doors: Mutex<Vec<OpenDoor>>,
+    since: SystemTime,
+}
+
+/// A door that is open, as operators see it.
+#[derive(Clone)]
+struct OpenDoor {
+    name: &'static str,
+    address: String,
+    load: Arc<Load>,
 }
 
 /// What all clients share.
@@ -81,7 +96,8 @@ impl Gateway {
             shown: Mutex::new(Arc::new(Shown { options, departed: HashSet::new() })),
             edition: AtomicU64::new(0),
         });
-        Gateway { inside, stateless: Mutex::default(), desks: Mutex::default() }
+        let (stateless, desks, doors) = Default::default();
+        Gateway { inside, stateless, desks, doors, since: SystemTime::now() }
     }
 
     /// Takes another configuration, and shows itself otherwise: from its next request on, each client uses what it may
@@ -130,6 +146,15 @@ impl Gateway {
     /// The calls of late.
     pub fn recent(&self) -> &Recent {
         &self.inside.recent
+    }
+
+    /// Shows operators what a door carries; its name is one of few, since figures are kept by it.
+    pub fn show_door(&self, name: &'static str, address: String, load: Arc<Load>) {
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner).push(OpenDoor { name, address, load });
+    }
+
+    fn doors(&self) -> Vec<OpenDoor> {
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The gate of an operator of this principal, with texts for people.

@@ -16,7 +16,7 @@ use toolgate::failure::in_full;
 use toolgate::gateway::http::{self, Control, Door};
 use toolgate::gateway::pages::Site;
 use toolgate::gateway::stdio::{self, standard};
-use toolgate::gateway::{Gateway, Relay};
+use toolgate::gateway::{Gateway, Relay, socket};
 use toolgate::registry::{self, Registry};
 
 use super::LogicArgs;
@@ -61,6 +61,7 @@ pub fn run(
         None => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = builder.enable_all().build()?;
+    let runtime_folder = socket::folder(&variables);
     let outcome = runtime.block_on(async {
         let relay = Arc::new(Relay::default());
         let of_registry = registry::Options {
@@ -71,10 +72,14 @@ pub fn run(
         };
         let registry = Registry::new(&component, config, of_registry)?;
         let gateway = Arc::new(Gateway::new(Arc::clone(&registry), relay, options));
+        let announced = socket::announce(&gateway, &runtime_folder).await;
         let outcome = match door {
             Some(options) => over_http(&gateway, options, &signals, reloader).await,
             None => over_stdio(&gateway, &signals, reloader).await,
         };
+        if let Some(announced) = announced {
+            announced.end().await;
+        }
         registry.close().await;
         outcome
     });
@@ -101,6 +106,7 @@ async fn over_http(
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let door = Door::bind(options).await.map_err(|error| Failure::Usage(in_full(&error)))?;
     desk::note(&format!("listening on {scheme}://{}/mcp", door.address()));
+    gateway.show_door("http", format!("{scheme}://{}/mcp", door.address()), door.load());
     let pages = Arc::new(Site(Arc::clone(gateway)));
     let control = door.control();
     tokio::select! {

@@ -57,12 +57,36 @@ impl Gateway {
         reply(status, &json!({"ready": readiness.ready, "warnings": warnings}))
     }
 
-    /// How all servers are.
-    pub fn servers(&self) -> Reply {
+    /// How all servers are, and the gateway itself; where it is and what it was told is for admins.
+    pub fn servers(&self, principal: &Principal) -> Reply {
         let readiness = self.registry().readiness();
         let warnings: Vec<_> = readiness.warnings.iter().map(|warning| self.warning(warning)).collect();
         let servers: Vec<_> = self.registry().statuses().iter().map(|status| self.status(status)).collect();
-        reply(200, &json!({"ready": readiness.ready, "warnings": warnings, "servers": servers}))
+        let gateway = self.about(principal);
+        reply(200, &json!({"gateway": gateway, "ready": readiness.ready, "warnings": warnings, "servers": servers}))
+    }
+
+    fn about(&self, principal: &Principal) -> Value {
+        let mut about = json!({
+            "pid": std::process::id(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "since": timestamp(self.since),
+            "for_s": seconds_since(self.since),
+        });
+        if principal.admin {
+            let file = self.registry().config().file.as_ref().map(|file| file.display().to_string());
+            about["file"] = file.into();
+            let doors = self.doors().into_iter().map(|door| {
+                let stats = door.load.stats();
+                let refused: u64 = stats.refused().iter().map(|(_, count)| count).sum();
+                json!({
+                    "door": door.name, "address": door.address, "connections": stats.connections,
+                    "requests": stats.requests, "sessions": stats.sessions, "refused": refused,
+                })
+            });
+            about["doors"] = doors.collect();
+        }
+        about
     }
 
     /// Does something to a server.
@@ -90,30 +114,39 @@ impl Gateway {
             Vec::new()
         } else {
             match tokio::time::timeout(CONNECT, gate.refresh()).await {
-                Ok(refreshed) => refreshed.failed,
-                Err(_) => Vec::new(),
+                Ok(refreshed) => {
+                    refreshed.failed.iter().map(|(server, why)| (server.clone(), why.to_string())).collect()
+                }
+                Err(_) => {
+                    let late = gate.links().into_iter().filter(|link| !known(link));
+                    late.map(|link| (link.id().to_owned(), format!("no list of tools within {CONNECT:?}"))).collect()
+                }
             }
         };
         gate.take_known();
-        let tools = match gate.tools(&gate.style()) {
+        let style = self.inside.options.names.clone().unwrap_or_else(|| gate.style());
+        let tools = match gate.tools(&style) {
             Ok(tools) => tools,
             Err(error) => return reply(500, &json!({"error": error.to_string()})),
         };
         let shown = tools.iter().map(|tool| {
             let mut out = Object::default();
-            out.set("name", &tool.name);
+            // The name by which clients call it.
+            out.set("name", if self.inside.options.expose.is_some() { &tool.tool.tool } else { &tool.name });
             out.set("server", &tool.tool.server);
             out.set("tool", &tool.tool.tool);
             let definition = gate.definition(&tool.tool).and_then(|raw| Object::read(raw.get()));
             let mut definition = definition.unwrap_or_default();
             definition.remove("name");
+            if let Some(description) = &tool.description {
+                definition.set("description", description);
+            }
             out.extend(&definition);
             out
         });
         let mut out = Object::default();
         out.set("tools", &shown.collect::<Vec<_>>());
-        let failed =
-            failed.iter().map(|(server, why)| json!({"server": server, "reason": self.clean(&why.to_string())}));
+        let failed = failed.iter().map(|(server, why)| json!({"server": server, "reason": self.clean(why)}));
         out.set("failed", &failed.collect::<Vec<_>>());
         Reply { status: 200, body: self.clean(&out.to_text()) }
     }
@@ -158,6 +191,10 @@ impl Gateway {
             Err(refused) => return refused,
         };
         gate.take_known();
+        let name = match &self.inside.options.expose {
+            Some(server) => format!("{server}.{name}"),
+            None => name,
+        };
         let call = ToolCall { id: format!("{:016x}", fastrand::u64(..)), name, arguments };
         let called = match gate.call(call, &CallOptions::default()).await {
             Ok(called) => called,
@@ -171,7 +208,7 @@ impl Gateway {
 
     /// All figures, for Prometheus.
     pub fn metrics(&self) -> String {
-        super::metrics::render(self.registry(), &self.inside.tally)
+        super::metrics::render(self.registry(), &self.inside.tally, &self.doors())
     }
 
     fn status(&self, status: &Status) -> Value {
@@ -188,6 +225,7 @@ impl Gateway {
             "state": state_name(status.state),
             "ready": status.ready,
             "since": timestamp(status.since),
+            "for_s": seconds_since(status.since),
             "era": status.era,
             "version": status.version,
             "name": status.name.as_deref().map(|name| self.clean(name)),
@@ -201,7 +239,7 @@ impl Gateway {
                 "max_ms": calls.max.map(millis),
             },
             "last_error": status.last_error.as_ref().map(|error| {
-                json!({"text": self.clean(&error.text), "at": timestamp(error.at)})
+                json!({"text": self.clean(&error.text), "at": timestamp(error.at), "ago_s": seconds_since(error.at)})
             }),
             "last_check": status.last_check.map(timestamp),
             "started_in_ms": status.started_in.map(millis),
@@ -232,6 +270,11 @@ fn missing(server: &str) -> Reply {
 
 fn timestamp(time: SystemTime) -> String {
     Utc::from(time).to_string()
+}
+
+/// Whole seconds that have passed; a clock that was set back has passed none.
+fn seconds_since(time: SystemTime) -> u64 {
+    time.elapsed().unwrap_or_default().as_secs()
 }
 
 /// How long a list of tools waits for servers.

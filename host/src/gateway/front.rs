@@ -5,6 +5,7 @@ mod era;
 mod lists;
 mod methods;
 mod news;
+pub mod outcome;
 mod prompts;
 mod resources;
 

@@ -38,12 +38,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+#[cfg(unix)]
+use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{error, info, warn};
 
 use super::client::House;
+use connection::Guest;
 pub use control::{Applied, Control, Prepared};
 use control::{Current, Rules};
 use desk::Desk;
@@ -59,7 +62,7 @@ pub use tokens::Tokens;
 
 /// A door that listens, and lets nobody in before it is served.
 pub struct Door {
-    listener: TcpListener,
+    listener: Listener,
     address: SocketAddr,
     current: Arc<Current>,
     sessions: Arc<Sessions>,
@@ -79,6 +82,24 @@ impl Door {
         let certificate = options.tls.clone().map(Certificate::open).transpose()?;
         let listener = TcpListener::bind(address).await.map_err(|source| DoorError::Address { address, source })?;
         let address = listener.local_addr().map_err(|source| DoorError::Address { address, source })?;
+        Ok(Self::new(Listener::Tcp(listener), address, hosts, certificate, options))
+    }
+
+    /// A door at a socket of this machine. Whoever may open the socket is the local admin, so it must be the user's own.
+    #[cfg(unix)]
+    pub fn at_socket(listener: UnixListener, limits: Limits) -> Self {
+        let address = connection::HERE;
+        let options = Options { limits, ..Options::new(address) };
+        Self::new(Listener::Unix(listener), address, Hosts::default(), None, options)
+    }
+
+    fn new(
+        listener: Listener,
+        address: SocketAddr,
+        hosts: Hosts,
+        certificate: Option<Arc<Certificate>>,
+        options: Options,
+    ) -> Self {
         let load = Arc::new(Load::new(&options.limits));
         let current = Current::new(Rules {
             limits: options.limits.clone(),
@@ -89,7 +110,7 @@ impl Door {
         let sessions = Sessions::new(current.clone(), load.clone());
         let control =
             Control::new(address, current.clone(), load.clone(), sessions.clone(), certificate.clone(), options);
-        Ok(Door { listener, address, current, sessions, certificate, load, control })
+        Door { listener, address, current, sessions, certificate, load, control }
     }
 
     /// Where it listens, with the port that it got.
@@ -178,8 +199,25 @@ pub enum DoorError {
     },
 }
 
+/// Where connections come from.
+enum Listener {
+    Tcp(TcpListener),
+    #[cfg(unix)]
+    Unix(UnixListener),
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Guest> {
+        match self {
+            Listener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| Guest::Tcp(stream, peer)),
+            #[cfg(unix)]
+            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Guest::Unix(stream)),
+        }
+    }
+}
+
 async fn accept(
-    listener: &TcpListener,
+    listener: &Listener,
     desk: &Arc<Desk>,
     certificate: Option<Arc<Certificate>>,
     connections: &mut JoinSet<()>,
@@ -189,7 +227,7 @@ async fn accept(
     let mut sweep = interval(desk.sessions.sweep_interval());
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let (stream, peer) = tokio::select! {
+        let guest = tokio::select! {
             biased;
             () = &mut stop => return,
             _ = sweep.tick() => {
@@ -211,7 +249,7 @@ async fn accept(
             },
         };
         if let Some(connected) = desk.load.connect() {
-            connections.spawn(connection::serve(desk.clone(), certificate.clone(), connected, stream, peer));
+            connections.spawn(connection::serve(desk.clone(), certificate.clone(), connected, guest));
         }
     }
 }

@@ -5,10 +5,13 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::OpenDoor;
+use super::http::DoorStats;
 use crate::logic;
 use crate::logic::types::ToolRef;
 use crate::logic::types::execution::Code;
 use crate::logic::types::lifecycle::State;
+use crate::queue::QueueStats;
 use crate::registry::{Registry, state_name};
 use crate::words::Named;
 
@@ -30,7 +33,7 @@ impl Tally {
 }
 
 /// All figures, in the text format of Prometheus.
-pub(super) fn render(registry: &Registry, tally: &Tally) -> String {
+pub(super) fn render(registry: &Registry, tally: &Tally, doors: &[OpenDoor]) -> String {
     let mut page = Page::default();
     page.family("toolgate_calls_total", "counter", "Calls of tools, by how they ended.");
     for ((server, tool, code), count) in &*tally.0.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -65,20 +68,47 @@ pub(super) fn render(registry: &Registry, tally: &Tally) -> String {
     for status in &statuses {
         page.sample("toolgate_server_restarts_total", &[("server", &status.server)], status.restarts);
     }
-    page.family("toolgate_queue_running", "gauge", "Calls that have their turn.");
-    page.family("toolgate_queue_waiting", "gauge", "Calls that wait for their turn.");
-    page.family("toolgate_queue_refused_total", "counter", "Calls that a queue turned away.");
-    for queue in registry.queues() {
-        let labels = [("queue", queue.name.as_str())];
-        page.sample("toolgate_queue_running", &labels, queue.running as u64);
-        page.sample("toolgate_queue_waiting", &labels, queue.waiting as u64);
-        page.sample("toolgate_queue_refused_total", &labels, queue.refused + queue.timed_out);
-    }
+    // The samples of a family stand together.
+    let queues = registry.queues();
+    let mut queue = |name: &str, kind: &str, help: &str, figure: fn(&QueueStats) -> u64| {
+        page.family(name, kind, help);
+        for queue in &queues {
+            page.sample(name, &[("queue", queue.name.as_str())], figure(queue));
+        }
+    };
+    queue("toolgate_queue_running", "gauge", "Calls that have their turn.", |queue| queue.running as u64);
+    queue("toolgate_queue_waiting", "gauge", "Calls that wait for their turn.", |queue| queue.waiting as u64);
+    let refused = |queue: &QueueStats| queue.refused + queue.timed_out;
+    queue("toolgate_queue_refused_total", "counter", "Calls that a queue turned away.", refused);
+    of_doors(&mut page, doors);
     page.family("toolgate_ready", "gauge", "Whether the gateway is ready, by the configured measure.");
     page.sample("toolgate_ready", &[], u64::from(registry.readiness().ready));
     page.family("toolgate_component_traps_total", "counter", "How often the component broke off and was replaced.");
     page.sample("toolgate_component_traps_total", &[], logic::traps());
     page.0
+}
+
+/// What the doors carry, and what they turned away.
+fn of_doors(page: &mut Page, doors: &[OpenDoor]) {
+    let doors: Vec<_> = doors.iter().map(|door| (door.name, door.load.stats())).collect();
+    let mut each = |name: &str, kind: &str, help: &str, figure: fn(&DoorStats) -> u64| {
+        page.family(name, kind, help);
+        for (door, stats) in &doors {
+            page.sample(name, &[("door", door)], figure(stats));
+        }
+    };
+    each("toolgate_door_connections", "gauge", "Open connections.", |stats| stats.connections as u64);
+    each("toolgate_door_requests_in_flight", "gauge", "Requests of MCP in flight.", |stats| stats.requests as u64);
+    each("toolgate_door_bytes_in_flight", "gauge", "The content of requests and answers.", |stats| stats.bytes as u64);
+    each("toolgate_door_event_bytes", "gauge", "Events that wait or are kept.", |stats| stats.event_bytes as u64);
+    each("toolgate_door_sessions", "gauge", "Sessions of the initialize era.", |stats| stats.sessions as u64);
+    each("toolgate_door_requests_total", "counter", "Requests of MCP that were let in.", |stats| stats.accepted);
+    page.family("toolgate_door_refused_total", "counter", "What was turned away, by why.");
+    for (door, stats) in &doors {
+        for (reason, count) in stats.refused() {
+            page.sample("toolgate_door_refused_total", &[("door", door), ("reason", reason)], count);
+        }
+    }
 }
 
 #[derive(Default)]

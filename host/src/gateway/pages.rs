@@ -53,7 +53,7 @@ async fn api(
             return Some(PageResponse::text(StatusCode::OK, kind, gateway.metrics()));
         }
         ["events"] if get => return Some(events(gateway)),
-        ["servers"] if get => gateway.servers(),
+        ["servers"] if get => gateway.servers(principal),
         ["mcp", "tools"] if get => gateway.tools(principal).await,
         ["calls"] if get => gateway.calls(limit(request.query.as_deref())),
         ["servers", ..] | ["mcp", "call"] if post && !principal.admin => forbidden(),

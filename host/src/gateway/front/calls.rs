@@ -7,7 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::era::Context;
-use super::{Front, INTERNAL_ERROR, INVALID_PARAMS};
+use super::{Front, INTERNAL_ERROR, INVALID_PARAMS, outcome};
 use crate::failure::{Failed, Failure, RpcError};
 use crate::gate::{CallEvent, CallOptions, Called};
 use crate::gateway::client::Incoming;
@@ -39,14 +39,26 @@ pub(super) async fn call(
     let call = ToolCall {
         id: format!("{:016x}", fastrand::u64(..)),
         name,
-        arguments: arguments.map_or_else(String::new, |arguments| arguments.get().to_owned()),
+        arguments: arguments.map_or_else(String::new, written),
     };
     let _running = Running::new(front, id, &call.id);
     let options = CallOptions { events: Some(events(front, context, incoming)), ..CallOptions::default() };
     let called = front.gate.call(call, &options).await;
     let called = called.map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
     front.inside.remember(&front.principal, &called);
+    if outcome::is_wanted(params) {
+        let outcome = outcome::of(front, &called);
+        return Ok(context.dress(outcome::add(result(called), &outcome)));
+    }
     result(called).map(|result| context.dress(result))
+}
+
+/// The arguments as text. Some clients write the object into a string, and a person may write anything there: that is
+/// for the component to read.
+fn written(arguments: &RawValue) -> String {
+    let text = arguments.get();
+    let string = text.starts_with('"').then(|| serde_json::from_str(text).ok()).flatten();
+    string.unwrap_or_else(|| text.to_owned())
 }
 
 /// A call under way, known by the client's id of the request.

@@ -1,6 +1,6 @@
 //! One connection, from its handshake to its end.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
@@ -9,6 +9,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
@@ -17,14 +19,22 @@ use super::load::Connected;
 use super::pace::{Pace, Paced, Verdict};
 use super::tls::Certificate;
 
+/// Who has come in, and from where.
+pub(super) enum Guest {
+    /// Over the network.
+    Tcp(TcpStream, SocketAddr),
+    /// Over a socket of this machine.
+    #[cfg(unix)]
+    Unix(UnixStream),
+}
+
 /// Serves a connection until either side has enough.
-pub(super) async fn serve(
-    desk: Arc<Desk>,
-    certificate: Option<Arc<Certificate>>,
-    connected: Connected,
-    stream: TcpStream,
-    peer: SocketAddr,
-) {
+pub(super) async fn serve(desk: Arc<Desk>, certificate: Option<Arc<Certificate>>, connected: Connected, guest: Guest) {
+    let (stream, peer) = match guest {
+        Guest::Tcp(stream, peer) => (stream, peer),
+        #[cfg(unix)]
+        Guest::Unix(stream) => return run(desk, connected, stream, HERE, HERE).await,
+    };
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%peer, %error, "small writes will be late");
     }
@@ -87,3 +97,6 @@ where
         }
     }
 }
+
+/// What connections over a socket of this machine count as: no page of a browser reaches one, so `localhost` names it.
+pub(super) const HERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);

@@ -9,7 +9,7 @@ use super::DoorError;
 use super::refusal::Refusal;
 
 /// The names by which a door may be called, beside the address at which a connection arrives.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Hosts(Vec<Entry>);
 
 impl Hosts {

@@ -37,6 +37,20 @@ pub struct DoorStats {
     pub foreign: u64,
 }
 
+impl DoorStats {
+    /// What was turned away, by why.
+    pub fn refused(&self) -> [(&'static str, u64); 6] {
+        [
+            ("connections", self.shed_connections),
+            ("requests", self.shed_requests),
+            ("rate", self.shed_rate),
+            ("sessions", self.shed_sessions),
+            ("unauthorized", self.unauthorized),
+            ("foreign", self.foreign),
+        ]
+    }
+}
+
 /// What a door carries, to be read at any time.
 #[derive(Debug)]
 pub struct Load {

@@ -9,6 +9,8 @@ use http::{Response, StatusCode};
 use serde_json::json;
 
 use super::body::Body;
+use crate::logic::types::execution::Code;
+use crate::words::Named;
 
 /// Why a request is not let through.
 #[derive(Debug)]
@@ -17,12 +19,14 @@ pub(super) struct Refusal {
     code: i32,
     message: Cow<'static, str>,
     header: Option<(HeaderName, HeaderValue)>,
+    /// It is refused because there is too much of something; it is worth trying again.
+    full: bool,
 }
 
 impl Refusal {
     /// A refusal with the code that JSON-RPC leaves to servers.
     pub(super) fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
-        Refusal { status, code: SERVER_ERROR, message: message.into(), header: None }
+        Refusal { status, code: SERVER_ERROR, message: message.into(), header: None, full: false }
     }
 
     pub(super) fn code(self, code: i32) -> Self {
@@ -47,11 +51,15 @@ impl Refusal {
 
     pub(super) fn retry_after(self, wait: Duration) -> Self {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        Refusal { header: Some((RETRY_AFTER, HeaderValue::from(seconds.max(1)))), ..self }
+        Refusal { header: Some((RETRY_AFTER, HeaderValue::from(seconds.max(1)))), full: true, ..self }
     }
 
     pub(super) fn into_response(self) -> Response<Body> {
-        let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": self.code, "message": self.message}});
+        let mut error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": self.code, "message": self.message}});
+        if self.full {
+            // The code that a call has which finds no place.
+            error["error"]["data"] = json!({"code": Code::QueueFull.name()});
+        }
         let mut response = Response::new(Body::Full(Bytes::from(error.to_string())));
         *response.status_mut() = self.status;
         response.headers_mut().insert(CONTENT_TYPE, JSON);

@@ -8,6 +8,8 @@ mod pages;
 mod posts;
 mod safety;
 mod sessions;
+#[cfg(unix)]
+mod socket;
 mod streams;
 mod tls;
 mod wire;

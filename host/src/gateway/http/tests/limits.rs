@@ -88,6 +88,7 @@ async fn one_connection_too_many_is_told_so() {
     let mut third = door.connect().await;
     let reply = third.ask(Ask::modern("echo")).await;
     assert_eq!((reply.status, reply.header("retry-after"), reply.code()), (503, Some("1"), -32000));
+    assert_eq!(reply.reason(), "queue-full");
     assert!(third.closed().await);
     assert_eq!(door.load.stats().shed_connections, 1);
     drop(wires);
@@ -110,6 +111,7 @@ async fn one_request_too_many_is_told_so_and_pages_are_served_all_the_same() {
     door.house.wait("waiting", 1).await;
     let reply = door.ask(Ask::modern("echo")).await;
     assert_eq!((reply.status, reply.header("retry-after"), reply.code()), (503, Some("1"), -32000));
+    assert_eq!(reply.reason(), "queue-full");
     assert_eq!(door.ask(Ask::new("GET /page")).await.status, 200);
     door.house.release.add_permits(1);
     assert_eq!(wire.reply().await.status, 200);
@@ -131,6 +133,7 @@ async fn the_bytes_in_flight_are_bounded_and_given_back() {
     assert!(door.load.stats().bytes > 1500);
     let reply = door.ask(ask("echo", 1000)).await;
     assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    assert_eq!(reply.reason(), "queue-full");
     assert_eq!(door.ask(ask("echo", 100)).await.status, 200);
     door.house.release.add_permits(1);
     assert!(wire.reply().await.body.contains("result"));

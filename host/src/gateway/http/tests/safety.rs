@@ -109,6 +109,9 @@ async fn a_client_that_asks_too_often_waits_and_others_do_not() {
         let reply = door.ask(ask(token)).await;
         assert_eq!(reply.status, status, "{token}");
         assert_eq!(reply.header("retry-after"), (status == 429).then_some("1"));
+        if status != 200 {
+            assert_eq!(reply.reason(), if status == 429 { "queue-full" } else { "" });
+        }
     }
     assert_eq!(door.load.stats().shed_rate, 2);
     door.stop().await;

@@ -31,6 +31,12 @@ impl Reply {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// Why it is refused, in one word for programs.
+    pub(super) fn reason(&self) -> String {
+        let body: serde_json::Value = serde_json::from_str(&self.body).expect("a JSON body");
+        body["error"]["data"]["code"].as_str().unwrap_or_default().to_owned()
+    }
+
     /// The code of the JSON-RPC error.
     pub(super) fn code(&self) -> i64 {
         let body: serde_json::Value = serde_json::from_str(&self.body).expect("a JSON body");

@@ -1,0 +1,31 @@
+//! The door at a socket of this machine: whoever may open it is the local admin.
+
+use tokio::net::{UnixListener, UnixStream};
+
+use super::*;
+
+#[tokio::test]
+async fn who_may_open_the_socket_is_the_local_admin_and_needs_no_token() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("door");
+    let door = Door::at_socket(UnixListener::bind(&path).unwrap(), Limits::default());
+    let (load, house) = (door.load(), Arc::new(TestHouse::default()));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let served = tokio::spawn(door.serve(house, Arc::new(TestPages), async {
+        let _ = stopped.await;
+    }));
+    let mut wire = Wire::new(UnixStream::connect(&path).await.unwrap());
+    assert_eq!(wire.ask(Ask::modern("echo")).await.status, 200);
+    let page = wire.ask(Ask::new("GET /page").with("Authorization", "Bearer whatever")).await;
+    assert!(page.status == 200 && page.body.ends_with(r#"Some("local")"#), "{page:?}");
+    let session = open(&mut wire).await;
+    assert!(!session.is_empty());
+    // A browser that was made to reach it names another host, or comes from another page.
+    assert_eq!(wire.ask(Ask::modern("echo").with("Host", "evil.example")).await.status, 403);
+    assert_eq!(wire.ask(Ask::modern("echo").with("Origin", "https://evil.example")).await.status, 403);
+    let stats = load.stats();
+    assert_eq!((stats.connections, stats.sessions, stats.accepted, stats.foreign), (1, 1, 2, 2));
+    stop.send(()).unwrap();
+    timeout(LONG, served).await.expect("the door ends").unwrap();
+    assert_eq!(load.stats().connections, 0);
+}

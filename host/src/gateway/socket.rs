@@ -1,0 +1,228 @@
+//! The sockets by which commands of the same user find gateways that run: one for each process, in the runtime folder.
+//!
+//! Whoever may open the socket may ask and do everything, so the folder and the socket are the user's alone.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tracing::{debug, warn};
+
+use super::Gateway;
+use super::http::{Door, Limits};
+use super::pages::Site;
+use crate::config::variables::Variables;
+use crate::private;
+
+/// Where the sockets of this user's gateways are.
+pub fn folder(variables: &Variables) -> PathBuf {
+    let user = rustix::process::geteuid().as_raw();
+    // A relative XDG folder is to be ignored, says the specification of these folders.
+    let given = variables.filled("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    // Who was started without a login has the same folder all the same.
+    let usual = || Some(PathBuf::from(format!("/run/user/{user}"))).filter(|folder| folder.is_dir());
+    match given.or_else(usual) {
+        Some(runtime) => runtime.join("toolgate"),
+        None => Path::new(variables.filled("TMPDIR").unwrap_or("/tmp")).join(format!("toolgate-{user}")),
+    }
+}
+
+/// The socket of the gateway with this process id.
+pub fn path(folder: &Path, pid: u32) -> PathBuf {
+    folder.join(format!("{pid}.{ENDING}"))
+}
+
+/// A gateway that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    /// Its process id.
+    pub pid: u32,
+    /// Its socket.
+    pub path: PathBuf,
+}
+
+/// The gateways that run, by their process ids. Sockets that dead ones left are removed.
+pub async fn running(folder: &Path) -> io::Result<Vec<Running>> {
+    let entries = match fs::symlink_metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        // In a folder that others can write to, anybody could pass for a gateway.
+        metadata => {
+            private::check_owner(&metadata?)?;
+            fs::read_dir(folder)?
+        }
+    };
+    let mut found = Vec::new();
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let number = path.file_stem().and_then(|name| name.to_str()?.parse().ok());
+        let Some(pid) = number.filter(|_| path.extension().is_some_and(|ending| ending == ENDING)) else { continue };
+        match tokio::time::timeout(KNOCK, UnixStream::connect(&path)).await {
+            // Nobody will ever listen there again: a socket has its name only once somebody listens.
+            Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                debug!(path = %path.display(), "a gateway died and left its socket, which is removed");
+                let _ = fs::remove_file(&path);
+            }
+            Ok(Err(error)) => debug!(path = %path.display(), %error, "this gateway cannot be reached"),
+            // One that is slow to answer is there.
+            Ok(Ok(_)) | Err(_) => found.push(Running { pid, path }),
+        }
+    }
+    found.sort_by_key(|running| running.pid);
+    Ok(found)
+}
+
+/// A gateway that can be found. Dropping it takes its socket away.
+pub struct Announced {
+    name: Name,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<()>,
+}
+
+/// Lets commands of this user find the gateway, and ask it. That this cannot be is a warning: its clients lose nothing.
+pub async fn announce(gateway: &Arc<Gateway>, folder: &Path) -> Option<Announced> {
+    let opened = match prepare(folder) {
+        Ok(()) => {
+            // Also removes what is left of others.
+            let _ = running(folder).await;
+            open(folder)
+        }
+        Err(error) => Err(error),
+    };
+    let (name, listener) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            let folder = folder.display();
+            warn!("`toolgate status` will not find this gateway: no socket can be made in {folder}: {error}");
+            return None;
+        }
+    };
+    let door = Door::at_socket(listener, Limits { grace: GRACE, ..Limits::default() });
+    gateway.show_door("socket", name.0.display().to_string(), door.load());
+    let (stop, stopped) = oneshot::channel();
+    let pages = Arc::new(Site(Arc::clone(gateway)));
+    let serve = door.serve(Arc::clone(gateway) as _, pages, async {
+        // Whoever drops the other end wants it to end, too.
+        let _ = stopped.await;
+    });
+    Some(Announced { name, stop, served: tokio::spawn(serve) })
+}
+
+impl Announced {
+    /// Where it is found.
+    pub fn path(&self) -> &Path {
+        &self.name.0
+    }
+
+    /// Lets nobody in any more, and gives those who are inside a moment to finish.
+    pub async fn end(self) {
+        drop(self.name);
+        let _ = self.stop.send(());
+        if self.served.await.is_err() {
+            warn!("the socket of the gateway ended in a panic: this is a mistake of ours");
+        }
+    }
+}
+
+/// The name of a socket; it goes with its owner.
+struct Name(PathBuf);
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Makes the folder, and sees to it that it is ours alone.
+fn prepare(folder: &Path) -> io::Result<()> {
+    private::folder(folder)?;
+    let metadata = fs::symlink_metadata(folder)?;
+    if !metadata.is_dir() {
+        return Err(io::Error::other("it is no folder"));
+    }
+    private::check_owner(&metadata)?;
+    if metadata.mode() & 0o077 != 0 {
+        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+fn open(folder: &Path) -> io::Result<(Name, UnixListener)> {
+    let path = path(folder, std::process::id());
+    // Under its own name it is seen only when somebody listens: what refuses connections is taken for dead.
+    let new = Name(path.with_extension("new"));
+    let _ = fs::remove_file(&new.0);
+    let listener = UnixListener::bind(&new.0)?;
+    fs::set_permissions(&new.0, Permissions::from_mode(0o600))?;
+    fs::rename(&new.0, &path)?;
+    Ok((Name(path), listener))
+}
+
+const ENDING: &str = "sock";
+/// How long a gateway may take to take a connection.
+const KNOCK: Duration = Duration::from_secs(1);
+/// How long requests may go on when the gateway ends.
+const GRACE: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_the_runtime_folder_or_one_of_the_users_own() {
+        let user = rustix::process::geteuid().as_raw();
+        let of = |environment: &[(&str, &str)]| folder(&Variables::of_test(environment));
+        assert_eq!(of(&[("XDG_RUNTIME_DIR", "/run/x"), ("TMPDIR", "/t")]), Path::new("/run/x/toolgate"));
+        for relative in ["", "run"] {
+            let found = of(&[("XDG_RUNTIME_DIR", relative), ("TMPDIR", "/t")]);
+            let usual = format!("/run/user/{user}/toolgate");
+            assert!([usual, format!("/t/toolgate-{user}")].iter().any(|known| found == Path::new(known)), "{found:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_socket_is_the_users_alone_and_goes_with_its_owner() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("run/toolgate");
+        assert_eq!(running(&folder).await.unwrap(), []);
+        prepare(&folder).unwrap();
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        prepare(&folder).unwrap();
+        let (name, listener) = open(&folder).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&folder), mode(&name.0)), (0o700, 0o600));
+        let here = Running { pid: std::process::id(), path: name.0.clone() };
+        assert_eq!(running(&folder).await.unwrap(), [here]);
+        drop((name, listener));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_dead_gateways_left_is_removed_and_nothing_else_is() {
+        let place = tempfile::tempdir().unwrap();
+        let stale = path(place.path(), 1);
+        drop(UnixListener::bind(&stale).unwrap());
+        for other in ["notes.txt", "x.sock", "2.new"] {
+            fs::write(place.path().join(other), "").unwrap();
+        }
+        assert!(stale.exists());
+        assert_eq!(running(place.path()).await.unwrap(), []);
+        assert!(!stale.exists());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_others_can_write_to_is_not_believed() {
+        let place = tempfile::tempdir().unwrap();
+        fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
+        assert!(running(place.path()).await.is_err());
+        assert!(prepare(place.path()).is_err());
+        let file = place.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(prepare(&file.join("under")).is_err());
+    }
+}
