@@ -8,12 +8,15 @@ mod failure;
 mod files;
 mod instructions;
 mod log;
+mod printer;
 mod prompts;
+mod remote;
 mod reply;
 mod resources;
 mod route;
 mod serve;
 mod signals;
+mod status;
 mod style;
 mod table;
 mod terminal;
@@ -43,6 +46,8 @@ use failure::Failure;
 Examples:
   toolgate tools                                       every tool of every configured server
   toolgate call fs.read_file 'path: notes.txt'         arguments as a model writes them
+  toolgate serve                                       one MCP server in front of all of them
+  toolgate status                                      how a running gateway and its servers are
   toolgate check                                       what is wrong with which server, and how to mend it
   toolgate route                                       what a decision looks like, on the built-in demo server
   toolgate route demo__add 'a: 1, b: 2'                which tool, which arguments, and why
@@ -109,6 +114,8 @@ enum Command {
     Check(check::Args),
     /// Be one MCP server in front of all configured ones, on standard input and output
     Serve(serve::Args),
+    /// Show how a running gateway and its servers are
+    Status(status::Args),
     /// Show which tool a name means, how its arguments are read, and why
     Route(route::Args),
     /// Answer questions, one JSON object a line, from standard input
@@ -133,7 +140,7 @@ enum Command {
 
 /// Runs the command that the arguments ask for.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(remote::joined(std::env::args_os()));
     // A panic has said what it had to say; how it ends is for us to choose.
     match std::panic::catch_unwind(|| run(cli)) {
         Ok(Ok(code)) => code,
@@ -149,6 +156,17 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Desk::open(&cli.logic, cli.everywhere.config.as_deref(), servers, otherwise, &secrets, view)
     };
     match &cli.command {
+        Command::Tools(args) if args.gateway.gateway.is_some() => {
+            let logic = || cli.logic.supervisor();
+            desk::to_the_end(tools::run_at_gateway(args, logic, &secrets), std::future::ready(()))
+        }
+        Command::Call(args) if args.gateway.gateway.is_some() => {
+            let arguments = call::text(&args.arguments)?;
+            let mut logic = cli.logic.supervisor()?;
+            let call = call::run_at_gateway(args, arguments, &mut logic, &secrets);
+            desk::to_the_end(call, std::future::ready(()))
+        }
+        Command::Status(args) => desk::to_the_end(status::run(args, &secrets), std::future::ready(())),
         Command::Tools(args) => {
             let desk = open(&args.servers, Otherwise::Demo, View::default())?;
             desk::run(&desk, tools::run(&desk, args))

@@ -1,18 +1,30 @@
 //! `toolgate call`: one tool, called as an agent would call it.
 
+mod answered;
+
 use std::io::Read;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use toolgate::failure::Failed;
+use serde_json::json;
+use toolgate::config::secrets::Secrets;
+use toolgate::failure::{Failed, Failure as Cause};
 use toolgate::gate::{CallOptions, Called};
+use toolgate::gateway::OUTCOME;
+use toolgate::json::Object;
+use toolgate::logic::Supervisor;
 use toolgate::logic::types::execution::{Code, ToolCall};
+use toolgate::session::{Patience, Request};
 use toolgate::words::Named;
 
 use super::desk::{Desk, ServerArgs};
 use super::failure::{self, Failure};
+use super::printer::Printer;
+use super::remote::{GatewayArgs, Remote};
 use super::style;
 use super::terminal::{AtTerminal, Bar};
+use answered::Answered;
 
 /// What to call, and with what.
 #[derive(clap::Args)]
@@ -24,6 +36,8 @@ pub struct Args {
     pub arguments: Vec<String>,
     #[command(flatten)]
     pub servers: ServerArgs,
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
     /// The most bytes of text to print, 0 for all of it
     #[arg(long, value_name = "BYTES")]
     pub max_result_bytes: Option<u64>,
@@ -55,15 +69,67 @@ fn print(desk: &Desk, called: &Called) -> Result<(), Failure> {
     match result.code {
         Code::Ok | Code::ToolError => desk.print(&result.text),
         code => {
-            let text = desk.clean(&result.text);
-            style::say(format_args!("{}: {text}", style::stderr().red(code.name())));
-            // What the model is told has no room for the last words of a process; a person wants them.
-            if let Some(words) = called.failure.as_ref().map(Failed::last_words).filter(|words| !words.is_empty()) {
-                style::say(format_args!("it last wrote:\n{}", desk.clean(words)));
-            }
+            say(desk, code, &result.text, called.failure.as_ref().map(Failed::last_words).unwrap_or_default());
             Ok(())
         }
     }
+}
+
+/// Says why there is no answer. What the model is told has no room for the last words of a process; a person wants them.
+fn say(printer: &Printer, code: Code, text: &str, words: &str) {
+    style::say(format_args!("{}: {}", style::stderr().red(code.name()), printer.clean(text)));
+    if !words.is_empty() {
+        style::say(format_args!("it last wrote:\n{}", printer.clean(words)));
+    }
+}
+
+/// The same through a gateway that runs: it finds the tool, reads the arguments and makes the call.
+pub async fn run_at_gateway(
+    args: &Args,
+    arguments: String,
+    logic: &mut Supervisor,
+    secrets: &Arc<Mutex<Secrets>>,
+) -> Result<ExitCode, Failure> {
+    if !args.servers.server.is_empty() {
+        let text = "--server is not for a gateway: the name of the tool says which server is meant";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let limit = args.servers.timeout;
+    let remote = Remote::find(&args.gateway, limit.unwrap_or(CONNECT), secrets).await?;
+    let session = remote.session(limit.unwrap_or(CONNECT)).await?;
+    let bar = Bar::new(&args.name);
+    let mut params = Object::default();
+    params.set("name", &args.name);
+    params.set("arguments", &arguments);
+    params.set("_meta", &json!({OUTCOME: true}));
+    let request = Request {
+        method: "tools/call",
+        params: &params.to_text(),
+        patience: Patience::of(limit.unwrap_or(PATIENCE)),
+        progress: bar.progress(remote.printer.cleaner()),
+    };
+    let reply = session.request(request).await.map_err(|failed| match failed.failure {
+        Cause::Closed if failed.sent => Failure::OutcomeUnknown(format!(
+            "the gateway at {} ended before it answered: nobody knows whether the tool ran",
+            remote.name()
+        )),
+        _ => remote.failure(&failed),
+    })?;
+    drop(bar);
+    session.close().await;
+    let mut answered = Answered::read(reply.json(), logic)?;
+    if let Some(most) = args.max_result_bytes {
+        answered.cut(logic, most)?;
+    }
+    if args.servers.json {
+        remote.printer.print_json(&answered.shown())?;
+    } else {
+        match answered.code {
+            Code::Ok | Code::ToolError => remote.printer.print(&answered.text)?,
+            code => say(&remote.printer, code, &answered.text, answered.stderr().as_deref().unwrap_or_default()),
+        }
+    }
+    Ok(ExitCode::from(failure::exit_code(answered.code)))
 }
 
 /// The text of the arguments: what was typed, or what a file or standard input holds.
@@ -87,6 +153,11 @@ pub fn text(arguments: &[String]) -> Result<String, Failure> {
         many => Ok(many.join(" ")),
     }
 }
+
+/// How long a gateway may take to say who it is.
+const CONNECT: Duration = Duration::from_secs(30);
+/// The gateway has limits for its servers; this one is for a gateway that never answers.
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,11 @@
 //! What every command that talks to servers needs: a configuration, a gate, and a way to print without secrets.
 
-use std::borrow::Cow;
-use std::io::{IsTerminal, Write};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde::Serialize;
 use toolgate::config;
 use toolgate::config::duration::{self, Unit};
 use toolgate::config::model::Config;
@@ -20,9 +18,10 @@ use toolgate::registry::{Lease, Link, Options, Registry, Stay, Unavailable};
 
 use super::LogicArgs;
 use super::failure::Failure;
+use super::printer::Printer;
 use super::signals::Signals;
 use super::style;
-use super::terminal::{self, Clean, Terminal};
+use super::terminal::{self, Terminal};
 
 /// Which servers, and how patiently.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -63,7 +62,7 @@ pub struct Desk {
     pub gate: Gate,
     /// The servers that were asked for; all, if empty.
     only: Vec<String>,
-    secrets: Arc<Mutex<Secrets>>,
+    printer: Printer,
 }
 
 /// The file of a configuration.
@@ -177,7 +176,7 @@ impl Desk {
         let options = Options { variables, secrets: Arc::clone(&secrets), stay: Stay::Once, ..Options::default() };
         let registry = Registry::new(&logic.component()?, config, options)?;
         let gate = Gate::open(&registry, view)?;
-        Ok(Desk { gate, only: servers.server.clone(), secrets })
+        Ok(Desk { gate, only: servers.server.clone(), printer: Printer(secrets) })
     }
 
     /// The servers that were asked for.
@@ -209,48 +208,18 @@ impl Desk {
         style::say(format_args!("{}: {}", style::stderr().yellow("warning"), text));
     }
 
-    /// The same for who has no desk at hand.
-    pub fn cleaner(&self) -> Clean {
-        let secrets = Arc::clone(&self.secrets);
-        Arc::new(move |text| style::clean(&secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(text)))
-    }
-
-    /// A text without secrets.
-    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(text)
-    }
-
-    /// A text as it may be shown: without secrets, and without what steers a terminal.
-    pub fn clean(&self, text: &str) -> String {
-        style::clean(&self.redact(text))
-    }
-
     /// Prints what a server answered, cut to the size that the answer of a tool may have.
     pub fn print_answer(&self, text: &str) -> Result<(), Failure> {
         self.print(&self.gate.cut(text)?)
     }
+}
 
-    /// Prints a text; what steers a terminal is harmless where there is none, and may be wanted.
-    pub fn print(&self, text: &str) -> Result<(), Failure> {
-        let text = if std::io::stdout().is_terminal() { Cow::Owned(self.clean(text)) } else { self.redact(text) };
-        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        let mut out = std::io::stdout().lock();
-        written(write!(out, "{text}{end}").and_then(|()| out.flush()))
-    }
+impl Deref for Desk {
+    type Target = Printer;
 
-    /// Prints for programs: one JSON value on one line.
-    pub fn print_json<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
-        let json = serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON");
-        let json = self.redact(&json);
-        let json = style::clean_json(&json);
-        let mut out = std::io::stdout().lock();
-        written(writeln!(out, "{json}").and_then(|()| out.flush()))
-    }
-
-    /// Prints what is drawn with colours; each part was made clean before.
-    pub fn print_drawn(&self, text: &str) -> Result<(), Failure> {
-        let mut out = std::io::stdout().lock();
-        written(out.write_all(self.redact(text).as_bytes()).and_then(|()| out.flush()))
+    /// What a desk prints, its printer prints.
+    fn deref(&self) -> &Printer {
+        &self.printer
     }
 }
 
@@ -259,6 +228,14 @@ pub fn run<'a, W>(desk: &'a Desk, work: W) -> Result<ExitCode, Failure>
 where
     W: Future<Output = Result<ExitCode, Failure>> + 'a,
 {
+    to_the_end(work, desk.gate.registry().close())
+}
+
+/// Runs a command to its end, or to the first signal, and then what is to be done in either case.
+pub fn to_the_end(
+    work: impl Future<Output = Result<ExitCode, Failure>>,
+    leave: impl Future<Output = ()>,
+) -> Result<ExitCode, Failure> {
     let signals = Signals::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
@@ -266,7 +243,7 @@ where
             outcome = work => outcome,
             () = signals.interrupted() => Err(Failure::Interrupted),
         };
-        desk.gate.registry().close().await;
+        leave.await;
         outcome
     });
     // A question to a person who has left would be waited for.
@@ -275,21 +252,13 @@ where
     outcome
 }
 
-/// Whoever reads the output may have seen enough: that is no failure, and hides none.
-fn written(outcome: std::io::Result<()>) -> Result<(), Failure> {
-    match outcome {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        outcome => outcome.map_err(Failure::Output),
-    }
-}
-
 /// A line for people that is no warning.
 pub fn note(text: &str) {
     style::say(format_args!("{}: {}", style::stderr().dim("note"), style::clean(text)));
 }
 
 /// A time span as people write it.
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     match duration::parse(text, Unit::Seconds) {
         Ok(Some(time)) if !time.is_zero() => Ok(time),
         _ => Err("write a time such as 30s, 500ms or 2m".to_owned()),

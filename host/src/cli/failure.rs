@@ -30,6 +30,9 @@ pub enum Failure {
     /// A server wants an authorization.
     #[error("{0}")]
     NeedsAuth(String),
+    /// Nobody knows whether the tool ran.
+    #[error("{0}")]
+    OutcomeUnknown(String),
     /// A signal ended it.
     #[error("interrupted")]
     Interrupted,
@@ -106,6 +109,7 @@ impl Failure {
             Failure::Refused(_) => REFUSED,
             Failure::Timeout(_) => TIMEOUT,
             Failure::NeedsAuth(_) => NEEDS_AUTH,
+            Failure::OutcomeUnknown(_) => OUTCOME_UNKNOWN,
             Failure::Interrupted => INTERRUPTED,
             Failure::Logic(LogicError::BadComponent(_) | LogicError::Unreadable { .. }) => USAGE,
             Failure::Logic(_) | Failure::Output(_) => INTERNAL,

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolgate::failure::{Failed, Failure as Cause};
 use toolgate::json::Object;
@@ -15,7 +15,7 @@ use super::desk::{Desk, ServerArgs};
 use super::failure::{Failure, SERVER_UNAVAILABLE};
 
 /// A server that cannot be used.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub struct FailedServer {
     /// Its id.
     pub server: String,

@@ -6,6 +6,17 @@ use super::style;
 
 /// Draws rows under a head. On a terminal long cells are wrapped; elsewhere each row is one line.
 pub fn draw<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    // Names are to be copied, so they are never broken.
+    lay(head, rows, 1)
+}
+
+/// The same for rows of figures, of which only the last cell is a text.
+pub fn draw_figures<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    lay(head, rows, N - 1)
+}
+
+/// Draws rows whose first so many cells are never broken.
+fn lay<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>, whole: usize) -> String {
     let style = style::stdout();
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -24,8 +35,7 @@ pub fn draw<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [Str
     }
     for (place, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, if place + 1 == N { 0 } else { 2 }));
-        // Names are to be copied, so they are never broken.
-        if place == 0 {
+        if place < whole {
             column.set_constraint(ColumnConstraint::ContentWidth);
         } else {
             column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(20)));

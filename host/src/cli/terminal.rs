@@ -9,7 +9,7 @@ use toolgate::config::model::Input;
 use toolgate::config::variables::Ask;
 use toolgate::gate::{Approve, CallEvent, OnEvent};
 use toolgate::logic::types::execution::Question;
-use toolgate::session::Progress;
+use toolgate::session::{OnProgress, Progress};
 use toolgate::transport::BoxFuture;
 
 use super::style;
@@ -130,6 +130,12 @@ impl Bar {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         bar.set_prefix(style::clean(name));
         Bar(Some(bar))
+    }
+
+    /// The same where the call is a gateway's.
+    pub fn progress(&self, clean: Clean) -> Option<OnProgress> {
+        let listener = self.listener(clean)?;
+        Some(Arc::new(move |progress| listener(CallEvent::Progress(progress))))
     }
 
     /// Takes the progress of the call.

@@ -1,22 +1,33 @@
 //! `toolgate tools`: what there is to call, for people, for programs, and ready for the API of a model.
 
-use std::process::ExitCode;
+mod entry;
 
-use serde::Serialize;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use toolgate::config::secrets::Secrets;
 use toolgate::json::{Object, raw};
-use toolgate::logic::types::{catalog::ExposedTool, naming};
+use toolgate::logic::Supervisor;
+use toolgate::logic::types::naming;
 
 use super::desk::{Desk, ServerArgs};
 use super::failure::{Failure, SERVER_UNAVAILABLE};
+use super::printer::Printer;
+use super::remote::{GatewayArgs, Remote};
 use super::reply::FailedServer;
-use super::table;
+use super::{style, table};
+use entry::Entry;
 
 /// Which tools, and in which form.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     pub servers: ServerArgs,
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
     /// Print them ready for this API, with names and schemas that it accepts
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -38,7 +49,7 @@ enum Format {
     Mcp,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Listed {
     tools: Vec<Object>,
     failed: Vec<FailedServer>,
@@ -57,40 +68,91 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
             }
         }
     }
-    let tools = desk.gate.tools(&style(args.format, desk))?;
-    match args.format {
-        Some(format) => desk.print_json(&for_api(format, &tools, desk))?,
-        None if args.servers.json => {
-            let tools = tools.iter().map(|tool| shown(tool, desk)).collect();
-            let listed = Listed { tools, failed };
-            desk.print_json(&listed)?;
-            failed = listed.failed;
-        }
-        None => table(desk, &tools)?,
+    let style = args.format.and_then(Format::target).map_or_else(|| desk.gate.style(), fitted);
+    let tools = desk.gate.tools(&style)?;
+    let entries = tools.into_iter().map(|tool| Entry::of(tool, &desk.gate)).collect();
+    print(desk, args, entries, failed, connected > 0)
+}
+
+/// The same of a gateway that runs.
+pub async fn run_at_gateway(
+    args: &Args,
+    logic: impl FnOnce() -> Result<Supervisor, Failure>,
+    secrets: &Arc<Mutex<Secrets>>,
+) -> Result<ExitCode, Failure> {
+    let remote = Remote::find(&args.gateway, args.servers.timeout.unwrap_or(LIMIT), secrets).await?;
+    let page = remote.get("api/v1/mcp/tools").await?;
+    let Listed { tools, failed } = serde_json::from_str(&page).map_err(|error| remote.strange(&error))?;
+    let asked = |server: &str| args.servers.server.is_empty() || args.servers.server.iter().any(|id| id == server);
+    let mut entries: Vec<_> = tools.into_iter().filter_map(Entry::listed).filter(|tool| asked(&tool.server)).collect();
+    let failed: Vec<_> = failed.into_iter().filter(|failed| asked(&failed.server)).collect();
+    for FailedServer { server, reason } in &failed {
+        let text = remote.printer.clean(&format!("server {server:?}: {reason}")).replace('\n', "\n    ");
+        style::say(format_args!("{}: {text}", style::stderr().yellow("warning")));
     }
-    let unusable = !failed.is_empty() && (args.strict || connected == 0);
+    let is_there = |id: &&String| {
+        entries.iter().any(|tool| &tool.server == *id) || failed.iter().any(|failed| &failed.server == *id)
+    };
+    if let Some(id) = args.servers.server.iter().find(|id| !is_there(id)) {
+        return Err(Failure::NoSuchThing(format!("the gateway has no tools of a server {id:?}")));
+    }
+    if let Some(target) = args.format.and_then(Format::target) {
+        entry::fit(&mut entries, target, &mut logic()?)?;
+    }
+    let any = !entries.is_empty();
+    print(&remote.printer, args, entries, failed, any)
+}
+
+fn print(
+    printer: &Printer,
+    args: &Args,
+    tools: Vec<Entry>,
+    failed: Vec<FailedServer>,
+    any: bool,
+) -> Result<ExitCode, Failure> {
+    let unusable = !failed.is_empty() && (args.strict || !any);
+    match args.format {
+        Some(format) => printer.print_json(&for_api(format, &tools))?,
+        None if args.servers.json => {
+            let tools = tools.iter().map(Entry::shown).collect();
+            printer.print_json(&Listed { tools, failed })?;
+        }
+        None => {
+            let rows = tools.iter().map(|tool| {
+                let description = tool.description.as_deref().unwrap_or_default();
+                [tool.name.clone(), table::first_line(&printer.redact(description))]
+            });
+            printer.print_drawn(&table::draw(["TOOL", "WHAT IT DOES"], rows))?;
+        }
+    }
     Ok(if unusable { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS })
 }
 
-fn style(format: Option<Format>, desk: &Desk) -> naming::NamingStyle {
-    let fitted = |target| naming::NamingStyle::Fitted(naming::Audience { target, prefix: String::new() });
-    match format {
-        Some(Format::Openai) => fitted(naming::Target::Openai),
-        Some(Format::Anthropic) => fitted(naming::Target::Anthropic),
-        Some(Format::Gemini) => fitted(naming::Target::Gemini),
-        Some(Format::Mcp) | None => desk.gate.style(),
+impl Format {
+    /// Whose rules for names and schemas count, where it is not MCP's.
+    fn target(self) -> Option<naming::Target> {
+        match self {
+            Format::Openai => Some(naming::Target::Openai),
+            Format::Anthropic => Some(naming::Target::Anthropic),
+            Format::Gemini => Some(naming::Target::Gemini),
+            Format::Mcp => None,
+        }
     }
 }
 
+fn fitted(target: naming::Target) -> naming::NamingStyle {
+    naming::NamingStyle::Fitted(entry::audience(target))
+}
+
 /// What the API of a model takes as it is.
-fn for_api(format: Format, tools: &[ExposedTool], desk: &Desk) -> Box<RawValue> {
-    let described = |tool: &ExposedTool, schema_key: &str| {
+fn for_api(format: Format, tools: &[Entry]) -> Box<RawValue> {
+    let described = |tool: &Entry, schema_key: &str| {
         let mut out = Object::default();
         out.set("name", &tool.name);
         if let Some(description) = &tool.description {
             out.set("description", description);
         }
-        let schema = tool.input_schema.as_deref().and_then(Object::read);
+        let schema = tool.schema.as_deref().and_then(Object::read);
         out.set(schema_key, &schema.unwrap_or_else(no_arguments));
         out
     };
@@ -108,7 +170,7 @@ fn for_api(format: Format, tools: &[ExposedTool], desk: &Desk) -> Box<RawValue> 
             let declarations: Vec<_> = tools.iter().map(|tool| described(tool, "parameters")).collect();
             raw(&[one("functionDeclarations", &declarations)])
         }
-        Format::Mcp => raw(&one("tools", &tools.iter().map(|tool| renamed(tool, desk)).collect::<Vec<_>>())),
+        Format::Mcp => raw(&one("tools", &tools.iter().map(Entry::renamed).collect::<Vec<_>>())),
     }
 }
 
@@ -122,36 +184,5 @@ fn no_arguments() -> Object {
     Object::read(r#"{"type":"object","properties":{}}"#).expect("the text is a JSON object")
 }
 
-/// The server's own definition under the name that is shown.
-fn renamed(tool: &ExposedTool, desk: &Desk) -> Object {
-    let mut definition = definition(tool, desk);
-    definition.set("name", &tool.name);
-    if let Some(description) = &tool.description {
-        definition.set("description", description);
-    }
-    definition
-}
-
-/// A tool for programs: its name, whose it is, and all that its server says of it.
-fn shown(tool: &ExposedTool, desk: &Desk) -> Object {
-    let mut out = Object::default();
-    out.set("name", &tool.name);
-    out.set("server", &tool.tool.server);
-    out.set("tool", &tool.tool.tool);
-    let mut definition = renamed(tool, desk);
-    definition.remove("name");
-    out.extend(&definition);
-    out
-}
-
-fn definition(tool: &ExposedTool, desk: &Desk) -> Object {
-    desk.gate.definition(&tool.tool).and_then(|raw| Object::read(raw.get())).unwrap_or_default()
-}
-
-fn table(desk: &Desk, tools: &[ExposedTool]) -> Result<(), Failure> {
-    let rows = tools.iter().map(|tool| {
-        let description = tool.description.as_deref().unwrap_or_default();
-        [tool.name.clone(), table::first_line(&desk.redact(description))]
-    });
-    desk.print_drawn(&table::draw(["TOOL", "WHAT IT DOES"], rows))
-}
+/// How long a gateway may take; it waits for its servers.
+const LIMIT: Duration = Duration::from_secs(30);

@@ -16,4 +16,6 @@ mod serve;
 #[cfg(unix)]
 mod serving;
 mod signals;
+#[cfg(unix)]
+mod status;
 mod tools;

@@ -39,8 +39,13 @@ impl Place {
 
     /// A place whose runs are told of a `toolgate.yaml` with these servers.
     pub fn with(servers: Value) -> Self {
+        Place::configured(&json!({"version": 1, "servers": servers}))
+    }
+
+    /// A place whose runs are told of this `toolgate.yaml`.
+    pub fn configured(config: &Value) -> Self {
         let mut place = Place::new();
-        place.config = Some(place.file("home/servers.yaml", json!({"version": 1, "servers": servers}).to_string()));
+        place.config = Some(place.file("home/servers.yaml", config.to_string()));
         place
     }
 
@@ -74,6 +79,8 @@ impl Place {
         // The compiled component is kept for all tests.
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
         command.env_clear().env("PATH", path).env("HOME", self.path("home")).env("TOOLGATE_CACHE_DIR", cache);
+        // Gateways of other places are not to be found.
+        command.env("XDG_RUNTIME_DIR", self.path("run"));
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.current_dir(self.path("work")).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -87,12 +94,18 @@ impl Place {
     /// The same at a terminal where this is typed, and which shows standard output and standard error as one text.
     #[cfg(unix)]
     pub fn run_at_terminal<A: AsRef<OsStr>>(&self, arguments: &[A], typed: &str) -> Ran {
+        fed(&mut self.at_terminal(arguments), typed)
+    }
+
+    /// The binary, ready to be started at such a terminal.
+    #[cfg(unix)]
+    pub fn at_terminal<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Command {
         let command = self.command(arguments);
         let mut at_terminal = Command::new(&*PYTHON);
         at_terminal.args(["-I", "-S", "-c", TERMINAL]).arg(command.get_program()).args(command.get_args());
         at_terminal.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         at_terminal.current_dir(self.path("work")).stdout(Stdio::piped()).stderr(Stdio::piped());
-        fed(&mut at_terminal, typed)
+        at_terminal
     }
 
     /// The same with something on standard input.

@@ -148,14 +148,14 @@ fn messages_that_nobody_reads_change_nothing() {
     }
 }
 
-fn accept(listener: &TcpListener) -> TcpStream {
+pub fn accept(listener: &TcpListener) -> TcpStream {
     listener.set_nonblocking(true).unwrap();
     let stream = until("a server", || listener.accept().ok()).0;
     stream.set_nonblocking(false).unwrap();
     stream
 }
 
-fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
+pub fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = find() {
@@ -166,7 +166,7 @@ fn until<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn send(child: &Child, signal: Signal) {
+pub fn send(child: &Child, signal: Signal) {
     let pid = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
     kill_process(pid, signal).unwrap();
 }

@@ -1,0 +1,89 @@
+//! What a gateway answers to a call: the result of MCP, and how the call was decided.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use toolgate::decide::Decide;
+use toolgate::gateway::OUTCOME;
+use toolgate::json::{Object, raw};
+use toolgate::logic::Supervisor;
+use toolgate::logic::types::execution::Code;
+use toolgate::words::{Named, Say};
+
+use crate::cli::failure::Failure;
+
+/// What a gateway answered to a call.
+pub struct Answered {
+    /// How it ended.
+    pub code: Code,
+    /// What there is to read.
+    pub text: String,
+    content: Vec<Box<RawValue>>,
+    structured: Option<Box<RawValue>>,
+    /// What the gateway says of the call.
+    outcome: Object,
+}
+
+impl Answered {
+    /// Reads the result; the component says what is text in it.
+    pub fn read(json: &str, logic: &mut Supervisor) -> Result<Self, Failure> {
+        let extracted = logic.extract(&json.to_owned())?;
+        let extracted = extracted.map_err(|why| Failure::Refused(format!("the gateway's answer: {}", why.say())))?;
+        let meta = Object::read(json).and_then(|result| Object::read(result.get("_meta")?.get()));
+        let outcome = meta.and_then(|meta| Object::read(meta.get(OUTCOME)?.get())).unwrap_or_default();
+        let said = |name: &str| member::<String>(&outcome, name);
+        let told = said("code").and_then(|code| Code::parse(&code).ok());
+        let code = told.unwrap_or(if extracted.is_error { Code::ToolError } else { Code::Ok });
+        // Who answered was the server: then the text is in the answer. Otherwise the gateway says what is to be said.
+        let text = match code {
+            Code::Ok | Code::ToolError => extracted.text,
+            _ => said("text").unwrap_or(extracted.text),
+        };
+        let part = |json: String| RawValue::from_string(json).ok();
+        // What was written only to have an answer at all is none of the server's.
+        let is_answer = matches!(code, Code::Ok | Code::ToolError);
+        let content = extracted.blocks.into_iter().filter(|_| is_answer).filter_map(part).collect();
+        Ok(Answered { code, text, content, structured: extracted.structured.and_then(part), outcome })
+    }
+
+    /// Cuts the text to this size.
+    pub fn cut(&mut self, logic: &mut Supervisor, most: u64) -> Result<(), Failure> {
+        let cut = logic.truncate(&self.text, most, "the answer is larger than the limit")?;
+        if cut != self.text {
+            self.text = cut;
+            self.outcome.set("truncated", &true);
+        }
+        Ok(())
+    }
+
+    /// The last words of the server's process, where it ended.
+    pub fn stderr(&self) -> Option<String> {
+        member(&self.outcome, "stderr")
+    }
+
+    /// The call as `call --json` shows it without a gateway.
+    pub fn shown(&self) -> Object {
+        let null = raw(&());
+        let told = |name: &str| self.outcome.get(name).unwrap_or(&null);
+        let mut out = Object::default();
+        for name in ["call_id", "name", "server", "tool"] {
+            out.set(name, told(name));
+        }
+        out.set("text", &self.text);
+        out.set("content", &self.content);
+        out.set("structured", &self.structured);
+        out.set("is_error", &(self.code != Code::Ok));
+        out.set("code", self.code.name());
+        for name in ["attempts", "truncated", "latency_ms"] {
+            out.set(name, told(name));
+        }
+        if let Some(stderr) = self.outcome.get("stderr") {
+            out.set("stderr", stderr);
+        }
+        out.set("trace", told("trace"));
+        out
+    }
+}
+
+fn member<T: for<'a> Deserialize<'a>>(object: &Object, name: &str) -> Option<T> {
+    serde_json::from_str(object.get(name)?.get()).ok()
+}

@@ -1,0 +1,266 @@
+//! A gateway that runs already: how commands find it, ask it, and tell what went wrong.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use toolgate::config::secrets::Secrets;
+use toolgate::config::variables::Variables;
+use toolgate::failure::{Failed, Failure as Cause};
+use toolgate::gateway::socket::{self, Running};
+use toolgate::session::{Options, Protocol, Session};
+use toolgate::transport::endpoint::{Endpoint, Site, Tls};
+use toolgate::transport::operator::Operator;
+
+use super::failure::Failure;
+use super::printer::Printer;
+use super::status::report::{About, age};
+
+/// Which gateway, and how to be let in.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Options for a running gateway")]
+pub struct GatewayArgs {
+    /// Ask a running gateway and start nothing: its URL, process id or socket; without a value, the one that you run
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub gateway: Option<String>,
+    /// Read the token for the gateway from this file; TOOLGATE_GATEWAY_TOKEN is the other way
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Trust the authorities of this PEM file beside the system's
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+/// A gateway that can be asked.
+pub struct Remote {
+    /// Prints without the token.
+    pub printer: Printer,
+    /// What it is called in messages.
+    name: String,
+    /// Where its pages are.
+    site: Site,
+    /// We have shown a token.
+    shown: bool,
+    operator: Operator,
+}
+
+impl Remote {
+    /// Finds the gateway that is meant; each page must be there within the limit.
+    pub async fn find(args: &GatewayArgs, limit: Duration, secrets: &Arc<Mutex<Secrets>>) -> Result<Self, Failure> {
+        let variables = Variables::of_process();
+        let given = args.gateway.as_deref().unwrap_or_default();
+        if given.starts_with("http://") || given.starts_with("https://") {
+            let token = token(args, &variables)?;
+            if let Some(token) = &token {
+                secrets.lock().unwrap_or_else(PoisonError::into_inner).add(token);
+            }
+            return Remote::open(site_at(given, token, args), given.to_owned(), limit, secrets).await;
+        }
+        let path = match given.strip_prefix("unix:").unwrap_or(given) {
+            "" => the_one(&variables, secrets).await?,
+            path if path.contains('/') => PathBuf::from(path),
+            number => match number.parse() {
+                Ok(pid) => socket::path(&socket::folder(&variables), pid),
+                Err(_) => {
+                    let text = format!(
+                        "{number:?} is no gateway: write a URL such as --gateway=http://127.0.0.1:8808, or a process id"
+                    );
+                    return Err(Failure::Usage(text));
+                }
+            },
+        };
+        Remote::at(&path, limit, secrets).await
+    }
+
+    async fn at(path: &Path, limit: Duration, secrets: &Arc<Mutex<Secrets>>) -> Result<Self, Failure> {
+        let site = Site { socket: Some(path.to_owned()), ..site("http://localhost/".to_owned()) };
+        Remote::open(site, path.display().to_string(), limit, secrets).await
+    }
+
+    async fn open(site: Site, name: String, limit: Duration, secrets: &Arc<Mutex<Secrets>>) -> Result<Self, Failure> {
+        let shown = !site.headers.is_empty();
+        let opened = Operator::open(&site, limit).await;
+        let operator = opened.map_err(|failed| Failure::Usage(format!("the gateway at {name}: {failed}")))?;
+        Ok(Remote { printer: Printer(Arc::clone(secrets)), name, site, shown, operator })
+    }
+
+    /// A page of its API.
+    pub async fn get(&self, path: &str) -> Result<String, Failure> {
+        self.operator.get(path).await.map_err(|failed| self.failure(&failed))
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its pages.
+    pub fn operator(&self) -> &Operator {
+        &self.operator
+    }
+
+    /// A session with it, as any MCP client has one.
+    pub async fn session(&self, limit: Duration) -> Result<Session, Failure> {
+        let site = Site { url: format!("{}mcp", self.site.url), ..self.site.clone() };
+        let options = Options { protocol: Protocol::Modern, limit, ..Options::default() };
+        Session::open(&Endpoint::Http(site), &options).await.map_err(|failed| self.failure(&failed))
+    }
+
+    /// A page that is not what it should be.
+    pub fn strange(&self, error: &serde_json::Error) -> Failure {
+        Failure::Refused(format!("the gateway at {} answered with what is no answer of a gateway: {error}", self.name))
+    }
+
+    /// A question that failed, as the end of a command.
+    pub fn failure(&self, failed: &Failed) -> Failure {
+        let name = &self.name;
+        let text = format!("the gateway at {name}: {failed}");
+        match &failed.failure {
+            Cause::Timeout { .. } | Cause::NotReady { .. } => Failure::Timeout(text),
+            Cause::Http(error) if error.status == 401 && self.shown => {
+                Failure::NeedsAuth(format!("the gateway at {name} does not know this token"))
+            }
+            Cause::Http(error) if error.status == 401 => Failure::NeedsAuth(format!(
+                "the gateway at {name} wants a token: put it into TOOLGATE_GATEWAY_TOKEN, or into a file for --token-file"
+            )),
+            Cause::Http(error) if error.status == 403 => Failure::NeedsAuth(text),
+            Cause::Http(error) if error.status == 404 => {
+                Failure::Unavailable(format!("there is no toolgate gateway at {name}"))
+            }
+            Cause::Rpc(_) | Cause::Protocol(_) => Failure::Refused(text),
+            Cause::Cancelled => Failure::Interrupted,
+            _ => Failure::Unavailable(text),
+        }
+    }
+}
+
+/// The socket of the only gateway that this user runs.
+async fn the_one(variables: &Variables, secrets: &Arc<Mutex<Secrets>>) -> Result<PathBuf, Failure> {
+    let folder = socket::folder(variables);
+    let running = socket::running(&folder).await;
+    let running = running.map_err(|error| Failure::Unavailable(format!("{}: {error}", folder.display())))?;
+    match running.as_slice() {
+        [one] => Ok(one.path.clone()),
+        [] => Err(Failure::Unavailable(format!(
+            "no gateway of yours is running (there is none in {}); start one with `toolgate serve` or `toolgate serve \
+             --http`, or name one with --gateway=URL",
+            folder.display()
+        ))),
+        several => {
+            let lines = several.iter().map(|running| describe(running, secrets));
+            let lines = futures_util::future::join_all(lines).await;
+            Err(Failure::Usage(format!("several gateways are running; choose one of:\n{}", lines.join("\n"))))
+        }
+    }
+}
+
+/// A line by which a person can tell one gateway from the others.
+async fn describe(Running { pid, path }: &Running, secrets: &Arc<Mutex<Secrets>>) -> String {
+    #[derive(Deserialize)]
+    struct Page {
+        gateway: About,
+    }
+    let about = async {
+        let remote = Remote::at(path, GLANCE, secrets).await.ok()?;
+        let page = remote.get("api/v1/servers").await.ok()?;
+        serde_json::from_str::<Page>(&page).ok().map(|page| page.gateway)
+    };
+    let choice = format!("  --gateway={pid}");
+    let Some(about) = about.await else { return choice };
+    let place = about.address().unwrap_or("standard input and output");
+    let file = about.file.as_deref().unwrap_or_default();
+    format!("{choice}  for {}, {place}  {file}", age(about.for_s)).trim_end().to_owned()
+}
+
+/// The gateway at this address, which may be that of its MCP.
+fn site_at(url: &str, token: Option<String>, args: &GatewayArgs) -> Site {
+    let base = url.trim_end_matches('/');
+    let base = base.strip_suffix("/mcp").unwrap_or(base);
+    let headers = token.map(|token| ("Authorization".to_owned(), format!("Bearer {token}")));
+    let tls = Tls { ca: args.ca.clone(), ..Tls::default() };
+    Site { headers: headers.into_iter().collect(), tls, ..site(format!("{base}/")) }
+}
+
+fn site(url: String) -> Site {
+    Site {
+        url,
+        socket: None,
+        headers: Vec::new(),
+        tls: Tls::default(),
+        max_message_bytes: MAX_MESSAGE,
+        connect_timeout: CONNECT,
+        secrets: Secrets::default(),
+    }
+}
+
+fn token(args: &GatewayArgs, variables: &Variables) -> Result<Option<String>, Failure> {
+    let Some(file) = &args.token_file else { return Ok(variables.filled(TOKEN).map(str::to_owned)) };
+    let unreadable = |error| Failure::Usage(format!("the token in {} cannot be read: {error}", file.display()));
+    match std::fs::read_to_string(file).map_err(unreadable)?.trim() {
+        "" => Err(Failure::Usage(format!("there is no token in {}", file.display()))),
+        token => Ok(Some(token.to_owned())),
+    }
+}
+
+/// Takes an address after `--gateway` for its value. What else follows may be the name of a tool, so only `=` binds that.
+pub fn joined(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
+    let mut out: Vec<std::ffi::OsString> = Vec::new();
+    let mut literal = false;
+    for argument in arguments {
+        let is_address = ["http://", "https://", "unix:"]
+            .iter()
+            .any(|scheme| argument.to_str().is_some_and(|text| text.starts_with(scheme)));
+        match out.last_mut() {
+            Some(last) if !literal && is_address && last == "--gateway" => {
+                last.push("=");
+                last.push(argument);
+            }
+            _ => {
+                literal |= argument == "--";
+                out.push(argument);
+            }
+        }
+    }
+    out
+}
+
+/// The variable that has the token.
+const TOKEN: &str = "TOOLGATE_GATEWAY_TOKEN";
+/// The gateway has limits of its own; this is only against one that never ends.
+const MAX_MESSAGE: usize = 256 << 20;
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a gateway may take to say who it is, where there are several.
+const GLANCE: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_after_the_flag_is_its_value_and_a_tool_is_not() {
+        for (given, expected) in [
+            ("call a.b x --gateway http://h:1", "call a.b x --gateway=http://h:1"),
+            ("call --gateway a.b x", "call --gateway a.b x"),
+            ("status --gateway unix:/run/x.sock", "status --gateway=unix:/run/x.sock"),
+            ("status --gateway=https://h --watch", "status --gateway=https://h --watch"),
+            ("call a.b -- --gateway http://h", "call a.b -- --gateway http://h"),
+            ("fetch http://h", "fetch http://h"),
+        ] {
+            let joined = joined(given.split(' ').map(Into::into));
+            let joined: Vec<_> = joined.iter().map(|part| part.to_str().unwrap()).collect();
+            assert_eq!(joined.join(" "), expected);
+        }
+    }
+
+    #[test]
+    fn the_address_of_its_mcp_is_that_of_the_gateway() {
+        for (given, expected) in [
+            ("http://127.0.0.1:8808", "http://127.0.0.1:8808/"),
+            ("http://127.0.0.1:8808/mcp", "http://127.0.0.1:8808/"),
+            ("https://h.example/tools/mcp/", "https://h.example/tools/"),
+        ] {
+            assert_eq!(site_at(given, None, &GatewayArgs::default()).url, expected);
+        }
+    }
+}

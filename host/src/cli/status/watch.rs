@@ -1,0 +1,159 @@
+//! `toolgate status --watch`: a table that is kept true on a terminal, and elsewhere a line for each change.
+
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use toolgate::calendar::Utc;
+
+use super::report::{Report, Server};
+use super::{PAGE, draw, print_json, read};
+use crate::cli::failure::Failure;
+use crate::cli::remote::Remote;
+use crate::cli::style;
+
+/// Shows what changes for as long as the gateway runs.
+pub async fn run(remote: &Remote, json: bool) -> Result<ExitCode, Failure> {
+    let listened = remote.operator().listen("api/v1/events").await;
+    let mut changes = listened.map_err(|failed| remote.failure(&failed))?;
+    let on_terminal = std::io::stdout().is_terminal() && !json;
+    let mut lines = Lines::default();
+    if on_terminal {
+        remote.printer.print_drawn(CLEAR)?;
+    }
+    loop {
+        let page = remote.get(PAGE).await?;
+        let report = read(remote, &page)?;
+        if on_terminal {
+            remote.printer.print_drawn(&screen(&draw(&report), rows()))?;
+        } else {
+            let news = lines.of(&report);
+            // What is told to programs is all of it, whenever a person would be told a line.
+            if json && !news.is_empty() {
+                print_json(remote, &page)?;
+            } else if !json {
+                remote.printer.print_drawn(&news)?;
+            }
+        }
+        tokio::select! {
+            more = changes.next() => if !more.unwrap_or(false) {
+                return Err(Failure::Unavailable("the gateway has ended".to_owned()));
+            },
+            // Times go on by themselves.
+            () = tokio::time::sleep(TICK), if on_terminal => {}
+        }
+    }
+}
+
+/// What was told last.
+#[derive(Default)]
+struct Lines {
+    ready: Option<bool>,
+    servers: HashMap<String, Server>,
+}
+
+impl Lines {
+    /// A line for each thing that is news.
+    fn of(&mut self, report: &Report) -> String {
+        let now = Utc::from(SystemTime::now());
+        let mut out = String::new();
+        for server in &report.servers {
+            let known = self.servers.get(&server.server);
+            if known.is_none_or(|known| known.gist() != server.gist()) {
+                out += &format!("{now} {}\n", line(server));
+            }
+        }
+        let gone = |id: &&String| !report.servers.iter().any(|server| &server.server == *id);
+        let mut gone: Vec<_> = self.servers.keys().filter(gone).collect();
+        gone.sort();
+        for id in gone {
+            out += &format!("{now} {} removed\n", style::clean(id));
+        }
+        if self.ready.replace(report.ready) != Some(report.ready) {
+            out += &format!("{now} gateway {}\n", if report.ready { "ready" } else { "not ready" });
+        }
+        self.servers = report.servers.iter().map(|server| (server.server.clone(), server.clone())).collect();
+        out
+    }
+}
+
+fn line(server: &Server) -> String {
+    let mut line = format!("{} {}", server.server, server.state);
+    let figures = [
+        ("tools", server.tools),
+        ("calls", Some(server.calls.calls)),
+        ("restarts", Some(server.restarts)),
+        ("pid", server.pid.map(u64::from)),
+    ];
+    for (name, figure) in figures {
+        if let Some(figure) = figure {
+            line += &format!(" {name}={figure}");
+        }
+    }
+    if let Some(trouble) = server.trouble() {
+        line += &format!(" error={trouble:?}");
+    }
+    // A line is a line, whatever servers write.
+    style::clean(&line).replace('\n', " ")
+}
+
+/// A text over all that the terminal showed before, as much of it as there is room for.
+fn screen(text: &str, rows: usize) -> String {
+    let lines = text.lines().take(rows.saturating_sub(1));
+    let lines: String = lines.map(|line| format!("{line}{REST_OF_LINE}\n")).collect();
+    format!("{HOME}{lines}{REST_OF_SCREEN}")
+}
+
+/// How many lines the terminal has.
+fn rows() -> usize {
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
+        && size.ws_row > 0
+    {
+        return usize::from(size.ws_row);
+    }
+    usize::MAX
+}
+
+const CLEAR: &str = "\x1b[2J";
+const HOME: &str = "\x1b[H";
+const REST_OF_LINE: &str = "\x1b[K";
+const REST_OF_SCREEN: &str = "\x1b[J";
+/// How often a terminal is drawn where nothing has changed.
+const TICK: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(state: &str, calls: u64, ready: bool) -> Report {
+        let server = serde_json::json!({
+            "server": "a", "state": state, "for_s": calls, "tools": 2, "restarts": 0, "queues": [],
+            "calls": {"calls": calls, "failures": 0, "unknown": 0, "in_flight": 0},
+            "last_error": {"text": "x\u{1b}[2J\ny", "ago_s": calls},
+        });
+        serde_json::from_value(serde_json::json!({"ready": ready, "servers": [server]})).unwrap()
+    }
+
+    #[test]
+    fn a_change_is_a_line_and_a_call_is_none() {
+        let mut lines = Lines::default();
+        let mut next = |report: &Report| lines.of(report).lines().map(|line| line[25..].to_owned()).collect::<Vec<_>>();
+        let first = next(&report("ready", 0, true));
+        assert_eq!(first.len(), 2, "{first:?}");
+        assert!(first[0].starts_with("a ready tools=2 calls=0 restarts=0 error="), "{first:?}");
+        assert!(!first[0].contains('\u{1b}'), "{first:?}");
+        assert_eq!(first[1], "gateway ready");
+        assert!(next(&report("ready", 7, true)).is_empty());
+        let failed = next(&report("failed", 8, false));
+        assert!(failed[0].starts_with("a failed ") && failed[1] == "gateway not ready", "{failed:?}");
+        let gone = Report { servers: Vec::new(), ..report("ready", 0, false) };
+        assert_eq!(next(&gone), ["a removed"]);
+    }
+
+    #[test]
+    fn a_screen_shows_what_there_is_room_for() {
+        assert_eq!(screen("a\nb\nc\n", 3), "\u{1b}[Ha\u{1b}[K\nb\u{1b}[K\n\u{1b}[J");
+    }
+}
