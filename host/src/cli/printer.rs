@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
@@ -56,10 +57,21 @@ impl Printer {
     }
 }
 
+/// Whether somebody still reads the output, as far as is known: it shows when something is printed.
+pub fn is_read() -> bool {
+    !UNREAD.load(Relaxed)
+}
+
+/// There is one standard output.
+static UNREAD: AtomicBool = AtomicBool::new(false);
+
 /// Whoever reads the output may have seen enough: that is no failure, and hides none.
 fn written(outcome: std::io::Result<()>) -> Result<(), Failure> {
     match outcome {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            UNREAD.store(true, Relaxed);
+            Ok(())
+        }
         outcome => outcome.map_err(Failure::Output),
     }
 }

@@ -50,6 +50,11 @@ impl Remote {
     pub async fn find(args: &GatewayArgs, limit: Duration, secrets: &Arc<Mutex<Secrets>>) -> Result<Self, Failure> {
         let variables = Variables::of_process();
         let given = args.gateway.as_deref().unwrap_or_default();
+        if given.contains('@') {
+            // It may hold a password, so it is not repeated.
+            let text = "the address of a gateway has no login: put its token into TOOLGATE_GATEWAY_TOKEN";
+            return Err(Failure::Usage(text.to_owned()));
+        }
         if given.starts_with("http://") || given.starts_with("https://") {
             let token = token(args, &variables)?;
             if let Some(token) = &token {
@@ -58,17 +63,16 @@ impl Remote {
             return Remote::open(site_at(given, token, args), given.to_owned(), limit, secrets).await;
         }
         let path = match given.strip_prefix("unix:").unwrap_or(given) {
-            "" => the_one(&variables, secrets).await?,
+            "" => the_one(&variables, None, secrets).await?,
             path if path.contains('/') => PathBuf::from(path),
-            number => match number.parse() {
-                Ok(pid) => socket::path(&socket::folder(&variables), pid),
-                Err(_) => {
-                    let text = format!(
+            number => {
+                let pid = number.parse().map_err(|_| {
+                    Failure::Usage(format!(
                         "{number:?} is no gateway: write a URL such as --gateway=http://127.0.0.1:8808, or a process id"
-                    );
-                    return Err(Failure::Usage(text));
-                }
-            },
+                    ))
+                })?;
+                the_one(&variables, Some(pid), secrets).await?
+            }
         };
         Remote::at(&path, limit, secrets).await
     }
@@ -135,11 +139,15 @@ impl Remote {
     }
 }
 
-/// The socket of the only gateway that this user runs.
-async fn the_one(variables: &Variables, secrets: &Arc<Mutex<Secrets>>) -> Result<PathBuf, Failure> {
+/// The socket of the gateway that this user runs: of the one with this process id, or of the only one.
+async fn the_one(variables: &Variables, pid: Option<u32>, secrets: &Arc<Mutex<Secrets>>) -> Result<PathBuf, Failure> {
     let folder = socket::folder(variables);
     let running = socket::running(&folder).await;
     let running = running.map_err(|error| Failure::Unavailable(format!("{}: {error}", folder.display())))?;
+    if let Some(pid) = pid {
+        let found = running.iter().find(|running| running.pid == pid).map(|running| running.path.clone());
+        return found.ok_or_else(|| Failure::Unavailable(format!("no gateway of yours has the process id {pid}")));
+    }
     match running.as_slice() {
         [one] => Ok(one.path.clone()),
         [] => Err(Failure::Unavailable(format!(

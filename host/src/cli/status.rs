@@ -56,27 +56,18 @@ fn print_json(remote: &Remote, page: &str) -> Result<(), Failure> {
     remote.printer.print_json(&page)
 }
 
-/// All that is known, for people.
+/// All that is known, for people; on a narrow terminal, what matters most.
 fn draw(report: &Report) -> String {
-    let rows = report.servers.iter().map(row);
-    let head = [
-        "SERVER",
-        "STATE",
-        "FOR",
-        "MCP",
-        "TOOLS",
-        "CALLS",
-        "FAILED",
-        "P50",
-        "P90",
-        "P99",
-        "RUNNING",
-        "WAITING",
-        "RESTARTS",
-        "PID",
-        "LAST ERROR",
-    ];
-    let table = table::draw_figures(head, rows);
+    let table = match table::width() {
+        Some(..WIDE) => {
+            let picked = |cells: [String; 15]| NARROW.map(|place| cells[place].clone());
+            table::draw_figures(
+                NARROW.map(|place| HEAD[place]),
+                report.servers.iter().map(|server| picked(row(server))),
+            )
+        }
+        _ => table::draw_figures(HEAD, report.servers.iter().map(row)),
+    };
     let table = if table.is_empty() { "it has no servers\n".to_owned() } else { table };
     format!("{}\n\n{table}", headline(report))
 }
@@ -88,18 +79,11 @@ fn headline(report: &Report) -> String {
     let Some(about) = &report.gateway else { return ready };
     let About { pid, version, for_s, .. } = about;
     let refused: u64 = about.doors.iter().map(|door| door.refused).sum();
-    let mut parts =
-        vec![format!("gateway {pid} is {ready}"), format!("toolgate {version}"), format!("for {}", age(*for_s))];
+    let mut parts = vec![format!("toolgate {version}"), format!("for {}", age(*for_s))];
     parts.extend(about.address().map(str::to_owned));
     parts.extend((refused > 0).then(|| format!("{refused} requests refused")));
     parts.extend(about.file.clone());
-    // The colours are ours, all else was said to us.
-    let parts: Vec<_> = parts
-        .iter()
-        .enumerate()
-        .map(|(place, part)| if place == 0 { part.clone() } else { style::clean(part) })
-        .collect();
-    parts.join(" · ")
+    format!("gateway {pid} is {ready} · {}", style::clean(&parts.join(" · ")).replace('\n', " "))
 }
 
 fn row(server: &Server) -> [String; 15] {
@@ -125,6 +109,27 @@ fn row(server: &Server) -> [String; 15] {
     ]
 }
 
+const HEAD: [&str; 15] = [
+    "SERVER",
+    "STATE",
+    "FOR",
+    "MCP",
+    "TOOLS",
+    "CALLS",
+    "FAILED",
+    "P50",
+    "P90",
+    "P99",
+    "RUNNING",
+    "WAITING",
+    "RESTARTS",
+    "PID",
+    "LAST ERROR",
+];
+/// The columns that a narrow terminal has room for.
+const NARROW: [usize; 9] = [0, 1, 2, 4, 5, 6, 8, 11, 14];
+/// The least width for all of them.
+const WIDE: u16 = 140;
 const PAGE: &str = "api/v1/servers";
 /// How long a gateway may take to answer.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -15,6 +15,11 @@ pub fn draw_figures<const N: usize>(head: [&str; N], rows: impl IntoIterator<Ite
     lay(head, rows, N - 1)
 }
 
+/// How many columns the terminal has, where there is one.
+pub fn width() -> Option<u16> {
+    Table::new().width()
+}
+
 /// Draws rows whose first so many cells are never broken.
 fn lay<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>, whole: usize) -> String {
     let style = style::stdout();

@@ -67,9 +67,10 @@ pub async fn running(folder: &Path) -> io::Result<Vec<Running>> {
                 debug!(path = %path.display(), "a gateway died and left its socket, which is removed");
                 let _ = fs::remove_file(&path);
             }
-            Ok(Err(error)) => debug!(path = %path.display(), %error, "this gateway cannot be reached"),
-            // One that is slow to answer is there.
-            Ok(Ok(_)) | Err(_) => found.push(Running { pid, path }),
+            // It has just ended.
+            Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
+            // One that has no time to answer is there.
+            Ok(_) | Err(_) => found.push(Running { pid, path }),
         }
     }
     found.sort_by_key(|running| running.pid);
@@ -154,7 +155,8 @@ fn prepare(folder: &Path) -> io::Result<()> {
 fn open(folder: &Path) -> io::Result<(Name, UnixListener)> {
     let path = path(folder, std::process::id());
     // Under its own name it is seen only when somebody listens: what refuses connections is taken for dead.
-    let new = Name(path.with_extension("new"));
+    // The longer name comes first: one that is too long for the system is found out before anybody is told of it.
+    let new = Name(path.with_extension("fresh"));
     let _ = fs::remove_file(&new.0);
     let listener = UnixListener::bind(&new.0)?;
     fs::set_permissions(&new.0, Permissions::from_mode(0o600))?;
@@ -206,7 +208,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let stale = path(place.path(), 1);
         drop(UnixListener::bind(&stale).unwrap());
-        for other in ["notes.txt", "x.sock", "2.new"] {
+        for other in ["notes.txt", "x.sock", "2.fresh"] {
             fs::write(place.path().join(other), "").unwrap();
         }
         assert!(stale.exists());

@@ -11,7 +11,7 @@ use super::report::{Report, Server};
 use super::{PAGE, draw, print_json, read};
 use crate::cli::failure::Failure;
 use crate::cli::remote::Remote;
-use crate::cli::style;
+use crate::cli::{printer, style};
 
 /// Shows what changes for as long as the gateway runs.
 pub async fn run(remote: &Remote, json: bool) -> Result<ExitCode, Failure> {
@@ -35,6 +35,9 @@ pub async fn run(remote: &Remote, json: bool) -> Result<ExitCode, Failure> {
             } else if !json {
                 remote.printer.print_drawn(&news)?;
             }
+        }
+        if !printer::is_read() {
+            return Ok(ExitCode::SUCCESS);
         }
         tokio::select! {
             more = changes.next() => if !more.unwrap_or(false) {
