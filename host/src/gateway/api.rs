@@ -119,7 +119,11 @@ impl Gateway {
                 }
                 Err(_) => {
                     let late = gate.links().into_iter().filter(|link| !known(link));
-                    late.map(|link| (link.id().to_owned(), format!("no list of tools within {CONNECT:?}"))).collect()
+                    let why = |link: &Link| match link.status().last_error {
+                        Some(error) => error.text,
+                        None => format!("no list of tools within {CONNECT:?}"),
+                    };
+                    late.map(|link| (link.id().to_owned(), why(&link))).collect()
                 }
             }
         };
