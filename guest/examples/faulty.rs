@@ -202,6 +202,10 @@ impl execution::GuestGate for Faulty {
         unimplemented!()
     }
 
+    fn admits(&self, _: String) -> bool {
+        unimplemented!()
+    }
+
     fn begin(&self, _: execution::ToolCall) -> execution::Started {
         unimplemented!()
     }

@@ -209,6 +209,10 @@ impl wit::execution::GuestGate for logic::execution::Gate {
         self.tools(&style.convert()).convert()
     }
 
+    fn admits(&self, server: String) -> bool {
+        self.admits(&server)
+    }
+
     fn begin(&self, call: wit::execution::ToolCall) -> wit::execution::Started {
         let (execution, directive) = self.begin(call.convert());
         let execution = wit::execution::Execution::new(RefCell::new(execution));

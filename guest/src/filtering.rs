@@ -229,6 +229,14 @@ impl Access {
         self.servers.get(server).is_some_and(|server| server.selected.is_some())
     }
 
+    /// Whether the gate may have what a server has beside its tools: resources, prompts, logs. They belong to the server as
+    /// a whole, so a grant of single tools is none of them.
+    pub fn admits(&self, id: &str) -> bool {
+        let Some(server) = self.servers.get(id).filter(|server| server.selected.is_some()) else { return false };
+        let Some(grants) = &self.grants else { return true };
+        grants.cover_server(id) && server.requires.iter().all(|needed| grants.holds(needed))
+    }
+
     /// What is said of a tool: by the configuration, else by its server.
     pub fn annotations(&self, server: &str, tool: &str, said: Annotations) -> Annotations {
         let rules = self.servers.get(server).and_then(|server| server.rules_of(tool));

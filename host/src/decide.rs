@@ -111,6 +111,9 @@ pub trait Decide {
     /// Masks any JSON that a server wrote as its results are masked; it stays JSON.
     fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> Answer<String>;
 
+    /// Whether a gate may have what a server has beside its tools: resources, prompts, logs, news.
+    fn admits(&mut self, gate: GateId, server: &str) -> Answer<bool>;
+
     /// Begins a call, and says what to do first.
     fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)>;
 

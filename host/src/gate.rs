@@ -1,5 +1,6 @@
 //! One agent's view of the servers: the tools that it may use, and its calls, as the component decides them.
 
+mod beside;
 mod call;
 mod errand;
 mod events;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+pub(crate) use beside::Refused;
 pub use call::{Approve, CallOptions, Called};
 pub use events::{CallEvent, OnEvent};
 pub use offers::{Refreshed, ToolChange};
@@ -128,6 +130,11 @@ impl Gate {
         Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Tells this gate from all others.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// The servers behind the gate.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
@@ -190,7 +197,7 @@ impl Gate {
     }
 
     /// The same for a text that is no JSON.
-    fn mask_text(&self, server: &str, text: &str) -> Answer<String> {
+    pub fn mask_text(&self, server: &str, text: &str) -> Answer<String> {
         let masked = self.mask(server, &message::quote(text))?;
         // What was a string stays one.
         Ok(serde_json::from_str(&masked).unwrap_or(masked))
@@ -198,7 +205,7 @@ impl Gate {
 
     /// A text cut to the size that the answer of a tool may have.
     pub fn cut(&self, text: &str) -> Answer<String> {
-        let limit = self.registry.config().settings.max_result_bytes;
+        let limit = self.max_result_bytes();
         self.core().logic.truncate(text, limit, "the answer is larger than the limit")
     }
 

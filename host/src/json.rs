@@ -43,6 +43,21 @@ impl Object {
         }
     }
 
+    /// The members, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), &**value))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Keeps the members whose names pass.
+    pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        self.0.retain(|(name, _)| keep(name));
+    }
+
     /// The object as text.
     pub fn to_text(&self) -> String {
         raw(self).get().to_owned()

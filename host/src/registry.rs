@@ -28,7 +28,7 @@ use crate::gate::find_problems;
 use crate::logic::types::lifecycle::State;
 use crate::logic::{Component, Supervisor};
 use crate::queue::QueueStats;
-use crate::session::{Handler, News, Nobody};
+use crate::session::{Handler, LogLevel, News, Nobody};
 use crate::stats::CallStats;
 use crate::transport::Connect;
 use surroundings::Surroundings;
@@ -64,6 +64,15 @@ pub enum Stay {
     Long,
     /// For one piece of work: a server that does not start has failed.
     Once,
+}
+
+/// What a server told unasked.
+#[derive(Clone)]
+pub struct Told {
+    /// The server, for as long as it is there.
+    pub link: Weak<Link>,
+    /// What it told.
+    pub news: News,
 }
 
 /// The servers as they are configured now.
@@ -270,8 +279,8 @@ impl Registry {
         self.surroundings.states()
     }
 
-    /// What servers tell of their prompts and resources, from now on.
-    pub fn news(&self) -> broadcast::Receiver<News> {
+    /// What servers tell of their prompts and resources, and the lines of their logs that are wanted, from now on.
+    pub fn news(&self) -> broadcast::Receiver<Told> {
         self.surroundings.news.subscribe()
     }
 
@@ -279,6 +288,17 @@ impl Registry {
     pub(crate) fn show_others(&self) {
         self.surroundings.tools_changed();
         self.surroundings.others_changed();
+    }
+
+    /// Somebody wants lines of servers' logs from this level on, or none any more; servers that are connected are told the
+    /// least grave level that anybody wants, and others when they are.
+    pub async fn want_logs(&self, who: u64, level: Option<LogLevel>) {
+        self.surroundings.want_level(who, level);
+        let links: Vec<_> = {
+            let book = self.book();
+            book.links.iter().cloned().chain(book.apart.values().filter_map(Weak::upgrade)).collect()
+        };
+        futures_util::future::join_all(links.iter().map(|link| link.tell_level())).await;
     }
 
     /// How many changes of tools there were.

@@ -2,8 +2,10 @@
 //!
 //! JSON of servers passes through as text: what nobody here needs to read is never taken apart.
 
+mod caller;
 mod handler;
 mod headers;
+mod level;
 mod listing;
 mod open;
 mod params;
@@ -11,13 +13,18 @@ mod peer;
 mod rounds;
 mod wire;
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
+use tracing::debug;
 
+pub(crate) use caller::is_of_session;
+pub use caller::{Caller, Given, Input};
 pub use handler::{Handler, Nobody, Question, Topic, Topics};
+pub use level::LogLevel;
 pub use listing::{Kind, Listing};
 pub use open::Options;
 pub use peer::{Era, LEGACY_VERSIONS, MODERN_VERSION, News, Offers, Peer, Protocol};
@@ -35,12 +42,23 @@ pub struct Session {
     wire: Wire,
     peer: Peer,
     /// What every request of 2026-07-28 carries in `_meta`; empty in the era before.
-    meta: String,
+    meta: Meta,
+    /// The level of logs that the server was last told.
+    told_level: Mutex<Option<LogLevel>>,
     /// Headers for everything that is sent over HTTP.
     headers: Vec<(http::HeaderName, http::HeaderValue)>,
     tool_headers: ToolHeaders,
     shelf: Arc<Shelf>,
     list_patience: Duration,
+}
+
+/// What every request of 2026-07-28 carries in `_meta`.
+#[derive(Default)]
+struct Meta {
+    /// All of it, as members without braces.
+    whole: String,
+    /// The same without the capabilities, which may be a caller's own.
+    identity: String,
 }
 
 /// What to ask of a server.
@@ -59,10 +77,45 @@ pub struct Request<'a> {
 impl Session {
     /// Asks the server, and answers what it wants to know first.
     pub async fn request(&self, request: Request<'_>) -> Result<Reply, Failed> {
+        self.request_for(request, &Caller::default()).await
+    }
+
+    /// The same on behalf of somebody else, who may want to be asked, or to ask again, itself.
+    pub async fn request_for(&self, request: Request<'_>, caller: &Caller) -> Result<Reply, Failed> {
+        if let Some(level) = caller.log_level {
+            self.raise_level(level).await;
+        }
         if self.peer.era == Era::Modern && is_work(request.method) {
-            rounds::run(self, request).await
+            rounds::run(self, request, caller).await
         } else {
-            self.exchange(&request, request.params).await
+            self.exchange(&request, request.params, caller).await
+        }
+    }
+
+    /// Tells a server of the initialize era that logs which lines are wanted, unless it knows.
+    pub async fn set_level(&self, level: LogLevel) {
+        if self.peer.era == Era::Modern || !self.peer.offers.logging {
+            return;
+        }
+        {
+            let mut told = self.told_level.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.replace(level) == Some(level) {
+                return;
+            }
+        }
+        let params = format!(r#"{{"level":"{}"}}"#, level.name());
+        let patience = Patience::of(self.list_patience);
+        let request = Request { method: "logging/setLevel", params: &params, patience, progress: None };
+        if let Err(failed) = self.exchange(&request, &params, &Caller::default()).await {
+            debug!("the server keeps its own level of logs: {failed}");
+        }
+    }
+
+    /// The same where the server was told a graver level, or none.
+    async fn raise_level(&self, level: LogLevel) {
+        let told = *self.told_level.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|told| level < told) {
+            self.set_level(level).await;
         }
     }
 
@@ -82,7 +135,7 @@ impl Session {
             Era::Modern => "server/discover",
         };
         let request = Request { method, params: "{}", patience: Patience::of(limit), progress: None };
-        self.exchange(&request, request.params).await.map(drop)
+        self.exchange(&request, request.params, &Caller::default()).await.map(drop)
     }
 
     /// Hears the server's news for as long as it tells them and the future lives. Servers of the era before 2026-07-28
@@ -94,9 +147,8 @@ impl Session {
         let params =
             r#"{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}}"#;
         let patience = Patience::of(NEWS_LIMIT);
-        self.exchange(&Request { method: "subscriptions/listen", params, patience, progress: None }, params)
-            .await
-            .map(drop)
+        let request = Request { method: "subscriptions/listen", params, patience, progress: None };
+        self.exchange(&request, params, &Caller::default()).await.map(drop)
     }
 
     /// Who the server is and what it offers.
@@ -130,10 +182,11 @@ impl Session {
     }
 
     /// One request and its answer, whatever the answer says.
-    async fn exchange(&self, request: &Request<'_>, params: &str) -> Result<Reply, Failed> {
+    async fn exchange(&self, request: &Request<'_>, params: &str, caller: &Caller) -> Result<Reply, Failed> {
+        let meta = self.meta_for(caller);
         let headers = self.request_headers(request.method, params);
         let wants_progress = request.progress.is_some() || is_work(request.method);
-        let build = |id: RequestId| params::with_meta(params, &self.meta, wants_progress.then_some(id));
+        let build = |id: RequestId| params::with_meta(params, &meta, wants_progress.then_some(id));
         let patience = request.patience;
         let ask = |headers| {
             let progress = request.progress.clone();
@@ -146,6 +199,26 @@ impl Session {
             }
             outcome => outcome,
         }
+    }
+
+    /// What a request of this caller carries in `_meta`.
+    fn meta_for(&self, caller: &Caller) -> Cow<'_, str> {
+        let Caller { capabilities, meta, log_level, .. } = caller;
+        let plain = self.peer.era == Era::Legacy || (capabilities.is_none() && log_level.is_none());
+        if plain && meta.is_empty() {
+            return Cow::Borrowed(&self.meta.whole);
+        }
+        let mut text = match capabilities {
+            Some(capabilities) if self.peer.era == Era::Modern => {
+                format!(r#"{},"{NAMESPACE}/clientCapabilities":{capabilities}"#, self.meta.identity)
+            }
+            _ => self.meta.whole.clone(),
+        };
+        if let Some(level) = log_level.filter(|_| self.peer.era == Era::Modern) {
+            text.push_str(&format!(r#","{NAMESPACE}/logLevel":"{}""#, level.name()));
+        }
+        caller.write_meta(&mut text);
+        Cow::Owned(text)
     }
 
     fn request_headers(&self, method: &str, params: &str) -> Vec<(http::HeaderName, http::HeaderValue)> {
@@ -171,6 +244,8 @@ fn empty_object() -> Box<RawValue> {
     RawValue::from_string("{}".to_owned()).expect("the text is JSON")
 }
 
+/// What the members of `_meta` begin with that are the protocol's own.
+const NAMESPACE: &str = "io.modelcontextprotocol";
 /// News have no end of their own; a year is none that anyone meets.
 const NEWS_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
 

@@ -170,6 +170,10 @@ impl Decide for Native {
         Ok(self.gates[&gate].mask_json(server, json))
     }
 
+    fn admits(&mut self, gate: GateId, server: &str) -> Answer<bool> {
+        Ok(self.gates[&gate].admits(server))
+    }
+
     fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)> {
         let (execution, directive) = self.gates[&gate].begin(call.convert());
         let id = ExecutionId::from(self.id());
@@ -222,6 +226,7 @@ mod tests {
         ] {
             assert_eq!(logic.mask_json(gate, server, json).unwrap(), expected, "{server}");
         }
+        assert!(logic.admits(gate, "a").unwrap() && !logic.admits(gate, "unknown").unwrap());
         logic.close_gate(gate).unwrap();
     }
 }

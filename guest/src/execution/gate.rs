@@ -85,6 +85,11 @@ impl Gate {
         inner.catalog.tools(style, &|server, tool| inner.may_use(server, tool), &describe)
     }
 
+    /// Whether the gate may have what a server has beside its tools.
+    pub fn admits(&self, server: &str) -> bool {
+        self.0.borrow().access.admits(server)
+    }
+
     /// Begins a call.
     pub fn begin(&self, call: ToolCall) -> (Execution, Directive) {
         Execution::begin(Rc::clone(&self.0), call)

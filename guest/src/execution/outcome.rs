@@ -71,6 +71,11 @@ impl Outcome {
 /// cannot be read.
 pub fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
     let refused = |code, text| Ok(Answer::Finished(Outcome::refused(code, text)));
+    if plan.form == ResultForm::PassThrough
+        && let Some(outcome) = wants_input(plan, result)
+    {
+        return Ok(Answer::Finished(outcome));
+    }
     let extracted = match content::extract(result) {
         Ok(extracted) => extracted,
         Err(Unreadable::Malformed(why)) => return Err(why),
@@ -90,6 +95,40 @@ pub fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
         }
         Err(_) => refused(Code::MaskingFailed, REDACTED.to_owned()),
     }
+}
+
+/// An answer that wants input of the caller, who gets it masked and asks again. It cannot be cut: half a question is none.
+fn wants_input(plan: &Plan, result: &str) -> Option<Outcome> {
+    // Nearly no answer does, and to find out is to read all of it.
+    if !result.contains("\"input_required\"") || result.len() > content::MAX_RESULT {
+        return None;
+    }
+    let Ok(Value::Object(mut object)) = json::parse(result) else { return None };
+    if object.get("resultType").and_then(Value::as_str) != Some("input_required") {
+        return None;
+    }
+    let answer = if plan.masker.is_empty() {
+        result.to_owned()
+    } else {
+        // The state is for the server alone, which knows it again only as it was.
+        let state = object.remove("requestState");
+        let masked = plan.masker.mask_json(&Value::Object(object).to_json());
+        match (json::parse(&masked), state) {
+            (Ok(Value::Object(mut object)), Some(state)) => {
+                object.set("requestState", state);
+                Value::Object(object).to_json()
+            }
+            (Ok(Value::Object(_)), None) => masked,
+            _ => return Some(Outcome::refused(Code::MaskingFailed, REDACTED.to_owned())),
+        }
+    };
+    if is_longer(&answer, plan.max_result_bytes) {
+        let text = format!("MCP tool execution failed: the server wants input with more than {} bytes", plan.max_result_bytes);
+        return Some(Outcome::refused(Code::ResultTooLarge, text));
+    }
+    let note = "answer: the server wants input".to_owned();
+    let (text, content) = (String::new(), Vec::new());
+    Some(Outcome { code: Code::Ok, text, content, structured: None, answer: Some(answer), truncated: false, note })
 }
 
 fn finish_or_condense(plan: &Plan, extracted: Extracted<'_>, result: &str, rewritten: bool) -> Answer {

@@ -397,3 +397,24 @@ fn after_done_it_says_the_same_again() {
         }
     }
 }
+
+#[test]
+fn a_question_of_the_server_passes_through_masked_and_with_its_state_as_it_was() {
+    let question = r#"{"resultType":"input_required","inputRequests":{"k 1":{"method":"elicitation/create","params":{"message":"password: hunter2hunter2"}}},"requestState":"password: hunter2hunter2 \u00e9","x":1.10}"#;
+    let masks = crate::masking::Masks { groups: vec!["basic".into()], ..Default::default() };
+    let through = |settings: Settings| Settings { form: ResultForm::PassThrough, ..settings };
+    let ask = |settings: Settings| {
+        let (said, done) = play(&gate(settings), call("k8s.set", ""), vec![Event::Answered(question.into())]);
+        assert!(said.starts_with("request "), "{said}");
+        result(done)
+    };
+    let plain = ask(through(settings()));
+    assert_eq!((plain.code, plain.answer.as_deref()), (Code::Ok, Some(question)));
+    let masked = ask(through(Settings { masks, ..settings() }));
+    let expected = r#"{"resultType":"input_required","inputRequests":{"k 1":{"method":"elicitation/create","params":{"message":"password: [MASKED_PASSWORD]"}}},"x":1.10,"requestState":"password: hunter2hunter2 é"}"#;
+    assert_eq!((masked.code, masked.answer.as_deref()), (Code::Ok, Some(expected)));
+    let long = ask(through(Settings { max_result_bytes: 20, ..settings() }));
+    assert_eq!((long.code, long.answer), (Code::ResultTooLarge, None));
+    // A model cannot be asked in this way.
+    assert_eq!(ask(settings()).code, Code::OutcomeUnknown);
+}

@@ -51,6 +51,16 @@ impl Grants {
         self.0.iter().find(|grant| !grant.ambiguous && grant.covers(server, tool)).map(|grant| &*grant.text)
     }
 
+    /// Whether a grant covers the server as a whole.
+    pub fn cover_server(&self, server: &str) -> bool {
+        let whole = |meaning: &Meaning| match meaning {
+            Meaning::Everything => true,
+            Meaning::Server(id) => id == server,
+            Meaning::Tool(..) => false,
+        };
+        self.0.iter().any(|grant| !grant.ambiguous && grant.meanings.iter().any(whole))
+    }
+
     /// Whether the principal has this very capability.
     pub fn holds(&self, capability: &str) -> bool {
         self.0.iter().any(|grant| grant.text == capability)

@@ -152,3 +152,31 @@ fn ids_are_checked() {
     assert_eq!(Access::new(&policy(&["a", "a"])).unwrap_err(), PolicyError::DuplicateServer("a".into()));
     assert!(Access::new(&policy(&[])).is_ok());
 }
+
+#[test]
+fn what_a_server_has_beside_tools_is_for_who_may_use_the_server_as_a_whole() {
+    for (selection, capabilities, requires, admitted) in [
+        (None, None, &[][..], true),
+        (Some("a"), None, &[], true),
+        (Some("b"), None, &[], false),
+        (None, None, &["x"], true),
+        (None, Some(&[][..]), &[], false),
+        (None, Some(&["mcp_integration"]), &[], true),
+        (None, Some(&["mcp_a"]), &[], true),
+        (None, Some(&["server:a"]), &[], true),
+        (None, Some(&["server:b"]), &[], false),
+        (None, Some(&["tool:a/x"]), &[], false),
+        (None, Some(&["mcp_a_x"]), &[], false),
+        (None, Some(&["server:a"]), &["extra"], false),
+        (None, Some(&["server:a", "extra"]), &["extra"], true),
+        (Some("b"), Some(&["server:a"]), &[], false),
+    ] {
+        let mut policy = policy(&["a", "b"]);
+        policy.servers[0].requires = strings(requires);
+        policy.selection = selection.map(|id| vec![SelectedServer { id: id.to_owned(), tools: strings(&["only"]) }]);
+        policy.capabilities = capabilities.map(strings);
+        let access = Access::new(&policy).unwrap();
+        assert_eq!(access.admits("a"), admitted, "{selection:?} {capabilities:?} {requires:?}");
+        assert!(!access.admits("unknown"));
+    }
+}

@@ -13,7 +13,7 @@ use crate::decide::{Decide, ExecutionId};
 use crate::failure::Failed;
 use crate::logic::types::execution::{Directive, Event, Question, ToolCall, ToolResult};
 use crate::plan::{self, Plan};
-use crate::session::Reply;
+use crate::session::{Caller, Reply};
 use crate::transport::BoxFuture;
 
 /// Says yes or no to a call that a rule wants a person to see.
@@ -33,6 +33,8 @@ pub struct CallOptions {
     pub events: Option<OnEvent>,
     /// Who says yes or no where a person must.
     pub approve: Option<Arc<dyn Approve>>,
+    /// For whom the call is made: what servers are told of it (trace context, level of logs), and who answers them.
+    pub caller: Caller,
 }
 
 /// What a call came to.

@@ -7,6 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
@@ -182,8 +183,8 @@ impl<'a> Errand<'a> {
         let progress = Some(self.clock.listener(self.options.events.clone()));
         let asked = crate::session::Request { method: &method, params: &params, patience, progress };
         self.tell(CallEvent::Requesting { server });
-        let logs = self.options.events.as_ref().map(|_| session.news());
-        let mut answer = pin!(session.request(asked));
+        let mut logs = self.options.events.as_ref().map(|_| session.news());
+        let mut answer = pin!(session.request_for(asked, &self.options.caller));
         self.sent = true;
         let outcome = match poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await {
             Poll::Ready(outcome) => outcome,
@@ -193,12 +194,16 @@ impl<'a> Errand<'a> {
                     let expected = Event::Forwarded(Summary { is_error: false });
                     self.gate.core().logic.expect(self.execution, expected);
                 }
-                match logs {
-                    Some(logs) => self.hear(logs, answer).await,
+                match &mut logs {
+                    Some(logs) => self.hear(link.id(), logs, answer).await,
                     None => answer.await,
                 }
             }
         };
+        // What was logged before the answer is told before it.
+        while let Some(news) = logs.as_mut().and_then(|logs| logs.try_recv().ok()) {
+            self.heard(link.id(), news);
+        }
         self.sent = false;
         match outcome {
             Ok(reply) => self.answered(reply, forward_up_to),
@@ -212,17 +217,31 @@ impl<'a> Errand<'a> {
     }
 
     /// Waits for an answer, and tells what the server logs meanwhile.
-    async fn hear<T>(&self, mut logs: broadcast::Receiver<News>, mut answer: impl Future<Output = T> + Unpin) -> T {
+    async fn hear<T>(
+        &self,
+        server: &str,
+        logs: &mut broadcast::Receiver<News>,
+        mut answer: impl Future<Output = T> + Unpin,
+    ) -> T {
         loop {
             tokio::select! {
                 biased;
                 answer = &mut answer => return answer,
                 news = logs.recv() => match news {
-                    Ok(News::Log { level, logger, data }) => self.tell(CallEvent::Log { level, logger, data }),
-                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Ok(news) => self.heard(server, news),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => return answer.await,
                 },
             }
+        }
+    }
+
+    /// Tells a line of the server's log, masked.
+    fn heard(&self, server: &str, news: News) {
+        let News::Log { level, logger, data, number } = news else { return };
+        let masked = self.gate.mask(server, data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
+        if let Some(data) = masked {
+            self.tell(CallEvent::Log { level, logger, data, number });
         }
     }
 

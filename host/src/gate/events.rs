@@ -21,8 +21,10 @@ pub enum CallEvent {
         level: String,
         /// Which part of the server.
         logger: Option<String>,
-        /// What, as the server wrote it.
+        /// What, as the server wrote it, masked.
         data: Box<RawValue>,
+        /// Tells this line from all others.
+        number: u64,
     },
     /// It waits for its turn in this queue.
     Queued {

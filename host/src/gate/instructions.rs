@@ -43,6 +43,7 @@ impl Gate {
     async fn notes(&self, link: &Link, session: &Session, tools: &[ExposedTool]) -> Result<ServerNotes, GateError> {
         let server = link.server();
         let prompts = match session.list(Kind::Prompts).await {
+            _ if !self.admits(link.id()) => Vec::new(),
             Ok(listing) => listing.items.iter().filter_map(|item| description(item.get())).collect(),
             Err(why) => {
                 tracing::warn!(server = link.id(), "its prompts cannot be listed: {why}");

@@ -1,5 +1,6 @@
 //! The face that the gateway shows to one client: an MCP server of both eras.
 
+mod asking;
 mod calls;
 mod era;
 mod lists;
@@ -8,25 +9,27 @@ mod news;
 pub mod outcome;
 mod prompts;
 mod resources;
+mod stops;
 
-use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use super::Inside;
 use super::client::{Answer, Client, Incoming, Outlet, Principal};
 use crate::failure::RpcError;
 use crate::gate::{Closing, Gate, GateError};
 use crate::logic::types::naming::NamingStyle;
-use crate::session::message::{self, AnswerId};
-use crate::session::{METHOD_NOT_FOUND, Question, Topic};
+use crate::session::message;
+use crate::session::{LogLevel, METHOD_NOT_FOUND};
 use crate::transport::BoxFuture;
+pub(crate) use asking::Asker;
 use era::{Context, Era};
 use lists::Lists;
+use stops::Stop;
 
 /// The face that the gateway shows to one client.
 pub(crate) struct Front {
@@ -37,16 +40,16 @@ pub(crate) struct Front {
     /// The way for what is sent unasked; clients of 2026-07-28 have none.
     outlet: Option<Arc<dyn Outlet>>,
     session: Mutex<Session>,
-    /// The calls under way, by the client's id of the request.
-    running: Mutex<HashMap<String, String>>,
-    /// Subscriptions of clients of 2026-07-28, by the id of the request.
-    listening: Mutex<HashMap<String, Arc<Notify>>>,
+    /// What is under way and can be stopped, by the client's id of the request.
+    stops: Mutex<HashMap<String, Stop>>,
     /// What the client was asked, and who waits for its answer.
     asked: Mutex<Asked>,
     next: AtomicU64,
     lists: Lists,
     /// Which of the gateway's settings it has taken over.
     edition: AtomicU64,
+    /// The lines of servers' logs that it was told last.
+    told: Mutex<VecDeque<u64>>,
 }
 
 /// Who waits for which answer of the client.
@@ -57,9 +60,10 @@ type Asked = HashMap<u64, oneshot::Sender<Result<Box<RawValue>, RpcError>>>;
 struct Session {
     /// The version that was agreed on.
     version: Option<&'static str>,
-    capabilities: Option<Box<RawValue>>,
+    /// What it can be asked, as it wrote it.
+    capabilities: Option<Arc<str>>,
     /// The least grave lines of servers' logs that it wants.
-    log_level: Option<String>,
+    log_level: Option<LogLevel>,
     /// The resources whose content it wants to hear of.
     subscribed: HashSet<String>,
     /// Tells the client what has changed.
@@ -82,12 +86,12 @@ impl Front {
             principal: principal.clone(),
             outlet,
             session: Mutex::default(),
-            running: Mutex::default(),
-            listening: Mutex::default(),
+            stops: Mutex::default(),
             asked: Mutex::default(),
             next: AtomicU64::new(1),
             lists: Lists::default(),
             edition,
+            told: Mutex::default(),
         }))
     }
 
@@ -174,13 +178,7 @@ impl Front {
                 let Some(Ok(Cancelled { request_id })) = params.map(|params| serde_json::from_str(params.get())) else {
                     return;
                 };
-                let call = self.running().get(request_id.get()).cloned();
-                if let Some(call) = call {
-                    self.gate.cancel(&call);
-                }
-                if let Some(stop) = self.listening().get(request_id.get()) {
-                    stop.notify_one();
-                }
+                self.stop(&request_id);
             }
             "notifications/initialized" => self.start_herald(),
             _ => {}
@@ -195,59 +193,25 @@ impl Front {
         session.herald.get_or_insert_with(|| tokio::spawn(news::herald(front, outlet)).abort_handle());
     }
 
-    /// Asks the client something, on behalf of a server.
-    pub(super) async fn ask(&self, question: Question) -> Result<Box<RawValue>, RpcError> {
-        let (method, capability) = match question.topic {
-            Topic::Roots => ("roots/list", "roots"),
-            Topic::Sampling => ("sampling/createMessage", "sampling"),
-            Topic::Elicitation => ("elicitation/create", "elicitation"),
-        };
-        let Some(outlet) = self.outlet.as_ref().filter(|_| self.can(capability)) else {
-            let text = format!("the client of the gateway cannot answer {method}");
-            return Err(RpcError::new(METHOD_NOT_FOUND, text));
-        };
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, receiver) = oneshot::channel();
-        self.asked().insert(id, sender);
-        let _forget = Forget(self, id);
-        let params = self.gate.mask(&question.server, question.params.get());
-        let params = params.unwrap_or_else(|_| "{}".to_owned());
-        if !outlet.send(message::request(id, method, &params)) {
-            return Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway has gone"));
+    /// Whether the client has not been told this line of a log yet; it counts as told from now on.
+    fn is_untold(&self, line: u64) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.contains(&line) {
+            return false;
         }
-        match tokio::time::timeout(ASK_LIMIT, receiver).await {
-            Ok(Ok(answer)) => answer,
-            _ => Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway did not answer")),
+        if told.len() == TOLD {
+            told.pop_front();
         }
-    }
-
-    /// Whether the client said that it can do this.
-    fn can(&self, capability: &str) -> bool {
-        let session = self.session();
-        let declared = session.capabilities.as_ref().and_then(|all| crate::json::Object::read(all.get()));
-        declared.is_some_and(|declared| declared.get(capability).is_some())
-    }
-
-    fn answered(&self, id: AnswerId, outcome: Result<String, RpcError>) {
-        let AnswerId::Number(id) = id else { return };
-        let Some(waiting) = self.asked().remove(&id) else { return };
-        let outcome = outcome.and_then(|result| {
-            RawValue::from_string(result).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
-        });
-        // Whoever waited may have gone this moment.
-        let _ = waiting.send(outcome);
+        told.push_back(line);
+        true
     }
 
     fn session(&self) -> MutexGuard<'_, Session> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<String, String>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn listening(&self) -> MutexGuard<'_, HashMap<String, Arc<Notify>>> {
-        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
+    fn stops(&self) -> MutexGuard<'_, HashMap<String, Stop>> {
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn asked(&self) -> MutexGuard<'_, Asked> {
@@ -278,6 +242,9 @@ impl Client for Front {
             if let Some(herald) = self.session().herald.take() {
                 herald.abort();
             }
+            if self.session().log_level.take().is_some() {
+                self.inside.registry.want_logs(self.gate.number(), None).await;
+            }
             self.gate.close(Closing::Cancel).await;
         })
     }
@@ -291,15 +258,6 @@ impl Drop for Front {
     }
 }
 
-/// Forgets a question when nobody waits for its answer any more.
-struct Forget<'a>(&'a Front, u64);
-
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
-        self.0.asked().remove(&self.1);
-    }
-}
-
 /// An error as the answer to the request of this id.
 fn error_text(id: &str, error: &RpcError) -> String {
     let data = error.data.as_deref().map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
@@ -310,5 +268,5 @@ fn error_text(id: &str, error: &RpcError) -> String {
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 const INTERNAL_ERROR: i64 = -32603;
-/// A person may think.
-const ASK_LIMIT: Duration = Duration::from_secs(600);
+/// How many lines of logs are remembered as told; two ways lead to a client, and a line comes on both.
+const TOLD: usize = 256;

@@ -1,11 +1,11 @@
-//! What servers ask of a client, brought to the client whose call they work on.
+//! What servers ask of a client, brought to the client whose request they work on.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde_json::value::RawValue;
 
-use super::front::Front;
+use super::front::{Asker, Front};
 use crate::failure::RpcError;
 use crate::session::{Handler, Nobody, Question, Topics};
 use crate::transport::BoxFuture;
@@ -13,33 +13,38 @@ use crate::transport::BoxFuture;
 /// Brings questions of servers to clients. It is the handler of the registry that a gateway is built on.
 #[derive(Default)]
 pub struct Relay {
-    /// The clients whose calls each server works on.
-    working: Mutex<HashMap<String, Vec<Weak<Front>>>>,
+    /// The requests that each server works on.
+    working: Mutex<HashMap<String, Vec<Arc<Asker>>>>,
 }
 
-/// A call that a server works on, for as long as this lives.
+/// A request that a server works on, for as long as this lives.
 pub(super) struct Working {
     relay: Arc<Relay>,
     server: String,
-    front: Weak<Front>,
+    asker: Arc<Asker>,
 }
 
 impl Relay {
-    /// A server works on a call of this client from now on.
-    pub(super) fn enter(self: &Arc<Self>, server: &str, front: &Weak<Front>) -> Working {
-        self.working().entry(server.to_owned()).or_default().push(Weak::clone(front));
-        Working { relay: Arc::clone(self), server: server.to_owned(), front: Weak::clone(front) }
+    /// A server works on this request from now on.
+    pub(super) fn enter(self: &Arc<Self>, server: &str, asker: &Arc<Asker>) -> Working {
+        self.working().entry(server.to_owned()).or_default().push(Arc::clone(asker));
+        Working { relay: Arc::clone(self), server: server.to_owned(), asker: Arc::clone(asker) }
     }
 
-    /// The one client that a server can mean; where it works for several, nobody knows which.
-    fn meant(&self, server: &str) -> Option<Arc<Front>> {
+    /// Whether a server works on a request of this client.
+    pub(super) fn works_for(&self, server: &str, front: &Weak<Front>) -> bool {
+        self.working().get(server).is_some_and(|askers| askers.iter().any(|asker| asker.is_of(front)))
+    }
+
+    /// A request of the one client that a server can mean; where it works for several, nobody knows which.
+    fn meant(&self, server: &str) -> Option<Arc<Asker>> {
         let working = self.working();
-        let mut fronts = working.get(server)?.iter();
-        let first = fronts.next()?;
-        fronts.all(|front| Weak::ptr_eq(front, first)).then(|| first.upgrade()).flatten()
+        let mut askers = working.get(server)?.iter();
+        let first = askers.next()?;
+        askers.all(|asker| asker.leads_to_the_client_of(first)).then(|| Arc::clone(first))
     }
 
-    fn working(&self) -> MutexGuard<'_, HashMap<String, Vec<Weak<Front>>>> {
+    fn working(&self) -> MutexGuard<'_, HashMap<String, Vec<Arc<Asker>>>> {
         self.working.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -51,7 +56,7 @@ impl Handler for Relay {
 
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         match self.meant(&question.server) {
-            Some(front) => Box::pin(async move { front.ask(question).await }),
+            Some(asker) => Box::pin(async move { asker.answer(question).await }),
             None => Box::pin(async move { Nobody.answer(question).await }),
         }
     }
@@ -60,11 +65,11 @@ impl Handler for Relay {
 impl Drop for Working {
     fn drop(&mut self) {
         let mut working = self.relay.working();
-        let Some(fronts) = working.get_mut(&self.server) else { return };
-        if let Some(place) = fronts.iter().position(|front| Weak::ptr_eq(front, &self.front)) {
-            fronts.swap_remove(place);
+        let Some(askers) = working.get_mut(&self.server) else { return };
+        if let Some(place) = askers.iter().position(|asker| Arc::ptr_eq(asker, &self.asker)) {
+            askers.swap_remove(place);
         }
-        if fronts.is_empty() {
+        if askers.is_empty() {
             working.remove(&self.server);
         }
     }

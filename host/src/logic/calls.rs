@@ -265,6 +265,12 @@ impl Instance {
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_tools(store, gate, style))
     }
 
+    /// Whether a gate may have what a server has beside its tools.
+    pub fn gate_admits(&mut self, gate: &GateHandle, server: &str) -> Answer<bool> {
+        let gate = self.resource(&gate.0)?;
+        self.call(|logic, store| logic.toolgate_logic_execution().gate().call_admits(store, gate, server))
+    }
+
     /// Begins a call, and says what to do first.
     pub fn begin(
         &mut self,

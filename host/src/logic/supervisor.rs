@@ -351,6 +351,11 @@ impl Decide for Supervisor {
         self.change_offers(gate, offers, |logic, gate| logic.gate_mask_json(gate, server, &json))
     }
 
+    fn admits(&mut self, gate: GateId, server: &str) -> Answer<bool> {
+        let offers = Arc::clone(&self.gate(gate)?.offers);
+        self.change_offers(gate, offers, |logic, gate| logic.gate_admits(gate, server))
+    }
+
     fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)> {
         self.live()?;
         let record = self.gate(gate)?;

@@ -19,12 +19,12 @@ pub use unavailable::Unavailable;
 use super::status::{LastError, Status};
 use super::task::Task;
 use super::tools::Tools;
-use super::{Stay, Surroundings};
+use super::{Stay, Surroundings, Told};
 use crate::config::model::{Config, Server};
 use crate::decide::Answer;
 use crate::logic::types::lifecycle;
 use crate::queue::Queue;
-use crate::session::{News, Session};
+use crate::session::{LogLevel, News, Session};
 use crate::stats::CallStats;
 use connection::Connection;
 use listing::Lists;
@@ -164,8 +164,26 @@ impl Link {
 
     /// Lets all who listen know what the server told.
     fn pass_on(&self, news: News) {
+        // A server that logs without end must not drown what others tell.
+        if let News::Log { level, .. } = &news
+            && self.wanted_level().is_none_or(|wanted| LogLevel::of(level).is_some_and(|level| level < wanted))
+        {
+            return;
+        }
         // That nobody listens is no fault.
-        let _ = self.opener.surroundings.news.send(news);
+        let _ = self.opener.surroundings.news.send(Told { link: Weak::clone(&self.me), news });
+    }
+
+    /// The least grave lines of its log that anybody wants.
+    fn wanted_level(&self) -> Option<LogLevel> {
+        self.opener.surroundings.wanted_level()
+    }
+
+    /// Tells the server which lines of its log are wanted, if it is connected.
+    pub(super) async fn tell_level(&self) {
+        if let (Some(session), Some(level)) = (self.current(), self.wanted_level()) {
+            session.set_level(level).await;
+        }
     }
 
     /// Whether tools are asked for as soon as there is a connection.

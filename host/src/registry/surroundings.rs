@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{Options, Stay};
+use super::{Options, Stay, Told};
 use crate::condense::Condenser;
 use crate::config::model::{Config, QueueRules, Server};
 use crate::config::secrets::Secrets;
@@ -17,7 +17,7 @@ use crate::decide::{Answer, Decide};
 use crate::logic::Supervisor;
 use crate::logic::types::{filtering, lifecycle};
 use crate::queue::{Defaults, Limits, Queue, Queues};
-use crate::session::{Handler, News, Session};
+use crate::session::{Handler, LogLevel, Session};
 use crate::transport::Connect;
 
 /// What all connections of a registry share.
@@ -46,7 +46,9 @@ pub(super) struct Surroundings {
     /// Counts the changes of servers' states.
     states: watch::Sender<u64>,
     /// What servers tell of their other lists and of their resources.
-    pub(super) news: broadcast::Sender<News>,
+    pub(super) news: broadcast::Sender<Told>,
+    /// The least grave lines of logs that each who wants any wants.
+    levels: Mutex<HashMap<u64, LogLevel>>,
 }
 
 impl Surroundings {
@@ -68,6 +70,7 @@ impl Surroundings {
             tools: watch::Sender::new(0),
             states: watch::Sender::new(0),
             news: broadcast::Sender::new(NEWS),
+            levels: Mutex::default(),
         }
     }
 
@@ -93,6 +96,20 @@ impl Surroundings {
 
     fn locked_config(&self) -> MutexGuard<'_, Arc<Config>> {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody wants lines of logs from this level on, or none any more.
+    pub(super) fn want_level(&self, who: u64, level: Option<LogLevel>) {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        match level {
+            Some(level) => levels.insert(who, level),
+            None => levels.remove(&who),
+        };
+    }
+
+    /// The least grave lines of logs that anybody wants.
+    pub(super) fn wanted_level(&self) -> Option<LogLevel> {
+        self.levels.lock().unwrap_or_else(PoisonError::into_inner).values().min().copied()
     }
 
     pub(super) fn secrets(&self) -> MutexGuard<'_, Secrets> {

@@ -55,14 +55,27 @@ pub enum Topic {
 }
 
 impl Topic {
+    /// The method that asks about it.
+    pub fn method(self) -> &'static str {
+        match self {
+            Topic::Roots => "roots/list",
+            Topic::Sampling => "sampling/createMessage",
+            Topic::Elicitation => "elicitation/create",
+        }
+    }
+
+    /// The capability of a client that can be asked about it.
+    pub fn capability(self) -> &'static str {
+        match self {
+            Topic::Roots => "roots",
+            Topic::Sampling => "sampling",
+            Topic::Elicitation => "elicitation",
+        }
+    }
+
     /// The topic of a method, if it is one.
     pub fn of(method: &str) -> Option<Self> {
-        match method {
-            "roots/list" => Some(Topic::Roots),
-            "sampling/createMessage" => Some(Topic::Sampling),
-            "elicitation/create" => Some(Topic::Elicitation),
-            _ => None,
-        }
+        [Topic::Roots, Topic::Sampling, Topic::Elicitation].into_iter().find(|topic| topic.method() == method)
     }
 }
 

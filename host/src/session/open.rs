@@ -12,7 +12,7 @@ use tracing::{debug, info};
 use super::handler::{Handler, Nobody};
 use super::peer::{LEGACY_VERSIONS, MODERN_VERSION, Offers};
 use super::wire::{Ask, Patience, Reply, Wire};
-use super::{Era, Peer, Protocol, Session, params};
+use super::{Era, Meta, NAMESPACE, Peer, Protocol, Session, params};
 use crate::failure::{Failed, Failure};
 use crate::transport::RequestId;
 use crate::transport::endpoint::Endpoint;
@@ -105,7 +105,7 @@ impl Begun<'_> {
         };
         let meta = modern_meta(&*self.options.handler);
         let headers = modern_headers(&wire);
-        let params = params::with_meta("{}", &meta, None);
+        let params = params::with_meta("{}", &meta.whole, None);
         let mut described = headers.clone();
         super::headers::describe("server/discover", "{}", &Default::default(), &mut described);
         match self.ask(&wire, "server/discover", &params, described, limit).await {
@@ -206,15 +206,16 @@ impl Begun<'_> {
         let peer = initialized(&reply, transport_name(endpoint))?;
         let headers = legacy_headers(&wire, &peer.version);
         wire.notify("notifications/initialized", None, headers.clone()).await?;
-        Ok(self.session(wire, peer, String::new(), headers))
+        Ok(self.session(wire, peer, Meta::default(), headers))
     }
 
-    fn session(&self, wire: Wire, peer: Peer, meta: String, headers: Vec<(HeaderName, HeaderValue)>) -> Session {
+    fn session(&self, wire: Wire, peer: Peer, meta: Meta, headers: Vec<(HeaderName, HeaderValue)>) -> Session {
         info!(era = peer.era.name(), version = peer.version, name = peer.name, "connected");
         wire.settle(peer.era, headers.clone());
         let shelf = wire.shelf();
         let list_patience = self.options.list;
-        Session { wire, peer, meta, headers, tool_headers: Default::default(), shelf, list_patience }
+        let (told_level, tool_headers) = (Default::default(), Default::default());
+        Session { wire, peer, meta, told_level, headers, tool_headers, shelf, list_patience }
     }
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Wire, Failed> {
@@ -317,13 +318,14 @@ struct Software {
     version: Option<String>,
 }
 
-/// What every request of the modern era carries, as members without braces.
-fn modern_meta(handler: &dyn Handler) -> String {
+/// What every request of the modern era carries.
+fn modern_meta(handler: &dyn Handler) -> Meta {
     let capabilities = handler.topics().capabilities(Era::Modern);
-    format!(
-        r#""{NAMESPACE}/protocolVersion":"{MODERN_VERSION}","{NAMESPACE}/clientInfo":{},"{NAMESPACE}/clientCapabilities":{capabilities}"#,
+    let identity = format!(
+        r#""{NAMESPACE}/protocolVersion":"{MODERN_VERSION}","{NAMESPACE}/clientInfo":{}"#,
         client_info()
-    )
+    );
+    Meta { whole: format!(r#"{identity},"{NAMESPACE}/clientCapabilities":{capabilities}"#), identity }
 }
 
 fn modern_headers(wire: &Wire) -> Vec<(HeaderName, HeaderValue)> {
@@ -354,6 +356,5 @@ fn transport_name(endpoint: &Endpoint) -> &'static str {
 }
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const NAMESPACE: &str = "io.modelcontextprotocol";
 /// A cold Python server was seen to take four seconds.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);

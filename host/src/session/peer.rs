@@ -1,5 +1,7 @@
 //! Who a server is, which era it speaks, and what it lets know.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -80,6 +82,8 @@ pub struct Offers {
     pub prompts: bool,
     /// `completion/complete`.
     pub completions: bool,
+    /// `logging/setLevel`, and lines of its log.
+    pub logging: bool,
     /// It tells when a list changes.
     pub list_changed: bool,
 }
@@ -106,6 +110,8 @@ pub enum News {
         logger: Option<String>,
         /// What, as the server wrote it.
         data: Box<RawValue>,
+        /// Tells this line from all others.
+        number: u64,
     },
     /// The connection is over.
     Closed,
@@ -136,7 +142,9 @@ impl News {
             "notifications/message" => {
                 let params: Params = serde_json::from_str(params).ok()?;
                 let level = params.level.unwrap_or_else(|| "info".to_owned());
-                Some(News::Log { level, logger: params.logger, data: params.data.unwrap_or_else(super::empty_object) })
+                let data = params.data.unwrap_or_else(super::empty_object);
+                let number = LINES.fetch_add(1, Ordering::Relaxed);
+                Some(News::Log { level, logger: params.logger, data, number })
             }
             _ => None,
         }
@@ -152,6 +160,7 @@ impl Offers {
             resources: Option<Listed>,
             prompts: Option<Listed>,
             completions: Option<serde::de::IgnoredAny>,
+            logging: Option<serde::de::IgnoredAny>,
         }
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase")]
@@ -166,7 +175,11 @@ impl Offers {
             resources: read.resources.is_some(),
             prompts: read.prompts.is_some(),
             completions: read.completions.is_some(),
+            logging: read.logging.is_some(),
             list_changed: all.iter().any(|listed| listed.as_ref().and_then(|listed| listed.list_changed) == Some(true)),
         }
     }
 }
+
+/// Counts the lines of all servers' logs.
+static LINES: AtomicU64 = AtomicU64::new(0);

@@ -1,4 +1,6 @@
 //! Requests that take several rounds: a server of 2026-07-28 answers that it wants input, and is asked again with it.
+//!
+//! A caller that can give the input itself gets the answer as it is, and nothing is kept of it here.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,25 +10,34 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::handler::{Question, Topic};
+use super::handler::{Handler, Question, Topic};
 use super::wire::quote;
-use super::{METHOD_NOT_FOUND, Patience, Reply, Request, Session, params};
+use super::{Caller, Input, METHOD_NOT_FOUND, Patience, Reply, Request, Session, params};
 use crate::failure::{Failed, Failure, RpcError};
+use crate::json::{Object, raw};
 
 /// Asks until the answer is complete.
-pub async fn run(session: &Session, request: Request<'_>) -> Result<Reply, Failed> {
+pub async fn run(session: &Session, request: Request<'_>, caller: &Caller) -> Result<Reply, Failed> {
     let started = Instant::now();
-    let mut params = Cow::Borrowed(request.params);
+    let given = caller.given.members();
+    let mut params = match given.as_slice() {
+        [] => Cow::Borrowed(request.params),
+        given => Cow::Owned(params::with_members(request.params, given)),
+    };
     for round in 0..=MAX_ROUNDS {
         let left = request.patience.total.saturating_sub(started.elapsed());
         let patience = Patience { total: left, ..request.patience };
-        let reply = session.exchange(&Request { patience, ..request.clone() }, &params).await?;
+        let reply = session.exchange(&Request { patience, ..request.clone() }, &params, caller).await?;
         match read(&reply, request.method)? {
             Outcome::Complete => return Ok(reply),
+            Outcome::Wants(wanted) if matches!(caller.input, Input::Caller) => {
+                wanted.check(caller, request.method)?;
+                return Ok(reply);
+            }
             Outcome::Wants(wanted) if round < MAX_ROUNDS => {
                 debug!(method = request.method, round, "the server wants input");
                 let left = request.patience.total.saturating_sub(started.elapsed());
-                let answered = tokio::time::timeout(left, next_params(session, &request, &wanted)).await;
+                let answered = tokio::time::timeout(left, next_params(session, caller, &request, &wanted)).await;
                 params = Cow::Owned(answered.map_err(|_| unanswered(&request))??);
             }
             Outcome::Wants(_) => break,
@@ -65,6 +76,27 @@ struct InputRequest<'a> {
     params: Option<&'a RawValue>,
 }
 
+impl Wanted<'_> {
+    /// A caller is asked only for what it said that it can give.
+    fn check(&self, caller: &Caller, method: &str) -> Result<(), Failed> {
+        let can = caller.capabilities.as_deref().and_then(Object::read).unwrap_or_default();
+        for asked in self.input_requests.iter().flat_map(BTreeMap::values) {
+            let needed = Topic::of(&asked.method).map(Topic::capability);
+            if needed.is_some_and(|needed| can.get(needed).is_some()) {
+                continue;
+            }
+            let message = format!("{method} wants {}, and the client did not say that it can give that", asked.method);
+            let mut required = Object::default();
+            required.set(needed.unwrap_or(&asked.method), &Object::default());
+            let mut data = Object::default();
+            data.set("requiredCapabilities", &required);
+            let error = RpcError { data: Some(raw(&data)), ..RpcError::new(MISSING_CAPABILITY, message) };
+            return Err(Failed::sent(Failure::Rpc(error)));
+        }
+        Ok(())
+    }
+}
+
 fn read<'a>(reply: &'a Reply, method: &str) -> Result<Outcome<'a>, Failed> {
     // Nearly every answer is complete, and what it holds is nobody's business here.
     if memchr::memmem::find(reply.json().as_bytes(), b"\"resultType\"").is_none() {
@@ -86,10 +118,19 @@ fn read<'a>(reply: &'a Reply, method: &str) -> Result<Outcome<'a>, Failed> {
 }
 
 /// The parameters of the next round: what was asked at first, the answers, and the server's state.
-async fn next_params(session: &Session, request: &Request<'_>, wanted: &Wanted<'_>) -> Result<String, Failed> {
+async fn next_params(
+    session: &Session,
+    caller: &Caller,
+    request: &Request<'_>,
+    wanted: &Wanted<'_>,
+) -> Result<String, Failed> {
+    let handler = match &caller.input {
+        Input::Handler(handler) => handler,
+        Input::Session | Input::Caller => session.wire.handler(),
+    };
     let mut answers = Vec::new();
     for (key, asked) in wanted.input_requests.iter().flatten() {
-        let answer = answer(session, request.method, asked).await?;
+        let answer = answer(&**handler, request.method, asked).await?;
         answers.push(format!("{}:{answer}", quote(key)));
     }
     let answers = RawValue::from_string(format!("{{{}}}", answers.join(","))).expect("answers are JSON");
@@ -103,7 +144,7 @@ async fn next_params(session: &Session, request: &Request<'_>, wanted: &Wanted<'
     Ok(params::with_members(request.params, &more))
 }
 
-async fn answer(session: &Session, method: &str, asked: &InputRequest<'_>) -> Result<Box<RawValue>, Failed> {
+async fn answer(handler: &dyn Handler, method: &str, asked: &InputRequest<'_>) -> Result<Box<RawValue>, Failed> {
     // The server has said that it did not go on: to refuse is safe, and final.
     let refused = |error: RpcError| {
         let message = format!("{method} wants {}, and got none: {}", asked.method, error.message);
@@ -112,8 +153,10 @@ async fn answer(session: &Session, method: &str, asked: &InputRequest<'_>) -> Re
     let unknown = || RpcError::new(METHOD_NOT_FOUND, "nobody here can give that");
     let topic = Topic::of(&asked.method).ok_or_else(|| refused(unknown()))?;
     let params = asked.params.map_or_else(super::empty_object, ToOwned::to_owned);
-    session.wire.handler().answer(Question { server: String::new(), topic, params }).await.map_err(refused)
+    handler.answer(Question { server: String::new(), topic, params }).await.map_err(refused)
 }
 
+/// The code for what a client would have to be able to do.
+const MISSING_CAPABILITY: i64 = -32021;
 /// How often a server may want input before it is given up.
 const MAX_ROUNDS: usize = 10;

@@ -7,13 +7,14 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::era::Context;
-use super::{Front, INTERNAL_ERROR, INVALID_PARAMS, outcome};
+use super::stops::{Stop, Stoppable};
+use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, outcome};
 use crate::failure::{Failed, Failure, RpcError};
 use crate::gate::{CallEvent, CallOptions, Called};
 use crate::gateway::client::Incoming;
 use crate::gateway::relay::Working;
 use crate::logic::types::execution::{Code, ToolCall};
-use crate::session::message;
+use crate::session::{LogLevel, message};
 
 #[derive(Deserialize)]
 struct Params<'a> {
@@ -41,16 +42,23 @@ pub(super) async fn call(
         name,
         arguments: arguments.map_or_else(String::new, written),
     };
-    let _running = Running::new(front, id, &call.id);
-    let options = CallOptions { events: Some(events(front, context, incoming)), ..CallOptions::default() };
+    let _stoppable = Stoppable::new(front, id, Stop::Call(call.id.clone()));
+    let asker = Asker::new(front, context, incoming);
+    let options = CallOptions {
+        events: Some(events(front, context, &asker, incoming)),
+        caller: context.caller(&asker, params),
+        ..CallOptions::default()
+    };
     let called = front.gate.call(call, &options).await;
     let called = called.map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
     front.inside.remember(&front.principal, &called);
-    if outcome::is_wanted(params) {
-        let outcome = outcome::of(front, &called);
-        return Ok(context.dress(outcome::add(result(called), &outcome)));
-    }
-    result(called).map(|result| context.dress(result))
+    let told = outcome::is_wanted(params).then(|| outcome::of(front, &called));
+    let answer = asker.settle(result(front, called));
+    let answer = match told {
+        Some(told) => Ok(outcome::add(answer, &told)),
+        None => answer,
+    };
+    answer.map(|answer| context.dress(answer))
 }
 
 /// The arguments as text. Some clients write the object into a string, and a person may write anything there: that is
@@ -61,35 +69,17 @@ fn written(arguments: &RawValue) -> String {
     string.unwrap_or_else(|| text.to_owned())
 }
 
-/// A call under way, known by the client's id of the request.
-struct Running<'a> {
-    front: &'a Front,
-    id: &'a str,
-}
-
-impl<'a> Running<'a> {
-    fn new(front: &'a Front, id: &'a RawValue, call: &str) -> Self {
-        front.running().insert(id.get().to_owned(), call.to_owned());
-        Running { front, id: id.get() }
-    }
-}
-
-impl Drop for Running<'_> {
-    fn drop(&mut self) {
-        self.front.running().remove(self.id);
-    }
-}
-
 /// Tells the client what happens to its call, as far as it wants to know.
-fn events(front: &Front, context: &Context, incoming: &Incoming) -> crate::gate::OnEvent {
+fn events(front: &Front, context: &Context, asker: &Arc<Asker>, incoming: &Incoming) -> crate::gate::OnEvent {
     let outlet = Arc::clone(&incoming.outlet);
     let token = context.progress.clone();
-    let level = front.session().log_level.clone();
-    let (relay, me) = (Arc::clone(&front.inside.relay), front.me.clone());
+    let level = context.log_level;
+    let (asker, me) = (Arc::clone(asker), front.me.clone());
     let working: Mutex<Option<Working>> = Mutex::default();
     Arc::new(move |event| match event {
         CallEvent::Requesting { server } => {
-            *working.lock().unwrap_or_else(PoisonError::into_inner) = Some(relay.enter(&server, &me));
+            let now = me.upgrade().map(|front| asker.work(&front, &server));
+            *working.lock().unwrap_or_else(PoisonError::into_inner) = now;
         }
         CallEvent::Progress(progress) => {
             let Some(token) = &token else { return };
@@ -97,7 +87,8 @@ fn events(front: &Front, context: &Context, incoming: &Incoming) -> crate::gate:
             if let Some(total) = progress.total {
                 params["total"] = total.into();
             }
-            if let Some(text) = progress.message {
+            let masked = |text: String| me.upgrade()?.gate.mask_text(asker.server(), &text).ok();
+            if let Some(text) = progress.message.and_then(masked) {
                 params["message"] = text.into();
             }
             let params = params.to_string();
@@ -105,23 +96,30 @@ fn events(front: &Front, context: &Context, incoming: &Incoming) -> crate::gate:
             let params = format!(r#"{{"progressToken":{token},{}"#, &params[1..]);
             outlet.send(message::notification("notifications/progress", Some(&params)));
         }
-        CallEvent::Log { level: grave, logger, data } if is_wanted(&grave, level.as_deref()) => {
-            let logger = logger.map(|logger| format!(r#""logger":{},"#, message::quote(&logger))).unwrap_or_default();
-            let params = format!(r#"{{"level":{},{logger}"data":{data}}}"#, message::quote(&grave));
-            outlet.send(message::notification("notifications/message", Some(&params)));
+        CallEvent::Log { level: grave, logger, data, number } if is_wanted(&grave, level) => {
+            if me.upgrade().is_some_and(|front| front.is_untold(number)) {
+                outlet.send(log_line(&grave, logger.as_deref(), &data));
+            }
         }
         _ => {}
     })
 }
 
+/// A line of a server's log, as clients get it.
+pub(super) fn log_line(level: &str, logger: Option<&str>, data: &RawValue) -> String {
+    let logger = logger.map(|logger| format!(r#""logger":{},"#, message::quote(logger))).unwrap_or_default();
+    let params = format!(r#"{{"level":{},{logger}"data":{data}}}"#, message::quote(level));
+    message::notification("notifications/message", Some(&params))
+}
+
 /// Whether a line of this level is grave enough for a client that wants those of at least that level.
-fn is_wanted(level: &str, least: Option<&str>) -> bool {
-    let place = |level: &str| LEVELS.iter().position(|known| *known == level);
-    least.is_some_and(|least| place(level) >= place(least))
+pub(super) fn is_wanted(level: &str, least: Option<LogLevel>) -> bool {
+    // What nobody knows may be grave.
+    least.is_some_and(|least| LogLevel::of(level).is_none_or(|level| level >= least))
 }
 
 /// The result as the client gets it.
-fn result(called: Called) -> Result<String, RpcError> {
+fn result(front: &Front, called: Called) -> Result<String, RpcError> {
     let Called { result, failure, answer, .. } = called;
     if let Some(answer) = answer {
         return Ok(answer.into_json());
@@ -131,13 +129,13 @@ fn result(called: Called) -> Result<String, RpcError> {
     }
     match (result.code, failure) {
         // What the server says to a call it refuses is for the client, code and all.
-        (Code::RpcError, Some(Failed { failure: Failure::Rpc(error), .. })) => Err(error),
+        (Code::RpcError, Some(Failed { failure: Failure::Rpc(error), .. })) => {
+            let server = result.tool.map(|tool| tool.server).unwrap_or_default();
+            Err(front.gate.mask_error(&server, error))
+        }
         (Code::InvalidName | Code::UnknownServer | Code::UnknownTool | Code::NotAllowed, _) => {
             Err(RpcError::new(INVALID_PARAMS, result.text))
         }
         _ => Ok(json!({"content": [{"type": "text", "text": result.text}], "isError": true}).to_string()),
     }
 }
-
-/// The levels of logs, the least grave first.
-pub(super) const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];

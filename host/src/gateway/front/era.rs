@@ -1,40 +1,48 @@
 //! Which era a request is of, and what that means for its answer.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Front, INVALID_PARAMS};
+use super::{Asker, Front, INVALID_PARAMS};
 use crate::failure::RpcError;
 use crate::gateway::client::McpHeaders;
 use crate::json::{Object, raw};
 pub use crate::session::Era;
-use crate::session::{LEGACY_VERSIONS, MODERN_VERSION};
+use crate::session::{Caller, Given, Input, LEGACY_VERSIONS, LogLevel, MODERN_VERSION, is_of_session};
 
-/// What a request says of its era.
+/// What a request says of its era, and of its client.
 pub(super) struct Context {
     pub(super) era: Era,
     /// What the client calls the progress of this request, as it wrote it.
     pub(super) progress: Option<Box<RawValue>>,
+    /// What the client can be asked.
+    capabilities: Arc<str>,
+    /// The least grave lines of servers' logs that the client wants.
+    pub(super) log_level: Option<LogLevel>,
+    /// What else the client says beside the request, such as its trace context.
+    meta: Object,
 }
 
 #[derive(Deserialize, Default)]
 struct Params {
     #[serde(rename = "_meta", default)]
-    meta: Option<Meta>,
+    meta: Option<Object>,
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
     uri: Option<String>,
 }
 
+/// The input that a server wanted, as a client of 2026-07-28 gives it.
 #[derive(Deserialize, Default)]
-struct Meta {
-    #[serde(rename = "io.modelcontextprotocol/protocolVersion", default)]
-    version: Option<Box<RawValue>>,
-    #[serde(rename = "io.modelcontextprotocol/clientCapabilities", default)]
-    capabilities: Option<Box<RawValue>>,
-    #[serde(rename = "progressToken", default)]
-    progress: Option<Box<RawValue>>,
+#[serde(rename_all = "camelCase")]
+struct GivenParams {
+    #[serde(default)]
+    input_responses: Option<Box<RawValue>>,
+    #[serde(default)]
+    request_state: Option<Box<RawValue>>,
 }
 
 impl Context {
@@ -53,13 +61,18 @@ impl Context {
         } else {
             Params::default()
         };
-        let meta = read.meta.unwrap_or_default();
+        let mut meta = read.meta.unwrap_or_default();
+        let progress = meta.remove("progressToken");
         let stateless = front.outlet.is_none();
-        let Some(version) = meta.version else {
+        let Some(version) = meta.remove(VERSION) else {
             if stateless || method == "server/discover" {
-                return Err(bad("_meta lacks io.modelcontextprotocol/protocolVersion".to_owned()));
+                return Err(bad(format!("_meta lacks {VERSION}")));
             }
-            return Ok(Context { era: Era::Legacy, progress: meta.progress });
+            meta.retain(|name| !is_of_session(name));
+            let session = front.session();
+            let (capabilities, log_level) = (session.capabilities.clone(), session.log_level);
+            let capabilities = capabilities.unwrap_or_else(|| NOTHING.into());
+            return Ok(Context { era: Era::Legacy, progress, capabilities, log_level, meta });
         };
         let version: String = serde_json::from_str(version.get()).unwrap_or_default();
         if version != MODERN_VERSION {
@@ -69,9 +82,14 @@ impl Context {
             let error = RpcError::new(UNSUPPORTED_VERSION, format!("version {version:?} of MCP is not spoken here"));
             return Err((RpcError { data: Some(raw(&data)), ..error }, 400));
         }
-        if meta.capabilities.is_none() {
-            return Err(bad("_meta lacks io.modelcontextprotocol/clientCapabilities".to_owned()));
-        }
+        let Some(capabilities) = meta.remove(CAPABILITIES) else {
+            return Err(bad(format!("_meta lacks {CAPABILITIES}")));
+        };
+        let log_level = match meta.remove(LOG_LEVEL) {
+            Some(level) => Some(level_of(level.get()).map_err(bad)?),
+            None => None,
+        };
+        meta.retain(|name| !is_of_session(name));
         if let Some(headers) = headers {
             let named = matches!(method, "tools/call" | "prompts/get" | "resources/read");
             let name = if method == "resources/read" { read.uri } else { read.name }.filter(|_| named);
@@ -87,7 +105,18 @@ impl Context {
                 }
             }
         }
-        Ok(Context { era: Era::Modern, progress: meta.progress })
+        let capabilities = askable(capabilities.get());
+        Ok(Context { era: Era::Modern, progress, capabilities, log_level, meta })
+    }
+
+    /// For whom a server is asked with this request, and who answers what the server asks back.
+    pub(super) fn caller(&self, asker: &Arc<Asker>, params: &str) -> Caller {
+        let (input, given) = match self.era {
+            Era::Legacy => (Input::Handler(Arc::clone(asker) as _), Given::default()),
+            Era::Modern => (Input::Caller, given(params)),
+        };
+        let capabilities = Some(Arc::clone(&self.capabilities));
+        Caller { capabilities, meta: self.meta.clone(), log_level: self.log_level, input, given }
     }
 
     /// A result of one server in the way of this era.
@@ -104,6 +133,7 @@ impl Context {
     pub(super) fn dress_kept(&self, result: String, ttl_ms: u64, private: bool) -> String {
         match self.era {
             Era::Legacy => without(result, &["resultType", "ttlMs", "cacheScope"]),
+            Era::Modern if wants_input(&result) => result,
             Era::Modern => {
                 let scope = if private { "private" } else { "public" };
                 let result = without(result, &["resultType", "ttlMs", "cacheScope"]);
@@ -111,6 +141,37 @@ impl Context {
             }
         }
     }
+}
+
+/// The part of a client's capabilities that servers behind the gateway can ask for, as the client wrote it.
+pub(super) fn askable(capabilities: &str) -> Arc<str> {
+    let mut capabilities = Object::read(capabilities).unwrap_or_default();
+    capabilities.retain(|name| matches!(name, "roots" | "sampling" | "elicitation"));
+    capabilities.to_text().into()
+}
+
+/// The level of logs of this name, in quotes.
+pub(super) fn level_of(json: &str) -> Result<LogLevel, String> {
+    let known = LogLevel::ALL.map(LogLevel::name).join(", ");
+    let name = serde_json::from_str::<String>(json).ok();
+    name.as_deref().and_then(LogLevel::of).ok_or_else(|| format!("no log level {json}; there are: {known}"))
+}
+
+fn given(params: &str) -> Given {
+    // Nearly no request answers a server.
+    let answers = |name: &str| memchr::memmem::find(params.as_bytes(), name.as_bytes()).is_some();
+    if !answers("inputResponses") && !answers("requestState") {
+        return Given::default();
+    }
+    let GivenParams { input_responses, request_state } = serde_json::from_str(params).unwrap_or_default();
+    Given { responses: input_responses, state: request_state }
+}
+
+/// Whether a result is a question to the client.
+fn wants_input(result: &str) -> bool {
+    memchr::memmem::find(result.as_bytes(), b"\"input_required\"").is_some()
+        && Object::read(result)
+            .is_some_and(|object| object.get("resultType").is_some_and(|kind| kind.get() == "\"input_required\""))
 }
 
 /// Puts members at the front of an object.
@@ -135,6 +196,10 @@ fn without(text: String, names: &[&str]) -> String {
     }
 }
 
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+const NOTHING: &str = "{}";
 const HEADER_MISMATCH: i64 = -32020;
 const UNSUPPORTED_VERSION: i64 = -32022;
 
@@ -144,8 +209,8 @@ mod tests {
 
     #[test]
     fn results_are_dressed_for_the_era_of_the_client() {
-        let modern = Context { era: Era::Modern, progress: None };
-        let legacy = Context { era: Era::Legacy, progress: None };
+        let of = |era| Context { era, progress: None, capabilities: "{}".into(), log_level: None, meta: Object::default() };
+        let (modern, legacy) = (of(Era::Modern), of(Era::Legacy));
         let rows = [
             (r#"{"a":1}"#, r#"{"resultType":"complete","a":1}"#, r#"{"a":1}"#),
             ("{}", r#"{"resultType":"complete"}"#, "{}"),
@@ -160,6 +225,8 @@ mod tests {
             modern.dress_kept(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), 0, true),
             r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[]}"#
         );
+        let question = r#"{"inputRequests":{},"resultType":"input_required"}"#;
+        assert_eq!(modern.dress_kept(question.to_owned(), 0, true), question);
         assert_eq!(legacy.dress_kept(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), 0, true), r#"{"tools":[]}"#);
     }
 }

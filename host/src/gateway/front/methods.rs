@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::era::{Context, Era};
+use super::era::{Context, Era, askable, level_of};
 use super::{Front, INVALID_PARAMS, calls, lists, news, prompts, resources};
 use crate::failure::RpcError;
 use crate::gateway::client::Incoming;
@@ -24,30 +24,26 @@ pub(super) async fn answer(
         ("tools/list", _) => lists::tools(front, context, params).await,
         ("resources/list", _) => resources::list(front, context, params).await,
         ("resources/templates/list", _) => resources::templates(front, context, params).await,
-        ("resources/read", _) => resources::read(front, context, params).await,
+        ("resources/read", _) => front.stoppable(id, resources::read(front, context, params, incoming)).await,
         ("prompts/list", _) => prompts::list(front, context, params).await,
-        ("prompts/get", _) => prompts::get(front, context, params).await,
-        ("completion/complete", _) => prompts::complete(front, context, params).await,
+        ("prompts/get", _) => front.stoppable(id, prompts::get(front, context, params, incoming)).await,
+        ("completion/complete", _) => front.stoppable(id, prompts::complete(front, context, params, incoming)).await,
         ("subscriptions/listen", Era::Modern) => news::listen(front, context, id, params, incoming).await,
-        ("resources/subscribe", Era::Legacy) => news::subscribe(front, params, true).await,
-        ("resources/unsubscribe", Era::Legacy) => news::subscribe(front, params, false).await,
+        ("resources/subscribe", Era::Legacy) => news::subscribe(front, context, params, incoming, true).await,
+        ("resources/unsubscribe", Era::Legacy) => news::subscribe(front, context, params, incoming, false).await,
         ("server/discover", Era::Modern) => Ok(discover(front, context)),
         ("initialize", Era::Legacy) => initialize(front, params),
         ("ping", Era::Legacy) => Ok("{}".to_owned()),
-        ("logging/setLevel", Era::Legacy) => set_level(front, params),
+        ("logging/setLevel", Era::Legacy) => set_level(front, params).await,
         _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("the gateway has no method {method:?}"))),
     }
 }
 
 /// What the gateway can do, whatever the servers behind it can.
-fn capabilities(era: Era) -> serde_json::Value {
+fn capabilities() -> serde_json::Value {
     let listed = json!({"listChanged": true});
     let resources = json!({"listChanged": true, "subscribe": true});
-    let mut capabilities = json!({"tools": listed, "resources": resources, "prompts": listed, "completions": {}});
-    if era == Era::Legacy {
-        capabilities["logging"] = json!({});
-    }
-    capabilities
+    json!({"tools": listed, "resources": resources, "prompts": listed, "completions": {}, "logging": {}})
 }
 
 fn server_info() -> serde_json::Value {
@@ -58,7 +54,7 @@ fn discover(front: &Front, context: &Context) -> String {
     let versions: Vec<_> = std::iter::once(MODERN_VERSION).chain(LEGACY_VERSIONS).collect();
     let result = json!({
         "supportedVersions": versions,
-        "capabilities": capabilities(Era::Modern),
+        "capabilities": capabilities(),
         "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
     });
     context.dress_kept(result.to_string(), 0, front.is_private())
@@ -79,26 +75,25 @@ fn initialize(front: &Front, params: &str) -> Result<String, RpcError> {
     let version = known.unwrap_or(LEGACY_VERSIONS[0]);
     let mut session = front.session();
     session.version = Some(version);
-    session.capabilities = theirs;
+    session.capabilities = theirs.map(|theirs| askable(theirs.get()));
     let result = json!({
         "protocolVersion": version,
-        "capabilities": capabilities(Era::Legacy),
+        "capabilities": capabilities(),
         "serverInfo": server_info(),
     });
     Ok(result.to_string())
 }
 
-fn set_level(front: &Front, params: &str) -> Result<String, RpcError> {
+/// Servers are told the least grave level that any client wants; a client is told no more than it wants itself.
+async fn set_level(front: &Front, params: &str) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
-        level: String,
+        level: Box<RawValue>,
     }
     let Params { level } = serde_json::from_str(params)
         .map_err(|error| RpcError::new(INVALID_PARAMS, format!("logging/setLevel cannot be read: {error}")))?;
-    if !calls::LEVELS.contains(&level.as_str()) {
-        let text = format!("no log level {level:?}; there are: {}", calls::LEVELS.join(", "));
-        return Err(RpcError::new(INVALID_PARAMS, text));
-    }
+    let level = level_of(level.get()).map_err(|text| RpcError::new(INVALID_PARAMS, text))?;
     front.session().log_level = Some(level);
+    front.inside.registry.want_logs(front.gate.number(), Some(level)).await;
     Ok("{}".to_owned())
 }

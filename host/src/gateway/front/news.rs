@@ -1,7 +1,7 @@
 //! What the gateway lets its clients know unasked: lists that have changed, resources that have new content.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -11,11 +11,14 @@ use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
-use super::era::Context;
-use super::resources::{self, owner};
+use super::calls::{is_wanted, log_line};
+use super::era::{Context, Era};
+use super::resources::{self, Asked, owner};
+use super::stops::{Stop, Stoppable};
 use super::{Front, INVALID_PARAMS};
 use crate::failure::RpcError;
 use crate::gateway::client::{Incoming, Outlet};
+use crate::registry::Told;
 use crate::session::{News, message};
 
 /// What a client wants to hear.
@@ -35,15 +38,22 @@ struct Untold {
     prompts: bool,
     resources: bool,
     uris: HashSet<String>,
+    /// Lines of logs, as the client gets them.
+    logs: Vec<String>,
 }
 
 /// Tells a client of the initialize era of all that changes, for as long as it can be told.
-pub(super) async fn herald(front: std::sync::Weak<Front>, outlet: Arc<dyn Outlet>) {
+pub(super) async fn herald(front: Weak<Front>, outlet: Arc<dyn Outlet>) {
     let Some(registry) = front.upgrade().map(|front| Arc::clone(&front.inside.registry)) else { return };
     let mut changes = Changes::new(&registry);
     drop(registry);
-    while let Some(untold) = changes.next().await {
+    while let Some(mut untold) = changes.next(&front, Era::Legacy).await {
         let Some(front) = front.upgrade() else { return };
+        for line in std::mem::take(&mut untold.logs) {
+            if !outlet.send(line) {
+                return;
+            }
+        }
         let uris = front.session().subscribed.clone();
         let wanted = Wanted { tools: true, prompts: true, resources: true, uris };
         let told = notifications(&front, &wanted, &untold).into_iter();
@@ -89,8 +99,7 @@ pub(super) async fn listen(
     };
     let mut changes = Changes::new(&front.inside.registry);
     let stop = Arc::new(Notify::new());
-    front.listening().insert(id.get().to_owned(), Arc::clone(&stop));
-    let _listening = Listening { front, id: id.get() };
+    let _stoppable = Stoppable::new(front, id, Stop::Work(Arc::clone(&stop)));
     let meta = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
     let mut granted = serde_json::Map::new();
     for (name, on) in [
@@ -109,7 +118,7 @@ pub(super) async fn listen(
     incoming.outlet.send(message::notification("notifications/subscriptions/acknowledged", Some(&acknowledged)));
     loop {
         let untold = tokio::select! {
-            untold = changes.next() => untold,
+            untold = changes.next(&front.me, Era::Modern) => untold,
             () = stop.notified() => None,
         };
         let Some(untold) = untold else { break };
@@ -125,7 +134,13 @@ pub(super) async fn listen(
 }
 
 /// Subscribes a client of the initialize era to a resource, or takes that back.
-pub(super) async fn subscribe(front: &Front, params: &str, on: bool) -> Result<String, RpcError> {
+pub(super) async fn subscribe(
+    front: &Front,
+    context: &Context,
+    params: &str,
+    incoming: &Incoming,
+    on: bool,
+) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
         uri: String,
@@ -135,7 +150,8 @@ pub(super) async fn subscribe(front: &Front, params: &str, on: bool) -> Result<S
     let missing = || RpcError::new(INVALID_PARAMS, format!("no server has {uri:?}"));
     let owner = owner(front, &uri).await.ok_or_else(missing)?;
     let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
-    resources::ask(front, &owner, method, &json!({"uri": uri}).to_string()).await?;
+    let asked = Asked { method, params: &json!({"uri": uri}).to_string(), of: params };
+    resources::ask(front, context, &owner, asked, incoming).await?;
     let subscribed = &mut front.session().subscribed;
     if on {
         subscribed.insert(uri);
@@ -168,7 +184,7 @@ fn notifications(front: &Front, wanted: &Wanted, untold: &Untold) -> Vec<(&'stat
 /// What changes, gathered for a little while so that many changes are one.
 struct Changes {
     tools: tokio::sync::watch::Receiver<u64>,
-    news: tokio::sync::broadcast::Receiver<News>,
+    news: tokio::sync::broadcast::Receiver<Told>,
 }
 
 impl Changes {
@@ -178,8 +194,8 @@ impl Changes {
         Changes { tools, news: registry.news() }
     }
 
-    /// The next changes; none where there will be no more.
-    async fn next(&mut self) -> Option<Untold> {
+    /// The next changes that are this client's business; none where there will be no more.
+    async fn next(&mut self, front: &Weak<Front>, era: Era) -> Option<Untold> {
         let mut untold = Untold::default();
         let mut until: Option<Instant> = None;
         loop {
@@ -196,10 +212,14 @@ impl Changes {
                     untold.tools = true;
                 }
                 news = self.news.recv() => match news {
-                    Ok(News::PromptsChanged) => untold.prompts = true,
-                    Ok(News::ResourcesChanged) => untold.resources = true,
-                    Ok(News::ResourceUpdated { uri }) => drop(untold.uris.insert(uri)),
-                    Ok(_) => continue,
+                    Ok(told) => {
+                        if !untold.take(&*front.upgrade()?, era, told) {
+                            continue;
+                        }
+                        if !untold.logs.is_empty() && until.is_none() {
+                            return Some(untold);
+                        }
+                    }
                     // What was missed may have been anything.
                     Err(RecvError::Lagged(_)) => (untold.prompts, untold.resources) = (true, true),
                     Err(RecvError::Closed) => return None,
@@ -210,15 +230,27 @@ impl Changes {
     }
 }
 
-/// A subscription, for as long as this lives.
-struct Listening<'a> {
-    front: &'a Front,
-    id: &'a str,
-}
-
-impl Drop for Listening<'_> {
-    fn drop(&mut self) {
-        self.front.listening().remove(self.id);
+impl Untold {
+    /// Takes what a server told, where that is for the client; says whether it is.
+    fn take(&mut self, front: &Front, era: Era, Told { link, news }: Told) -> bool {
+        let Some(link) = link.upgrade().filter(|link| front.gate.hears(link)) else { return false };
+        match news {
+            News::PromptsChanged => self.prompts = true,
+            News::ResourcesChanged => self.resources = true,
+            News::ResourceUpdated { uri } => drop(self.uris.insert(uri)),
+            // What is logged during a request goes the way of that request; the later era knows no other lines.
+            News::Log { level, logger, data, number } if era == Era::Legacy => {
+                let wanted = is_wanted(&level, front.session().log_level);
+                if !wanted || front.inside.relay.works_for(link.id(), &front.me) || !front.is_untold(number) {
+                    return false;
+                }
+                let masked = front.gate.mask(link.id(), data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
+                let Some(data) = masked else { return false };
+                self.logs.push(log_line(&level, logger.as_deref(), &data));
+            }
+            News::Log { .. } | News::ToolsChanged | News::Closed => return false,
+        }
+        true
     }
 }
 

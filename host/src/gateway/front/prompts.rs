@@ -4,9 +4,10 @@ use serde::Deserialize;
 
 use super::era::Context;
 use super::lists::page;
-use super::resources::{self, Listed, gather, text};
+use super::resources::{self, Asked, Listed, gather, text};
 use super::{Front, INVALID_PARAMS};
 use crate::failure::RpcError;
+use crate::gateway::client::Incoming;
 use crate::json::{Object, raw};
 use crate::logic::types::naming::NamingStyle;
 use crate::session::Kind;
@@ -26,13 +27,19 @@ pub(super) async fn list(front: &Front, context: &Context, params: &str) -> Resu
 }
 
 /// Gets a prompt.
-pub(super) async fn get(front: &Front, context: &Context, params: &str) -> Result<String, RpcError> {
+pub(super) async fn get(
+    front: &Front,
+    context: &Context,
+    params: &str,
+    incoming: &Incoming,
+) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
         name: String,
         #[serde(default)]
         arguments: Option<Object>,
     }
+    let of = params;
     let Params { name, arguments } = serde_json::from_str(params)
         .map_err(|error| RpcError::new(INVALID_PARAMS, format!("prompts/get cannot be read: {error}")))?;
     let (owner, own) = owner(front, &name).await?;
@@ -41,12 +48,18 @@ pub(super) async fn get(front: &Front, context: &Context, params: &str) -> Resul
     if let Some(arguments) = arguments {
         params.set("arguments", &arguments);
     }
-    let result = resources::ask(front, &owner, "prompts/get", &params.to_text()).await?;
+    let asked = Asked { method: "prompts/get", params: &params.to_text(), of };
+    let result = resources::ask(front, context, &owner, asked, incoming).await?;
     Ok(context.dress(result))
 }
 
 /// Completes an argument of a prompt or of a template.
-pub(super) async fn complete(front: &Front, context: &Context, params: &str) -> Result<String, RpcError> {
+pub(super) async fn complete(
+    front: &Front,
+    context: &Context,
+    params: &str,
+    incoming: &Incoming,
+) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
         r#ref: Reference,
@@ -62,6 +75,7 @@ pub(super) async fn complete(front: &Front, context: &Context, params: &str) -> 
         #[serde(default)]
         uri: String,
     }
+    let of = params;
     let Params { r#ref: reference, argument, context: known } = serde_json::from_str(params)
         .map_err(|error| RpcError::new(INVALID_PARAMS, format!("completion/complete cannot be read: {error}")))?;
     let mut own = Object::default();
@@ -92,7 +106,8 @@ pub(super) async fn complete(front: &Front, context: &Context, params: &str) -> 
     if let Some(known) = known {
         params.set("context", &known);
     }
-    let result = resources::ask(front, &owner, "completion/complete", &params.to_text()).await?;
+    let asked = Asked { method: "completion/complete", params: &params.to_text(), of };
+    let result = resources::ask(front, context, &owner, asked, incoming).await?;
     Ok(context.dress(result))
 }
 

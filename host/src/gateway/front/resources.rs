@@ -10,11 +10,13 @@ use tracing::warn;
 
 use super::era::{Context, Era};
 use super::lists::page;
-use super::{Front, INTERNAL_ERROR, INVALID_PARAMS};
+use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::failure::{Failed, Failure, RpcError};
+use crate::gate::Refused;
+use crate::gateway::client::Incoming;
 use crate::json::Object;
 use crate::registry::{Lease, Link};
-use crate::session::{Kind, Patience, Request};
+use crate::session::Kind;
 
 /// What one server lists.
 pub(super) struct Listed {
@@ -35,7 +37,12 @@ pub(super) async fn templates(front: &Front, context: &Context, params: &str) ->
 }
 
 /// Reads a resource of the server that has it.
-pub(super) async fn read(front: &Front, context: &Context, params: &str) -> Result<String, RpcError> {
+pub(super) async fn read(
+    front: &Front,
+    context: &Context,
+    params: &str,
+    incoming: &Incoming,
+) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
         uri: String,
@@ -49,8 +56,8 @@ pub(super) async fn read(front: &Front, context: &Context, params: &str) -> Resu
         RpcError { data: Some(crate::json::raw(&data)), ..RpcError::new(code, format!("no server has {uri:?}")) }
     };
     let owner = owner(front, &uri).await.ok_or_else(missing)?;
-    let params = json!({"uri": uri}).to_string();
-    let result = ask(front, &owner, "resources/read", &params).await?;
+    let asked = Asked { method: "resources/read", params: &json!({"uri": uri}).to_string(), of: params };
+    let result = ask(front, context, &owner, asked, incoming).await?;
     Ok(context.dress_kept(result, 0, front.is_private()))
 }
 
@@ -76,7 +83,7 @@ pub(super) async fn owner(front: &Front, uri: &str) -> Option<Listed> {
 
 /// Asks all servers for a list, side by side; those that cannot be asked are left out, and in the log.
 pub(super) async fn gather(front: &Front, kind: Kind) -> Vec<Listed> {
-    let ask = front.gate.links().into_iter().map(|link| async move {
+    let ask = front.gate.sources().into_iter().map(|link| async move {
         let lease = link.lease().await.map_err(|why| warn!(server = link.id(), "{why}")).ok()?;
         let listing = lease.session().list(kind).await.map_err(|why| warn!(server = link.id(), "{why}")).ok()?;
         let mask = |item: &RawValue| Object::read(&front.gate.mask(link.id(), item.get()).ok()?);
@@ -109,21 +116,35 @@ async fn merged(
     Ok(context.dress_kept(page(name, &items, params)?, 0, front.is_private()))
 }
 
-/// Asks a server, masks what it says, and passes its errors on with their codes.
-pub(super) async fn ask(front: &Front, owner: &Listed, method: &str, params: &str) -> Result<String, RpcError> {
-    let timeouts = owner.link.server().timeouts;
-    let patience = Patience { quiet: timeouts.call, total: timeouts.total.max(timeouts.call) };
-    let request = Request { method, params, patience, progress: None };
-    let answer = owner.lease.session().request(request).await.map_err(|failed| refused(owner, failed))?;
-    let masked = front.gate.mask(owner.link.id(), answer.json());
-    masked.map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
+/// What a server is asked, for a request of a client.
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a str,
+    /// What the server gets.
+    pub(super) params: &'a str,
+    /// What the client sent.
+    pub(super) of: &'a str,
 }
 
-fn refused(owner: &Listed, failed: Failed) -> RpcError {
-    match failed.failure {
-        Failure::Rpc(error) => error,
-        other => RpcError::new(INTERNAL_ERROR, format!("server {:?}: {other}", owner.link.id())),
-    }
+/// Asks a server, masks what it says, and passes its errors on with their codes.
+pub(super) async fn ask(
+    front: &Front,
+    context: &Context,
+    owner: &Listed,
+    asked: Asked<'_>,
+    incoming: &Incoming,
+) -> Result<String, RpcError> {
+    let asker = Asker::new(front, context, incoming);
+    let caller = context.caller(&asker, asked.of);
+    let server = owner.link.id();
+    let working = asker.work(front, server);
+    let fetched = front.gate.fetch(&owner.link, owner.lease.session(), asked.method, asked.params, &caller).await;
+    drop(working);
+    let outcome = fetched.map_err(|refused| match refused {
+        Refused::Failed(Failed { failure: Failure::Rpc(error), .. }) => front.gate.mask_error(server, error),
+        Refused::Failed(failed) => RpcError::new(INTERNAL_ERROR, format!("server {server:?}: {}", failed.failure)),
+        Refused::Logic(error) => RpcError::new(INTERNAL_ERROR, error.to_string()),
+    });
+    asker.settle(outcome)
 }
 
 /// A member that is text.

@@ -34,6 +34,9 @@ async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
     let subscription = subscribe(&session);
     tokio::pin!(subscription);
     let mut subscribed = true;
+    if let Some(level) = link.upgrade().and_then(|link| link.wanted_level()) {
+        session.set_level(level).await;
+    }
     // Whoever wants the tools finds them; and what was listed before the server was lost may no longer be so.
     if link.upgrade().is_some_and(|link| link.lists_at_once() || link.known_tools().is_some()) {
         relist(&session, &link).await;
@@ -45,8 +48,10 @@ async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
                 Ok(News::Closed) | Err(RecvError::Closed) => break,
                 // What was missed may have been about the tools.
                 Ok(News::ToolsChanged) | Err(RecvError::Lagged(_)) => relist(&session, &link).await,
-                Ok(News::Log { level, logger, data }) => debug!(level, logger, "the server logs: {}", data.get()),
                 Ok(news) => {
+                    if let News::Log { level, logger, data, .. } = &news {
+                        debug!(level, logger, "the server logs: {}", data.get());
+                    }
                     if let Some(link) = link.upgrade() {
                         link.pass_on(news);
                     }

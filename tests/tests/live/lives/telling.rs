@@ -21,7 +21,7 @@ async fn progress_and_log_lines_arrive_while_the_call_runs() {
     while progress.is_none() || log.is_none() {
         match timeout(LONG, events.recv()).await.unwrap().expect("the call still runs") {
             CallEvent::Progress(told) => progress = Some(told),
-            CallEvent::Log { level, logger, data } => log = Some((level, logger, data.get().to_owned())),
+            CallEvent::Log { level, logger, data, .. } => log = Some((level, logger, data.get().to_owned())),
             _ => {}
         }
     }

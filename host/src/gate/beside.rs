@@ -1,0 +1,146 @@
+//! What servers have beside their tools: the same permission, masks and limits hold for it as for what tools answer.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use tracing::warn;
+
+use super::{Gate, settings};
+use crate::decide::{Answer, Decide};
+use crate::failure::RpcError;
+use crate::json::Object;
+use crate::logic::LogicError;
+use crate::registry::Link;
+use crate::session::{Caller, Patience, Reply, Request, Session};
+
+/// Why a server's resource or prompt cannot be given out.
+pub(crate) enum Refused {
+    /// The server did not answer, or refused.
+    Failed(crate::failure::Failed),
+    /// The component gave no answer.
+    Logic(LogicError),
+}
+
+impl Gate {
+    /// Whether the gate may have what this server has beside its tools: resources, prompts, completions, logs and news.
+    pub fn admits(&self, server: &str) -> bool {
+        self.sync(0);
+        let super::Core { logic, id, .. } = &mut *self.core();
+        logic.admits(*id, server).unwrap_or_else(|error| {
+            warn!(server, "nobody can say whether it may be used: {error}");
+            false
+        })
+    }
+
+    /// The servers whose resources, prompts and news the gate may have, in the order of the configuration.
+    pub fn sources(&self) -> Vec<Arc<Link>> {
+        let mut links = self.links();
+        links.retain(|link| self.admits(link.id()));
+        links
+    }
+
+    /// Whether what is told over this connection is for this gate.
+    pub(crate) fn hears(&self, link: &Arc<Link>) -> bool {
+        let shared = self.registry.shared_link(link.id(), self.view.session.as_deref());
+        let own = shared.or_else(|| self.apart().get(link.id()).cloned());
+        own.is_some_and(|own| Arc::ptr_eq(&own, link)) && self.admits(link.id())
+    }
+
+    /// Asks a server for something beside its tools; what it says is masked, and cut where it is too long.
+    pub(crate) async fn fetch(
+        &self,
+        link: &Link,
+        session: &Session,
+        method: &str,
+        params: &str,
+        caller: &Caller,
+    ) -> Result<String, Refused> {
+        let timeouts = link.server().timeouts;
+        let patience = Patience { quiet: timeouts.call, total: timeouts.total.max(timeouts.call) };
+        let request = Request { method, params, patience, progress: None };
+        let reply = session.request_for(request, caller).await.map_err(Refused::Failed)?;
+        let masked = self.mask_answer(link.id(), reply).map_err(Refused::Logic)?;
+        self.fit(masked).map_err(Refused::Logic)
+    }
+
+    /// An error of a server, masked; its code stays.
+    pub(crate) fn mask_error(&self, server: &str, error: RpcError) -> RpcError {
+        if !settings::masks(&self.registry.config(), server) {
+            return error;
+        }
+        let message = self.mask_text(server, &error.message).unwrap_or_else(|_| "an error that cannot be shown".to_owned());
+        let masked = |data: Box<RawValue>| RawValue::from_string(self.mask(server, data.get()).ok()?).ok();
+        RpcError { message, data: error.data.and_then(masked), ..error }
+    }
+
+    /// An answer, masked. The state of a server that wants input goes back to it as it came.
+    fn mask_answer(&self, server: &str, reply: Reply) -> Answer<String> {
+        let json = reply.into_json();
+        if !settings::masks(&self.registry.config(), server) {
+            return Ok(json);
+        }
+        let state = match memchr::memmem::find(json.as_bytes(), b"\"requestState\"") {
+            Some(_) => Object::read(&json).and_then(|mut object| Some((object.remove("requestState")?, object))),
+            None => None,
+        };
+        let Some((state, object)) = state else { return self.mask(server, &json) };
+        let masked = self.mask(server, &object.to_text())?;
+        Ok(match Object::read(&masked) {
+            Some(mut object) => {
+                object.set("requestState", &state);
+                object.to_text()
+            }
+            None => masked,
+        })
+    }
+
+    /// An answer with its texts cut, so that they have together no more bytes than the text of a tool may have. Pictures and
+    /// the like are not counted, as they are not with tools.
+    fn fit(&self, json: String) -> Answer<String> {
+        let limit = self.max_result_bytes();
+        if limit == 0 || json.len() as u64 <= limit {
+            return Ok(json);
+        }
+        let Some(mut answer) = Object::read(&json) else { return Ok(json) };
+        let mut left = limit;
+        let mut cut = false;
+        for list in ["contents", "messages"] {
+            let read = answer.get(list).and_then(|items| serde_json::from_str::<Vec<Object>>(items.get()).ok());
+            let Some(mut items) = read else { continue };
+            for item in &mut items {
+                cut |= self.fit_item(item, &mut left)?;
+            }
+            answer.set(list, &items);
+        }
+        Ok(if cut { answer.to_text() } else { json })
+    }
+
+    /// Cuts the text of an item, or of what it holds, to what is left; says whether it did.
+    fn fit_item(&self, item: &mut Object, left: &mut u64) -> Answer<bool> {
+        for inner in ["content", "resource"] {
+            if let Some(mut held) = item.get(inner).and_then(|held| Object::read(held.get())) {
+                let cut = self.fit_item(&mut held, left)?;
+                item.set(inner, &held);
+                return Ok(cut);
+            }
+        }
+        let Some(text) = item.get("text").and_then(|text| serde_json::from_str::<String>(text.get()).ok()) else {
+            return Ok(false);
+        };
+        let size = text.len() as u64;
+        if size <= *left {
+            *left -= size;
+            return Ok(false);
+        }
+        // No limit at all is what zero would mean.
+        let shorter = self.core().logic.truncate(&text, (*left).max(1), "result exceeded the size limit")?;
+        *left = 0;
+        item.set("text", &shorter);
+        Ok(true)
+    }
+
+    /// The most bytes of text in a result; zero means no limit.
+    pub(super) fn max_result_bytes(&self) -> u64 {
+        self.view.max_result_bytes.unwrap_or_else(|| self.registry.config().settings.max_result_bytes)
+    }
+}

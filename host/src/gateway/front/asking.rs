@@ -1,0 +1,158 @@
+//! What a server asks while it works for a client, brought to that client in the way of its era.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+use super::era::{Context, Era};
+use super::{Front, INTERNAL_ERROR};
+use crate::failure::RpcError;
+use crate::gateway::client::{Incoming, Outlet};
+use crate::gateway::relay::Working;
+use crate::json::{Object, raw};
+use crate::session::message::{self, AnswerId};
+use crate::session::{Handler, METHOD_NOT_FOUND, MODERN_VERSION, Nobody, Question, Topic, Topics};
+use crate::transport::BoxFuture;
+
+/// One request of a client, as far as a server that works on it may ask something back.
+pub(crate) struct Asker {
+    front: Weak<Front>,
+    era: Era,
+    /// The way for what belongs to the request.
+    outlet: Arc<dyn Outlet>,
+    server: OnceLock<String>,
+    /// What was asked and could not be brought to the client.
+    unheard: OnceLock<Topic>,
+}
+
+impl Asker {
+    pub(super) fn new(front: &Front, context: &Context, incoming: &Incoming) -> Arc<Self> {
+        Arc::new(Asker {
+            front: front.me.clone(),
+            era: context.era,
+            outlet: Arc::clone(&incoming.outlet),
+            server: OnceLock::new(),
+            unheard: OnceLock::new(),
+        })
+    }
+
+    /// The server works on the request, for as long as what is given lives.
+    pub(super) fn work(self: &Arc<Self>, front: &Front, server: &str) -> Working {
+        // A request has one server, however often it is sent.
+        let _ = self.server.set(server.to_owned());
+        front.inside.relay.enter(server, self)
+    }
+
+    /// The server that works on the request; empty while nobody does.
+    pub(super) fn server(&self) -> &str {
+        self.server.get().map_or("", String::as_str)
+    }
+
+    /// Whether a question that is meant for one of them finds the same client by the other.
+    pub(crate) fn leads_to_the_client_of(&self, other: &Asker) -> bool {
+        // Clients without a session share a front, and a request says nothing of another.
+        std::ptr::eq(self, other) || (self.era == Era::Legacy && other.is_of(&self.front))
+    }
+
+    /// Whether the request is of this client, which has a session.
+    pub(crate) fn is_of(&self, front: &Weak<Front>) -> bool {
+        self.era == Era::Legacy && Weak::ptr_eq(&self.front, front)
+    }
+
+    /// What the client gets: the outcome, or an error where it was to be asked in a way that its era does not have.
+    pub(super) fn settle(&self, outcome: Result<String, RpcError>) -> Result<String, RpcError> {
+        // Who has no roots says so in both eras, and servers go on without.
+        let Some(topic) = self.unheard.get().filter(|topic| **topic != Topic::Roots) else { return outcome };
+        let (server, method) = (self.server(), topic.method());
+        let message = format!(
+            "server {server:?} asked {method} while it worked on the request, as servers before {MODERN_VERSION} do; a \
+             client of {MODERN_VERSION} cannot be asked that way, so the question was declined. A client that begins with \
+             initialize can answer it"
+        );
+        let mut data = Object::default();
+        data.set("server", server);
+        data.set("asked", method);
+        // It may have done something all the same.
+        match outcome.map(RawValue::from_string) {
+            Ok(answer) => data.set("answer", &answer.ok()),
+            Err(error) => data.set("error", &error.message),
+        }
+        Err(RpcError { data: Some(raw(&data)), ..RpcError::new(INTERNAL_ERROR, message) })
+    }
+}
+
+impl Handler for Asker {
+    fn topics(&self) -> Topics {
+        // What a client can be asked is in its own words with each request.
+        Topics::default()
+    }
+
+    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+        let question = Question { server: self.server().to_owned(), ..question };
+        match (self.era, self.front.upgrade()) {
+            (Era::Legacy, Some(front)) => Box::pin(async move { front.ask(question, &*self.outlet).await }),
+            (Era::Legacy, None) => Box::pin(async move { Nobody.answer(question).await }),
+            (Era::Modern, _) => {
+                let _ = self.unheard.set(question.topic);
+                Box::pin(async move { Nobody.answer(question).await })
+            }
+        }
+    }
+}
+
+impl Front {
+    /// Asks the client something, on behalf of a server.
+    async fn ask(&self, question: Question, outlet: &dyn Outlet) -> Result<Box<RawValue>, RpcError> {
+        let method = question.topic.method();
+        if !self.can(question.topic.capability()) {
+            let text = format!("the client of the gateway cannot answer {method}");
+            return Err(RpcError::new(METHOD_NOT_FOUND, text));
+        }
+        let params = self.gate.mask(&question.server, question.params.get());
+        let params = params.map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        self.asked().insert(id, sender);
+        let _forget = Forget(self, id);
+        if !outlet.send(message::request(id, method, &params)) {
+            return Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway has gone"));
+        }
+        match tokio::time::timeout(ASK_LIMIT, receiver).await {
+            Ok(Ok(answer)) => answer,
+            _ => Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway did not answer")),
+        }
+    }
+
+    /// Whether the client said that it can do this.
+    fn can(&self, capability: &str) -> bool {
+        let session = self.session();
+        let declared = session.capabilities.as_deref().and_then(Object::read);
+        declared.is_some_and(|declared| declared.get(capability).is_some())
+    }
+
+    /// The client answers what it was asked.
+    pub(super) fn answered(&self, id: AnswerId, outcome: Result<String, RpcError>) {
+        let AnswerId::Number(id) = id else { return };
+        let Some(waiting) = self.asked().remove(&id) else { return };
+        let outcome = outcome.and_then(|result| {
+            RawValue::from_string(result).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
+        });
+        // Whoever waited may have gone this moment.
+        let _ = waiting.send(outcome);
+    }
+}
+
+/// Forgets a question when nobody waits for its answer any more.
+struct Forget<'a>(&'a Front, u64);
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.0.asked().remove(&self.1);
+    }
+}
+
+/// A person may think.
+const ASK_LIMIT: Duration = Duration::from_secs(600);
