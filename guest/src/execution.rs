@@ -204,6 +204,8 @@ pub struct ToolResult {
     pub content: Vec<String>,
     /// The structured content, masked, as JSON.
     pub structured: Option<String>,
+    /// Every other member of the result, masked, as a JSON object.
+    pub more: Option<String>,
     /// The whole result as the server wrote it, masked and cut, where it is passed through.
     pub answer: Option<String>,
     /// The call failed.

@@ -152,6 +152,9 @@ pub fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let secrets = Arc::<Mutex<Secrets>>::default();
     log::start(cli.everywhere.verbose, cli.everywhere.log_format, &secrets)?;
+    // What is left of spans is sent when the command is over.
+    #[cfg(feature = "otel")]
+    let _exporting = toolgate::telemetry::start();
     let open = |servers: &ServerArgs, otherwise, view| {
         Desk::open(&cli.logic, cli.everywhere.config.as_deref(), servers, otherwise, &secrets, view)
     };

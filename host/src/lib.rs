@@ -52,6 +52,7 @@ pub mod registry;
 pub mod session;
 pub mod spill;
 pub mod stats;
+pub mod telemetry;
 pub mod transport;
 pub mod wit;
 pub mod words;

@@ -399,6 +399,7 @@ impl Execution {
             text: outcome.text,
             content: outcome.content,
             structured: outcome.structured,
+            more: outcome.more,
             answer: outcome.answer,
             truncated: outcome.truncated,
             ..self.result(outcome.code, String::new())
@@ -414,6 +415,7 @@ impl Execution {
             text,
             content: Vec::new(),
             structured: None,
+            more: None,
             answer: None,
             is_error: code != Code::Ok,
             code,

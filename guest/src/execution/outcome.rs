@@ -55,6 +55,7 @@ pub struct Outcome {
     pub text: String,
     pub content: Vec<String>,
     pub structured: Option<String>,
+    pub more: Option<String>,
     pub answer: Option<String>,
     pub truncated: bool,
     pub note: String,
@@ -63,7 +64,7 @@ pub struct Outcome {
 impl Outcome {
     fn refused(code: Code, text: String) -> Self {
         let note = format!("answer withheld: {text}");
-        Outcome { code, text, content: Vec::new(), structured: None, answer: None, truncated: false, note }
+        Outcome { code, text, content: Vec::new(), structured: None, more: None, answer: None, truncated: false, note }
     }
 }
 
@@ -123,12 +124,12 @@ fn wants_input(plan: &Plan, result: &str) -> Option<Outcome> {
         }
     };
     if is_longer(&answer, plan.max_result_bytes) {
-        let text = format!("MCP tool execution failed: the server wants input with more than {} bytes", plan.max_result_bytes);
+        let text =
+            format!("MCP tool execution failed: the server wants input with more than {} bytes", plan.max_result_bytes);
         return Some(Outcome::refused(Code::ResultTooLarge, text));
     }
     let note = "answer: the server wants input".to_owned();
-    let (text, content) = (String::new(), Vec::new());
-    Some(Outcome { code: Code::Ok, text, content, structured: None, answer: Some(answer), truncated: false, note })
+    Some(Outcome { answer: Some(answer), note, ..Outcome::refused(Code::Ok, String::new()) })
 }
 
 fn finish_or_condense(plan: &Plan, extracted: Extracted<'_>, result: &str, rewritten: bool) -> Answer {
@@ -206,12 +207,21 @@ fn finish(
         text.extend(["\n[FULL TEXT: ", kept, "]"]);
     }
     let structured = whole.filter(|_| !dropped);
+    let mut more = extracted.rest;
+    more.remove("resultType");
+    let more = Some(more).filter(|more| !more.is_empty()).map(|more| Value::Object(more).to_json());
+    let overlong = more.as_ref().is_some_and(|json| json.len() > limit);
+    let more = more.filter(|_| !overlong);
     let truncated = cut || dropped || summary.is_some();
     let changed = truncated || rewritten;
     let blocks = if changed { cut_blocks(extracted.blocks, &text) } else { extracted.blocks };
-    let outcome = Outcome { code, text, content: Vec::new(), structured: None, answer: None, truncated, note };
+    let outcome =
+        Outcome { code, text, content: Vec::new(), structured: None, more: None, answer: None, truncated, note };
     match plan.form {
-        ResultForm::Text => Outcome { content: blocks.iter().map(Value::to_json).collect(), structured, ..outcome },
+        ResultForm::Text => {
+            let (content, truncated) = (blocks.iter().map(Value::to_json).collect(), truncated || overlong);
+            Outcome { content, structured, more, truncated, ..outcome }
+        }
         ResultForm::PassThrough if !changed => {
             Outcome { text: String::new(), answer: Some(result.to_owned()), ..outcome }
         }

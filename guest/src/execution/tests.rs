@@ -418,3 +418,19 @@ fn a_question_of_the_server_passes_through_masked_and_with_its_state_as_it_was()
     // A model cannot be asked in this way.
     assert_eq!(ask(settings()).code, Code::OutcomeUnknown);
 }
+
+#[test]
+fn members_that_nobody_knows_are_kept_and_masked() {
+    let masks = crate::masking::Masks { groups: vec!["basic".into()], ..Default::default() };
+    let ask = |settings: Settings, answer: &str| {
+        result(play(&gate(settings), call("k8s.get", ""), vec![Event::Answered(answer.into())]).1)
+    };
+    let answer = r#"{"content":[],"_meta":{"n":1.10},"resultType":"complete","isError":false,"x":{"password":"hunter2hunter2"}}"#;
+    assert_eq!(
+        ask(Settings { masks, ..settings() }, answer).more.as_deref(),
+        Some(r#"{"_meta":{"n":1.10},"x":{"password":"[MASKED_PASSWORD]"}}"#)
+    );
+    assert_eq!(ask(settings(), ANSWER).more, None);
+    let long = ask(Settings { max_result_bytes: 20, ..settings() }, answer);
+    assert_eq!((long.more, long.truncated), (None, true));
+}

@@ -122,7 +122,7 @@ records! {
     execution::Summary { is_error }
     execution::Failed { failure, phase }
     execution::ToolResult {
-        call_id, name, tool, text, content, structured, answer, is_error, code, attempts, truncated, trace
+        call_id, name, tool, text, content, structured, more, answer, is_error, code, attempts, truncated, trace
     }
 }
 

@@ -12,6 +12,7 @@ use crate::json::Object;
 use crate::logic::LogicError;
 use crate::registry::Link;
 use crate::session::{Caller, Patience, Reply, Request, Session};
+use crate::telemetry::Span;
 
 /// Why a server's resource or prompt cannot be given out.
 pub(crate) enum Refused {
@@ -51,14 +52,20 @@ impl Gate {
         &self,
         link: &Link,
         session: &Session,
-        method: &str,
+        method: &'static str,
         params: &str,
         caller: &Caller,
     ) -> Result<String, Refused> {
+        let trace = Span::begin(method, caller);
+        let (span, caller) = trace.request(link.id(), method, params, session.peer(), caller);
         let timeouts = link.server().timeouts;
         let patience = Patience { quiet: timeouts.call, total: timeouts.total.max(timeouts.call) };
         let request = Request { method, params, patience, progress: None };
-        let reply = session.request_for(request, caller).await.map_err(Refused::Failed)?;
+        let outcome = session.request_for(request, &caller).await;
+        span.ended(outcome.as_ref().err());
+        drop(span);
+        trace.ended(outcome.as_ref().err());
+        let reply = outcome.map_err(Refused::Failed)?;
         let masked = self.mask_answer(link.id(), reply).map_err(Refused::Logic)?;
         self.fit(masked).map_err(Refused::Logic)
     }
@@ -68,7 +75,8 @@ impl Gate {
         if !settings::masks(&self.registry.config(), server) {
             return error;
         }
-        let message = self.mask_text(server, &error.message).unwrap_or_else(|_| "an error that cannot be shown".to_owned());
+        let message =
+            self.mask_text(server, &error.message).unwrap_or_else(|_| "an error that cannot be shown".to_owned());
         let masked = |data: Box<RawValue>| RawValue::from_string(self.mask(server, data.get()).ok()?).ok();
         RpcError { message, data: error.data.and_then(masked), ..error }
     }

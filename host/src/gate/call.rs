@@ -11,9 +11,11 @@ use super::forwarded::Parts;
 use super::{Gate, GateError, OnEvent};
 use crate::decide::{Decide, ExecutionId};
 use crate::failure::Failed;
+use crate::json::Object;
 use crate::logic::types::execution::{Directive, Event, Question, ToolCall, ToolResult};
 use crate::plan::{self, Plan};
 use crate::session::{Caller, Reply};
+use crate::telemetry::Span;
 use crate::transport::BoxFuture;
 
 /// Says yes or no to a call that a rule wants a person to see.
@@ -67,6 +69,18 @@ impl Called {
         }
     }
 
+    /// Every other member of the answer, `_meta` among them.
+    pub fn more(&self) -> Object {
+        match &self.answer {
+            Some(reply) => {
+                let mut more = Object::read(reply.json()).unwrap_or_default();
+                more.retain(|name| !matches!(name, "content" | "structuredContent" | "isError" | "resultType"));
+                more
+            }
+            None => self.result.more.as_deref().and_then(Object::read).unwrap_or_default(),
+        }
+    }
+
     fn parts(&self) -> Parts<'_> {
         self.answer.as_ref().and_then(|reply| serde_json::from_str(reply.json()).ok()).unwrap_or_default()
     }
@@ -81,9 +95,12 @@ impl Gate {
         let running = self.calls.enter(&call.id).ok_or(GateError::Closed)?;
         let span = tracing::error_span!("call", call = call.id);
         let id = call.id.clone();
+        let trace = Span::begin("tools/call", &options.caller);
+        let begun = trace.step("toolgate.begin");
         let (execution, mut directive) = self.begin(call, 1)?;
+        drop(begun);
         let _end = End { gate: self, execution };
-        let mut errand = Errand::new(self, options, execution, id);
+        let mut errand = Errand::new(self, options, execution, id, trace);
         let result = async {
             loop {
                 let event = match directive {
@@ -94,6 +111,7 @@ impl Gate {
                         event = errand.run(directive) => event,
                     },
                 };
+                let _decided = errand.trace.step("toolgate.next");
                 directive = self.core().logic.next(execution, event)?;
             }
         };
@@ -107,7 +125,8 @@ impl Gate {
         let (execution, mut directive) = self.begin(call, 0)?;
         let _end = End { gate: self, execution };
         let options = CallOptions::default();
-        let mut errand = Errand::new(self, &options, execution, id);
+        let trace = Span::begin("toolgate.plan", &options.caller);
+        let mut errand = Errand::new(self, &options, execution, id, trace);
         while matches!(directive, Directive::Connect(_)) {
             let event = errand.run(directive).await;
             directive = self.core().logic.next(execution, event)?;

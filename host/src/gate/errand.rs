@@ -24,6 +24,7 @@ use crate::queue::{Turn, enter_all};
 use crate::registry::{Link, Unavailable};
 use crate::session::{News, OnProgress, Patience, Progress, Reply, Session};
 use crate::stats::{InFlight, Outcome};
+use crate::telemetry::Span;
 
 /// A call on its way.
 pub(super) struct Errand<'a> {
@@ -45,6 +46,8 @@ pub(super) struct Errand<'a> {
     missed: Option<Arc<Link>>,
     /// An answer that the component has not seen, and its text.
     forwarded: Option<(Reply, String)>,
+    /// The call in the trace that it is part of.
+    pub(super) trace: Span,
 }
 
 /// When the first request was made, and of whom.
@@ -86,7 +89,13 @@ impl Clock {
 }
 
 impl<'a> Errand<'a> {
-    pub(super) fn new(gate: &'a Gate, options: &'a CallOptions, execution: ExecutionId, call: String) -> Self {
+    pub(super) fn new(
+        gate: &'a Gate,
+        options: &'a CallOptions,
+        execution: ExecutionId,
+        call: String,
+        trace: Span,
+    ) -> Self {
         let started = Instant::now();
         Errand {
             gate,
@@ -101,6 +110,7 @@ impl<'a> Errand<'a> {
             failure: None,
             missed: None,
             forwarded: None,
+            trace,
         }
     }
 
@@ -146,6 +156,7 @@ impl<'a> Errand<'a> {
     /// What the call came to.
     pub(super) fn finish(self, result: ToolResult) -> Called {
         let latency = self.started.elapsed();
+        self.trace.finished(&result);
         // A call that never reached its server is one of its failures all the same.
         let counted = self.begun.map(|begun| begun.counted).or_else(|| self.missed.map(|link| link.stats().begin()));
         if let Some(counted) = counted {
@@ -184,7 +195,8 @@ impl<'a> Errand<'a> {
         let asked = crate::session::Request { method: &method, params: &params, patience, progress };
         self.tell(CallEvent::Requesting { server });
         let mut logs = self.options.events.as_ref().map(|_| session.news());
-        let mut answer = pin!(session.request_for(asked, &self.options.caller));
+        let (span, caller) = self.trace.request(link.id(), &method, &params, session.peer(), &self.options.caller);
+        let mut answer = pin!(session.request_for(asked, &caller));
         self.sent = true;
         let outcome = match poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await {
             Poll::Ready(outcome) => outcome,
@@ -205,6 +217,7 @@ impl<'a> Errand<'a> {
             self.heard(link.id(), news);
         }
         self.sent = false;
+        span.ended(outcome.as_ref().err());
         match outcome {
             Ok(reply) => self.answered(reply, forward_up_to),
             Err(failed) => {
@@ -301,6 +314,7 @@ impl<'a> Errand<'a> {
             Err(failed) => return self.failed(failed),
         };
         self.tell(CallEvent::Reconnecting { server: server.to_owned() });
+        let _step = self.trace.step("toolgate.reconnect");
         if let Some(broken) = self.session.take() {
             link.give_up(&broken);
         }
@@ -319,6 +333,7 @@ impl<'a> Errand<'a> {
         let WaitRange { min_ms, max_ms } = range;
         let wait = Duration::from_millis(fastrand::u64(min_ms..=max_ms.max(min_ms)));
         self.tell(CallEvent::Retrying { after: wait });
+        let _step = self.trace.step("toolgate.retry");
         let left = self.patience().quiet;
         if wait > left {
             tokio::time::sleep(left).await;

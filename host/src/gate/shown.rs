@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::Called;
 use crate::failure::Failed;
+use crate::json::Object;
 use crate::words::Named;
 
 /// A call that is over, as `call --json` and the gateway's API show it.
@@ -19,6 +20,9 @@ pub struct Shown<'a> {
     text: &'a str,
     content: Vec<Box<RawValue>>,
     structured: Option<Box<RawValue>>,
+    /// What else the server said, such as `_meta`.
+    #[serde(skip_serializing_if = "Object::is_empty")]
+    more: Object,
     is_error: bool,
     code: &'static str,
     attempts: u32,
@@ -42,6 +46,7 @@ impl Called {
             text: &result.text,
             content: self.content().into_iter().filter_map(raw).collect(),
             structured: self.structured().and_then(raw),
+            more: self.more(),
             is_error: result.is_error,
             code: result.code.name(),
             attempts: result.attempts,

@@ -321,10 +321,8 @@ struct Software {
 /// What every request of the modern era carries.
 fn modern_meta(handler: &dyn Handler) -> Meta {
     let capabilities = handler.topics().capabilities(Era::Modern);
-    let identity = format!(
-        r#""{NAMESPACE}/protocolVersion":"{MODERN_VERSION}","{NAMESPACE}/clientInfo":{}"#,
-        client_info()
-    );
+    let identity =
+        format!(r#""{NAMESPACE}/protocolVersion":"{MODERN_VERSION}","{NAMESPACE}/clientInfo":{}"#, client_info());
     Meta { whole: format!(r#"{identity},"{NAMESPACE}/clientCapabilities":{capabilities}"#), identity }
 }
 

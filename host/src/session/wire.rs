@@ -115,7 +115,9 @@ impl Wire {
                     }
                 }
                 () = &mut timer => {
-                    let last = self.inbox.pending.last_heard(id).unwrap_or(started);
+                    // A server that waits for an answer, of a person maybe, is not silent.
+                    let signs = [self.inbox.pending.last_heard(id), self.inbox.last_talk()];
+                    let last = signs.into_iter().flatten().max().map_or(started, |last| last.max(started));
                     let deadline = (last + patience.quiet).min(started + patience.total);
                     if deadline > Instant::now() {
                         timer.as_mut().reset(deadline);

@@ -6,6 +6,8 @@
 mod answers;
 #[path = "../fixture/asking.rs"]
 mod asking;
+#[path = "../fixture/chatty.rs"]
+mod chatty;
 #[path = "../fixture/dying.rs"]
 mod dying;
 #[path = "../fixture/listing.rs"]
@@ -91,6 +93,9 @@ const MODES: &[Mode] = &[
     // Talk during a call.
     ("asks", "", "asks the client four things during a call of `ask`, and returns what it heard", asking::asks),
     ("progress", "N", "reports progress N times, 50 ms apart, during a call of `work`", asking::progress),
+    ("chatty", "", "logs as it is told to, tells of changes, and has much to read", chatty::chatty),
+    ("meta", "", "answers its tool `meta` with the `_meta` of the request", chatty::meta),
+    ("meta-modern", "", "2026-07-28: answers its tool `meta` with the `_meta` of the request", chatty::meta_modern),
     ("mrtr", "ROUNDS", "2026-07-28: asks for input so many times, and checks what comes back", asking::mrtr),
     ("input-for-ever", "", "2026-07-28: asks for input without end", asking::input_for_ever),
 ];

@@ -1,6 +1,10 @@
 //! The gateway as its clients see it: one MCP server of both eras in front of many.
 
+mod asking;
 mod changing;
+mod leaving;
+mod passing;
+mod seeing;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +17,7 @@ use rmcp::model::{
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{RoleClient, ServiceExt};
+use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::task::JoinHandle;
@@ -57,14 +61,30 @@ fn serve_over(
     (ours, served)
 }
 
+/// A gateway in front of fixtures, each with its id and the words of its mode, under these further settings.
+fn fixtures(servers: &[(&str, &str)], settings: &str) -> config::model::Config {
+    let program = env!("CARGO_BIN_EXE_fixture");
+    let entry = |(id, words): &(&str, &str)| {
+        let words: Vec<_> = words.split(' ').collect();
+        format!("  {id}: {{command: {program:?}, args: {words:?}}}\n")
+    };
+    let yaml = format!("{settings}\nservers:\n{}", servers.iter().map(entry).collect::<String>());
+    config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right")
+}
+
 /// A client of the official SDK, of either era.
 async fn client(stream: DuplexStream, era: &str) -> RunningService<RoleClient, ()> {
+    client_of((), stream, era).await
+}
+
+/// The same, with somebody who is told things and answers.
+async fn client_of<H: ClientHandler>(handler: H, stream: DuplexStream, era: &str) -> RunningService<RoleClient, H> {
     let (input, output) = tokio::io::split(stream);
     match era {
-        "legacy" => ().serve((input, output)).await.expect("the gateway shakes hands"),
+        "legacy" => handler.serve((input, output)).await.expect("the gateway shakes hands"),
         _ => {
             let lifecycle = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
-            ().serve_with_lifecycle((input, output), lifecycle).await.expect("the gateway is discovered")
+            handler.serve_with_lifecycle((input, output), lifecycle).await.expect("the gateway is discovered")
         }
     }
 }
@@ -125,13 +145,30 @@ struct Lines(BufReader<DuplexStream>);
 impl Lines {
     async fn open(options: Options) -> (Self, JoinHandle<()>) {
         let (stream, served) = serve(options);
+        (Lines::greet(stream, json!({})).await, served)
+    }
+
+    /// Shakes hands as a client with these capabilities.
+    async fn greet(stream: DuplexStream, capabilities: Value) -> Self {
         let mut lines = Lines(BufReader::new(stream));
-        let hello =
-            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        let client = json!({"name": "t", "version": "1"});
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": client});
         lines.send(json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello})).await;
         assert_eq!(lines.next().await["id"], "hello");
         lines.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-        (lines, served)
+        lines
+    }
+
+    /// Asks, and gives the answer and what came before it.
+    async fn ask(&mut self, id: &str, method: &str, params: Value) -> (Value, Vec<Value>) {
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        let mut before = Vec::new();
+        loop {
+            match self.next().await {
+                answer if answer["id"] == id && answer["method"].is_null() => return (answer, before),
+                other => before.push(other),
+            }
+        }
     }
 
     async fn send(&mut self, message: Value) {
@@ -205,6 +242,15 @@ async fn serve_http(options: Options, tokens: Tokens) -> (String, tokio::sync::o
     let config = config::parse(yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
     let demo = || Arc::new(Local) as Arc<dyn Connect>;
     let transports = HashMap::from([("one".to_owned(), demo()), ("two".to_owned(), demo())]);
+    serve_http_over(config, transports, options, tokens).await
+}
+
+async fn serve_http_over(
+    config: config::model::Config,
+    transports: HashMap<String, Arc<dyn Connect>>,
+    options: Options,
+    tokens: Tokens,
+) -> (String, tokio::sync::oneshot::Sender<()>) {
     let relay = Arc::new(Relay::default());
     let of_registry = registry::Options { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
     let registry = Registry::new(&component(), config, of_registry).expect("the component starts");
@@ -225,6 +271,15 @@ async fn serve_http(options: Options, tokens: Tokens) -> (String, tokio::sync::o
 }
 
 async fn http_client(url: &str, token: Option<&str>, era: &str) -> RunningService<RoleClient, ()> {
+    http_client_of((), url, token, era).await
+}
+
+async fn http_client_of<H: ClientHandler>(
+    handler: H,
+    url: &str,
+    token: Option<&str>,
+    era: &str,
+) -> RunningService<RoleClient, H> {
     let mut config = StreamableHttpClientTransportConfig::with_uri(format!("{url}/mcp"));
     if let Some(token) = token {
         config = config.auth_header(token);
@@ -236,7 +291,7 @@ async fn http_client(url: &str, token: Option<&str>, era: &str) -> RunningServic
         "legacy" => ClientLifecycleMode::Initialize,
         _ => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
     };
-    ().serve_with_lifecycle(transport, lifecycle).await.expect("the gateway answers")
+    handler.serve_with_lifecycle(transport, lifecycle).await.expect("the gateway answers")
 }
 
 #[tokio::test]

@@ -64,8 +64,7 @@ impl Asker {
 
     /// What the client gets: the outcome, or an error where it was to be asked in a way that its era does not have.
     pub(super) fn settle(&self, outcome: Result<String, RpcError>) -> Result<String, RpcError> {
-        // Who has no roots says so in both eras, and servers go on without.
-        let Some(topic) = self.unheard.get().filter(|topic| **topic != Topic::Roots) else { return outcome };
+        let Some(topic) = self.unheard.get() else { return outcome };
         let (server, method) = (self.server(), topic.method());
         let message = format!(
             "server {server:?} asked {method} while it worked on the request, as servers before {MODERN_VERSION} do; a \
@@ -96,7 +95,10 @@ impl Handler for Asker {
             (Era::Legacy, Some(front)) => Box::pin(async move { front.ask(question, &*self.outlet).await }),
             (Era::Legacy, None) => Box::pin(async move { Nobody.answer(question).await }),
             (Era::Modern, _) => {
-                let _ = self.unheard.set(question.topic);
+                // Who has no roots says so in both eras, and servers go on without.
+                if question.topic != Topic::Roots {
+                    let _ = self.unheard.set(question.topic);
+                }
                 Box::pin(async move { Nobody.answer(question).await })
             }
         }

@@ -209,7 +209,8 @@ mod tests {
 
     #[test]
     fn results_are_dressed_for_the_era_of_the_client() {
-        let of = |era| Context { era, progress: None, capabilities: "{}".into(), log_level: None, meta: Object::default() };
+        let of =
+            |era| Context { era, progress: None, capabilities: "{}".into(), log_level: None, meta: Object::default() };
         let (modern, legacy) = (of(Era::Modern), of(Era::Legacy));
         let rows = [
             (r#"{"a":1}"#, r#"{"resultType":"complete","a":1}"#, r#"{"a":1}"#),

@@ -244,7 +244,8 @@ impl Untold {
                 if !wanted || front.inside.relay.works_for(link.id(), &front.me) || !front.is_untold(number) {
                     return false;
                 }
-                let masked = front.gate.mask(link.id(), data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
+                let masked =
+                    front.gate.mask(link.id(), data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
                 let Some(data) = masked else { return false };
                 self.logs.push(log_line(&level, logger.as_deref(), &data));
             }

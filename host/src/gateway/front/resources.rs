@@ -118,7 +118,7 @@ async fn merged(
 
 /// What a server is asked, for a request of a client.
 pub(super) struct Asked<'a> {
-    pub(super) method: &'a str,
+    pub(super) method: &'static str,
     /// What the server gets.
     pub(super) params: &'a str,
     /// What the client sent.

@@ -120,6 +120,7 @@ impl CallRecord {
             text,
             content: Vec::new(),
             structured: None,
+            more: None,
             answer: None,
             is_error: true,
             code,

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{SetOnce, broadcast};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::message::{self, AnswerId, Incoming};
@@ -36,6 +37,7 @@ pub struct Inbox {
     /// Known once the handshake is over.
     footing: OnceLock<Footing>,
     answering: Mutex<Answering>,
+    talk: Arc<Mutex<Talk>>,
     complaints: AtomicU64,
 }
 
@@ -53,6 +55,31 @@ struct Answering {
     by_id: HashMap<String, AbortHandle>,
 }
 
+/// What the server asks, and when it last got an answer: until then it waits for us, and not we for it.
+#[derive(Default)]
+struct Talk {
+    open: usize,
+    last: Option<Instant>,
+}
+
+/// A question that is open for as long as this lives.
+struct Open(Arc<Mutex<Talk>>);
+
+impl Open {
+    fn new(talk: &Arc<Mutex<Talk>>) -> Self {
+        talk.lock().unwrap_or_else(PoisonError::into_inner).open += 1;
+        Open(Arc::clone(talk))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut talk = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        talk.open -= 1;
+        talk.last = Some(Instant::now());
+    }
+}
+
 impl Inbox {
     pub(super) fn new(handler: Arc<dyn Handler>, secrets: Secrets, exchanges: bool) -> Self {
         let (news, _) = broadcast::channel(NEWS);
@@ -66,6 +93,7 @@ impl Inbox {
             transport: Arc::default(),
             footing: OnceLock::new(),
             answering: Mutex::default(),
+            talk: Arc::default(),
             complaints: AtomicU64::new(0),
         }
     }
@@ -94,6 +122,12 @@ impl Inbox {
 
     pub(super) fn news(&self) -> broadcast::Receiver<News> {
         self.news.subscribe()
+    }
+
+    /// When the server last waited for an answer of ours: now, while it does.
+    pub(super) fn last_talk(&self) -> Option<Instant> {
+        let talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner);
+        if talk.open > 0 { Some(Instant::now()) } else { talk.last }
     }
 
     /// Runs something that belongs to this connection and ends with it.
@@ -165,7 +199,9 @@ impl Inbox {
             warn!("the server asks more than {ANSWERING} things at a time");
         }
         let headers = self.footing.get().map(|footing| footing.headers.clone()).unwrap_or_default();
+        let open = Open::new(&self.talk);
         let answer = async move {
+            let _open = open;
             let outcome = match question {
                 _ if ping => Ok(empty_object()),
                 _ if busy => Err(RpcError::new(INTERNAL_ERROR, "too many questions at a time")),

@@ -1,0 +1,68 @@
+//! Sends spans to a collector over HTTP, as the variables of OpenTelemetry say.
+
+use std::env;
+use std::time::Duration;
+
+use opentelemetry::global;
+use opentelemetry_otlp::SpanExporter;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::warn;
+
+/// Spans are sent for as long as this lives; what is left is sent when it is dropped.
+pub struct Exporting(SdkTracerProvider);
+
+/// Begins to send spans, where the environment asks for it: with an endpoint in `OTEL_EXPORTER_OTLP_ENDPOINT` or
+/// `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, or with `OTEL_TRACES_EXPORTER=otlp`. All else is as the other variables say.
+///
+/// It opens its connections outside of any async runtime, and must not be called within one.
+pub fn start() -> Option<Exporting> {
+    let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let endpoint = set("OTEL_EXPORTER_OTLP_ENDPOINT").or_else(|| set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"));
+    let wanted = match set("OTEL_TRACES_EXPORTER").as_deref() {
+        Some("otlp") => true,
+        Some("none") => false,
+        Some(other) => {
+            warn!("OTEL_TRACES_EXPORTER is {other:?}, and only \"otlp\" and \"none\" are known: no spans are sent");
+            false
+        }
+        None => endpoint.is_some(),
+    };
+    if !wanted || set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return None;
+    }
+    for name in ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] {
+        if let Some(other) = set(name).filter(|value| value != "http/protobuf") {
+            warn!("{name} is {other:?}; spans are sent as \"http/protobuf\" all the same");
+        }
+    }
+    // The exporter's client encrypts by way of the process's own choice.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let exporter = match SpanExporter::builder().with_http().build() {
+        Ok(exporter) => exporter,
+        Err(error) => {
+            warn!("no spans are sent: {error}");
+            return None;
+        }
+    };
+    let named = set("OTEL_SERVICE_NAME").is_some()
+        || set("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|attributes| attributes.contains("service.name="));
+    let resource = match named {
+        true => Resource::builder(),
+        false => Resource::builder().with_service_name("toolgate"),
+    };
+    let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource.build()).build();
+    global::set_tracer_provider(provider.clone());
+    Some(Exporting(provider))
+}
+
+impl Drop for Exporting {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.shutdown_with_timeout(LAST_WORDS) {
+            warn!("the last spans could not be sent: {error}");
+        }
+    }
+}
+
+/// How long the end may wait for a collector.
+const LAST_WORDS: Duration = Duration::from_secs(5);

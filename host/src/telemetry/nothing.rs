@@ -1,0 +1,26 @@
+//! Spans where nobody wants any.
+
+use crate::failure::Failed;
+use crate::logic::types::execution::ToolResult;
+use crate::session::{Caller, Peer};
+
+/// No span.
+pub(crate) struct Span;
+
+impl Span {
+    pub(crate) fn begin(_: &'static str, _: &Caller) -> Self {
+        Span
+    }
+
+    pub(crate) fn step(&self, _: &'static str) -> Self {
+        Span
+    }
+
+    pub(crate) fn request<'a>(&self, _: &str, _: &str, _: &str, _: &Peer, caller: &'a Caller) -> (Self, &'a Caller) {
+        (Span, caller)
+    }
+
+    pub(crate) fn ended(&self, _: Option<&Failed>) {}
+
+    pub(crate) fn finished(&self, _: &ToolResult) {}
+}

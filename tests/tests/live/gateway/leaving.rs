@@ -1,0 +1,92 @@
+//! Clients that go away, or no longer want to know: the server behind is told.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use toolgate::config;
+use toolgate::gateway::Options;
+use toolgate::gateway::http::Tokens;
+
+use super::{Lines, serve_http_over, serve_over};
+use crate::fixtures::LONG;
+
+/// A server that answers no calls, and a file of all that it was sent.
+fn silent(folder: &Path) -> (config::model::Config, impl Fn(&str) -> bool + use<>) {
+    let file = folder.join("heard");
+    let script = format!("tee {} | {} silent-call", file.display(), env!("CARGO_BIN_EXE_fixture"));
+    let yaml = format!("servers:\n  s: {{command: sh, args: [-c, {script:?}]}}\n");
+    let config = config::parse(&yaml, Path::new("toolgate.yaml")).unwrap();
+    (config, move |words| std::fs::read_to_string(&file).unwrap_or_default().contains(words))
+}
+
+/// Waits for something that nobody tells of.
+async fn until(what: &str, there: impl Fn() -> bool) {
+    let since = std::time::Instant::now();
+    while !there() {
+        assert!(since.elapsed() < LONG, "still waiting: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_cancels_its_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, heard) = silent(folder.path());
+    let (url, _stop) = serve_http_over(config, HashMap::new(), Options::default(), Tokens::default()).await;
+    let address = url.strip_prefix("http://").unwrap();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"name": "s__echo", "arguments": {"text": "x"}, "_meta": meta});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n\
+         Mcp-Name: s__echo\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    until("the call", || heard("tools/call")).await;
+    drop(stream);
+    until("that it is cancelled", || heard("notifications/cancelled")).await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_cancels_its_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, heard) = silent(folder.path());
+    let (stream, served) = serve_over(config, HashMap::new(), Options::default());
+    let mut lines = Lines::greet(stream, json!({})).await;
+    let params = json!({"name": "s__echo", "arguments": {"text": "x"}});
+    lines.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})).await;
+    until("the call", || heard("tools/call")).await;
+    drop(lines);
+    served.await.unwrap();
+    assert!(heard("notifications/cancelled"));
+}
+
+#[tokio::test]
+async fn what_is_no_call_can_be_cancelled_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("heard");
+    // Answers everything but what is read.
+    let fixture = env!("CARGO_BIN_EXE_fixture");
+    let script = format!("tee {} | grep --line-buffered -v resources/read | {fixture} plain", file.display());
+    let yaml = format!("servers:\n  s: {{command: sh, args: [-c, {script:?}]}}\n");
+    let config = config::parse(&yaml, Path::new("toolgate.yaml")).unwrap();
+    let heard = |words: &str| std::fs::read_to_string(&file).unwrap_or_default().contains(words);
+    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let mut lines = Lines::greet(stream, json!({})).await;
+    let params = json!({"uri": "fixture://note"});
+    lines.send(json!({"jsonrpc": "2.0", "id": 7, "method": "resources/read", "params": params})).await;
+    until("the request", || heard("resources/read")).await;
+    lines.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})).await;
+    let answer: Value = lines.next().await;
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32800)));
+    until("that it is cancelled", || heard("notifications/cancelled")).await;
+}

@@ -1,0 +1,119 @@
+//! Who sees what servers have beside their tools, and how much of it.
+#![expect(deprecated, reason = "older servers and clients have it")]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rmcp::model::{GetPromptRequestParams, ReadResourceRequestParams};
+use rmcp::service::{NotificationContext, RunningService};
+use rmcp::{ClientHandler, RoleClient};
+use serde_json::json;
+use toolgate::gate::View;
+use toolgate::gateway::Options;
+use toolgate::gateway::client::Principal;
+use toolgate::gateway::http::Tokens;
+
+use super::{Lines, fixtures, http_client_of, serve_http_over, serve_over};
+use crate::fixtures::{Basket, LONG};
+
+/// Notes which lists it is told have changed.
+#[derive(Clone, Default)]
+struct Watcher(Basket<&'static str>, Arc<tokio::sync::Notify>);
+
+impl ClientHandler for Watcher {
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.0.lock().unwrap().push("resources");
+        self.1.notify_one();
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.0.lock().unwrap().push("prompts");
+        self.1.notify_one();
+    }
+
+    async fn on_logging_message(
+        &self,
+        _: rmcp::model::LoggingMessageNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.0.lock().unwrap().push("log");
+        self.1.notify_one();
+    }
+}
+
+async fn call(client: &RunningService<RoleClient, Watcher>, tool: &'static str) -> bool {
+    client.call_tool(rmcp::model::CallToolRequestParams::new(tool)).await.is_ok()
+}
+
+#[tokio::test]
+async fn who_may_not_use_a_server_sees_nothing_of_it() {
+    let principal = |name: &str| Principal { name: name.to_owned(), admin: false };
+    let names = ["all", "one", "tool"];
+    let tokens = Tokens::new(names.map(|name| (format!("a-long-token-for-{name}"), principal(name)))).unwrap();
+    let view = |grant: &str| View { capabilities: Some(vec![grant.to_owned()]), ..View::default() };
+    let views = HashMap::from([
+        ("all".to_owned(), view("mcp_integration")),
+        ("one".to_owned(), view("server:p")),
+        ("tool".to_owned(), view("tool:c/change")),
+    ]);
+    let config = fixtures(&[("c", "chatty"), ("p", "plain")], "");
+    let (url, _stop) = serve_http_over(config, HashMap::new(), Options { views, ..Options::default() }, tokens).await;
+    let mut clients = Vec::new();
+    for name in names {
+        let watcher = Watcher::default();
+        let token = format!("a-long-token-for-{name}");
+        let client = http_client_of(watcher.clone(), &url, Some(&token), "legacy").await;
+        let level = serde_json::from_value(json!({"level": "debug"})).unwrap();
+        client.set_level(level).await.unwrap();
+        clients.push((client, watcher));
+    }
+    let of = |n: usize| &clients[n].0;
+    for (n, resources, prompts, templates) in [(0, 3, 2, 1), (1, 1, 1, 0), (2, 0, 0, 0)] {
+        assert_eq!(of(n).list_all_resources().await.unwrap().len(), resources, "{n}");
+        assert_eq!(of(n).list_all_prompts().await.unwrap().len(), prompts, "{n}");
+        assert_eq!(of(n).list_all_resource_templates().await.unwrap().len(), templates, "{n}");
+        let read = of(n).read_resource(ReadResourceRequestParams::new("chatty://secret")).await;
+        assert_eq!(read.is_ok(), n == 0, "{n}");
+        let got = of(n).get_prompt(GetPromptRequestParams::new("c__big")).await;
+        assert_eq!(got.is_ok(), n == 0, "{n}");
+    }
+    // The one who may use a single tool makes changes, and only who may use the whole server hears of them.
+    assert!(call(of(2), "c__change").await && !call(of(1), "c__change").await);
+    assert!(call(of(0), "c__later").await);
+    let heard = |n: usize| clients[n].1.0.lock().unwrap().clone();
+    tokio::time::timeout(LONG, async {
+        while ["resources", "prompts", "log"].iter().any(|news| !heard(0).contains(news)) {
+            clients[0].1.1.notified().await;
+        }
+    })
+    .await
+    .unwrap_or_else(|_| panic!("{:?}", heard(0)));
+    assert_eq!((heard(1), heard(2)), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn resources_and_prompts_are_masked_and_cut_as_tools_are() {
+    let config = fixtures(&[("c", "chatty")], "masking: {groups: [basic]}\nmax_result_bytes: 100");
+    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let mut lines = Lines::greet(stream, json!({})).await;
+    let masked = "password: [MASKED_PASSWORD]";
+    let (answer, _) = lines.ask("1", "resources/list", json!({})).await;
+    assert_eq!(answer["result"]["resources"][0]["description"], masked);
+    let (answer, _) = lines.ask("2", "resources/read", json!({"uri": "chatty://secret"})).await;
+    assert_eq!(answer["result"]["contents"][0]["text"], masked);
+    let reference = json!({"type": "ref/prompt", "name": "c__big"});
+    let params = json!({"ref": reference, "argument": {"name": "a", "value": ""}});
+    let (answer, _) = lines.ask("3", "completion/complete", params).await;
+    assert_eq!(answer["result"]["completion"]["values"], json!([masked]));
+
+    let (answer, _) = lines.ask("4", "resources/read", json!({"uri": "chatty://big"})).await;
+    let contents = &answer["result"]["contents"];
+    assert_eq!(contents[0], json!({"uri": "chatty://big", "text": "first\n", "odd": 1.5}), "{answer}");
+    let cut = contents[1]["text"].as_str().unwrap();
+    assert!(cut.starts_with("line\nline\n") && cut.len() < 250, "{cut}");
+    assert!(cut.contains("[TRUNCATED: result exceeded the size limit"), "{cut}");
+    assert_eq!(contents[2]["blob"], "AAAA");
+    let (answer, _) = lines.ask("5", "prompts/get", json!({"name": "c__big"})).await;
+    let text = answer["result"]["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.contains("[TRUNCATED: result exceeded the size limit") && text.len() < 250, "{text}");
+}
