@@ -22,7 +22,7 @@ use tokio::sync::broadcast;
 use tracing::debug;
 
 pub(crate) use caller::is_of_session;
-pub use caller::{Caller, Given, Input};
+pub use caller::{Caller, Given};
 pub use handler::{Handler, Nobody, Question, Topic, Topics};
 pub use level::LogLevel;
 pub use listing::{Kind, Listing};
@@ -189,8 +189,8 @@ impl Session {
         let build = |id: RequestId| params::with_meta(params, &meta, wants_progress.then_some(id));
         let patience = request.patience;
         let ask = |headers| {
-            let progress = request.progress.clone();
-            Ask { method: request.method, params: &build, headers, patience, progress, cancellable: true }
+            let (progress, handler) = (request.progress.clone(), caller.handler.clone());
+            Ask { method: request.method, params: &build, headers, patience, progress, handler, cancellable: true }
         };
         match self.wire.request(ask(headers.clone())).await {
             // A kept connection may close at the moment when it is used again. What does no work may be asked again.

@@ -1,5 +1,7 @@
 //! What one call needs done: the directives of the component, carried out one by one.
 
+mod hearing;
+
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,8 +9,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use super::call::{CallOptions, Called};
@@ -22,7 +22,7 @@ use crate::logic::types::execution::{
 use crate::logic::types::{self, Phase, WaitRange, execution};
 use crate::queue::{Turn, enter_all};
 use crate::registry::{Link, Unavailable};
-use crate::session::{News, OnProgress, Patience, Progress, Reply, Session};
+use crate::session::{OnProgress, Patience, Progress, Reply, Session};
 use crate::stats::{InFlight, Outcome};
 use crate::telemetry::Span;
 
@@ -226,35 +226,6 @@ impl<'a> Errand<'a> {
                 }
                 self.failed(failed)
             }
-        }
-    }
-
-    /// Waits for an answer, and tells what the server logs meanwhile.
-    async fn hear<T>(
-        &self,
-        server: &str,
-        logs: &mut broadcast::Receiver<News>,
-        mut answer: impl Future<Output = T> + Unpin,
-    ) -> T {
-        loop {
-            tokio::select! {
-                biased;
-                answer = &mut answer => return answer,
-                news = logs.recv() => match news {
-                    Ok(news) => self.heard(server, news),
-                    Err(broadcast::error::RecvError::Lagged(_)) => {}
-                    Err(broadcast::error::RecvError::Closed) => return answer.await,
-                },
-            }
-        }
-    }
-
-    /// Tells a line of the server's log, masked.
-    fn heard(&self, server: &str, news: News) {
-        let News::Log { level, logger, data, number } = news else { return };
-        let masked = self.gate.mask(server, data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
-        if let Some(data) = masked {
-            self.tell(CallEvent::Log { level, logger, data, number });
         }
     }
 

@@ -17,22 +17,12 @@ pub struct Caller {
     pub meta: Object,
     /// The least grave lines of the server's log that it wants.
     pub log_level: Option<LogLevel>,
-    /// Who gives the input that a server wants.
-    pub input: Input,
+    /// Who answers what the server asks for this request; none means the handler of the session.
+    pub handler: Option<Arc<dyn Handler>>,
+    /// It gets a result that wants input as it is, and asks again with the input.
+    pub asks_again: bool,
     /// What it gives in answer to an earlier result that wanted input.
     pub given: Given,
-}
-
-/// Who gives the input that a server of 2026-07-28 wants.
-#[derive(Clone, Default)]
-pub enum Input {
-    /// The handler of the session.
-    #[default]
-    Session,
-    /// This one.
-    Handler(Arc<dyn Handler>),
-    /// The caller itself: it gets the result that wants input, and asks again.
-    Caller,
 }
 
 /// The input that a server wanted, on its way to it, byte for byte.

@@ -236,7 +236,7 @@ impl Begun<'_> {
     ) -> Result<Reply, Failed> {
         let patience = Patience::of(limit);
         let params = &|_: RequestId| params.to_owned();
-        let ask = Ask { method, params, headers, patience, progress: None, cancellable: false };
+        let ask = Ask { method, params, headers, patience, progress: None, handler: None, cancellable: false };
         wire.request(ask).await.map_err(|failed| match failed.failure {
             // The last word of the server, if it has one, says more than that time is up.
             Failure::Timeout { .. } if self.left().is_zero() => {

@@ -12,7 +12,7 @@ use tracing::debug;
 
 use super::handler::{Handler, Question, Topic};
 use super::wire::quote;
-use super::{Caller, Input, METHOD_NOT_FOUND, Patience, Reply, Request, Session, params};
+use super::{Caller, METHOD_NOT_FOUND, Patience, Reply, Request, Session, params};
 use crate::failure::{Failed, Failure, RpcError};
 use crate::json::{Object, raw};
 
@@ -30,7 +30,7 @@ pub async fn run(session: &Session, request: Request<'_>, caller: &Caller) -> Re
         let reply = session.exchange(&Request { patience, ..request.clone() }, &params, caller).await?;
         match read(&reply, request.method)? {
             Outcome::Complete => return Ok(reply),
-            Outcome::Wants(wanted) if matches!(caller.input, Input::Caller) => {
+            Outcome::Wants(wanted) if caller.asks_again => {
                 wanted.check(caller, request.method)?;
                 return Ok(reply);
             }
@@ -124,10 +124,7 @@ async fn next_params(
     request: &Request<'_>,
     wanted: &Wanted<'_>,
 ) -> Result<String, Failed> {
-    let handler = match &caller.input {
-        Input::Handler(handler) => handler,
-        Input::Session | Input::Caller => session.wire.handler(),
-    };
+    let handler = caller.handler.as_ref().unwrap_or_else(|| session.wire.handler());
     let mut answers = Vec::new();
     for (key, asked) in wanted.input_requests.iter().flatten() {
         let answer = answer(&**handler, request.method, asked).await?;

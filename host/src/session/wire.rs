@@ -45,6 +45,8 @@ pub struct Ask<'a> {
     pub patience: Patience,
     /// Who wants to know how far it has come.
     pub progress: Option<OnProgress>,
+    /// Who answers what the server asks on the stream of this request, in place of the connection's own.
+    pub handler: Option<Arc<dyn Handler>>,
     /// The server is told when nobody waits any more; a handshake is never cancelled.
     pub cancellable: bool,
 }
@@ -63,14 +65,19 @@ impl Wire {
 
     /// Sends a request and waits for its answer. Dropping the future gives the request up and tells the server so.
     pub async fn request(&self, ask: Ask<'_>) -> Result<Reply, Failed> {
-        let Ask { method, params, headers, patience, progress, cancellable } = ask;
+        let Ask { method, params, headers, patience, progress, handler, cancellable } = ask;
         let limit = patience.quiet.min(patience.total);
         if limit.is_zero() {
             return Err(Failed::unsent(Failure::Timeout { method: method.to_owned(), after: limit }));
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut answer = self.inbox.pending.enter(id, progress)?;
-        let mut watch = Watch { wire: self, id, tell: cancellable, given_up: true };
+        // Where all share a stream, what is asked on it says nothing of a request.
+        let handler = handler.filter(|_| self.web);
+        let mut watch = Watch { wire: self, id, tell: cancellable, given_up: true, asked: handler.is_some() };
+        if let Some(handler) = handler {
+            self.inbox.handlers().insert(id, handler);
+        }
         let text = message::request(id, method, &params(id));
         let started = Instant::now();
         let mut send = self.transport.send(Outgoing { text, request: Some(id), headers });
@@ -236,10 +243,15 @@ struct Watch<'a> {
     id: RequestId,
     tell: bool,
     given_up: bool,
+    /// It has a handler of its own.
+    asked: bool,
 }
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
+        if self.asked {
+            self.wire.inbox.handlers().remove(&self.id);
+        }
         if self.given_up && self.wire.inbox.pending.forget(self.id) && self.tell {
             self.wire.cancel(self.id);
         }

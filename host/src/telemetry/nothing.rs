@@ -1,5 +1,7 @@
 //! Spans where nobody wants any.
 
+use std::borrow::Cow;
+
 use crate::failure::Failed;
 use crate::logic::types::execution::ToolResult;
 use crate::session::{Caller, Peer};
@@ -16,8 +18,15 @@ impl Span {
         Span
     }
 
-    pub(crate) fn request<'a>(&self, _: &str, _: &str, _: &str, _: &Peer, caller: &'a Caller) -> (Self, &'a Caller) {
-        (Span, caller)
+    pub(crate) fn request<'a>(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
+        _: &Peer,
+        caller: &'a Caller,
+    ) -> (Self, Cow<'a, Caller>) {
+        (Span, Cow::Borrowed(caller))
     }
 
     pub(crate) fn ended(&self, _: Option<&Failed>) {}

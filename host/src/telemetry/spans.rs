@@ -67,7 +67,7 @@ impl Span {
             return (span, Cow::Borrowed(caller));
         }
         let mut caller = caller.clone();
-        TraceContextPropagator::new().inject_context(&span.0, &mut Into(&mut caller.meta));
+        TraceContextPropagator::new().inject_context(&span.0, &mut Outgoing(&mut caller.meta));
         (span, Cow::Owned(caller))
     }
 
@@ -159,9 +159,9 @@ impl Extractor for Told {
 }
 
 /// Where a server is told the trace context.
-struct Into<'a>(&'a mut Object);
+struct Outgoing<'a>(&'a mut Object);
 
-impl Injector for Into<'_> {
+impl Injector for Outgoing<'_> {
     fn set(&mut self, key: &str, value: String) {
         // An empty state says nothing, and some do not know it.
         if !value.is_empty() {

@@ -178,6 +178,34 @@ async fn questions_of_a_server_are_answered_or_declined() {
     assert_eq!(heard["elicitation/create"]["result"]["action"], "accept");
 }
 
+/// Thinks for a while before it answers.
+struct Thinks;
+
+impl Handler for Thinks {
+    fn topics(&self) -> Topics {
+        Answers.topics()
+    }
+
+    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+        Box::pin(async move {
+            if question.topic == Topic::Elicitation {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+            }
+            Answers.answer(question).await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_waits_for_a_person_is_not_taken_for_silent() {
+    let options = Options { handler: Arc::new(Thinks), ..Options::default() };
+    let session = Session::open(&fixture("asks"), &options).await.unwrap();
+    let patience = Patience { quiet: Duration::from_secs(1), total: LONG };
+    let params = r#"{"name":"ask","arguments":{}}"#;
+    let reply = session.request(Request { method: "tools/call", params, patience, progress: None }).await;
+    assert!(reply.unwrap().json().contains("accept"));
+}
+
 #[tokio::test]
 async fn rounds_of_input_end_in_an_answer_or_in_an_error() {
     let options = Options { handler: Arc::new(Answers), ..Options::default() };

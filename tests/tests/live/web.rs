@@ -1,6 +1,6 @@
 //! Sessions and gates over the network: Streamable HTTP, the older way with events, and WebSocket.
 
-mod answers;
+pub mod answers;
 mod cancelling;
 mod keeping;
 mod losing;

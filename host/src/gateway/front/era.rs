@@ -10,7 +10,7 @@ use crate::failure::RpcError;
 use crate::gateway::client::McpHeaders;
 use crate::json::{Object, raw};
 pub use crate::session::Era;
-use crate::session::{Caller, Given, Input, LEGACY_VERSIONS, LogLevel, MODERN_VERSION, is_of_session};
+use crate::session::{Caller, Given, LEGACY_VERSIONS, LogLevel, MODERN_VERSION, is_of_session};
 
 /// What a request says of its era, and of its client.
 pub(super) struct Context {
@@ -111,12 +111,18 @@ impl Context {
 
     /// For whom a server is asked with this request, and who answers what the server asks back.
     pub(super) fn caller(&self, asker: &Arc<Asker>, params: &str) -> Caller {
-        let (input, given) = match self.era {
-            Era::Legacy => (Input::Handler(Arc::clone(asker) as _), Given::default()),
-            Era::Modern => (Input::Caller, given(params)),
+        let (asks_again, given) = match self.era {
+            Era::Legacy => (false, Given::default()),
+            Era::Modern => (true, given(params)),
         };
-        let capabilities = Some(Arc::clone(&self.capabilities));
-        Caller { capabilities, meta: self.meta.clone(), log_level: self.log_level, input, given }
+        Caller {
+            capabilities: Some(Arc::clone(&self.capabilities)),
+            meta: self.meta.clone(),
+            log_level: self.log_level,
+            handler: Some(Arc::clone(asker) as _),
+            asks_again,
+            given,
+        }
     }
 
     /// A result of one server in the way of this era.

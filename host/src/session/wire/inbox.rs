@@ -25,6 +25,8 @@ use crate::transport::{Outgoing, Receive, RequestId, Transport};
 pub struct Inbox {
     pub(super) pending: Pending,
     handler: Arc<dyn Handler>,
+    /// Those who answer what is asked on the streams of single requests.
+    handlers: Mutex<HashMap<RequestId, Arc<dyn Handler>>>,
     news: broadcast::Sender<News>,
     /// The lists that news make stale; this must have happened before anyone hears the news.
     shelf: Arc<Shelf>,
@@ -86,6 +88,7 @@ impl Inbox {
         Inbox {
             pending: Pending::default(),
             handler,
+            handlers: Mutex::default(),
             news,
             shelf: Arc::default(),
             secrets,
@@ -114,6 +117,10 @@ impl Inbox {
 
     pub(super) fn handler(&self) -> &Arc<dyn Handler> {
         &self.handler
+    }
+
+    pub(super) fn handlers(&self) -> MutexGuard<'_, HashMap<RequestId, Arc<dyn Handler>>> {
+        self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn shelf(&self) -> Arc<Shelf> {
@@ -149,7 +156,7 @@ impl Inbox {
                 };
                 self.answered(id, exchange, outcome);
             }
-            Ok(Incoming::Request { id, method, params }) => self.asked(id, &method, params),
+            Ok(Incoming::Request { id, method, params }) => self.asked(id, &method, params, exchange),
             Ok(Incoming::Notification { method, params }) => self.notified(&method, params),
             Err(why) => {
                 let shown = self.shown(&text);
@@ -180,12 +187,13 @@ impl Inbox {
         }
     }
 
-    fn asked(&self, id: &RawValue, method: &str, params: Option<&RawValue>) {
+    fn asked(&self, id: &RawValue, method: &str, params: Option<&RawValue>, exchange: Option<RequestId>) {
         if self.footing.get().is_some_and(|footing| footing.era == Era::Modern) {
             warn!(method, "ignored a request of the server: this version of the protocol has none");
             return;
         }
-        let handler = Arc::clone(&self.handler);
+        let own = exchange.and_then(|exchange| self.handlers().get(&exchange).cloned());
+        let handler = own.unwrap_or_else(|| Arc::clone(&self.handler));
         let question = Topic::of(method)
             .map(|topic| (topic, params.map_or_else(empty_object, ToOwned::to_owned)))
             .map(|(topic, params)| Question { server: String::new(), topic, params });

@@ -2,6 +2,7 @@
 #![expect(deprecated, reason = "older servers and clients have it")]
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 
 use rmcp::model::{
     CallToolRequestParams, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
@@ -14,6 +15,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use toolgate::gateway::Options;
 use toolgate::gateway::http::Tokens;
 
+use super::super::web::answers::legacy;
+use super::super::web::server::{Answer, Feed, Server};
 use super::{Lines, client_of, fixtures, http_client_of, serve_http_over, serve_over};
 
 /// A client with a person of this name, roots and a model.
@@ -203,4 +206,50 @@ async fn two_clients_at_a_time_are_each_asked_for_their_own_call() {
         }
     };
     tokio::join!(call("Ada", "legacy"), call("Bob", "legacy"), call("Eve", "modern"));
+}
+
+#[tokio::test]
+async fn a_question_on_the_stream_of_a_call_finds_the_client_of_that_call() {
+    // Asks on the streams of all three calls once all are there, and answers each with what it heard there.
+    let calls = Mutex::new(HashMap::<String, (Feed, Value)>::new());
+    let server = Server::start(move |seen| match (seen.verb.as_str(), seen.method()) {
+        ("POST", "tools/call") => {
+            let (mut calls, feed) = (calls.lock().unwrap(), Feed::default());
+            let answer = feed.answer();
+            let who = seen.body["params"]["arguments"]["text"].as_str().unwrap().to_owned();
+            calls.insert(who, (feed, seen.body["id"].clone()));
+            for (who, (feed, _)) in calls.iter().filter(|_| calls.len() == 3) {
+                let params =
+                    json!({"mode": "form", "message": "who?", "requestedSchema": {"type": "object", "properties": {}}});
+                feed.send(&json!({"jsonrpc": "2.0", "id": who, "method": "elicitation/create", "params": params}));
+            }
+            answer
+        }
+        ("POST", "") => {
+            let calls = calls.lock().unwrap();
+            let (feed, id) = &calls[seen.body["id"].as_str().unwrap()];
+            let heard = seen.body["result"].to_string();
+            let result = json!({"content": [{"type": "text", "text": heard}]});
+            feed.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+            feed.end();
+            Answer::status("202 Accepted")
+        }
+        _ => legacy(seen),
+    })
+    .await;
+    let yaml = format!("servers:\n  a: {{url: {:?}}}\n", server.url());
+    let config = toolgate::config::parse(&yaml, std::path::Path::new("toolgate.yaml")).unwrap();
+    let (url, _stop) = serve_http_over(config, HashMap::new(), Options::default(), Tokens::default()).await;
+    let call = async |name: &'static str, era: &str| {
+        let client = http_client_of(Person(name), &url, None, era).await;
+        let arguments = json!({"text": name}).as_object().cloned().unwrap();
+        client.call_tool(CallToolRequestParams::new("a__echo").with_arguments(arguments)).await
+    };
+    let (ada, bob, eve) = tokio::join!(call("Ada", "legacy"), call("Bob", "legacy"), call("Eve", "modern"));
+    for (name, called) in [("Ada", ada), ("Bob", bob)] {
+        let heard: Value = serde_json::from_str(&called.unwrap().content[0].as_text().unwrap().text).unwrap();
+        assert_eq!(heard["content"]["name"], name, "{heard}");
+    }
+    let ServiceError::McpError(error) = eve.unwrap_err() else { panic!("no error of the protocol") };
+    assert_eq!(error.data.unwrap()["asked"], "elicitation/create");
 }

@@ -1,0 +1,39 @@
+//! What a server logs while it works on a call.
+
+use serde_json::value::RawValue;
+use tokio::sync::broadcast;
+
+use super::Errand;
+use crate::gate::CallEvent;
+use crate::session::News;
+
+impl Errand<'_> {
+    /// Waits for an answer, and tells what the server logs meanwhile.
+    pub(super) async fn hear<T>(
+        &self,
+        server: &str,
+        logs: &mut broadcast::Receiver<News>,
+        mut answer: impl Future<Output = T> + Unpin,
+    ) -> T {
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return answer,
+                news = logs.recv() => match news {
+                    Ok(news) => self.heard(server, news),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return answer.await,
+                },
+            }
+        }
+    }
+
+    /// Tells a line of the server's log, masked.
+    pub(super) fn heard(&self, server: &str, news: News) {
+        let News::Log { level, logger, data, number } = news else { return };
+        let masked = self.gate.mask(server, data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
+        if let Some(data) = masked {
+            self.tell(CallEvent::Log { level, logger, data, number });
+        }
+    }
+}
