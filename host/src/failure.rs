@@ -58,6 +58,8 @@ pub enum Failure {
     Exited(Exit),
     /// The server answered with an HTTP error.
     Http(HttpError),
+    /// The server wants an authorization, and there is none to be had without a person. What to do, in words.
+    NeedsAuth(String),
     /// The server answered with a JSON-RPC error.
     Rpc(RpcError),
     /// The server broke the protocol. How, in words.
@@ -92,6 +94,8 @@ pub struct HttpError {
     pub challenge: Option<String>,
     /// The `Retry-After` of the answer.
     pub retry_after: Option<Duration>,
+    /// Which of our authorizations was refused, as they are counted; zero where there was none.
+    pub edition: u64,
     /// The beginning of the body.
     pub body: String,
 }
@@ -144,6 +148,7 @@ impl Failed {
             Failure::Cancelled | Failure::Timeout { .. } | Failure::Closed | Failure::Restarting => &mut [],
             Failure::Connect(text)
             | Failure::Protocol(text)
+            | Failure::NeedsAuth(text)
             | Failure::QueueFull(text)
             | Failure::RestartFailed(text) => &mut [text],
             Failure::Exited(Exit { stderr, .. }) | Failure::NotReady { stderr, .. } => &mut [stderr],
@@ -185,6 +190,7 @@ impl From<&Failure> for types::Failure {
                 challenge: error.challenge.is_some(),
                 retry_after_ms: error.retry_after.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             }),
+            Failure::NeedsAuth(why) => types::Failure::NeedsAuth(why.clone()),
             Failure::Rpc(error) => {
                 types::Failure::Rpc(types::RpcFailure { code: error.code, message: error.message.clone() })
             }
@@ -217,6 +223,7 @@ impl fmt::Display for Failure {
             Failure::Closed => f.write_str("the connection was closed"),
             Failure::Exited(exit) => exit.fmt(f),
             Failure::Http(error) => error.fmt(f),
+            Failure::NeedsAuth(why) => write!(f, "the server needs authorization: {why}"),
             Failure::Rpc(error) => write!(f, "{} (JSON-RPC error {})", error.message, error.code),
             Failure::Protocol(how) => write!(f, "the server broke the protocol: {how}"),
             Failure::QueueFull(which) => f.write_str(which),
@@ -245,6 +252,17 @@ impl fmt::Display for HttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the server answered with HTTP status {}", self.status)?;
         if self.body.is_empty() { Ok(()) } else { write!(f, ": {}", self.body) }
+    }
+}
+
+impl Failure {
+    /// Whether the server wants to know who we are.
+    pub fn wants_authorization(&self) -> bool {
+        match self {
+            Failure::Http(error) => error.wants_authorization(),
+            Failure::NeedsAuth(_) => true,
+            _ => false,
+        }
     }
 }
 

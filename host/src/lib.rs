@@ -45,6 +45,8 @@ pub mod gate;
 pub mod gateway;
 pub mod json;
 pub mod logic;
+#[cfg(feature = "oauth")]
+pub mod oauth;
 pub mod plan;
 pub mod private;
 pub mod queue;

@@ -1,8 +1,9 @@
 //! Files and folders that are the user's own: nobody else may have written what we trust.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Makes a folder, and those above it, for the user alone.
 pub fn folder(path: &Path) -> io::Result<()> {
@@ -20,6 +21,34 @@ pub fn file(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+/// Reads a file that nobody but us can have written.
+pub fn read(folder: &Path, file: &Path) -> io::Result<String> {
+    check_owner(&fs::metadata(folder)?)?;
+    let metadata = fs::symlink_metadata(file)?;
+    // Before it is opened, since opening a pipe would wait for ever.
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    check_owner(&metadata)?;
+    String::from_utf8(fs::read(file)?).map_err(io::Error::other)
+}
+
+/// Writes to a name of its own and renames, so that no reader ever sees a part.
+pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let part = file.with_extension(format!("{}-{count}.part", std::process::id()));
+    // Left by an earlier process with the same id, if there is one.
+    let _ = fs::remove_file(&part);
+    let written = self::file(&part).and_then(|mut opened| {
+        opened.write_all(text)?;
+        opened.sync_all()
+    });
+    written.and_then(|()| fs::rename(&part, file)).inspect_err(|_| {
+        let _ = fs::remove_file(&part);
+    })
 }
 
 /// Whether a file or folder is ours and nobody else can write to it.

@@ -1,5 +1,7 @@
 //! The configured servers, and a connection to each that is wanted, kept alive.
 
+#[cfg(feature = "oauth")]
+mod accounts;
 mod change;
 mod definition;
 mod link;
@@ -27,6 +29,8 @@ use crate::decide::Answer;
 use crate::gate::find_problems;
 use crate::logic::types::lifecycle::State;
 use crate::logic::{Component, Supervisor};
+#[cfg(feature = "oauth")]
+use crate::oauth::{Browse, Store};
 use crate::queue::QueueStats;
 use crate::session::{Handler, LogLevel, News, Nobody};
 use crate::stats::CallStats;
@@ -54,6 +58,12 @@ pub struct Options {
     pub transports: HashMap<String, Arc<dyn Connect>>,
     /// How long the registry is going to live.
     pub stay: Stay,
+    /// Who brings a person where a server wants their consent; without it, such a server needs an authorization.
+    #[cfg(feature = "oauth")]
+    pub browse: Option<Arc<dyn Browse>>,
+    /// Where tokens are kept; the user's own place, if none is given.
+    #[cfg(feature = "oauth")]
+    pub tokens: Option<Store>,
 }
 
 /// How long a registry is going to live.
@@ -109,6 +119,10 @@ impl Default for Options {
             secrets: Arc::default(),
             transports: HashMap::new(),
             stay: Stay::Long,
+            #[cfg(feature = "oauth")]
+            browse: None,
+            #[cfg(feature = "oauth")]
+            tokens: None,
         }
     }
 }

@@ -33,6 +33,7 @@ pub use wire::{OnProgress, Patience, Progress, Reply};
 
 use crate::failure::{Failed, Failure};
 use crate::transport::RequestId;
+use crate::transport::authorize::Authorizer;
 use headers::ToolHeaders;
 use listing::Shelf;
 use wire::{Ask, Wire};
@@ -50,6 +51,7 @@ pub struct Session {
     tool_headers: ToolHeaders,
     shelf: Arc<Shelf>,
     list_patience: Duration,
+    authorize: Option<Authorizer>,
 }
 
 /// What every request of 2026-07-28 carries in `_meta`.
@@ -195,6 +197,16 @@ impl Session {
         match self.wire.request(ask(headers.clone())).await {
             // A kept connection may close at the moment when it is used again. What does no work may be asked again.
             Err(Failed { failure: Failure::Closed, .. }) if self.wire.is_web() && !is_work(request.method) => {
+                self.wire.request(ask(headers)).await
+            }
+            // Nothing was done. Whether a tool is called again is for the component to say.
+            Err(Failed { failure: Failure::Http(refused), .. })
+                if refused.wants_authorization() && request.method != "tools/call" =>
+            {
+                match &self.authorize {
+                    Some(authorize) => authorize.renew(&refused).await?,
+                    None => return Err(Failed::sent(Failure::Http(refused))),
+                }
                 self.wire.request(ask(headers)).await
             }
             outcome => outcome,

@@ -1,8 +1,11 @@
 //! How messages reach a server and how its messages reach us: one trait, four kinds.
 
+pub mod authorize;
 pub mod endpoint;
 mod events;
 pub mod operator;
+#[cfg(feature = "oauth")]
+pub(crate) mod outside;
 mod sse;
 mod stdio;
 mod streamable;

@@ -131,6 +131,7 @@ pub fn failure(desk: &Desk, link: &Link, failed: &Failed) -> Failure {
         Cause::Timeout { .. } => Failure::Timeout(text),
         Cause::Rpc(_) | Cause::Protocol(_) => Failure::Refused(text),
         Cause::Http(error) if error.wants_authorization() => Failure::NeedsAuth(text),
+        Cause::NeedsAuth(_) => Failure::NeedsAuth(text),
         Cause::Cancelled => Failure::Interrupted,
         Cause::Http(_)
         | Cause::Connect(_)

@@ -82,10 +82,7 @@ fn of_auth(auth: &Auth) -> Vec<&Located> {
         Auth::Bearer(token) => vec![token],
         Auth::ApiKey { value, .. } => vec![value],
         Auth::Basic { user, password } => vec![user, password],
-        Auth::OAuth(oauth) => {
-            let urls = [&oauth.authorization_url, &oauth.token_url, &oauth.metadata_url];
-            [&oauth.client_id, &oauth.client_secret].into_iter().chain(urls).flatten().collect()
-        }
+        Auth::OAuth(oauth) => oauth.texts().collect(),
     }
 }
 

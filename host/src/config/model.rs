@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use crate::session::Protocol;
-pub use auth::{Auth, Grant, KeyPlace, OAuth};
+pub use auth::{Auth, Grant, KeyPlace, OAuth, TokenAuth};
 pub use gateway::{GatewayNames, GatewayRules, GatewayTls, TokenFrom, TokenRules};
 pub use lifecycle::{HealthProbe, Lifecycle};
 pub use place::{Located, Notice, Place, Problem};

@@ -1,6 +1,7 @@
 //! Makes of a server as it is written one that can be reached: everything filled in, checked and put in its place.
 
 mod gateway;
+mod oauth;
 mod program;
 mod results;
 mod site;
@@ -18,6 +19,7 @@ use super::secrets::{Secrets, is_harmless_variable};
 use super::variables::Variables;
 use crate::transport::endpoint::Endpoint;
 pub use gateway::{FilledGateway, FilledToken, resolve_gateway};
+pub use oauth::{FilledOAuth, resolve_oauth};
 pub use results::{FilledSpill, FilledSummarizeWith, FilledSummarizer, resolve_spill, resolve_summarizer};
 
 /// Fills in everything about the server. `session` is what `{{.SESSION_ID}}` stands for.
@@ -64,16 +66,22 @@ fn filled<T>(
 }
 
 fn endpoint(filling: &mut Filling<'_>, config: &Config) -> Result<Endpoint, Problem> {
+    with_env_file(filling, |filling| match filling.server.kind {
+        Kind::Stdio => program::program(filling, config).map(Endpoint::Stdio),
+        Kind::Http => site::site(filling).map(Endpoint::Http),
+        Kind::Sse => site::site(filling).map(Endpoint::Sse),
+        Kind::WebSocket => site::site(filling).map(Endpoint::WebSocket),
+    })
+}
+
+/// Fills in with what the server's file of variables has, too.
+fn with_env_file<T>(
+    filling: &mut Filling<'_>,
+    fill: impl FnOnce(&mut Filling<'_>) -> Result<T, Problem>,
+) -> Result<T, Problem> {
     let env_file = env_file(filling)?;
     let Filling { server, path, scope, .. } = *filling;
-    let mut filling =
-        Filling { server, path, scope: Scope { env_file: &env_file, ..scope }, secrets: &mut *filling.secrets };
-    match server.kind {
-        Kind::Stdio => program::program(&mut filling, config).map(Endpoint::Stdio),
-        Kind::Http => site::site(&mut filling).map(Endpoint::Http),
-        Kind::Sse => site::site(&mut filling).map(Endpoint::Sse),
-        Kind::WebSocket => site::site(&mut filling).map(Endpoint::WebSocket),
-    }
+    fill(&mut Filling { server, path, scope: Scope { env_file: &env_file, ..scope }, secrets: &mut *filling.secrets })
 }
 
 /// What relative paths begin at, and the workspace.

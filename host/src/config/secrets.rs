@@ -115,6 +115,13 @@ impl Secrets {
         }
     }
 
+    /// Takes a value out again that is one no longer.
+    pub fn forget(&mut self, value: &str) {
+        if self.values.remove(value.trim()) {
+            self.finder = OnceLock::new();
+        }
+    }
+
     /// There is none.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()

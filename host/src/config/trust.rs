@@ -5,9 +5,8 @@
 //! yes is a small file of its own, so that two processes never overwrite each other.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
@@ -32,7 +31,7 @@ impl TrustStore {
     pub fn is_trusted(&self, path: &Path, content: &[u8]) -> bool {
         let (Some(folder), Ok(record)) = (&self.folder, Record::new(path, content)) else { return false };
         let file = folder.join(record.file_name());
-        match read(folder, &file) {
+        match private::read(folder, &file) {
             Ok(found) if found == record.text() => true,
             Ok(_) => {
                 tracing::warn!(
@@ -59,7 +58,7 @@ impl TrustStore {
         let record = Record::new(path, content)?;
         private::folder(folder)?;
         private::check_owner(&fs::metadata(folder)?)?;
-        write(&folder.join(record.file_name()), record.text().as_bytes())
+        private::replace(&folder.join(record.file_name()), record.text().as_bytes())
     }
 }
 
@@ -96,7 +95,8 @@ fn hex(hash: Sha256) -> String {
     format!("{:x}", hash.finalize())
 }
 
-fn state_folder(variables: &Variables) -> Option<PathBuf> {
+/// The user's folder for what programs remember.
+pub(crate) fn state_folder(variables: &Variables) -> Option<PathBuf> {
     let absolute = |name: &str| variables.filled(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = variables.home.as_ref();
     if cfg!(windows) {
@@ -104,33 +104,6 @@ fn state_folder(variables: &Variables) -> Option<PathBuf> {
     }
     let usual = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".local/state" };
     absolute("XDG_STATE_HOME").or_else(|| home.map(|home| home.join(usual)))
-}
-
-fn read(folder: &Path, file: &Path) -> io::Result<String> {
-    private::check_owner(&fs::metadata(folder)?)?;
-    let metadata = fs::symlink_metadata(file)?;
-    // Before it is opened, since opening a pipe would wait for ever.
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
-    private::check_owner(&metadata)?;
-    String::from_utf8(fs::read(file)?).map_err(io::Error::other)
-}
-
-/// Writes to a name of its own and renames, so that no reader ever sees a part.
-fn write(file: &Path, text: &[u8]) -> io::Result<()> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let part = file.with_extension(format!("{}-{count}.part", std::process::id()));
-    // Left by an earlier process with the same id, if there is one.
-    let _ = fs::remove_file(&part);
-    let written = private::file(&part).and_then(|mut opened| {
-        opened.write_all(text)?;
-        opened.sync_all()
-    });
-    written.and_then(|()| fs::rename(&part, file)).inspect_err(|_| {
-        let _ = fs::remove_file(&part);
-    })
 }
 
 #[cfg(test)]

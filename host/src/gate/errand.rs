@@ -16,10 +16,10 @@ use super::forwarded::Plain;
 use super::{CallEvent, Gate, OnEvent, failures, forwarded};
 use crate::decide::ExecutionId;
 use crate::failure::{Failed, Failure};
+use crate::logic::types::WaitRange;
 use crate::logic::types::execution::{
     Code, Condensed, Directive, Event, Oversize, Question, Request, Summary, ToolResult,
 };
-use crate::logic::types::{self, Phase, WaitRange, execution};
 use crate::queue::{Turn, enter_all};
 use crate::registry::{Link, Unavailable};
 use crate::session::{OnProgress, Patience, Progress, Reply, Session};
@@ -143,11 +143,7 @@ impl<'a> Errand<'a> {
             Directive::Wait(range) => self.wait(range).await,
             Directive::Ask(question) => self.ask(question).await,
             Directive::Condense(oversize) => self.condense(oversize).await,
-            // Authorizations are given out elsewhere; here there is none to be had.
-            Directive::Reauthenticate(_) => {
-                let failure = types::Failure::NeedsAuth("the server wants an authorization".to_owned());
-                Event::Failed(execution::Failed { failure, phase: Phase::NotSent })
-            }
+            Directive::Reauthenticate(server) => self.reauthenticate(&server).await,
             // There is nothing to do, and nobody asks for it.
             Directive::Done(_) => Event::Cancelled,
         }
@@ -297,6 +293,21 @@ impl<'a> Errand<'a> {
         match acquired {
             Ok(_) => Event::Reconnected,
             Err(unavailable) => self.unavailable(link, &unavailable),
+        }
+    }
+
+    async fn reauthenticate(&mut self, server: &str) -> Event {
+        let link = match self.link(server) {
+            Ok(link) => link,
+            Err(failed) => return self.failed(failed),
+        };
+        match link.reauthenticate(self.failure.as_ref()).await {
+            Ok(()) => {
+                // The time that a person took is not the server's.
+                self.clock.touch();
+                Event::Authenticated
+            }
+            Err(failed) => self.failed(failed),
         }
     }
 

@@ -1,5 +1,6 @@
 //! One configured server and the connection to it, kept alive for whoever uses it.
 
+mod authorize;
 mod connection;
 mod drive;
 mod listing;
@@ -70,6 +71,10 @@ struct State {
     timer: Option<Task>,
     /// Looks whether anybody still uses the server.
     janitor: Option<Task>,
+    /// Looks whether there is an authorization by now.
+    login: Option<Task>,
+    /// The authorization that was refused.
+    refused: u64,
     /// Nothing is opened any more.
     closed: bool,
     /// Why there is no connection.
@@ -118,6 +123,8 @@ impl Link {
                 probe: None,
                 timer: None,
                 janitor: None,
+                login: None,
+                refused: 0,
                 closed,
                 why: None,
                 lost: false,
@@ -330,7 +337,7 @@ impl Link {
         let (connection, attempt) = {
             let mut state = self.state();
             state.closed = true;
-            (state.probe, state.timer, state.janitor) = (None, None, None);
+            (state.probe, state.timer, state.janitor, state.login) = (None, None, None, None);
             (state.connection.take(), state.attempt.take())
         };
         self.changed.send_replace(());

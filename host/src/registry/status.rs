@@ -101,7 +101,7 @@ impl Status {
             (None, State::Failed) => format!("it is down{}", last()),
             (None, State::Restarting) => format!("it is being restarted{}", last()),
             (None, State::Degraded) => format!("it is slow to answer{}", last()),
-            (None, State::NeedsAuth) => "it wants an authorization".to_owned(),
+            (None, State::NeedsAuth) => format!("it wants an authorization{}", last()),
             (None, State::Disabled | State::Dormant | State::Connecting | State::Ready) => return None,
         };
         Some(Warning { server: self.server.clone(), text, since: self.since })

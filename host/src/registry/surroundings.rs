@@ -8,17 +8,25 @@ use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+#[cfg(feature = "oauth")]
+use super::accounts::Accounts;
 use super::{Options, Stay, Told};
 use crate::condense::Condenser;
 use crate::config::model::{Config, QueueRules, Server};
+#[cfg(feature = "oauth")]
+use crate::config::resolve::FilledOAuth;
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::decide::{Answer, Decide};
 use crate::logic::Supervisor;
 use crate::logic::types::{filtering, lifecycle};
+#[cfg(feature = "oauth")]
+use crate::oauth::{Account, OAuthError, Store};
 use crate::queue::{Defaults, Limits, Queue, Queues};
 use crate::session::{Handler, LogLevel, Session};
 use crate::transport::Connect;
+#[cfg(feature = "oauth")]
+use crate::transport::endpoint::Site;
 
 /// What all connections of a registry share.
 pub(super) struct Surroundings {
@@ -49,11 +57,18 @@ pub(super) struct Surroundings {
     pub(super) news: broadcast::Sender<Told>,
     /// The least grave lines of logs that each who wants any wants.
     levels: Mutex<HashMap<u64, LogLevel>>,
+    #[cfg(feature = "oauth")]
+    accounts: Accounts,
 }
 
 impl Surroundings {
     pub(super) fn new(logic: Supervisor, config: &Arc<Config>, options: Options) -> Self {
-        let Options { variables, handler, secrets, transports, stay } = options;
+        #[cfg(feature = "oauth")]
+        let accounts = {
+            let tokens = options.tokens.unwrap_or_else(|| Store::user(&options.variables));
+            Accounts::new(options.browse, tokens)
+        };
+        let Options { variables, handler, secrets, transports, stay, .. } = options;
         Surroundings {
             variables,
             handler,
@@ -71,6 +86,8 @@ impl Surroundings {
             states: watch::Sender::new(0),
             news: broadcast::Sender::new(NEWS),
             levels: Mutex::default(),
+            #[cfg(feature = "oauth")]
+            accounts,
         }
     }
 
@@ -114,6 +131,12 @@ impl Surroundings {
 
     pub(super) fn secrets(&self) -> MutexGuard<'_, Secrets> {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Our account with a server.
+    #[cfg(feature = "oauth")]
+    pub(super) fn account(&self, server: &str, site: &Site, oauth: FilledOAuth) -> Result<Arc<Account>, OAuthError> {
+        self.accounts.get(server, site, oauth, &self.secrets)
     }
 
     pub(super) fn logic(&self) -> MutexGuard<'_, Supervisor> {

@@ -42,8 +42,30 @@ impl Default for Options {
 }
 
 impl Session {
-    /// Connects, finds out which era the server speaks, and shakes hands.
+    /// Connects, finds out which era the server speaks, and shakes hands. Where the server wants an authorization,
+    /// it is asked for, and the beginning has its time anew.
     pub async fn open(endpoint: &Endpoint, options: &Options) -> Result<Session, Failed> {
+        let authorize = endpoint.site().and_then(|site| site.authorize.clone());
+        let mut renewals = 0;
+        loop {
+            let failed = match Self::begin(endpoint, options).await {
+                Ok(mut session) => {
+                    session.authorize = authorize;
+                    return Ok(session);
+                }
+                Err(failed) => failed,
+            };
+            match (&failed.failure, &authorize) {
+                (Failure::Http(refused), Some(authorize)) if refused.wants_authorization() && renewals < RENEWALS => {
+                    renewals += 1;
+                    authorize.renew(refused).await?;
+                }
+                _ => return Err(failed),
+            }
+        }
+    }
+
+    async fn begin(endpoint: &Endpoint, options: &Options) -> Result<Session, Failed> {
         let begun = Begun { options, deadline: Instant::now() + options.limit };
         match (endpoint, options.protocol) {
             (Endpoint::Sse(_), _) => begun.legacy(endpoint).await,
@@ -149,6 +171,7 @@ impl Begun<'_> {
             Failure::Closed | Failure::Exited(_) => Probe::Legacy { why: failed, wire: None },
             Failure::Cancelled
             | Failure::Connect(_)
+            | Failure::NeedsAuth(_)
             | Failure::NotReady { .. }
             | Failure::QueueFull(_)
             | Failure::Restarting
@@ -215,7 +238,7 @@ impl Begun<'_> {
         let shelf = wire.shelf();
         let list_patience = self.options.list;
         let (told_level, tool_headers) = (Default::default(), Default::default());
-        Session { wire, peer, meta, told_level, headers, tool_headers, shelf, list_patience }
+        Session { wire, peer, meta, told_level, headers, tool_headers, shelf, list_patience, authorize: None }
     }
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Wire, Failed> {
@@ -354,5 +377,8 @@ fn transport_name(endpoint: &Endpoint) -> &'static str {
 }
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// How often a server may want another authorization before it lets us in: one to begin with, one with more rights, and
+/// one that came too late.
+const RENEWALS: u32 = 3;
 /// A cold Python server was seen to take four seconds.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);

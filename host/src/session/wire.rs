@@ -19,6 +19,7 @@ use super::listing::Shelf;
 use super::{Era, News};
 use crate::config::secrets::Secrets;
 use crate::failure::{Failed, Failure};
+use crate::transport::authorize::Authorizer;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::{self, Delivery, Outgoing, RequestId, ServerStream, Transport};
 use inbox::{Footing, Inbox};
@@ -31,6 +32,7 @@ pub struct Wire {
     /// Closing a stream says that nobody waits (2026-07-28 on HTTP); elsewhere it takes a notification.
     web: bool,
     secrets: Secrets,
+    authorize: Option<Authorizer>,
 }
 
 /// What to ask.
@@ -60,7 +62,8 @@ impl Wire {
         let opened = transport::open(endpoint, Arc::clone(&inbox) as _).await;
         let transport = opened.map_err(|failed| failed.redacted(&secrets))?;
         inbox.attach(&transport);
-        Ok(Wire { inbox, transport, next_id: AtomicU64::new(1), web, secrets })
+        let authorize = endpoint.site().and_then(|site| site.authorize.clone());
+        Ok(Wire { inbox, transport, next_id: AtomicU64::new(1), web, secrets, authorize })
     }
 
     /// Sends a request and waits for its answer. Dropping the future gives the request up and tells the server so.
@@ -135,7 +138,16 @@ impl Wire {
                 }
             }
         };
-        outcome.map_err(|failed| failed.redacted(&self.secrets))
+        outcome.map_err(|failed| self.redacted(failed))
+    }
+
+    /// A failure without secrets.
+    fn redacted(&self, failed: Failed) -> Failed {
+        let failed = failed.redacted(&self.secrets);
+        match &self.authorize {
+            Some(authorize) => failed.redacted(&authorize.secrets()),
+            None => failed,
+        }
     }
 
     /// Sends a notification.

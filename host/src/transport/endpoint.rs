@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Connect;
+use super::authorize::Authorizer;
 use crate::config::secrets::Secrets;
 
 /// Where a server is. Its `Debug` shows no argument, value of a variable, login, query or header: they may be secrets.
@@ -47,6 +48,22 @@ impl Endpoint {
             Endpoint::Custom(_) => {}
         }
         self
+    }
+
+    /// Where it is on the network, if it is there.
+    pub fn site(&self) -> Option<&Site> {
+        match self {
+            Endpoint::Http(site) | Endpoint::Sse(site) | Endpoint::WebSocket(site) => Some(site),
+            Endpoint::Stdio(_) | Endpoint::Custom(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn site_mut(&mut self) -> Option<&mut Site> {
+        match self {
+            Endpoint::Http(site) | Endpoint::Sse(site) | Endpoint::WebSocket(site) => Some(site),
+            Endpoint::Stdio(_) | Endpoint::Custom(_) => None,
+        }
     }
 
     /// What must not be seen in errors and logs about this server.
@@ -95,6 +112,8 @@ pub struct Site {
     pub connect_timeout: Duration,
     /// What must not be seen in anything that it answers with.
     pub secrets: Secrets,
+    /// Who gives each request its `Authorization`, where that is not one of the headers.
+    pub authorize: Option<Authorizer>,
 }
 
 /// How certificates are checked and shown.
@@ -181,6 +200,7 @@ mod tests {
             max_message_bytes: 1,
             connect_timeout: Duration::ZERO,
             secrets: Secrets::default(),
+            authorize: None,
         };
         let shown = format!("{:?}", Endpoint::WebSocket(site));
         assert!(shown.contains("ws://a.example/x") && shown.contains("Authorization"), "{shown}");

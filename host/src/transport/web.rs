@@ -21,6 +21,8 @@ use tracing::warn;
 use super::endpoint::{Site, Tls};
 use crate::failure::{Failed, Failure, HttpError};
 pub(super) use failing::BODY;
+#[cfg(feature = "oauth")]
+pub(super) use failing::root_cause;
 
 /// The client of one site.
 pub(super) struct Web {
@@ -34,6 +36,10 @@ pub(super) struct Web {
     /// For other origins, to which a redirect may lead: our certificate is not shown there.
     away: OnceLock<Client>,
 }
+
+/// Which authorization a request went with.
+#[derive(Debug, Clone, Copy)]
+struct Edition(u64);
 
 /// The versions of HTTP to offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,17 +107,24 @@ impl Web {
     /// Sends a request, and follows where the answer points: headers stay behind when that is another origin.
     pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Response, Failed> {
         let Ask { method, mut url, headers, body } = ask;
+        let credential = match &self.site.authorize {
+            Some(authorize) => authorize.credential().await?,
+            None => None,
+        };
         let mut away = false;
         for hop in 0..=REDIRECTS {
             // Once a foreign server had a say in where we go, nothing of ours goes with us, not even back.
             away = away || !address::same_origin(&url, &self.address);
             let mut request = Request::new(method.clone(), url);
             *request.headers_mut() = if away { harmless(headers()) } else { headers() };
+            if let Some(credential) = credential.as_ref().filter(|_| !away) {
+                request.headers_mut().insert(header::AUTHORIZATION, credential.header.clone());
+            }
             if !body.is_empty() {
                 *request.body_mut() = Some(Body::from(body.clone()));
             }
             let client = if away { self.away().await? } else { &self.home };
-            let response = client.execute(request).await.map_err(|error| {
+            let mut response = client.execute(request).await.map_err(|error| {
                 let url = error.url().unwrap_or(&self.address);
                 let failed = failing::of_sending(&error, url, self.site.connect_timeout);
                 // Whoever redirected us has read it.
@@ -119,6 +132,9 @@ impl Web {
             })?;
             let status = response.status();
             if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
+                if let Some(credential) = credential.filter(|_| !away) {
+                    response.extensions_mut().insert(Edition(credential.edition));
+                }
                 return Ok(response);
             }
             let target = redirect_target(&response)?;
@@ -145,6 +161,13 @@ impl Web {
         let client = checking(&self.site, self.version, &self.proxies, Certificate::Hidden).await?;
         Ok(self.away.get_or_init(|| client))
     }
+}
+
+/// A client for other origins than the site's: it trusts whom the site trusts, and shows no certificate of ours.
+#[cfg(feature = "oauth")]
+pub(super) async fn stranger(site: &Site) -> Result<Client, Failed> {
+    let proxies = proxy::from_variables(|name| std::env::var(name).ok())?;
+    checking(site, Version::Any, &proxies, Certificate::Hidden).await
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

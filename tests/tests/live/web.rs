@@ -33,6 +33,7 @@ fn site(url: &str) -> Site {
         max_message_bytes: 1 << 20,
         connect_timeout: Duration::from_secs(10),
         secrets: Secrets::default(),
+        authorize: None,
     }
 }
 

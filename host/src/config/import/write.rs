@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::super::keys::auth::GRANTS;
+use super::super::keys::auth::{GRANTS, TOKEN_AUTHS};
 use super::super::keys::lifecycle::PROBES;
 use super::super::keys::server::{INHERIT, PROTOCOL};
 use super::super::model::{
@@ -186,6 +186,12 @@ impl Writer {
         if let Some(secret) = &oauth.client_secret {
             self.secret(3, "client_secret", secret, "CLIENT_SECRET");
         }
+        self.optional("client_metadata_url", oauth.client_metadata_url.as_ref());
+        if let Some((name, _)) = TOKEN_AUTHS.iter().find(|(_, how)| Some(*how) == oauth.token_auth) {
+            self.pair(3, "token_auth", name);
+        }
+        self.optional("private_key", oauth.private_key.as_ref());
+        self.optional("issuer", oauth.issuer.as_ref());
         self.texts(3, "scopes", &oauth.scopes);
         if let Some(port) = oauth.callback_port {
             self.pair(3, "callback_port", &port.to_string());

@@ -1,6 +1,6 @@
 //! The keys of a server's `auth`.
 
-use super::super::model::{Auth, Grant, KeyPlace, Located, OAuth};
+use super::super::model::{Auth, Grant, KeyPlace, Located, OAuth, TokenAuth};
 use super::super::reading::{Given, Misfit, Reading};
 use super::{Form, Key, read};
 
@@ -102,6 +102,50 @@ pub const AUTH: &[Key<Draft>] = &[
     Key::new("client_secret", Form::Text, "", "For oauth: the secret that goes with the id.", |auth, given, _| {
         auth.oauth_given = true;
         auth.oauth.client_secret = Some(given.located()?).filter(|secret| !secret.text.is_empty());
+        Ok(())
+    }),
+    Key::or(
+        &["clientMetadataUrl"],
+        Key::new(
+            "client_metadata_url",
+            Form::Text,
+            "",
+            "For oauth: where our description is published, for authorization servers that read it; it is our id there.",
+            |auth, given, _| {
+                auth.oauth_given = true;
+                auth.oauth.client_metadata_url = Some(given.located()?);
+                Ok(())
+            },
+        ),
+    ),
+    Key::or(
+        &["token_endpoint_auth_method"],
+        Key::new(
+            "token_auth",
+            Form::Choice(&["basic", "post", "private_key_jwt"]),
+            "",
+            "For oauth: how we prove who we are where tokens are given out; as the server says, if not given.",
+            |auth, given, _| {
+                auth.oauth_given = true;
+                auth.oauth.token_auth = Some(given.choice(TOKEN_AUTHS)?);
+                Ok(())
+            },
+        ),
+    ),
+    Key::new(
+        "private_key",
+        Form::Text,
+        "",
+        "For oauth: a PEM file with the key that signs for us, for private_key_jwt.",
+        |auth, given, _| {
+            auth.oauth_given = true;
+            auth.oauth.private_key = Some(given.located()?);
+            Ok(())
+        },
+    ),
+    Key::new("issuer", Form::Text, "", "For oauth: the one authorization server to accept.", |auth, given, _| {
+        auth.oauth_given = true;
+        auth.oauth.issuer = Some(given.located()?);
         Ok(())
     }),
     Key::or(
@@ -225,9 +269,31 @@ impl Draft {
                     (header, None) => KeyPlace::Header(header.unwrap_or_else(|| HEADER.to_owned())),
                 },
             },
-            Kind::OAuth => Auth::OAuth(Box::new(self.oauth)),
+            Kind::OAuth => Auth::OAuth(Box::new(checked(self.oauth, given)?)),
         })
     }
+}
+
+/// What cannot work is better said now than at the first call.
+fn checked(oauth: OAuth, given: &Given<'_>) -> Result<OAuth, Misfit> {
+    let signs = oauth.token_auth == Some(TokenAuth::PrivateKeyJwt);
+    if signs != oauth.private_key.is_some() {
+        return Err(given.misfit("`token_auth: private_key_jwt` and `private_key` go together"));
+    }
+    if oauth.grant == Grant::ClientCredentials {
+        if oauth.client_id.is_none() {
+            return Err(given.misfit("grant client_credentials needs a `client_id`"));
+        }
+        if oauth.client_secret.is_none() && !signs {
+            return Err(given.misfit("grant client_credentials needs a `client_secret`, or a `private_key` that signs"));
+        }
+    } else if signs {
+        return Err(given.misfit("private_key_jwt goes with grant client_credentials"));
+    }
+    if oauth.authorization_url.is_some() && oauth.token_url.is_none() {
+        return Err(given.misfit("an `authorization_url` goes with a `token_url`"));
+    }
+    Ok(oauth)
 }
 
 impl Kind {
@@ -246,4 +312,12 @@ const KINDS: &[(&str, Kind)] = &[
 /// The names of the grants.
 pub const GRANTS: &[(&str, Grant)] =
     &[("authorization_code", Grant::AuthorizationCode), ("client_credentials", Grant::ClientCredentials)];
+/// The names of the ways to prove who we are at a token endpoint; the longer ones are OAuth's own.
+pub const TOKEN_AUTHS: &[(&str, TokenAuth)] = &[
+    ("basic", TokenAuth::Basic),
+    ("post", TokenAuth::Post),
+    ("private_key_jwt", TokenAuth::PrivateKeyJwt),
+    ("client_secret_basic", TokenAuth::Basic),
+    ("client_secret_post", TokenAuth::Post),
+];
 const HEADER: &str = "X-API-Key";

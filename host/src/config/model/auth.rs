@@ -46,6 +46,14 @@ pub struct OAuth {
     pub client_id: Option<Located>,
     /// The secret that goes with it.
     pub client_secret: Option<Located>,
+    /// Where our description is published (a client id metadata document), for authorization servers that read it.
+    pub client_metadata_url: Option<Located>,
+    /// How we prove at the token endpoint who we are, if not as the authorization server likes best.
+    pub token_auth: Option<TokenAuth>,
+    /// A PEM file with the key that signs for us, for `private_key_jwt`.
+    pub private_key: Option<Located>,
+    /// The one authorization server to accept.
+    pub issuer: Option<Located>,
     /// What we ask for.
     pub scopes: Vec<String>,
     /// The port of the local callback; any free one where none is given.
@@ -66,4 +74,32 @@ pub enum Grant {
     AuthorizationCode,
     /// The id and the secret suffice.
     ClientCredentials,
+}
+
+/// How we prove at a token endpoint who we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenAuth {
+    /// The id and the secret, as `Authorization: Basic`.
+    Basic,
+    /// The id and the secret, in the form that is posted.
+    Post,
+    /// A statement signed with our key (RFC 7523).
+    PrivateKeyJwt,
+}
+
+impl OAuth {
+    /// All that may have variables in it.
+    pub fn texts(&self) -> impl Iterator<Item = &Located> {
+        let OAuth { client_id, client_secret, client_metadata_url, private_key, issuer, .. } = self;
+        let OAuth { authorization_url, token_url, metadata_url, .. } = self;
+        let ours = [client_id, client_secret, client_metadata_url, private_key, issuer];
+        ours.into_iter().chain([authorization_url, token_url, metadata_url]).flatten()
+    }
+
+    /// The same, to be changed.
+    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut Located> {
+        let OAuth { client_id, client_secret, client_metadata_url, private_key, issuer, .. } = self;
+        let ours = [client_id, client_secret, client_metadata_url, private_key, issuer];
+        ours.into_iter().chain([&mut self.authorization_url, &mut self.token_url, &mut self.metadata_url]).flatten()
+    }
 }

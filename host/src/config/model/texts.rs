@@ -38,12 +38,7 @@ impl Server {
             Auth::Bearer(token) => texts.push(token),
             Auth::ApiKey { value, .. } => texts.push(value),
             Auth::Basic { user, password } => texts.extend([user, password]),
-            Auth::OAuth(oauth) => {
-                let ids = [&mut oauth.client_id, &mut oauth.client_secret];
-                texts.extend(ids.into_iter().flatten());
-                let urls = [&mut oauth.authorization_url, &mut oauth.token_url, &mut oauth.metadata_url];
-                texts.extend(urls.into_iter().flatten());
-            }
+            Auth::OAuth(oauth) => texts.extend(oauth.texts_mut()),
         }
         texts
     }

@@ -44,6 +44,7 @@ pub(super) fn site(filling: &mut Filling<'_>) -> Result<Site, Problem> {
         max_message_bytes: filling.max_message_bytes(),
         connect_timeout: server.timeouts.connect,
         secrets: Secrets::default(),
+        authorize: None,
     })
 }
 
@@ -144,14 +145,8 @@ fn headers(filling: &mut Filling<'_>) -> Result<Vec<(String, String)>, Problem> 
 fn credential(filling: &mut Filling<'_>) -> Result<Option<(KeyPlace, String)>, Problem> {
     let authorization = KeyPlace::Header("Authorization".to_owned());
     Ok(Some(match &filling.server.auth {
-        Auth::None => return Ok(None),
-        Auth::OAuth(oauth) => {
-            // It is expanded when it is used; one that is written out can be kept secret now.
-            if let Some(secret) = oauth.client_secret.as_ref().filter(|secret| !secret.text.contains(['$', '{'])) {
-                filling.secrets.add(&secret.text);
-            }
-            return Ok(None);
-        }
+        // What OAuth needs is filled in where it is used.
+        Auth::None | Auth::OAuth(_) => return Ok(None),
         Auth::Bearer(token) => {
             let token = self::token(filling, token)?;
             (authorization, format!("Bearer {token}"))

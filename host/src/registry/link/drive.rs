@@ -64,6 +64,7 @@ impl Link {
             }
         }
         state.timer = timer;
+        self.look_for_login(state);
         self.changed.send_replace(());
     }
 
@@ -260,6 +261,9 @@ impl Link {
             let number = connection.number;
             self.lost(&mut state, number);
         }
+        if state.machine.state == lifecycle::State::NeedsAuth && self.begin_if_renewed(&mut state) {
+            return Ok(None);
+        }
         let why = || state.why.clone().unwrap_or(Unavailable::NotUp { after: Duration::ZERO });
         match state.machine.state {
             lifecycle::State::Disabled => Err(Unavailable::Disabled),
@@ -288,7 +292,7 @@ impl Link {
 }
 
 impl State {
-    fn note_error(&mut self, text: String) {
+    pub(super) fn note_error(&mut self, text: String) {
         self.last_error = Some(LastError { text, at: SystemTime::now() });
     }
 }

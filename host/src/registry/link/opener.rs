@@ -9,9 +9,16 @@ use super::super::Surroundings;
 use super::Unavailable;
 use crate::config::model::{Config, Problem, Server};
 use crate::config::resolve::resolve;
+#[cfg(feature = "oauth")]
+use crate::config::{model::Auth, resolve::resolve_oauth};
 use crate::failure::{Failure, RpcError};
+#[cfg(feature = "oauth")]
+use crate::oauth::Account;
 use crate::session::{Handler, Options, Protocol, Question, Session, Topics};
 use crate::transport::BoxFuture;
+use crate::transport::authorize::Authorize;
+#[cfg(feature = "oauth")]
+use crate::transport::authorize::Authorizer;
 use crate::transport::endpoint::Endpoint;
 
 /// Opens sessions with one server.
@@ -27,6 +34,9 @@ pub(super) struct Opener {
     era: Mutex<Option<Protocol>>,
     /// Where the server was when it was last connected.
     used: Mutex<Option<Endpoint>>,
+    /// Our account with the server, once it was looked for.
+    #[cfg(feature = "oauth")]
+    account: Mutex<Option<Arc<Account>>>,
 }
 
 impl Opener {
@@ -36,7 +46,16 @@ impl Opener {
         place: usize,
         session: Option<String>,
     ) -> Self {
-        Opener { surroundings, config, place, session, era: Mutex::default(), used: Mutex::default() }
+        Opener {
+            surroundings,
+            config,
+            place,
+            session,
+            era: Mutex::default(),
+            used: Mutex::default(),
+            #[cfg(feature = "oauth")]
+            account: Mutex::default(),
+        }
     }
 
     /// What the configuration says of the server.
@@ -59,7 +78,7 @@ impl Opener {
         let options = Options { protocol, limit, list: server.timeouts.list, handler };
         let mut opened = Session::open(&endpoint, &options).await;
         if let (Err(failed), Some(_)) = (&opened, remembered)
-            && !matches!(failed.failure, Failure::Connect(_) | Failure::NotReady { .. })
+            && !matches!(failed.failure, Failure::Connect(_) | Failure::NotReady { .. } | Failure::NeedsAuth(_))
         {
             // It may be another server now, of the other era.
             opened = Session::open(&endpoint, &Options { protocol: Protocol::Auto, ..options }).await;
@@ -82,7 +101,7 @@ impl Opener {
     }
 
     /// Where the server is, with everything filled in anew: files and variables may have changed.
-    async fn endpoint(self: &Arc<Self>) -> Result<Endpoint, Problem> {
+    pub(super) async fn endpoint(self: &Arc<Self>) -> Result<Endpoint, Problem> {
         if let Some(own) = self.surroundings.transports.get(&self.server().id) {
             return Ok(Endpoint::Custom(Arc::clone(own)));
         }
@@ -92,7 +111,9 @@ impl Opener {
         let fill = move || {
             let Opener { surroundings, session, .. } = &*opener;
             // What is another server's secret, the configuration of now says.
-            resolve(opener.server(), &surroundings.config(), &surroundings.variables, session.as_deref())
+            let config = surroundings.config();
+            let endpoint = resolve(opener.server(), &config, &surroundings.variables, session.as_deref())?;
+            opener.with_authorization(endpoint)
         };
         if !may_block {
             return fill();
@@ -102,6 +123,47 @@ impl Opener {
             Ok(endpoint) => endpoint,
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         }
+    }
+
+    /// The endpoint, with who gives requests their authorization where nothing else does.
+    #[cfg(feature = "oauth")]
+    fn with_authorization(&self, mut endpoint: Endpoint) -> Result<Endpoint, Problem> {
+        let server = self.server();
+        let Some(site) = endpoint.site_mut() else { return Ok(endpoint) };
+        let written_out = site.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        if written_out && server.auth == Auth::None {
+            return Ok(endpoint);
+        }
+        let Some(oauth) = resolve_oauth(server, &self.config, &self.surroundings.variables)? else {
+            return Ok(endpoint);
+        };
+        let account = self.surroundings.account(&server.id, site, oauth).map_err(|error| Problem {
+            place: server.place.clone(),
+            field: None,
+            text: error.to_string(),
+        })?;
+        site.authorize = Some(Authorizer(Arc::clone(&account) as _));
+        *self.account.lock().unwrap_or_else(PoisonError::into_inner) = Some(account);
+        Ok(endpoint)
+    }
+
+    #[cfg(not(feature = "oauth"))]
+    fn with_authorization(&self, endpoint: Endpoint) -> Result<Endpoint, Problem> {
+        Ok(endpoint)
+    }
+
+    /// Our account with the server, once it was looked for.
+    #[cfg(feature = "oauth")]
+    pub(super) fn account(&self) -> Option<Arc<Account>> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Who gives requests their authorization, once that was looked for.
+    pub(super) fn authorizer(&self) -> Option<Arc<dyn Authorize>> {
+        #[cfg(feature = "oauth")]
+        return self.account().map(|account| account as _);
+        #[cfg(not(feature = "oauth"))]
+        None
     }
 
     fn era(&self) -> Option<Protocol> {

@@ -37,7 +37,7 @@ impl Unavailable {
             Unavailable::Failed(Failed { failure, .. }) | Unavailable::NeedsAuth(Failed { failure, .. }) => {
                 match failure {
                     Failure::Exited(_) | Failure::Connect(_) | Failure::NotReady { .. } => failure.clone(),
-                    Failure::Http(error) if error.wants_authorization() => failure.clone(),
+                    failure if failure.wants_authorization() => failure.clone(),
                     // An error to the handshake is no answer to what the server was wanted for.
                     other => Failure::Connect(other.to_string()),
                 }

@@ -9,7 +9,7 @@ use http::header;
 use reqwest::{Response, Url};
 use rustls::{AlertDescription, CertificateError};
 
-use super::{Web, address, body};
+use super::{Edition, Web, address, body};
 use crate::failure::{Failed, Failure, HttpError};
 
 /// Why a request got no answer.
@@ -32,7 +32,7 @@ pub(super) fn of_sending(error: &reqwest::Error, url: &Url, connect_timeout: Dur
 }
 
 /// The last of the causes: the others say only that something failed.
-pub(super) fn root_cause(error: &(dyn Error + 'static)) -> String {
+pub(in crate::transport) fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;
@@ -58,10 +58,13 @@ impl Web {
         let text = |name| response.headers().get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
         let mut body = self.clean(body);
         body.truncate(body.floor_char_boundary(SHOWN));
+        // What another origin wants, to which we were sent, is not what our server wants.
+        let ours = address::same_origin(response.url(), self.address());
         HttpError {
             status: response.status().as_u16(),
             session,
-            challenge: challenge(response).map(|challenge| self.clean(challenge)),
+            challenge: challenge(response).filter(|_| ours).map(|challenge| self.clean(challenge)),
+            edition: response.extensions().get::<Edition>().map_or(0, |edition| edition.0),
             retry_after: text(header::RETRY_AFTER).and_then(|value| retry_after(value, SystemTime::now())),
             body,
         }
@@ -80,9 +83,13 @@ impl Web {
 
     /// What the site wrote, without secrets. Half a secret is not found, so this comes before anything is cut.
     pub(in crate::transport) fn clean(&self, text: String) -> String {
-        match self.site.secrets.redact(&text) {
+        let text = match self.site.secrets.redact(&text) {
             Cow::Owned(clean) => clean,
             Cow::Borrowed(_) => text,
+        };
+        match &self.site.authorize {
+            Some(authorize) => authorize.secrets().redact(&text).into_owned(),
+            None => text,
         }
     }
 }

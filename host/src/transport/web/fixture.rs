@@ -159,6 +159,7 @@ pub(in crate::transport) fn site(url: &str) -> Site {
         max_message_bytes: 1 << 20,
         connect_timeout: Duration::from_secs(5),
         secrets: Default::default(),
+        authorize: None,
     }
 }
 

@@ -1,0 +1,90 @@
+//! What a server's `auth` says about OAuth, filled in.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Filling, filled, path_in, site, with_env_file};
+use crate::config::model::{Auth, Config, Grant, Located, OAuth, Problem, Server, TokenAuth};
+use crate::config::secrets::Secrets;
+use crate::config::variables::Variables;
+
+/// What is said about OAuth with a server; where nothing is, all is found out from the server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FilledOAuth {
+    /// How a token is asked for.
+    pub grant: Grant,
+    /// Our id, where we are registered.
+    pub client_id: Option<String>,
+    /// The secret that goes with it.
+    pub client_secret: Option<String>,
+    /// Where our description is published.
+    pub client_metadata_url: Option<String>,
+    /// How we prove at the token endpoint who we are.
+    pub token_auth: Option<TokenAuth>,
+    /// The file with the key that signs for us.
+    pub private_key: Option<PathBuf>,
+    /// The one authorization server to accept.
+    pub issuer: Option<String>,
+    /// What we ask for.
+    pub scopes: Vec<String>,
+    /// The port of the local callback.
+    pub callback_port: Option<u16>,
+    /// Where a person gives consent.
+    pub authorization_url: Option<String>,
+    /// Where tokens are given out.
+    pub token_url: Option<String>,
+    /// Where the authorization server describes itself.
+    pub metadata_url: Option<String>,
+    /// How long an authorization server may take in all, persons aside.
+    pub limit: Duration,
+    /// What must not be seen of it.
+    pub secrets: Secrets,
+}
+
+/// What the server's `auth` says about OAuth; none where it proves in another way who we are.
+pub fn resolve_oauth(server: &Server, config: &Config, variables: &Variables) -> Result<Option<FilledOAuth>, Problem> {
+    let none = OAuth::default();
+    let oauth = match &server.auth {
+        Auth::OAuth(oauth) => oauth,
+        Auth::None => &none,
+        Auth::Bearer(_) | Auth::ApiKey { .. } | Auth::Basic { .. } => return Ok(None),
+    };
+    let path = path_in(config.shape, &server.id);
+    let fill = |filling: &mut Filling<'_>| with_env_file(filling, |filling| fill(filling, oauth));
+    let (mut oauth, secrets) = filled(server, &path, config, variables, None, fill)?;
+    oauth.secrets = secrets;
+    Ok(Some(oauth))
+}
+
+fn fill(filling: &mut Filling<'_>, oauth: &OAuth) -> Result<FilledOAuth, Problem> {
+    let client_secret = text(filling, oauth.client_secret.as_ref())?;
+    if let Some(secret) = &client_secret {
+        filling.secrets.add(secret);
+    }
+    Ok(FilledOAuth {
+        grant: oauth.grant,
+        client_id: text(filling, oauth.client_id.as_ref())?,
+        client_secret,
+        client_metadata_url: address(filling, oauth.client_metadata_url.as_ref())?,
+        token_auth: oauth.token_auth,
+        private_key: filling.optional_path(oauth.private_key.as_ref())?,
+        issuer: address(filling, oauth.issuer.as_ref())?,
+        scopes: oauth.scopes.clone(),
+        callback_port: oauth.callback_port,
+        authorization_url: address(filling, oauth.authorization_url.as_ref())?,
+        token_url: address(filling, oauth.token_url.as_ref())?,
+        metadata_url: address(filling, oauth.metadata_url.as_ref())?,
+        limit: filling.server.timeouts.initialize,
+        secrets: Secrets::default(),
+    })
+}
+
+/// A text; one that is empty says nothing.
+fn text(filling: &mut Filling<'_>, located: Option<&Located>) -> Result<Option<String>, Problem> {
+    let text = located.map(|located| filling.text(located)).transpose()?;
+    Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
+}
+
+fn address(filling: &mut Filling<'_>, located: Option<&Located>) -> Result<Option<String>, Problem> {
+    located.map(|located| site::address(filling, located)).transpose()
+}

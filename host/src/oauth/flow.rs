@@ -1,0 +1,327 @@
+//! The ways to a token, each from its beginning to its end; `rmcp` speaks the protocol.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest, AuthorizationSession,
+    ClientCredentialsConfig, JwtSigningAlgorithm, OAuthClientConfig,
+};
+use url::Url;
+
+use super::loopback::parameter;
+use super::store::{Client, Keeper, Place};
+use super::{Browse, OAuthError};
+use crate::config::model::TokenAuth;
+use crate::config::resolve::FilledOAuth;
+use crate::config::secrets::Secrets;
+use crate::transport::endpoint::Site;
+use crate::transport::outside::Outside;
+
+/// One way to a token.
+pub(super) struct Flow<'a> {
+    pub(super) url: &'a Url,
+    pub(super) site: &'a Site,
+    pub(super) oauth: &'a FilledOAuth,
+    pub(super) place: &'a Arc<Place>,
+    /// Where one puts what must not be shown.
+    pub(super) secrets: &'a Mutex<Secrets>,
+}
+
+/// What a person is asked for.
+pub(super) struct Wish<'a> {
+    /// What the server said when it refused us.
+    pub(super) challenge: Option<&'a str>,
+    /// What to ask for; where it is nothing, what the server says.
+    pub(super) scopes: Vec<String>,
+    /// Who registered before is not registered again, if it can be helped.
+    pub(super) reuse: bool,
+}
+
+impl Flow<'_> {
+    /// Asks a person for their consent.
+    pub(super) async fn login(&self, browse: &dyn Browse, wish: Wish<'_>) -> Result<(), OAuthError> {
+        let http = self.http().await?;
+        let (session, client) = self.within(&http, self.begin_login(&http, browse, wish)).await?;
+        let url = session.get_authorization_url().to_owned();
+        let answer = browse.browse(&url).await?;
+        let answer = self.checked_answer(&url, &session.redirect_uri, &answer)?;
+        let exchange = async { session.handle_callback_url(&answer).await.map_err(|error| of(&http, &error)) };
+        self.within(&http, exchange).await?;
+        self.place.change(|record| {
+            record.client = Some(client);
+            record.wanted.clear();
+        });
+        Ok(())
+    }
+
+    async fn begin_login(
+        &self,
+        http: &Arc<Outside>,
+        browse: &dyn Browse,
+        wish: Wish<'_>,
+    ) -> Result<(AuthorizationSession, Client), OAuthError> {
+        let mut manager = self.manager(http).await?;
+        let metadata = self.discover(http, &mut manager, wish.challenge).await?;
+        let redirect_uri = browse.redirect_uri();
+        let scopes = match wish.scopes {
+            scopes if scopes.is_empty() => manager.select_initial_scopes(&[]).await,
+            scopes => scopes,
+        };
+        let issuer = metadata.issuer.clone();
+        let flag = metadata.additional_fields.get("client_id_metadata_document_supported");
+        let reads_descriptions = flag.and_then(serde_json::Value::as_bool).unwrap_or(false);
+        let described = self.oauth.client_metadata_url.clone().filter(|_| reads_descriptions);
+        let known = self
+            .place
+            .load()
+            .client
+            .filter(|known| wish.reuse && known.redirect_uri == redirect_uri && known.issuer == issuer);
+        let mut request = AuthorizationRequest::new(&redirect_uri).with_scopes(&scopes).with_client_name(NAME);
+        let (id, secret) = match (&self.oauth.client_id, described, known) {
+            (Some(id), _, _) => (id.clone(), self.oauth.client_secret.clone()),
+            (None, Some(url), _) => {
+                request = request.with_client_metadata_url(&url);
+                (url, None)
+            }
+            (None, None, Some(known)) => (known.id, known.secret),
+            (None, None, None) => {
+                if metadata.registration_endpoint.is_none() {
+                    let text = "the authorization server registers nobody by itself: register toolgate there, and \
+                                give the server's `auth` the client_id";
+                    return Err(OAuthError::Settings(text.to_owned()));
+                }
+                let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
+                let registered = manager.register_client(NAME, &redirect_uri, &scopes).await;
+                let registered = registered.map_err(|error| of(http, &error))?;
+                (registered.client_id, registered.client_secret)
+            }
+        };
+        if let Some(secret) = &secret {
+            self.hide(secret);
+        }
+        if request.client_metadata_url.is_none() {
+            request = request.with_preregistered_client(&id);
+            if let Some(secret) = &secret {
+                request = request.with_client_secret(secret);
+            }
+        }
+        let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| of(http, &error))?;
+        Ok((session, Client { id, secret, redirect_uri, issuer }))
+    }
+
+    /// What a person brought back, as a whole address, if it is the answer to our question and no refusal.
+    fn checked_answer(&self, question: &str, redirect_uri: &str, answer: &str) -> Result<String, OAuthError> {
+        let url = match Url::parse(answer) {
+            Ok(url) => url,
+            Err(_) => {
+                let mut url = Url::parse(redirect_uri).map_err(|error| OAuthError::Settings(error.to_string()))?;
+                url.set_query(Some(answer.trim_start_matches('?')));
+                url
+            }
+        };
+        if let Some(code) = parameter(&url, "code") {
+            self.hide(&code);
+        }
+        let asked = Url::parse(question).ok().and_then(|url| parameter(&url, "state"));
+        if asked.is_none() || parameter(&url, "state") != asked {
+            let text = "the answer is not the one to our question: its state is another";
+            return Err(OAuthError::Refused(text.to_owned()));
+        }
+        if let Some(error) = parameter(&url, "error") {
+            let why = parameter(&url, "error_description").map(|why| format!(": {why}")).unwrap_or_default();
+            return Err(OAuthError::Refused(format!("the authorization was not given ({error}{why})")));
+        }
+        Ok(url.into())
+    }
+
+    /// Gets a new token for the refresh token that is kept.
+    pub(super) async fn refresh(&self) -> Result<(), OAuthError> {
+        let http = self.http().await?;
+        let refreshing = async {
+            let mut manager = self.manager(&http).await?;
+            self.discover(&http, &mut manager, None).await?;
+            let known = manager.initialize_from_store().await.map_err(|error| of(&http, &error))?;
+            let record = self.place.load();
+            let Some(credentials) = record.credentials.filter(|_| known) else { return Err(OAuthError::NeedsPerson) };
+            let id = credentials.client_id;
+            let registered = record.client.filter(|client| client.id == id);
+            let redirect_uri = registered.as_ref().map_or(self.url.as_str(), |client| &client.redirect_uri);
+            let mut config = OAuthClientConfig::new(id, redirect_uri);
+            let registered_secret = registered.as_ref().and_then(|client| client.secret.as_ref());
+            if let Some(secret) = self.oauth.client_secret.as_ref().or(registered_secret) {
+                self.hide(secret);
+                config = config.with_client_secret(secret);
+            }
+            manager.configure_client(config).map_err(|error| of(&http, &error))?;
+            manager.refresh_token().await.map_err(|error| of(&http, &error))?;
+            Ok(())
+        };
+        self.within(&http, refreshing).await
+    }
+
+    /// Gets a token with what we have ourselves.
+    pub(super) async fn client_credentials(
+        &self,
+        challenge: Option<&str>,
+        scopes: Vec<String>,
+    ) -> Result<(), OAuthError> {
+        let http = self.http().await?;
+        let exchanging = async {
+            let mut manager = self.manager(&http).await?;
+            self.discover(&http, &mut manager, challenge).await?;
+            let scopes = if scopes.is_empty() { manager.select_initial_scopes(&[]).await } else { scopes };
+            let config = self.client_config(scopes)?;
+            manager.validate_client_credentials_metadata(&config).map_err(|error| of(&http, &error))?;
+            manager.configure_client_credentials(&config).map_err(|error| of(&http, &error))?;
+            // The future of this one cannot move between threads, so it has one of its own; it has its own limit, too.
+            let runtime = tokio::runtime::Handle::current();
+            let exchange = move || runtime.block_on(manager.exchange_client_credentials(&config)).map(drop);
+            match tokio::task::spawn_blocking(exchange).await {
+                Ok(exchanged) => exchanged.map_err(|error| of(&http, &error))?,
+                Err(broken) => match broken.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => return Err(OAuthError::Unreachable("all is being closed".to_owned())),
+                },
+            }
+            self.place.change(|record| record.wanted.clear());
+            Ok(())
+        };
+        self.within(&http, exchanging).await
+    }
+
+    fn client_config(&self, scopes: Vec<String>) -> Result<ClientCredentialsConfig, OAuthError> {
+        let missing = |what: &str| OAuthError::Settings(format!("grant client_credentials needs a `{what}`"));
+        let client_id = self.oauth.client_id.clone().ok_or_else(|| missing("client_id"))?;
+        let resource = Some(self.url.to_string());
+        if let Some(file) = &self.oauth.private_key {
+            let signing_key = fs::read(file).map_err(|error| {
+                OAuthError::Settings(format!("the key in {} cannot be read: {error}", file.display()))
+            })?;
+            let signing_algorithm = algorithm(&signing_key, file)?;
+            let token_endpoint_audience = None;
+            return Ok(ClientCredentialsConfig::PrivateKeyJwt {
+                client_id,
+                signing_key,
+                signing_algorithm,
+                token_endpoint_audience,
+                scopes,
+                resource,
+            });
+        }
+        let client_secret = self.oauth.client_secret.clone().ok_or_else(|| missing("client_secret"))?;
+        Ok(ClientCredentialsConfig::ClientSecret { client_id, client_secret, scopes, resource })
+    }
+
+    async fn http(&self) -> Result<Arc<Outside>, OAuthError> {
+        let http = Outside::new(self.site).await.map_err(|failed| OAuthError::Settings(failed.to_string()))?;
+        Ok(Arc::new(http))
+    }
+
+    async fn manager(&self, http: &Arc<Outside>) -> Result<AuthorizationManager, OAuthError> {
+        let made = AuthorizationManager::new_with_oauth_http_client(self.url.clone(), Arc::clone(http) as _).await;
+        let mut manager = made.map_err(|error| of(http, &error))?;
+        manager.set_credential_store(Keeper(Arc::clone(self.place)));
+        Ok(manager)
+    }
+
+    /// Finds out who gives out tokens for the server, and how; what the configuration says comes first.
+    async fn discover(
+        &self,
+        http: &Outside,
+        manager: &mut AuthorizationManager,
+        challenge: Option<&str>,
+    ) -> Result<AuthorizationMetadata, OAuthError> {
+        let oauth = self.oauth;
+        let mut metadata = if let Some(url) = &oauth.metadata_url {
+            fetched(http, url).await?
+        } else if let Some(token_url) = &oauth.token_url {
+            let mut metadata = AuthorizationMetadata::default();
+            metadata.token_endpoint.clone_from(token_url);
+            metadata.authorization_endpoint = oauth.authorization_url.as_ref().unwrap_or(token_url).clone();
+            metadata.issuer.clone_from(&oauth.issuer);
+            metadata
+        } else {
+            let resolved = manager.resolve_metadata_from_challenge(challenge).await;
+            resolved.map_err(|error| of(http, &error))?.metadata
+        };
+        if let Some(wanted) = &oauth.issuer {
+            let found = metadata.issuer.as_deref().unwrap_or("nobody in particular");
+            if found.trim_end_matches('/') != wanted.trim_end_matches('/') {
+                let text =
+                    format!("tokens for the server are given out by {found}, and the configuration wants {wanted}");
+                return Err(OAuthError::Refused(text));
+            }
+        }
+        let method = oauth.token_auth.map(|how| match how {
+            TokenAuth::Basic => "client_secret_basic",
+            TokenAuth::Post => "client_secret_post",
+            TokenAuth::PrivateKeyJwt => "private_key_jwt",
+        });
+        if let Some(method) = method {
+            metadata.additional_fields.insert(METHODS.to_owned(), serde_json::json!([method]));
+        }
+        manager.set_metadata(metadata.clone());
+        Ok(metadata)
+    }
+
+    /// What an authorization server has to do with no person waiting for it.
+    async fn within<T>(
+        &self,
+        http: &Outside,
+        work: impl Future<Output = Result<T, OAuthError>>,
+    ) -> Result<T, OAuthError> {
+        let limit = self.oauth.limit;
+        match tokio::time::timeout(limit, work).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(OAuthError::Unreachable(format!("no answer within {limit:?}{}", http.last_asked()))),
+        }
+    }
+
+    fn hide(&self, secret: &str) {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(secret);
+    }
+}
+
+/// What an authorization server says of itself at this address.
+async fn fetched(http: &Outside, url: &str) -> Result<AuthorizationMetadata, OAuthError> {
+    let unusable = |why: String| OAuthError::Unreachable(format!("{url}: {why}"));
+    let response = http.get(url).await.map_err(|error| unusable(error.to_string()))?;
+    if !response.status().is_success() {
+        return Err(unusable(format!("HTTP status {}", response.status().as_u16())));
+    }
+    serde_json::from_slice(response.body()).map_err(|error| unusable(format!("no description of a server: {error}")))
+}
+
+/// How a key signs, by what it is.
+fn algorithm(pem: &[u8], file: &Path) -> Result<JwtSigningAlgorithm, OAuthError> {
+    let text = String::from_utf8_lossy(pem);
+    let inner: String = text.lines().filter(|line| !line.starts_with("-----")).map(str::trim).collect();
+    let der = STANDARD.decode(inner).ok().filter(|der| !der.is_empty() && text.contains("PRIVATE KEY-----"));
+    let der = der.ok_or_else(|| OAuthError::Settings(format!("{} has no PEM of a private key", file.display())))?;
+    let has = |id: &[u8]| der.windows(id.len()).any(|window| window == id);
+    Ok(match () {
+        () if has(P256) => JwtSigningAlgorithm::ES256,
+        () if has(P384) => JwtSigningAlgorithm::ES384,
+        () => JwtSigningAlgorithm::RS256,
+    })
+}
+
+/// What went wrong, by its kind; where the authorization server did not answer, it may pass.
+fn of(http: &Outside, error: &AuthError) -> OAuthError {
+    let text = error.to_string().replace("\n  Caused by:", ":").replace(['\n', '\r'], " ");
+    match error {
+        AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_) => OAuthError::NeedsPerson,
+        _ if http.is_down() => OAuthError::Unreachable(text),
+        _ => OAuthError::Refused(text),
+    }
+}
+
+const NAME: &str = "toolgate";
+const METHODS: &str = "token_endpoint_auth_methods_supported";
+/// The curves that keys name, as they stand in them (RFC 5480 §2.1.1.1).
+const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
+const P384: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];

@@ -1,0 +1,247 @@
+//! Where tokens are kept: a file for each server and client, for the user alone.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use rmcp::transport::auth::{AuthError, CredentialStore, StoredCredentials};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use super::OAuthError;
+use crate::config::trust::state_folder;
+use crate::config::variables::Variables;
+use crate::private;
+
+/// Where tokens are kept.
+#[derive(Debug, Clone, Default)]
+pub struct Store {
+    folder: Option<PathBuf>,
+}
+
+impl Store {
+    /// The user's: the folder that `TOOLGATE_AUTH_DIR` names, or one in the folder for state.
+    pub fn user(variables: &Variables) -> Self {
+        let named = variables.filled("TOOLGATE_AUTH_DIR").map(|folder| variables.workspace.join(folder));
+        let usual = || state_folder(variables).map(|folder| folder.join("toolgate").join("auth"));
+        Store { folder: named.or_else(usual) }
+    }
+
+    /// This folder.
+    pub fn folder(folder: impl Into<PathBuf>) -> Self {
+        Store { folder: Some(folder.into()) }
+    }
+
+    /// Nowhere: tokens are forgotten with the process.
+    pub fn memory() -> Self {
+        Store { folder: None }
+    }
+
+    /// The place for what these words stand for.
+    pub(super) fn place(&self, key: &[&str]) -> Arc<Place> {
+        let mut hash = Sha256::new();
+        for part in key {
+            hash.update(part.len().to_le_bytes());
+            hash.update(part);
+        }
+        let name = format!("{:x}.json", hash.finalize());
+        Arc::new(Place { file: self.folder.as_ref().map(|folder| folder.join(name)), memory: Mutex::default() })
+    }
+}
+
+/// The place of one server's tokens.
+pub(super) struct Place {
+    file: Option<PathBuf>,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    record: Record,
+    /// The file that was read last.
+    stamp: Option<Stamp>,
+    /// It could not be written, so that what is remembered here is all there is.
+    unwritten: bool,
+}
+
+/// What is kept.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// The server's address, for people.
+    pub(super) url: String,
+    /// Who we are there, where we registered ourselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) client: Option<Client>,
+    /// What was asked for beyond what was granted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) wanted: Vec<String>,
+    /// The tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) credentials: Option<StoredCredentials>,
+}
+
+/// Who we are at an authorization server that registered us.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Client {
+    pub(super) id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) secret: Option<String>,
+    pub(super) redirect_uri: String,
+    pub(super) issuer: Option<String>,
+}
+
+/// Tells one content of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    written: Option<SystemTime>,
+    length: u64,
+    node: u64,
+}
+
+impl Place {
+    /// The file, where there is one.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Whether the file is another than was read last.
+    pub(super) fn is_changed(&self) -> bool {
+        let memory = self.memory();
+        !memory.unwritten && self.file.as_deref().and_then(stamp) != memory.stamp
+    }
+
+    /// What is kept.
+    pub(super) fn load(&self) -> Record {
+        let mut memory = self.memory();
+        self.read(&mut memory);
+        memory.record.clone()
+    }
+
+    /// Changes what is kept. Where it cannot be written it is remembered, and a warning says so.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Record)) {
+        let mut memory = self.memory();
+        self.read(&mut memory);
+        change(&mut memory.record);
+        let Some(file) = &self.file else { return };
+        let written = write(file, &memory.record);
+        memory.stamp = stamp(file);
+        memory.unwritten = written.is_err();
+        if let Err(error) = written {
+            let shown = file.display();
+            tracing::warn!("tokens are not kept beyond this process, since {shown} cannot be written: {error}");
+        }
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&self) -> io::Result<()> {
+        let mut memory = self.memory();
+        *memory = Memory::default();
+        match self.file.as_deref().map(fs::remove_file) {
+            Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps other processes from renewing the same token: a refresh token may be good for one use alone.
+    pub(super) async fn alone(&self, limit: Duration) -> Result<Option<Guard>, OAuthError> {
+        let Some(file) = &self.file else { return Ok(None) };
+        let lock = file.with_extension("lock");
+        let opened = lock.parent().map_or(Ok(()), private::folder).and_then(|()| open_lock(&lock));
+        // Where nothing can be written, nothing is shared.
+        let Ok(opened) = opened else { return Ok(None) };
+        let until = Instant::now() + limit;
+        loop {
+            match opened.try_lock() {
+                Ok(()) => return Ok(Some(Guard(opened))),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => tokio::time::sleep(LOOK).await,
+                Err(TryLockError::WouldBlock) => {
+                    let text = format!("another process has been renewing the token for {limit:?}");
+                    return Err(OAuthError::Unreachable(text));
+                }
+                Err(TryLockError::Error(_)) => return Ok(None),
+            }
+        }
+    }
+
+    fn read(&self, memory: &mut Memory) {
+        let Some(file) = self.file.as_deref().filter(|_| !memory.unwritten) else { return };
+        let stamp = stamp(file);
+        if stamp == memory.stamp {
+            return;
+        }
+        memory.stamp = stamp;
+        memory.record = match read(file) {
+            Ok(record) => record,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Record::default(),
+            Err(error) => {
+                tracing::warn!("{} cannot be used, so a new authorization is needed: {error}", file.display());
+                Record::default()
+            }
+        };
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Nobody else renews the token while this lives.
+pub(super) struct Guard(#[expect(dead_code, reason = "the lock ends with the file")] File);
+
+fn open_lock(file: &Path) -> io::Result<File> {
+    match private::file(file) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => File::options().write(true).open(file),
+        opened => opened,
+    }
+}
+
+fn read(file: &Path) -> io::Result<Record> {
+    let folder = file.parent().unwrap_or(file);
+    serde_json::from_str(&private::read(folder, file)?).map_err(io::Error::other)
+}
+
+fn write(file: &Path, record: &Record) -> io::Result<()> {
+    let folder = file.parent().unwrap_or(file);
+    private::folder(folder)?;
+    private::check_owner(&fs::metadata(folder)?)?;
+    private::replace(file, serde_json::to_string(record)?.as_bytes())
+}
+
+fn stamp(file: &Path) -> Option<Stamp> {
+    let metadata = fs::symlink_metadata(file).ok()?;
+    #[cfg(unix)]
+    let node = std::os::unix::fs::MetadataExt::ino(&metadata);
+    #[cfg(not(unix))]
+    let node = 0;
+    Some(Stamp { written: metadata.modified().ok(), length: metadata.len(), node })
+}
+
+/// The tokens of a place, as `rmcp` keeps them.
+pub(super) struct Keeper(pub(super) Arc<Place>);
+
+#[async_trait::async_trait]
+impl CredentialStore for Keeper {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        Ok(self.0.load().credentials)
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        self.0.change(|record| record.credentials = Some(credentials));
+        Ok(())
+    }
+
+    async fn clear(&self) -> Result<(), AuthError> {
+        self.0.change(|record| record.credentials = None);
+        Ok(())
+    }
+
+    async fn on_refresh_token_rejected(&self, _credentials: &StoredCredentials) -> Result<(), AuthError> {
+        self.clear().await
+    }
+}
+
+/// How often to look whether another process is done.
+const LOOK: Duration = Duration::from_millis(20);

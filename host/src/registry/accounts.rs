@@ -1,0 +1,42 @@
+//! Our accounts with servers: one for all connections to a server, for as long as there is one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::config::resolve::FilledOAuth;
+use crate::config::secrets::Secrets;
+use crate::oauth::{Account, Browse, OAuthError, Store};
+use crate::transport::endpoint::Site;
+
+/// Our accounts, by the ids of their servers.
+pub(super) struct Accounts {
+    browse: Option<Arc<dyn Browse>>,
+    tokens: Store,
+    known: Mutex<HashMap<String, Weak<Account>>>,
+}
+
+impl Accounts {
+    pub(super) fn new(browse: Option<Arc<dyn Browse>>, tokens: Store) -> Self {
+        Accounts { browse, tokens, known: Mutex::default() }
+    }
+
+    /// The account with this server, as it is configured now.
+    pub(super) fn get(
+        &self,
+        server: &str,
+        site: &Site,
+        oauth: FilledOAuth,
+        secrets: &Arc<Mutex<Secrets>>,
+    ) -> Result<Arc<Account>, OAuthError> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let account = known.get(server).and_then(Weak::upgrade).filter(|account| account.is_of(site, &oauth));
+        if let Some(account) = account {
+            return Ok(account);
+        }
+        let account = Account::new(server, site, oauth, &self.tokens, self.browse.clone(), Arc::clone(secrets))?;
+        let account = Arc::new(account);
+        known.retain(|_, account| account.strong_count() > 0);
+        known.insert(server.to_owned(), Arc::downgrade(&account));
+        Ok(account)
+    }
+}
