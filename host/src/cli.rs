@@ -1,5 +1,7 @@
 //! The command line: what can be asked for, and how each command ends.
 
+#[cfg(feature = "oauth")]
+mod auth;
 mod call;
 mod check;
 mod component;
@@ -112,6 +114,9 @@ enum Command {
     Instructions(instructions::Args),
     /// Connect everything, and say what is wrong and how to mend it
     Check(check::Args),
+    /// Get, show or forget the authorization for a server on the network
+    #[cfg(feature = "oauth")]
+    Auth(auth::Args),
     /// Be one MCP server in front of all configured ones, on standard input and output
     Serve(serve::Args),
     /// Show how a running gateway and its servers are
@@ -197,6 +202,11 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Check(args) => {
             let desk = open(&args.servers, Otherwise::GiveUp, View::default())?;
             desk::run(&desk, check::run(&desk, args))
+        }
+        #[cfg(feature = "oauth")]
+        Command::Auth(args) => {
+            let desk = open(&args.servers(), Otherwise::GiveUp, View::default())?;
+            desk::run(&desk, auth::run(&desk, args))
         }
         Command::Serve(args) => serve::run(&cli.logic, cli.everywhere.config.as_deref(), args, &secrets),
         Command::Trust(args) => files::trust(args, cli.everywhere.config.as_deref()),

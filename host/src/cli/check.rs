@@ -122,9 +122,7 @@ fn hint(link: &Link, why: &Unavailable) -> Option<String> {
     let (Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed)) = why else { return None };
     let id = link.id();
     match &failed.failure {
-        Cause::NeedsAuth(_) => {
-            Some(format!("run `toolgate auth login {id}`, or give servers.{id}.auth a token that the server accepts"))
-        }
+        Cause::NeedsAuth(_) => Some(format!("or give servers.{id}.auth a token that the server accepts")),
         Cause::Http(error) if error.wants_authorization() => {
             Some(format!("give servers.{id}.auth a token that the server accepts"))
         }

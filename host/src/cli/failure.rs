@@ -60,7 +60,7 @@ pub const NO_TOOL: u8 = 5;
 /// No answer in time.
 const TIMEOUT: u8 = 6;
 /// A server wants an authorization.
-const NEEDS_AUTH: u8 = 7;
+pub const NEEDS_AUTH: u8 = 7;
 /// A fault of ours.
 pub const INTERNAL: u8 = 70;
 /// A signal ended it.

@@ -22,7 +22,7 @@ use super::{Browse, OAuthError, Store};
 use crate::config::model::Grant;
 use crate::config::resolve::FilledOAuth;
 use crate::config::secrets::{Secrets, looks_secret};
-use crate::failure::{Failed, HttpError};
+use crate::failure::{Failed, Failure, HttpError};
 use crate::transport::BoxFuture;
 use crate::transport::authorize::{Authorize, Credential};
 use crate::transport::endpoint::Site;
@@ -79,10 +79,26 @@ struct Held {
     looked: bool,
     /// What is kept and no longer of use.
     ended: Option<Token>,
+    /// How the token was got.
+    origin: Origin,
+    /// The last token that the server took.
+    accepted: u64,
     /// After a token could not be replaced: when to try again.
     retry_at: Option<Instant>,
     /// The tokens of late: what is written about a request may come when its token is no longer held.
     shown: VecDeque<String>,
+}
+
+/// How a token was got. What refuses one at once will refuse another that is got in the same way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Origin {
+    /// It was there.
+    #[default]
+    Kept,
+    /// For a refresh token.
+    Refreshed,
+    /// A person gave consent, or it is one for us ourselves.
+    Given,
 }
 
 /// What has to be done.
@@ -111,7 +127,7 @@ impl Account {
             Grant::ClientCredentials => "client_credentials",
         };
         let place = store.place(&[url.as_str(), client.map_or("", String::as_str), grant]);
-        let site = Site { authorize: None, ..site.clone() };
+        let site = bare(site);
         let desk = Desk {
             server: server.to_owned(),
             url,
@@ -190,8 +206,7 @@ impl Account {
 
     /// Whether it is the account of this server, as it is configured now.
     pub(crate) fn is_of(&self, site: &Site, oauth: &FilledOAuth) -> bool {
-        let same_site = Site { authorize: None, ..site.clone() } == self.desk.site;
-        same_site && *oauth == self.desk.oauth
+        bare(site) == self.desk.site && *oauth == self.desk.oauth
     }
 
     /// Does what has to be done, to its end: whoever waits for it may go, and a token that came must not be lost.
@@ -238,9 +253,17 @@ impl Authorize for Account {
 
     fn renew<'a>(&'a self, refused: &'a HttpError) -> BoxFuture<'a, Result<(), Failed>> {
         Box::pin(async {
+            if !self.desk.is_meant(refused) {
+                return Err(Failed::sent(Failure::Http(refused.clone())));
+            }
             let outcome = self.run(Work::Refused(refused.clone())).await;
             outcome.map_err(|error| self.desk.failed(&error))
         })
+    }
+
+    fn accepted(&self, edition: u64) {
+        let mut held = self.desk.held();
+        held.accepted = held.accepted.max(edition);
     }
 
     fn edition(&self) -> u64 {
@@ -262,37 +285,48 @@ impl Desk {
             Work::Replace { edition } => *edition,
             Work::Refused(error) => error.edition,
         };
-        let before = {
-            let held = self.held();
-            // Somebody else got another one meanwhile.
-            if held.token.is_some() && held.edition > refused {
-                return Ok(());
-            }
-            held.token.clone()
+        // Somebody else may have got another one meanwhile.
+        let before = match self.token_after(refused) {
+            Ok(()) => return Ok(()),
+            Err(token) => token,
         };
         // Another process may have got one, too, or be about to.
         let _alone = self.place.alone(self.oauth.limit).await?;
         self.take_what_is_kept();
-        if self.held().token.is_some() && self.held().token != before {
+        let kept = self.held().token.clone();
+        if kept.is_some() && kept != before {
             return Ok(());
         }
-        match work {
+        let origin = match work {
             Work::Replace { .. } => self.replace(before.as_ref(), None, self.oauth.scopes.clone()).await?,
             Work::Refused(error) => self.answer(before.as_ref(), &error).await?,
-        }
+        };
         self.place.change(|record| record.url = self.url.to_string());
         self.take_what_is_kept();
+        self.held().origin = origin;
         Ok(())
     }
 
+    /// Whether there is a token that came after this one; if not, the one that there is.
+    fn token_after(&self, edition: u64) -> Result<(), Option<Token>> {
+        let held = self.held();
+        if held.token.is_some() && held.edition > edition { Ok(()) } else { Err(held.token.clone()) }
+    }
+
+    /// Whether a refusal wants what an account can give: the configuration says so, or the server does.
+    fn is_meant(&self, refused: &HttpError) -> bool {
+        let challenge = refused.challenge.as_deref().unwrap_or_default();
+        let said = self.oauth.said || challenge.to_ascii_lowercase().contains("bearer");
+        said || self.browse.is_some() || self.held().token.is_some()
+    }
+
     /// Does what a refusal wants.
-    async fn answer(&self, token: Option<&Token>, refused: &HttpError) -> Result<(), OAuthError> {
+    async fn answer(&self, token: Option<&Token>, refused: &HttpError) -> Result<Origin, OAuthError> {
         let challenge = refused.challenge.as_deref();
         let asked = challenge.map(|challenge| WWWAuthenticateParams::parse(challenge, &self.url)).unwrap_or_default();
         let needed: Vec<String> =
             asked.scope.as_deref().unwrap_or_default().split_whitespace().map(str::to_owned).collect();
         let granted = token.map(|token| token.scopes.clone()).unwrap_or_default();
-        let now = SystemTime::now();
         if refused.status == 403 || asked.is_insufficient_scope() {
             return self.step_up(token, challenge, &granted, &needed).await;
         }
@@ -302,19 +336,23 @@ impl Desk {
             _ if self.oauth.scopes.is_empty() && granted.is_empty() => Vec::new(),
             needed => union(&union(&self.oauth.scopes, &granted), needed),
         };
-        match token.filter(|token| !token.is_new(now)) {
-            Some(token) => match self.replace(Some(token), challenge, scopes.clone()).await {
-                Err(OAuthError::NeedsPerson | OAuthError::Refused(_)) => {
-                    self.ask(Wish { challenge, scopes, reuse: true }).await
-                }
-                outcome => outcome,
-            },
-            None if token.is_some() && self.oauth.grant == Grant::ClientCredentials => {
-                let text = "the server refuses the token that was given out for it just now";
-                Err(OAuthError::Refused(text.to_owned()))
+        let unseen = {
+            let held = self.held();
+            (token.is_some() && held.accepted < held.edition).then_some(held.origin)
+        };
+        if unseen == Some(Origin::Given) {
+            let text = "the server refuses the token that was given out for it just now";
+            return Err(OAuthError::Refused(text.to_owned()));
+        }
+        let replaced = match unseen {
+            Some(Origin::Refreshed) => Err(OAuthError::NeedsPerson),
+            _ => self.replace(token, challenge, scopes.clone()).await,
+        };
+        match replaced {
+            Err(OAuthError::NeedsPerson | OAuthError::Refused(_)) if self.oauth.grant == Grant::AuthorizationCode => {
+                self.ask(Wish { challenge, scopes, reuse: true }).await
             }
-            None if self.oauth.grant == Grant::ClientCredentials => self.replace(None, challenge, scopes).await,
-            None => self.ask(Wish { challenge, scopes, reuse: true }).await,
+            outcome => outcome,
         }
     }
 
@@ -325,7 +363,7 @@ impl Desk {
         challenge: Option<&str>,
         granted: &[String],
         needed: &[String],
-    ) -> Result<(), OAuthError> {
+    ) -> Result<Origin, OAuthError> {
         if needed.is_empty() || token.is_some_and(|token| token.allows(needed)) {
             let text = "the server refuses what the token allows";
             return Err(OAuthError::Refused(text.to_owned()));
@@ -347,13 +385,13 @@ impl Desk {
             Err(OAuthError::NeedsPerson) => {
                 Err(OAuthError::Refused(format!("it wants more rights: {}", needed.join(" "))))
             }
-            Ok(()) => {
+            Ok(origin) => {
                 let token = self.place.load().credentials.as_ref().and_then(Token::read);
                 // What was asked for and not granted is not asked for again and again.
                 if token.is_some_and(|token| !token.allows(needed)) {
                     self.place.change(|record| record.wanted = union(&record.wanted, needed));
                 }
-                Ok(())
+                Ok(origin)
             }
             outcome => outcome,
         }
@@ -365,25 +403,26 @@ impl Desk {
         token: Option<&Token>,
         challenge: Option<&str>,
         scopes: Vec<String>,
-    ) -> Result<(), OAuthError> {
+    ) -> Result<Origin, OAuthError> {
         match self.oauth.grant {
             Grant::ClientCredentials => {
                 let granted = token.map(|token| token.scopes.clone()).unwrap_or_default();
-                self.flow().client_credentials(challenge, union(&scopes, &granted)).await
+                self.flow().client_credentials(challenge, union(&scopes, &granted)).await?;
+                Ok(Origin::Given)
             }
             Grant::AuthorizationCode if token.is_some_and(|token| token.refresh.is_some()) => {
-                self.flow().refresh().await
+                self.flow().refresh().await?;
+                Ok(Origin::Refreshed)
             }
             Grant::AuthorizationCode => Err(OAuthError::NeedsPerson),
         }
     }
 
     /// Asks a person, where there is one.
-    async fn ask(&self, wish: Wish<'_>) -> Result<(), OAuthError> {
-        match &self.browse {
-            Some(browse) => self.flow().login(&**browse, wish).await,
-            None => Err(OAuthError::NeedsPerson),
-        }
+    async fn ask(&self, wish: Wish<'_>) -> Result<Origin, OAuthError> {
+        let Some(browse) = &self.browse else { return Err(OAuthError::NeedsPerson) };
+        self.flow().login(&**browse, wish).await?;
+        Ok(Origin::Given)
     }
 
     fn flow(&self) -> Flow<'_> {
@@ -419,6 +458,7 @@ impl Desk {
             }
         }
         held.edition += u64::from(token.is_some());
+        held.origin = Origin::Kept;
         held.retry_at = None;
         held.token = token;
     }
@@ -475,6 +515,11 @@ impl Desk {
     fn held(&self) -> MutexGuard<'_, Held> {
         lock(&self.held)
     }
+}
+
+/// What of a site matters to its authorization server: nothing that is sent to the site itself.
+fn bare(site: &Site) -> Site {
+    Site { headers: Vec::new(), secrets: Secrets::default(), authorize: None, ..site.clone() }
 }
 
 /// What a token is asked for: the server's address, without what may be a secret.

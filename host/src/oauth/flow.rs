@@ -313,10 +313,10 @@ fn algorithm(pem: &[u8], file: &Path) -> Result<JwtSigningAlgorithm, OAuthError>
 /// What went wrong, by its kind; where the authorization server did not answer, it may pass.
 fn of(http: &Outside, error: &AuthError) -> OAuthError {
     let text = error.to_string().replace("\n  Caused by:", ":").replace(['\n', '\r'], " ");
-    match error {
-        AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_) => OAuthError::NeedsPerson,
-        _ if http.is_down() => OAuthError::Unreachable(text),
-        _ => OAuthError::Refused(text),
+    match (error, http.trouble()) {
+        (AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_), _) => OAuthError::NeedsPerson,
+        (_, Some(trouble)) => OAuthError::Unreachable(format!("{text} ({trouble})")),
+        (_, None) => OAuthError::Refused(text),
     }
 }
 

@@ -71,11 +71,6 @@ impl Token {
         }
     }
 
-    /// Whether it was given out just now: what refuses it will refuse another like it.
-    pub(super) fn is_new(&self, now: SystemTime) -> bool {
-        self.received.is_some_and(|received| now.duration_since(received).unwrap_or_default() < NEW)
-    }
-
     /// Whether it allows all of this.
     pub(super) fn allows(&self, scopes: &[String]) -> bool {
         scopes.iter().all(|scope| self.scopes.contains(scope))
@@ -84,7 +79,6 @@ impl Token {
 
 /// How long before its end a token is replaced, so that it does not end on its way.
 const EARLY: Duration = Duration::from_secs(30);
-const NEW: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
 mod tests {

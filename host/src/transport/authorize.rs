@@ -15,6 +15,9 @@ pub trait Authorize: Send + Sync + 'static {
     /// What goes with the next request, to the server's own origin alone; none is a request without.
     fn credential(&self) -> BoxFuture<'_, Result<Option<Credential>, Failed>>;
 
+    /// The server has taken the authorization of this number.
+    fn accepted(&self, edition: u64);
+
     /// The server has refused a request with 401, or with 403 and a challenge. Gets another authorization, once for
     /// all who ask at the same time; `Ok` says that it is worth asking the server again.
     fn renew<'a>(&'a self, refused: &'a HttpError) -> BoxFuture<'a, Result<(), Failed>>;

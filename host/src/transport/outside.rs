@@ -25,8 +25,8 @@ pub(crate) struct Outside {
 struct Last {
     /// Where it went, in words.
     asked: String,
-    /// It was not answered, or with a fault of the server's own.
-    down: bool,
+    /// It was not answered, or with a fault of the server's own: how, in words.
+    trouble: Option<String>,
 }
 
 impl Outside {
@@ -35,9 +35,9 @@ impl Outside {
         Ok(Outside { client: web::stranger(site).await?, last: Mutex::default() })
     }
 
-    /// Whether the last request was not answered, or with a fault of the server's own.
-    pub(crate) fn is_down(&self) -> bool {
-        self.last().down
+    /// That the last request was not answered, or with a fault of the server's own; in words.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.last().trouble.clone()
     }
 
     /// Where the last request went, in words that can follow others.
@@ -63,11 +63,12 @@ impl Outside {
         for _ in 0..=REDIRECTS {
             let again = request.try_clone();
             let shown = address::shown(request.url());
-            *self.last() = Last { asked: format!(" from {shown}"), down: true };
+            *self.last() = Last { asked: format!(" from {shown}"), trouble: Some(format!("no answer from {shown}")) };
             let sent = self.client.execute(request).await;
             let response = sent.map_err(|error| format!("{shown}: {}", root_cause(&error)))?;
             let status = response.status();
-            self.last().down = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+            let faulty = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+            self.last().trouble = faulty.then(|| format!("HTTP status {} from {shown}", status.as_u16()));
             let target = response.headers().get(header::LOCATION).and_then(|target| target.to_str().ok());
             let target = target.and_then(|target| response.url().join(target).ok());
             let moved = response.status().is_redirection() && redirects == OAuthHttpRedirectPolicy::Follow;

@@ -132,8 +132,11 @@ impl Web {
             })?;
             let status = response.status();
             if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
-                if let Some(credential) = credential.filter(|_| !away) {
+                if let (Some(credential), Some(authorize)) = (credential.filter(|_| !away), &self.site.authorize) {
                     response.extensions_mut().insert(Edition(credential.edition));
+                    if status != StatusCode::UNAUTHORIZED {
+                        authorize.accepted(credential.edition);
+                    }
                 }
                 return Ok(response);
             }

@@ -11,6 +11,8 @@ use crate::config::variables::Variables;
 /// What is said about OAuth with a server; where nothing is, all is found out from the server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FilledOAuth {
+    /// The configuration says that the server wants OAuth; otherwise the server has to say so.
+    pub said: bool,
     /// How a token is asked for.
     pub grant: Grant,
     /// Our id, where we are registered.
@@ -62,6 +64,7 @@ fn fill(filling: &mut Filling<'_>, oauth: &OAuth) -> Result<FilledOAuth, Problem
         filling.secrets.add(secret);
     }
     Ok(FilledOAuth {
+        said: matches!(filling.server.auth, Auth::OAuth(_)),
         grant: oauth.grant,
         client_id: text(filling, oauth.client_id.as_ref())?,
         client_secret,
