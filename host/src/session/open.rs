@@ -130,7 +130,12 @@ impl Begun<'_> {
         let params = params::with_meta("{}", &meta.whole, None);
         let mut described = headers.clone();
         super::headers::describe("server/discover", "{}", &Default::default(), &mut described);
-        match self.ask(&wire, "server/discover", &params, described, limit).await {
+        let mut answer = self.ask(&wire, "server/discover", &params, described.clone(), limit).await;
+        // Refused with a version that the server says it speaks: it is taken at its word, once.
+        if answer.as_ref().is_err_and(|refused| supported(refused).iter().any(|version| version == MODERN_VERSION)) {
+            answer = self.ask(&wire, "server/discover", &params, described, limit).await;
+        }
+        match answer {
             Ok(reply) => match discovered(&reply, transport_name(endpoint)) {
                 Ok(peer) => Probe::Modern(Box::new(self.session(wire, peer, meta, headers))),
                 Err(why) => Probe::Legacy { why, wire: Some(wire) },
@@ -152,15 +157,8 @@ impl Begun<'_> {
     fn judge(&self, failed: Failed, wire: Wire) -> Probe {
         match &failed.failure {
             // The server knows the era, and does not want us.
-            Failure::Rpc(error) if is_modern_error(&failed) => {
-                #[derive(Deserialize)]
-                struct Data {
-                    #[serde(default)]
-                    supported: Vec<String>,
-                }
-                let data = error.data.as_deref().and_then(|data| serde_json::from_str::<Data>(data.get()).ok());
-                let supported = data.map(|data| data.supported).unwrap_or_default();
-                if supported.iter().any(|version| LEGACY_VERSIONS.contains(&version.as_str())) {
+            Failure::Rpc(_) if is_modern_error(&failed) => {
+                if supported(&failed).iter().any(|version| LEGACY_VERSIONS.contains(&version.as_str())) {
                     Probe::Legacy { why: failed, wire: Some(wire) }
                 } else {
                     Probe::Broken(failed)
@@ -278,6 +276,18 @@ impl Begun<'_> {
 /// Whether an error has one of the codes that only the modern era knows.
 fn is_modern_error(failed: &Failed) -> bool {
     matches!(&failed.failure, Failure::Rpc(error) if (-32022..=-32020).contains(&error.code))
+}
+
+/// The versions that a server speaks, as it says where it refuses one.
+fn supported(refused: &Failed) -> Vec<String> {
+    #[derive(Deserialize, Default)]
+    struct Data {
+        #[serde(default)]
+        supported: Vec<String>,
+    }
+    let Failure::Rpc(error) = &refused.failure else { return Vec::new() };
+    let data = error.data.as_deref().filter(|_| is_modern_error(refused));
+    data.and_then(|data| serde_json::from_str::<Data>(data.get()).ok()).unwrap_or_default().supported
 }
 
 /// Reads the answer to `server/discover`; an error says why it is no server of this era.
