@@ -48,18 +48,25 @@ impl Call {
 
     /// Waits for how the answer begins. One that is not there after `quiet` becomes a stream, so that nobody on the
     /// way takes the connection for dead; how long the whole may take is for the client behind the door to say.
-    pub(super) async fn begin(&mut self, quiet: Duration) -> Beginning {
+    ///
+    /// Where a stream is wanted, an answer becomes one: within a session at once, else when it is there and is no
+    /// refusal, which has a status.
+    pub(super) async fn begin(&mut self, quiet: Duration, stream: bool) -> Beginning {
+        let at_once = stream && self.session.is_some();
+        let streamed = |answer: &Option<Answer>| stream && answer.as_ref().is_some_and(|answer| answer.status == 200);
         let mut timer: Option<Pin<Box<Sleep>>> = None;
         let beginning = poll_fn(|cx| {
             match self.poll(cx) {
-                Poll::Ready(answer) if !self.channel.has_begun() => return Poll::Ready(Beginning::Answer(answer)),
+                Poll::Ready(answer) if !self.channel.has_begun() && !streamed(&answer) => {
+                    return Poll::Ready(Beginning::Answer(answer));
+                }
                 Poll::Ready(answer) => {
                     self.channel.finish(answer.map(|answer| answer.text));
                     return Poll::Ready(Beginning::Stream);
                 }
                 Poll::Pending => {}
             }
-            if self.channel.poll_begun(cx).is_ready() {
+            if at_once || self.channel.poll_begun(cx).is_ready() {
                 return Poll::Ready(Beginning::Stream);
             }
             timer.get_or_insert_with(|| Box::pin(sleep(quiet))).as_mut().poll(cx).map(|()| Beginning::Stream)

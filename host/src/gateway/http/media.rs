@@ -23,6 +23,12 @@ pub(super) fn check_post(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Whether a client names a stream before a text, and so rather has its answers as events.
+pub(super) fn prefers_stream(headers: &HeaderMap) -> bool {
+    let first = headers.get(ACCEPT).and_then(|value| value.to_str().ok()?.split([',', ';']).next());
+    first.is_some_and(|range| range.trim().eq_ignore_ascii_case(EVENT_STREAM))
+}
+
 /// A GET says that it takes a stream.
 pub(super) fn check_get(headers: &HeaderMap) -> Result<(), Refusal> {
     if accepts(headers, EVENT_STREAM) {
@@ -87,6 +93,19 @@ mod tests {
             assert_eq!(check_post(&headers).is_ok(), post, "{accept}");
         }
         assert!(check_get(&HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn who_names_a_stream_first_rather_has_one() {
+        for (accept, stream) in [
+            ("application/json, text/event-stream", false),
+            ("text/event-stream, application/json", true),
+            ("Text/Event-Stream;q=1,application/json", true),
+            ("*/*", false),
+        ] {
+            assert_eq!(prefers_stream(&HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())])), stream, "{accept}");
+        }
+        assert!(!prefers_stream(&HeaderMap::new()));
     }
 
     #[test]

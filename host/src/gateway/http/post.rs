@@ -38,13 +38,14 @@ pub(super) async fn answer(
     // asks nothing gets no answer.
     let message = if claim == Claim::Modern { MODERN } else { Message::peek(&text)? };
     let headers = message::headers(&head.headers);
+    let stream = media::prefers_stream(&head.headers);
     if message.modern {
         let client = desk.house.stateless(principal).map_err(Refusal::busy)?;
         if !message.asks {
             return tell(client, text, headers, Arc::new(Nowhere), slot).await;
         }
         let channel = Channel::passing(desk.rules().limits.kept_events, desk.load.clone());
-        let exchange = Exchange { client, channel, session: None, primed: false };
+        let exchange = Exchange { client, channel, session: None, primed: false, stream };
         return exchange.run(visit, text, headers, slot, busy).await;
     }
     if message.initialize {
@@ -59,7 +60,7 @@ pub(super) async fn answer(
     }
     let channel = session.session().stream();
     let primed = claim == Claim::Legacy { primed: true };
-    Exchange { client, channel, session: Some(session), primed }.run(visit, text, headers, slot, busy).await
+    Exchange { client, channel, session: Some(session), primed, stream }.run(visit, text, headers, slot, busy).await
 }
 
 /// A message that wants an answer.
@@ -69,6 +70,8 @@ struct Exchange {
     session: Option<InUse>,
     /// The client knows an event without data at the start of a stream.
     primed: bool,
+    /// The client rather has a stream.
+    stream: bool,
 }
 
 impl Exchange {
@@ -85,7 +88,7 @@ impl Exchange {
         let work = self.client.take(client::Incoming { text, headers: Some(headers), outlet });
         let resumable = self.session.is_some();
         let mut call = Call::new(work, self.channel, self.session, slot);
-        match call.begin(keep_alive).await {
+        match call.begin(keep_alive, self.stream).await {
             Beginning::Answer(answer) => Ok(plain(answer, call.slot())),
             Beginning::Stream => {
                 let reader = call.channel().attach(None);
