@@ -11,6 +11,7 @@ mod open;
 mod params;
 mod peer;
 mod rounds;
+mod watching;
 mod wire;
 
 use std::borrow::Cow;
@@ -34,8 +35,10 @@ pub use wire::{OnProgress, Patience, Progress, Reply};
 use crate::failure::{Failed, Failure};
 use crate::transport::RequestId;
 use crate::transport::authorize::Authorizer;
-use headers::ToolHeaders;
+pub(crate) use headers::ToolHeaders;
 use listing::Shelf;
+use watching::Watched;
+pub use watching::Watching;
 use wire::{Ask, Wire};
 
 /// A session with one server. Dropping it ends it at once; `close` ends it in good manners.
@@ -50,6 +53,7 @@ pub struct Session {
     headers: Vec<(http::HeaderName, http::HeaderValue)>,
     tool_headers: ToolHeaders,
     shelf: Arc<Shelf>,
+    watched: Watched,
     list_patience: Duration,
     authorize: Option<Authorizer>,
 }
@@ -143,9 +147,17 @@ impl Session {
     /// Hears the server's news for as long as it tells them and the future lives. Servers of the era before 2026-07-28
     /// tell them unasked, so there this returns at once.
     pub async fn listen(&self) -> Result<(), Failed> {
-        if self.peer.era == Era::Legacy || !self.peer.offers.list_changed {
-            return Ok(());
+        let Offers { list_changed, subscribe, .. } = self.peer.offers;
+        match (self.peer.era, list_changed, subscribe) {
+            (Era::Legacy, ..) | (Era::Modern, false, false) => Ok(()),
+            (Era::Modern, true, false) => self.listen_to_lists().await,
+            (Era::Modern, false, true) => self.listen_to_watched().await,
+            // What is watched changes, and the lists must not be missed meanwhile: so there are two streams.
+            (Era::Modern, true, true) => tokio::try_join!(self.listen_to_lists(), self.listen_to_watched()).map(drop),
         }
+    }
+
+    async fn listen_to_lists(&self) -> Result<(), Failed> {
         let params =
             r#"{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}}"#;
         let patience = Patience::of(NEWS_LIMIT);

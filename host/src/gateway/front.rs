@@ -11,7 +11,7 @@ mod prompts;
 mod resources;
 mod stops;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -24,7 +24,7 @@ use crate::failure::RpcError;
 use crate::gate::{Closing, Gate, GateError};
 use crate::logic::types::naming::NamingStyle;
 use crate::session::message;
-use crate::session::{LogLevel, METHOD_NOT_FOUND};
+use crate::session::{LogLevel, METHOD_NOT_FOUND, Watching};
 use crate::transport::BoxFuture;
 pub(crate) use asking::Asker;
 use era::{Context, Era};
@@ -65,7 +65,7 @@ struct Session {
     /// The least grave lines of servers' logs that it wants.
     log_level: Option<LogLevel>,
     /// The resources whose content it wants to hear of.
-    subscribed: HashSet<String>,
+    subscribed: HashMap<String, Watching>,
     /// Tells the client what has changed.
     herald: Option<tokio::task::AbortHandle>,
 }

@@ -236,7 +236,18 @@ impl Begun<'_> {
         let shelf = wire.shelf();
         let list_patience = self.options.list;
         let (told_level, tool_headers) = (Default::default(), Default::default());
-        Session { wire, peer, meta, told_level, headers, tool_headers, shelf, list_patience, authorize: None }
+        Session {
+            wire,
+            peer,
+            meta,
+            told_level,
+            headers,
+            tool_headers,
+            shelf,
+            watched: Default::default(),
+            list_patience,
+            authorize: None,
+        }
     }
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Wire, Failed> {

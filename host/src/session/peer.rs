@@ -86,6 +86,8 @@ pub struct Offers {
     pub logging: bool,
     /// It tells when a list changes.
     pub list_changed: bool,
+    /// It tells when a resource has new content, to who wants to know.
+    pub subscribe: bool,
 }
 
 /// What a server lets know unasked.
@@ -167,6 +169,8 @@ impl Offers {
         struct Listed {
             #[serde(default)]
             list_changed: Option<bool>,
+            #[serde(default)]
+            subscribe: Option<bool>,
         }
         let read: Capabilities = serde_json::from_str(capabilities.get()).unwrap_or_default();
         let all = [&read.tools, &read.resources, &read.prompts];
@@ -176,6 +180,7 @@ impl Offers {
             prompts: read.prompts.is_some(),
             completions: read.completions.is_some(),
             logging: read.logging.is_some(),
+            subscribe: read.resources.as_ref().and_then(|listed| listed.subscribe) == Some(true),
             list_changed: all.iter().any(|listed| listed.as_ref().and_then(|listed| listed.list_changed) == Some(true)),
         }
     }

@@ -190,6 +190,11 @@ impl Wire {
         self.inbox.handler()
     }
 
+    /// Does something for as long as the connection lives.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.inbox.spawn(task);
+    }
+
     /// Why the connection is over, once it is.
     pub fn over(&self) -> Option<Failed> {
         self.inbox.pending.over().map(|failed| failed.redacted(&self.secrets))

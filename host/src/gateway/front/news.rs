@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::calls::{is_wanted, log_line};
 use super::era::{Context, Era};
-use super::resources::{self, Asked, owner};
+use super::resources::{self, owner};
 use super::stops::{Stop, Stoppable};
 use super::{Front, INVALID_PARAMS};
 use crate::failure::RpcError;
@@ -54,7 +54,7 @@ pub(super) async fn herald(front: Weak<Front>, outlet: Arc<dyn Outlet>) {
                 return;
             }
         }
-        let uris = front.session().subscribed.clone();
+        let uris = front.session().subscribed.keys().cloned().collect();
         let wanted = Wanted { tools: true, prompts: true, resources: true, uris };
         let told = notifications(&front, &wanted, &untold).into_iter();
         for (method, params) in told {
@@ -97,6 +97,13 @@ pub(super) async fn listen(
         resources: filter.resources_list_changed,
         uris: filter.resource_subscriptions.unwrap_or_default().into_iter().collect(),
     };
+    let mut watching = Vec::new();
+    for uri in &wanted.uris {
+        // What cannot be watched is not told of; that is all that can be said here.
+        if let Some(owner) = owner(front, uri).await {
+            watching.extend(owner.lease.session().watch(uri).await.ok());
+        }
+    }
     let mut changes = Changes::new(&front.inside.registry);
     let stop = Arc::new(Notify::new());
     let _stoppable = Stoppable::new(front, id, Stop::Work(Arc::clone(&stop)));
@@ -134,13 +141,7 @@ pub(super) async fn listen(
 }
 
 /// Subscribes a client of the initialize era to a resource, or takes that back.
-pub(super) async fn subscribe(
-    front: &Front,
-    context: &Context,
-    params: &str,
-    incoming: &Incoming,
-    on: bool,
-) -> Result<String, RpcError> {
+pub(super) async fn subscribe(front: &Front, params: &str, on: bool) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
         uri: String,
@@ -149,14 +150,12 @@ pub(super) async fn subscribe(
         serde_json::from_str(params).map_err(|error| RpcError::new(INVALID_PARAMS, error.to_string()))?;
     let missing = || RpcError::new(INVALID_PARAMS, format!("no server has {uri:?}"));
     let owner = owner(front, &uri).await.ok_or_else(missing)?;
-    let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
-    let asked = Asked { method, params: &json!({"uri": uri}).to_string(), of: params };
-    resources::ask(front, context, &owner, asked, incoming).await?;
-    let subscribed = &mut front.session().subscribed;
     if on {
-        subscribed.insert(uri);
+        let watching = owner.lease.session().watch(&uri).await;
+        let watching = watching.map_err(|failed| resources::refused(front, owner.link.id(), failed))?;
+        front.session().subscribed.insert(uri, watching);
     } else {
-        subscribed.remove(&uri);
+        front.session().subscribed.remove(&uri);
     }
     Ok("{}".to_owned())
 }

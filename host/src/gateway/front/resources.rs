@@ -139,12 +139,19 @@ pub(super) async fn ask(
     let working = asker.work(front, server);
     let fetched = front.gate.fetch(&owner.link, owner.lease.session(), asked.method, asked.params, &caller).await;
     drop(working);
-    let outcome = fetched.map_err(|refused| match refused {
-        Refused::Failed(Failed { failure: Failure::Rpc(error), .. }) => front.gate.mask_error(server, error),
-        Refused::Failed(failed) => RpcError::new(INTERNAL_ERROR, format!("server {server:?}: {}", failed.failure)),
+    let outcome = fetched.map_err(|why| match why {
+        Refused::Failed(failed) => refused(front, server, failed),
         Refused::Logic(error) => RpcError::new(INTERNAL_ERROR, error.to_string()),
     });
     asker.settle(outcome)
+}
+
+/// A failure as the client gets it: an error of the server with its code, masked.
+pub(super) fn refused(front: &Front, server: &str, failed: Failed) -> RpcError {
+    match failed.failure {
+        Failure::Rpc(error) => front.gate.mask_error(server, error),
+        other => RpcError::new(INTERNAL_ERROR, format!("server {server:?}: {other}")),
+    }
 }
 
 /// A member that is text.

@@ -1,0 +1,90 @@
+//! Resources whose content is watched: a server is told so in the way of its era, once for all who watch.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::caller::Caller;
+use super::{Era, METHOD_NOT_FOUND, NEWS_LIMIT, Patience, Request, Session};
+use crate::failure::{Failed, Failure, RpcError};
+
+/// The resources that are watched, and by how many.
+#[derive(Default)]
+pub(super) struct Watched(watch::Sender<BTreeMap<String, usize>>);
+
+/// A resource is watched for as long as this lives.
+pub struct Watching {
+    session: Weak<Session>,
+    uri: String,
+}
+
+impl Session {
+    /// Watches a resource: its new content is news from now on.
+    pub async fn watch(self: &Arc<Self>, uri: &str) -> Result<Watching, Failed> {
+        if self.peer.era == Era::Modern && !self.peer.offers.subscribe {
+            let text = "the server does not tell when its resources have new content";
+            return Err(Failed::unsent(Failure::Rpc(RpcError::new(METHOD_NOT_FOUND, text))));
+        }
+        // From here on it is counted, and counted out when this fails or is dropped.
+        let watching = Watching { session: Arc::downgrade(self), uri: uri.to_owned() };
+        self.watched.0.send_modify(|uris| *uris.entry(uri.to_owned()).or_default() += 1);
+        if self.peer.era == Era::Legacy {
+            // A server that knows it already may be told again, and the answer is for who asks.
+            self.tell("resources/subscribe", uri).await?;
+        }
+        Ok(watching)
+    }
+
+    /// Hears of the resources that are watched, for as long as the future lives.
+    pub(super) async fn listen_to_watched(&self) -> Result<(), Failed> {
+        let mut watched = self.watched.0.subscribe();
+        loop {
+            let uris: Vec<_> = watched.borrow_and_update().keys().cloned().collect();
+            let listen = async {
+                if uris.is_empty() {
+                    return std::future::pending().await;
+                }
+                let params = json!({"notifications": {"resourceSubscriptions": uris}}).to_string();
+                let (method, patience) = ("subscriptions/listen", Patience::of(NEWS_LIMIT));
+                let request = Request { method, params: &params, patience, progress: None };
+                self.exchange(&request, &params, &Caller::default()).await.map(drop)
+            };
+            tokio::select! {
+                ended = listen => return ended,
+                // The sender is a part of this session, so that it is there.
+                _ = watched.changed() => {}
+            }
+        }
+    }
+
+    async fn tell(&self, method: &str, uri: &str) -> Result<(), Failed> {
+        let params = json!({"uri": uri}).to_string();
+        let request = Request { method, params: &params, patience: Patience::of(self.list_patience), progress: None };
+        self.exchange(&request, &params, &Caller::default()).await.map(drop)
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let Some(session) = self.session.upgrade() else { return };
+        let mut last = false;
+        session.watched.0.send_modify(|uris| {
+            let Some(watchers) = uris.get_mut(&self.uri) else { return };
+            *watchers -= 1;
+            last = *watchers == 0;
+            if last {
+                uris.remove(&self.uri);
+            }
+        });
+        if last && session.peer.era == Era::Legacy && tokio::runtime::Handle::try_current().is_ok() {
+            let (weak, uri) = (Weak::clone(&self.session), std::mem::take(&mut self.uri));
+            session.wire.spawn(async move {
+                let Some(session) = weak.upgrade() else { return };
+                // Another may watch it again this moment; a server that goes on telling does no harm.
+                let _ = session.tell("resources/unsubscribe", &uri).await;
+            });
+        }
+    }
+}
