@@ -38,6 +38,8 @@ pub struct McpHeaders {
     pub method: Option<String>,
     /// `Mcp-Name`, decoded.
     pub name: Option<String>,
+    /// The headers `Mcp-Param-…` with their names in small letters, as they came.
+    pub params: Vec<(String, String)>,
 }
 
 /// The answer to a message.

@@ -38,19 +38,42 @@ impl ToolHeaders {
         Ok(())
     }
 
+    /// Whether headers show what the arguments say, for who takes requests; an error says what is wrong.
+    pub fn check(&self, tool: &str, arguments: Option<&RawValue>, given: &[(String, String)]) -> Result<(), String> {
+        let tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(shown) = tools.get(tool) else { return Ok(()) };
+        let arguments = arguments.and_then(|arguments| serde_json::from_str::<Value>(arguments.get()).ok());
+        for Shown { path, header } in shown {
+            let given = given.iter().find(|(name, _)| name == header.as_str()).map(|(_, value)| decode(value));
+            match (argument(arguments.as_ref(), path), given) {
+                (None, None) => {}
+                (Some(said), Some(Some(given))) if said == given => {}
+                (Some(_), None) => return Err(format!("the header {header} is missing, and the argument is there")),
+                (_, Some(None)) => return Err(format!("the header {header} is no base64 of a text")),
+                (_, Some(Some(_))) => return Err(format!("the header {header} does not say what the argument says")),
+            }
+        }
+        Ok(())
+    }
+
     fn show(&self, tool: &str, arguments: Option<&RawValue>, headers: &mut Vec<(HeaderName, HeaderValue)>) {
         let tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (Some(shown), Some(arguments)) = (tools.get(tool), arguments) else { return };
         let Ok(arguments) = serde_json::from_str::<Value>(arguments.get()) else { return };
         for Shown { path, header } in shown {
-            let value = path.iter().try_fold(&arguments, |value, name| value.get(name));
-            let text = match value {
-                Some(Value::String(text)) => text.clone(),
-                Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
-                _ => continue,
-            };
-            headers.push((header.clone(), encode(&text)));
+            if let Some(text) = argument(Some(&arguments), path) {
+                headers.push((header.clone(), encode(&text)));
+            }
         }
+    }
+}
+
+/// The text of an argument, where it has one that a header can show.
+fn argument(arguments: Option<&Value>, path: &[String]) -> Option<String> {
+    match path.iter().try_fold(arguments?, |value, name| value.get(name))? {
+        Value::String(text) => Some(text.clone()),
+        value @ (Value::Number(_) | Value::Bool(_)) => Some(value.to_string()),
+        _ => None,
     }
 }
 
@@ -85,6 +108,14 @@ fn encode(text: &str) -> HeaderValue {
         && !(text.starts_with("=?base64?") && text.ends_with("?="));
     let written = if plain { text.to_owned() } else { format!("=?base64?{}?=", BASE64_STANDARD.encode(text)) };
     HeaderValue::from_str(&written).expect("printable ASCII is a header")
+}
+
+/// The text that a header means; none where it cannot be read.
+fn decode(header: &str) -> Option<String> {
+    match header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        Some(inner) => String::from_utf8(BASE64_STANDARD.decode(inner).ok()?).ok(),
+        None => Some(header.to_owned()),
+    }
 }
 
 /// The marks of a schema, if all of them can be kept.
@@ -166,6 +197,31 @@ mod tests {
         let mut headers = Vec::new();
         describe(method, params, tools, &mut headers);
         headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect()
+    }
+
+    #[test]
+    fn headers_must_show_what_the_arguments_say() {
+        let tools = ToolHeaders::default();
+        let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"free":{"type":"string"}}}"#;
+        tools.learn("t", Some(&raw(schema))).unwrap();
+        let rows: [(&str, &[(&str, &str)], bool); 11] = [
+            ("{}", &[], true),
+            (r#"{"region":"eu"}"#, &[("mcp-param-region", "eu")], true),
+            (r#"{"region":"eu","free":"x"}"#, &[("mcp-param-region", "eu"), ("mcp-param-other", "y")], true),
+            (r#"{"region":"Hello","n":7}"#, &[("mcp-param-region", "=?base64?SGVsbG8=?="), ("mcp-param-n", "7")], true),
+            (r#"{"region":"=?base64?SGVsbG8="}"#, &[("mcp-param-region", "=?base64?SGVsbG8=")], true),
+            (r#"{"region":null}"#, &[], true),
+            (r#"{"region":"eu"}"#, &[], false),
+            (r#"{"region":"eu"}"#, &[("mcp-param-region", "us")], false),
+            (r#"{"region":"Hello"}"#, &[("mcp-param-region", "=?base64?SGVsbG8?=")], false),
+            (r#"{"region":"Hello"}"#, &[("mcp-param-region", "=?base64?SGVs!!!bG8=?=")], false),
+            ("{}", &[("mcp-param-n", "7")], false),
+        ];
+        for (arguments, given, right) in rows {
+            let given: Vec<_> = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            assert_eq!(tools.check("t", Some(&raw(arguments)), &given).is_ok(), right, "{arguments} {given:?}");
+            assert!(tools.check("another", Some(&raw(arguments)), &given).is_ok());
+        }
     }
 
     #[test]

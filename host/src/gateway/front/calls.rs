@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::era::Context;
+use super::era::{Context, Era};
 use super::stops::{Stop, Stoppable};
 use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, outcome};
 use crate::failure::{Failed, Failure, RpcError};
@@ -33,6 +33,9 @@ pub(super) async fn call(
 ) -> Result<String, RpcError> {
     let Params { name, arguments } = serde_json::from_str(params)
         .map_err(|error| RpcError::new(INVALID_PARAMS, format!("tools/call cannot be read: {error}")))?;
+    if let (Era::Modern, Some(headers)) = (context.era, &incoming.headers) {
+        front.lists.check_headers(&name, arguments, &headers.params)?;
+    }
     let name = match front.exposed() {
         Some(server) => format!("{server}.{name}"),
         None => name,

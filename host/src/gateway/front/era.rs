@@ -75,6 +75,14 @@ impl Context {
             return Ok(Context { era: Era::Legacy, progress, capabilities, log_level, meta });
         };
         let version: String = serde_json::from_str(version.get()).unwrap_or_default();
+        let mismatch = |header: &str| {
+            let text = format!("the header {header} does not say what the message says");
+            (RpcError::new(HEADER_MISMATCH, text), 400)
+        };
+        // Who says two versions means neither.
+        if headers.is_some_and(|headers| headers.version.as_ref() != Some(&version)) {
+            return Err(mismatch("MCP-Protocol-Version"));
+        }
         if version != MODERN_VERSION {
             let mut data = Object::default();
             data.set("supported", &[&[MODERN_VERSION][..], &LEGACY_VERSIONS].concat());
@@ -93,16 +101,9 @@ impl Context {
         if let Some(headers) = headers {
             let named = matches!(method, "tools/call" | "prompts/get" | "resources/read");
             let name = if method == "resources/read" { read.uri } else { read.name }.filter(|_| named);
-            let pairs = [
-                ("MCP-Protocol-Version", &headers.version, Some(version)),
-                ("Mcp-Method", &headers.method, Some(method.to_owned())),
-                ("Mcp-Name", &headers.name, name),
-            ];
-            for (header, given, wanted) in pairs {
-                if wanted.is_some() && *given != wanted {
-                    let text = format!("the header {header} does not say what the message says");
-                    return Err((RpcError::new(HEADER_MISMATCH, text), 400));
-                }
+            let pairs = [("Mcp-Method", &headers.method, Some(method.to_owned())), ("Mcp-Name", &headers.name, name)];
+            if let Some((header, ..)) = pairs.iter().find(|(_, given, wanted)| wanted.is_some() && *given != wanted) {
+                return Err(mismatch(header));
             }
         }
         let capabilities = askable(capabilities.get());
@@ -206,7 +207,7 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const NOTHING: &str = "{}";
-const HEADER_MISMATCH: i64 = -32020;
+pub(super) const HEADER_MISMATCH: i64 = -32020;
 const UNSUPPORTED_VERSION: i64 = -32022;
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::era::Context;
+use super::era::{Context, HEADER_MISMATCH};
 use super::{Front, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::failure::RpcError;
 use crate::json::Object;
+use crate::session::ToolHeaders;
 
 /// What the client was last shown, ready to be sent again.
 #[derive(Default)]
@@ -24,6 +25,8 @@ struct Tools {
     /// The configuration that last brought other servers.
     roster: u64,
     items: Arc<[Box<RawValue>]>,
+    /// Which arguments headers show, by the names that the client is shown.
+    headers: Arc<ToolHeaders>,
 }
 
 impl Lists {
@@ -38,6 +41,17 @@ impl Lists {
         }
         let texts = |items: &[Box<RawValue>]| items.iter().map(|item| item.get().to_owned()).collect::<Vec<_>>();
         render(front).is_ok_and(|items| texts(&items) != texts(&before.items))
+    }
+
+    /// Whether the headers of a call show what its arguments say, by the tools that the client was last shown.
+    pub(super) fn check_headers(
+        &self,
+        tool: &str,
+        arguments: Option<&RawValue>,
+        given: &[(String, String)],
+    ) -> Result<(), RpcError> {
+        let Some(kept) = self.kept() else { return Ok(()) };
+        kept.headers.check(tool, arguments, given).map_err(|text| RpcError::new(HEADER_MISMATCH, text))
     }
 
     fn kept(&self) -> Option<Tools> {
@@ -59,13 +73,32 @@ pub(super) async fn tools(front: &Front, context: &Context, params: &str) -> Res
         Some(kept) if kept.seen == seen && kept.roster == roster => kept.items,
         _ => {
             let items: Arc<[_]> = render(front)?.into();
-            let kept = Tools { seen, roster, items: Arc::clone(&items) };
+            let kept = Tools { seen, roster, items: Arc::clone(&items), headers: headers(&items) };
             *front.lists.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
             items
         }
     };
     let page = page("tools", &items, params)?;
     Ok(context.dress_kept(page, 0, front.is_private()))
+}
+
+/// What the schemas of tools want to be shown in headers.
+fn headers(items: &[Box<RawValue>]) -> Arc<ToolHeaders> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tool<'a> {
+        name: String,
+        #[serde(default, borrow)]
+        input_schema: Option<&'a RawValue>,
+    }
+    let headers = ToolHeaders::default();
+    // Nearly no tool wants any.
+    let marked = items.iter().filter(|item| memchr::memmem::find(item.get().as_bytes(), b"\"x-mcp-header\"").is_some());
+    for Tool { name, input_schema } in marked.filter_map(|item| serde_json::from_str(item.get()).ok()) {
+        // Clients leave a tool alone that marks its schema in a wrong way.
+        let _ = headers.learn(&name, input_schema);
+    }
+    Arc::new(headers)
 }
 
 fn render(front: &Front) -> Result<Vec<Box<RawValue>>, RpcError> {

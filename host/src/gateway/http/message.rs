@@ -52,7 +52,16 @@ pub(super) fn headers(headers: &HeaderMap) -> McpHeaders {
         version: text(&VERSION).map(str::to_owned),
         method: text(&METHOD).map(str::to_owned),
         name: text(&NAME).map(decode),
+        params: params(headers),
     }
+}
+
+/// The arguments that are shown in headers, too; what is no text fits no argument.
+fn params(headers: &HeaderMap) -> Vec<(String, String)> {
+    let shown = headers.iter().filter(|(name, _)| name.as_str().starts_with(PARAM));
+    shown
+        .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .collect()
 }
 
 /// What the header says about the era.
@@ -255,6 +264,8 @@ fn decode(name: &str) -> String {
 static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 static NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// How the names of headers begin that show arguments.
+const PARAM: &str = "mcp-param-";
 
 #[cfg(test)]
 mod tests {
