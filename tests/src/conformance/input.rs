@@ -36,7 +36,8 @@ pub async fn ask(
     if answers.len() == questions.len() {
         return Ok(Ok(answers));
     }
-    let wanted: InputRequests = questions.iter().map(|(key, asked)| ((*key).to_owned(), typed(asked.clone()))).collect();
+    let wanted: InputRequests =
+        questions.iter().map(|(key, asked)| ((*key).to_owned(), typed(asked.clone()))).collect();
     Ok(Err(InputRequiredResult::new(Some(wanted), state)))
 }
 

@@ -7,7 +7,8 @@ use crate::everything::typed;
 
 /// The tools; one of them says in its description how often they have changed.
 pub fn tools(edition: u64) -> Vec<Tool> {
-    let plain = PLAIN_TOOLS.into_iter().map(|(name, description)| (name, description.to_owned(), object(json!({}), &[])));
+    let plain =
+        PLAIN_TOOLS.into_iter().map(|(name, description)| (name, description.to_owned(), object(json!({}), &[])));
     let trigger = (
         "test_trigger_tool_change",
         format!("Changes the tools; this is edition {edition} of them"),

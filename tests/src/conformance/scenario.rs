@@ -65,7 +65,8 @@ impl Stage {
     async fn use_everything(&self) -> Played {
         self.call_every_tool().await?;
         let session = self.session().await?;
-        for (kind, key, method) in [(Kind::Resources, "uri", "resources/read"), (Kind::Prompts, "name", "prompts/get")] {
+        for (kind, key, method) in [(Kind::Resources, "uri", "resources/read"), (Kind::Prompts, "name", "prompts/get")]
+        {
             for item in &session.list(kind).await?.items {
                 let item: Value = serde_json::from_str(item.get())?;
                 let params = json!({key: item[key]}).to_string();

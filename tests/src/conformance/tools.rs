@@ -18,9 +18,7 @@ pub async fn call(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let argument = |name: &str| request.arguments.as_ref().and_then(|all| all.get(name)?.as_str()).unwrap_or("");
-    let resource = |uri: &str, kind: &str, text: &str| {
-        json!({"type": "resource", "resource": {"uri": uri, "mimeType": kind, "text": text}})
-    };
+    let resource = |uri: &str, kind: &str, text: &str| json!({"type": "resource", "resource": {"uri": uri, "mimeType": kind, "text": text}});
     let content = match &*request.name {
         "test_simple_text" => json!([said("This is a simple text response for testing.")]),
         "test_image_content" => json!([offers::image()]),
