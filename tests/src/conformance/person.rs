@@ -1,8 +1,12 @@
-//! Who answers what the suite's servers ask: a person who agrees with all that is proposed, a model, and a folder.
+//! Who answers what the suite's servers ask: a person who agrees with all that is proposed, a model, and a folder. The
+//! person gives consent, too, without a browser: one request, and the answer says where to go back to.
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use toolgate::failure::RpcError;
+use toolgate::oauth::{Browse, BrowseError};
 use toolgate::session::{Handler, Question, Topic, Topics};
 use toolgate::transport::BoxFuture;
 
@@ -29,6 +33,35 @@ impl Handler for Agreeable {
         let answer = to_raw_value(&answer).map_err(|error| RpcError::new(-32603, error.to_string()));
         Box::pin(std::future::ready(answer))
     }
+}
+
+impl Browse for Agreeable {
+    fn redirect_uri(&self) -> String {
+        "http://localhost:8765/callback".to_owned()
+    }
+
+    fn browse<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, BrowseError>> {
+        Box::pin(async move {
+            let answer = visit(url).await.map_err(|error| BrowseError::Impossible(format!("{url}: {error}")))?;
+            let location = answer.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("location").then(|| value.trim().to_owned())
+            });
+            location.ok_or_else(|| BrowseError::Impossible(format!("{url} leads nowhere: {answer}")))
+        })
+    }
+}
+
+/// Asks for a page of a server on this machine, and gives all that it answers.
+async fn visit(url: &str) -> std::io::Result<String> {
+    let rest = url.strip_prefix("http://").unwrap_or(url);
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let mut stream = TcpStream::connect(host).await?;
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 /// A form with its defaults filled in, and something that fits where there is none.

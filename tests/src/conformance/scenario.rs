@@ -5,10 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use toolgate::config;
 use toolgate::gate::{CallOptions, Closing, Gate, View};
 use toolgate::logic::types::ToolRef;
 use toolgate::logic::types::execution::{Code, ToolCall};
+use toolgate::oauth::Store;
 use toolgate::registry::{self, Registry, Stay};
 use toolgate::session::{Kind, Patience, Request, Session};
 
@@ -20,20 +22,30 @@ pub struct Stage {
     gate: Gate,
     /// What the suite says beside the name of the scenario.
     context: Value,
+    /// The files that the configuration names.
+    _folder: TempDir,
 }
 
 type Played = Result<(), Box<dyn Error>>;
 
 impl Stage {
     /// Configures the server; it is connected when it is first used.
-    pub fn open(url: &str, _scenario: &str, context: Value) -> Result<Self, Box<dyn Error>> {
+    pub fn open(url: &str, scenario: &str, context: Value) -> Result<Self, Box<dyn Error>> {
+        let folder = tempfile::tempdir()?;
+        let server = json!({"url": url, "auth": auth(scenario, &context, folder.path())?});
         // What fits a schema is for the suite's servers to say.
-        let config = json!({"check_arguments": false, "servers": {SERVER: {"url": url}}});
-        let config = config::parse(&config.to_string(), Path::new("conformance.yaml"))?;
-        let options = registry::Options { handler: Arc::new(Agreeable), stay: Stay::Once, ..Default::default() };
+        let config = json!({"check_arguments": false, "servers": {SERVER: server}});
+        let config = config::parse(&config.to_string(), &folder.path().join("conformance.yaml"))?;
+        let options = registry::Options {
+            handler: Arc::new(Agreeable),
+            browse: Some(Arc::new(Agreeable)),
+            tokens: Some(Store::memory()),
+            stay: Stay::Once,
+            ..Default::default()
+        };
         let registry = Registry::new(&toolgate_tests::component(), config, options)?;
         let gate = Gate::open(&registry, View::default())?;
-        Ok(Stage { registry, gate, context })
+        Ok(Stage { registry, gate, context, _folder: folder })
     }
 
     /// Acts out a scenario.
@@ -132,6 +144,28 @@ impl Stage {
             _ => Err(format!("{}: {}", tool.tool, called.result.text).into()),
         }
     }
+}
+
+/// How the suite wants to know who we are.
+fn auth(scenario: &str, context: &Value, folder: &Path) -> Result<Value, Box<dyn Error>> {
+    let mut auth = json!({"type": "oauth"});
+    match scenario {
+        "auth/client-credentials-basic" | "auth/client-credentials-jwt" => auth["grant"] = json!("client_credentials"),
+        // An authorization server that reads descriptions of clients finds ours at the suite's address.
+        _ => auth["client_metadata_url"] = json!("https://conformance-test.local/client-metadata.json"),
+    }
+    for name in ["client_id", "client_secret"] {
+        if let Some(value) = context.get(name) {
+            auth[name] = value.clone();
+        }
+    }
+    if let Some(key) = context["private_key_pem"].as_str() {
+        let file = folder.join("key.pem");
+        std::fs::write(&file, key)?;
+        auth["private_key"] = json!(file);
+        auth["token_auth"] = json!("private_key_jwt");
+    }
+    Ok(auth)
 }
 
 /// Arguments that fit a schema: something of its type for each property that is required.

@@ -4,6 +4,7 @@ mod calls;
 mod eras;
 mod fixtures;
 mod gateway;
+mod headers;
 mod lives;
 mod sessions;
 mod web;

@@ -7,6 +7,7 @@ mod losing;
 mod probing;
 pub mod server;
 mod streams;
+mod watching;
 mod websocket;
 
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! Which era and which transport a server at an address is found to speak.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 use toolgate::failure::Failure;
 use toolgate::session::{Era, Kind, Options, Protocol, Session};
@@ -33,6 +35,27 @@ async fn a_modern_server_is_found_by_one_question_with_its_headers() {
     }
     assert!(!seen[0].headers.contains_key("mcp-name"));
     assert_eq!(seen[1].header("mcp-name"), "echo");
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_a_version_that_it_speaks_is_asked_once_more() {
+    for (refusals, opens) in [(1, true), (2, false)] {
+        let left = AtomicUsize::new(refusals);
+        let server = Server::start(move |seen| {
+            let refuse = |left: usize| left.checked_sub(1);
+            if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, refuse).is_err() {
+                return modern(seen);
+            }
+            let data = json!({"supported": ["2026-07-28"], "requested": "2026-07-28"});
+            let error = json!({"code": -32022, "message": "Unsupported protocol version", "data": data});
+            let body = json!({"jsonrpc": "2.0", "id": seen.body["id"], "error": error});
+            Answer::of("400 Bad Request", "application/json", body)
+        })
+        .await;
+        let opened = Session::open(&Endpoint::Http(site(&server.url())), &Options::default()).await;
+        assert_eq!(opened.is_ok(), opens, "{refusals}");
+        assert_eq!(server.count("server/discover"), 2, "{refusals}");
+    }
 }
 
 #[tokio::test]
