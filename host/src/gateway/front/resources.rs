@@ -57,8 +57,17 @@ pub(super) async fn read(
     };
     let owner = owner(front, &uri).await.ok_or_else(missing)?;
     let asked = Asked { method: "resources/read", params: &json!({"uri": uri}).to_string(), of: params };
-    let result = ask(front, context, &owner, asked, incoming).await?;
+    let result = ask(front, context, &owner, asked, incoming).await;
+    let result = result.map_err(|error| in_words_of(context.era, error))?;
     Ok(context.dress_kept(result, 0, front.is_private()))
+}
+
+/// What a server says where it has no such resource, with the code that the client's era has for it.
+fn in_words_of(era: Era, error: RpcError) -> RpcError {
+    match (era, error.code) {
+        (Era::Modern, RESOURCE_NOT_FOUND) => RpcError { code: INVALID_PARAMS, ..error },
+        _ => error,
+    }
 }
 
 /// The server that a resource is of: the one that lists it, the one whose template fits, or the only one there is.
@@ -181,7 +190,14 @@ const RESOURCE_NOT_FOUND: i64 = -32002;
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::*;
+
+    #[test]
+    fn a_resource_that_is_not_there_has_the_code_of_the_clients_era() {
+        let code = |era, code| in_words_of(era, RpcError::new(code, "no such resource")).code;
+        assert_eq!((code(Era::Modern, -32002), code(Era::Legacy, -32002)), (-32602, -32002));
+        assert_eq!((code(Era::Modern, -32000), code(Era::Legacy, -32602)), (-32000, -32602));
+    }
 
     #[test]
     fn an_address_fits_a_template_with_something_in_each_gap() {
