@@ -112,20 +112,14 @@ impl Gateway {
         gate::check(self.inside.registry.component(), &mut config, &views)?;
         let changes = self.inside.registry.set_servers_anew(config, anew)?;
         let before = self.inside.shown();
-        let named = |name: &String| !options.views.contains_key(name);
-        let departed = before.departed.iter().chain(before.options.views.keys()).filter(|name| named(name));
-        let departed: HashSet<String> = departed.cloned().collect();
         let same = before.options.names == options.names && before.options.views == options.views;
-        self.lock_stateless().retain(|principal, front| {
-            let stays = !departed.contains(&principal.name);
-            if !stays {
-                front.stop_listening();
-            }
-            stays
-        });
+        let once = before.departed.iter().chain(before.options.views.keys());
+        let departed: HashSet<_> = once.filter(|name| !options.views.contains_key(*name)).cloned().collect();
         let shown = Arc::new(Shown { options, departed });
-        *self.inside.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+        *self.inside.shown.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&shown);
         self.inside.edition.fetch_add(1, Ordering::SeqCst);
+        // After that, so that nobody who has departed comes in again.
+        self.lock_stateless().retain(|principal, _| !shown.departed.contains(&principal.name));
         // Calls under way keep the gates that they are made through.
         self.desks.lock().unwrap_or_else(PoisonError::into_inner).clear();
         if !same {

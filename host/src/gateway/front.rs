@@ -108,9 +108,9 @@ impl Front {
         self.edition.store(edition, Ordering::SeqCst);
     }
 
-    /// Ends what clients of 2026-07-28 listen to.
-    pub(super) fn stop_listening(&self) {
-        self.listening().values().for_each(|stop| stop.notify_one());
+    /// Whether the client may use nothing any more.
+    fn is_departed(&self) -> bool {
+        self.inside.view(&self.principal).is_err()
     }
 
     /// The names that the client is shown.

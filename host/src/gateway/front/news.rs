@@ -123,7 +123,7 @@ pub(super) async fn listen(
     }
     let acknowledged = format!(r#"{{{meta},"notifications":{}}}"#, serde_json::Value::Object(granted));
     incoming.outlet.send(message::notification("notifications/subscriptions/acknowledged", Some(&acknowledged)));
-    loop {
+    while !front.is_departed() {
         let untold = tokio::select! {
             untold = changes.next(&front.me, Era::Modern) => untold,
             () = stop.notified() => None,
