@@ -57,13 +57,15 @@ impl Gate {
         caller: &Caller,
     ) -> Result<String, Refused> {
         let trace = Span::begin(method, caller);
-        let (span, caller) = trace.request(link.id(), method, params, session.peer(), caller);
         let timeouts = link.server().timeouts;
         let patience = Patience { quiet: timeouts.call, total: timeouts.total.max(timeouts.call) };
         let request = Request { method, params, patience, progress: None };
-        let outcome = session.request_for(request, &caller).await;
-        span.ended(outcome.as_ref().err());
-        drop(span);
+        let outcome = {
+            let (span, caller) = trace.request(link.id(), method, params, session.peer(), caller);
+            let outcome = session.request_for(request, &caller).await;
+            span.ended(outcome.as_ref().err());
+            outcome
+        };
         trace.ended(outcome.as_ref().err());
         let reply = outcome.map_err(Refused::Failed)?;
         let masked = self.mask_answer(link.id(), reply).map_err(Refused::Logic)?;

@@ -96,9 +96,10 @@ impl Gate {
         let span = tracing::error_span!("call", call = call.id);
         let id = call.id.clone();
         let trace = Span::begin("tools/call", &options.caller);
-        let begun = trace.step("toolgate.begin");
-        let (execution, mut directive) = self.begin(call, 1)?;
-        drop(begun);
+        let (execution, mut directive) = {
+            let _decided = trace.step("toolgate.begin");
+            self.begin(call, 1)?
+        };
         let _end = End { gate: self, execution };
         let mut errand = Errand::new(self, options, execution, id, trace);
         let result = async {

@@ -99,8 +99,9 @@ fn events(front: &Front, context: &Context, asker: &Arc<Asker>, incoming: &Incom
             let params = format!(r#"{{"progressToken":{token},{}"#, &params[1..]);
             outlet.send(message::notification("notifications/progress", Some(&params)));
         }
-        CallEvent::Log { level: grave, logger, data, number } if is_wanted(&grave, level) => {
-            if me.upgrade().is_some_and(|front| front.is_untold(number)) {
+        CallEvent::Log { level: grave, logger, data, number } => {
+            let wanted = is_wanted(&grave, level);
+            if wanted && me.upgrade().is_some_and(|front| front.is_untold(number)) {
                 outlet.send(log_line(&grave, logger.as_deref(), &data));
             }
         }
