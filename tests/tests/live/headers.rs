@@ -85,7 +85,8 @@ impl Passing {
         stream.read_to_string(&mut answer).await.unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        let kind = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-type: ").map(str::to_owned));
+        let kind =
+            head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-type: ").map(str::to_owned));
         let text = body.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or(body);
         (status, kind.unwrap_or_default(), serde_json::from_str(text).unwrap_or_default())
     }
@@ -125,11 +126,9 @@ async fn a_header_that_shows_an_argument_must_say_what_the_argument_says() {
 #[tokio::test]
 async fn a_request_of_two_versions_is_refused_for_that_and_not_for_its_version() {
     let gateway = Passing::start().await;
-    for (header, version, code) in [
-        ("2026-07-28", "v999.0.0", -32020),
-        ("v999.0.0", "v999.0.0", -32022),
-        ("2026-07-28", "2025-11-25", -32020),
-    ] {
+    for (header, version, code) in
+        [("2026-07-28", "v999.0.0", -32020), ("v999.0.0", "v999.0.0", -32022), ("2026-07-28", "2025-11-25", -32020)]
+    {
         let params = json!({"_meta": meta(version)});
         let (status, _, answer) = gateway.post("server/discover", params, &[("MCP-Protocol-Version", header)]).await;
         assert_eq!((status, &answer["error"]["code"]), (400, &json!(code)), "{header} {version}");

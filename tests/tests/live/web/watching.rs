@@ -30,7 +30,9 @@ async fn a_modern_server_tells_of_what_is_watched_on_a_stream_of_its_own() {
         let session = Arc::clone(&session);
         async move { session.listen().await }
     });
-    let wanted = |uris: Value| move |seen: &super::server::Seen| uris == seen.body["params"]["notifications"]["resourceSubscriptions"];
+    let wanted = |uris: Value| {
+        move |seen: &super::server::Seen| uris == seen.body["params"]["notifications"]["resourceSubscriptions"]
+    };
     let one = session.watch("test://one").await.unwrap();
     server.wait(wanted(json!(["test://one"]))).await;
     let again = session.watch("test://one").await.unwrap();
@@ -44,7 +46,12 @@ async fn a_modern_server_tells_of_what_is_watched_on_a_stream_of_its_own() {
     drop(two);
     server.wait(|seen| seen.gone_from("subscriptions/listen")).await;
     drop(again);
-    assert!(server.all("subscriptions/listen").iter().all(|seen| seen.body["params"]["notifications"]["resourceSubscriptions"] != json!([])));
+    assert!(
+        server
+            .all("subscriptions/listen")
+            .iter()
+            .all(|seen| seen.body["params"]["notifications"]["resourceSubscriptions"] != json!([]))
+    );
     listening.abort();
 }
 
