@@ -80,7 +80,10 @@ impl Flow<'_> {
             .load()
             .client
             .filter(|known| wish.reuse && known.redirect_uri == redirect_uri && known.issuer == issuer);
-        let mut request = AuthorizationRequest::new(&redirect_uri).with_scopes(&scopes).with_client_name(NAME);
+        let mut request = AuthorizationRequest::new(&redirect_uri)
+            .with_scopes(&scopes)
+            .with_client_name(NAME)
+            .with_initial_scope_selection();
         let (id, secret) = match (&self.oauth.client_id, described, known) {
             (Some(id), _, _) => (id.clone(), self.oauth.client_secret.clone()),
             (None, Some(url), _) => {

@@ -44,7 +44,8 @@ impl Token {
         Some(Token {
             access: access_token,
             refresh: refresh_token,
-            scopes: stored.granted_scopes.clone(),
+            // One that says nothing is no scope.
+            scopes: stored.granted_scopes.iter().filter(|scope| !scope.is_empty()).cloned().collect(),
             received: stored.token_received_at.map(|at| SystemTime::UNIX_EPOCH + Duration::from_secs(at)),
             life: expires_in.map(Duration::from_secs),
         })

@@ -122,8 +122,8 @@ pub fn gate(entry: &Value, tokens: &Path, person: Option<Arc<Person>>, secrets: 
 
 pub async fn call(gate: &Gate, tool: &str) -> Called {
     let call = ToolCall { id: "1".to_owned(), name: format!("notes.{tool}"), arguments: String::new() };
-    let called = gate.call(call, &CallOptions::default());
-    tokio::time::timeout(Duration::from_secs(60), called).await.expect("a call ends").unwrap()
+    let options = CallOptions::default();
+    tokio::time::timeout(Duration::from_secs(60), gate.call(call, &options)).await.expect("a call ends").unwrap()
 }
 
 /// A person who follows where an address leads, once.

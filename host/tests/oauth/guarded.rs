@@ -6,26 +6,30 @@ use serde_json::{Value, json};
 use super::world::{Seen, Sites, reply};
 
 pub fn answer(sites: &Sites, seen: &Seen, path: &str) -> Response<String> {
-    let base = &sites.server;
-    match path {
-        "/.well-known/oauth-protected-resource/mcp" => {
-            let metadata = json!({"resource": format!("{base}/mcp"), "authorization_servers": [sites.issuer]});
-            reply(200, metadata.to_string())
-        }
-        "/mcp" => mcp(sites, seen),
-        // It leads to somebody else, once one is known.
-        "/moved" if scopes(sites, seen).is_some() => {
+    if let Some(path) = path.strip_prefix(METADATA) {
+        let resource = format!("{}{path}", sites.server);
+        let metadata = json!({"resource": resource, "authorization_servers": [sites.issuer]});
+        return reply(200, metadata.to_string());
+    }
+    match (path, scopes(sites, seen)) {
+        ("/mcp", Some(scopes)) => mcp(sites, seen, path, &scopes),
+        // It leads to somebody else.
+        ("/moved", Some(_)) => {
             let mut response = reply(307, "");
             response.headers_mut().insert("location", format!("{}/mcp", sites.other).parse().unwrap());
             response
         }
-        "/moved" => challenge(sites, seen, 401, ""),
+        ("/mcp" | "/moved", None) => challenge(sites, seen, path, 401, ""),
         _ => reply(404, ""),
     }
 }
 
-fn mcp(sites: &Sites, seen: &Seen) -> Response<String> {
-    let Some(scopes) = scopes(sites, seen) else { return challenge(sites, seen, 401, "") };
+/// The same tools for everybody.
+pub fn open_to_all(sites: &Sites, seen: &Seen) -> Response<String> {
+    mcp(sites, seen, "/mcp", &["write".to_owned(), "erase".to_owned()])
+}
+
+fn mcp(sites: &Sites, seen: &Seen, path: &str, scopes: &[String]) -> Response<String> {
     if seen.method != "POST" {
         return reply(405, "");
     }
@@ -45,7 +49,7 @@ fn mcp(sites: &Sites, seen: &Seen) -> Response<String> {
             let never = sites.state().rules.never_enough;
             if tool != "read" && (never || !scopes.iter().any(|scope| scope == tool)) {
                 let more = format!(", error=\"insufficient_scope\", scope=\"{tool}\"");
-                return challenge(sites, seen, 403, &more);
+                return challenge(sites, seen, path, 403, &more);
             }
             json!({"content": [{"type": "text", "text": format!("{tool} is done")}]})
         }
@@ -63,12 +67,14 @@ fn scopes(sites: &Sites, seen: &Seen) -> Option<Vec<String>> {
     sites.state().tokens.get(token).cloned()
 }
 
-fn challenge(sites: &Sites, seen: &Seen, status: u16, more: &str) -> Response<String> {
+fn challenge(sites: &Sites, seen: &Seen, path: &str, status: u16, more: &str) -> Response<String> {
     let repeats = sites.state().rules.repeats;
     let body = if repeats { format!("I was sent {:?}", seen.authorization) } else { "who are you?".to_owned() };
     let mut response = reply(status, body);
-    let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", sites.server);
+    let metadata = format!("{}{METADATA}{path}", sites.server);
     let value = format!("Bearer resource_metadata=\"{metadata}\"{more}");
     response.headers_mut().insert("www-authenticate", value.parse().unwrap());
     response
 }
+
+const METADATA: &str = "/.well-known/oauth-protected-resource";

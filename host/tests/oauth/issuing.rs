@@ -115,7 +115,10 @@ fn token(sites: &Sites, seen: &Seen) -> Response<String> {
         _ => return refuse("unsupported_grant_type"),
     };
     let (access, refresh) = (state.next("access-token"), state.next("refresh-token"));
-    let mut given = json!({"access_token": access, "token_type": "Bearer", "scope": scopes.join(" ")});
+    let mut given = json!({"access_token": access, "token_type": "Bearer"});
+    if !scopes.is_empty() {
+        given["scope"] = json!(scopes.join(" "));
+    }
     if let Some(life) = state.rules.life {
         given["expires_in"] = json!(life);
     }

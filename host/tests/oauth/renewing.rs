@@ -72,7 +72,7 @@ async fn a_refused_refresh_asks_a_person_or_says_that_one_is_needed() {
 async fn an_authorization_server_that_is_down_or_slow_costs_no_more_than_its_limit_and_no_token() {
     let bench = Bench::new(Rules::default()).await;
     bench.works("read").await;
-    let entry = json!({"url": bench.world.url(), "timeouts": {"initialize": "1s"}, "restart_delays": ["0s"]});
+    let entry = json!({"url": bench.world.url(), "timeouts": {"initialize": "1s"}});
     let bench = bench.again(entry, With::Nobody);
     bench.works("read").await;
     for (change, says) in [

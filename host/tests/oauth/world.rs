@@ -244,7 +244,7 @@ async fn answer(
         "server" => guarded::answer(&sites, &seen, url.path()),
         "issuer" if url.path() == "/token" && sites.state().rules.hangs => std::future::pending().await,
         "issuer" => issuing::answer(&sites, &seen, url.path()),
-        _ => reply(200, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#),
+        _ => guarded::open_to_all(&sites, &seen),
     })
 }
 

@@ -290,8 +290,9 @@ fn checked(oauth: OAuth, given: &Given<'_>) -> Result<OAuth, Misfit> {
     } else if signs {
         return Err(given.misfit("private_key_jwt goes with grant client_credentials"));
     }
-    if oauth.authorization_url.is_some() && oauth.token_url.is_none() {
-        return Err(given.misfit("an `authorization_url` goes with a `token_url`"));
+    let consent = oauth.grant == Grant::AuthorizationCode;
+    if consent && oauth.metadata_url.is_none() && oauth.authorization_url.is_some() != oauth.token_url.is_some() {
+        return Err(given.misfit("`authorization_url` and `token_url` go together"));
     }
     Ok(oauth)
 }
