@@ -2,8 +2,10 @@
 
 import json
 import re
+import shutil
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,6 +92,8 @@ class Suite:
     def start(self, name, arguments):
         """Runs the suite, and gives its exit code, what it printed, and the checks of each scenario."""
         written = self.folder / name
+        # What an earlier run left there is none of this one's.
+        shutil.rmtree(written, ignore_errors=True)
         program = self.modules / "@modelcontextprotocol/conformance/dist/index.js"
         done = subprocess.run(
             [self.node(), program, *arguments, "--output-dir", written],
@@ -119,8 +123,9 @@ class Suite:
             process = subprocess.Popen(command, stdout=file, stderr=file, cwd=self.folder)
         self.running.append(process)
         # It ends or says where it is; both take a moment.
+        deadline = time.monotonic() + 60
         while not (found := LISTENING.search(log.read_text())):
-            if process.poll() is not None:
+            if process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(f"{command[0].name} ended with {process.returncode}:\n{log.read_text()}")
             try:
                 process.wait(0.05)
