@@ -1,0 +1,148 @@
+/** A gate and its calls: the component decides, this acts. */
+
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { Broken } from './component.mjs';
+import { Failed } from './mcp-stdio.mjs';
+
+// What the instance is told is all in the journal: another one that is told the same stands where the first one stood.
+/** One agent's view of its servers. */
+export class Gate {
+  #component;
+  #journal = [];
+  #lastId = 0;
+  executions = new Map();
+  instance = null;
+
+  constructor(component, servers, { approve, millis = 60_000 } = {}) {
+    Object.assign(this, { servers, approve, millis });
+    this.#component = component;
+    this.settings = component.instance().ask(({ execution }) => execution.defaultSettings(Object.keys(servers)));
+  }
+
+  /** The directive loop: the component says what to do, this does it and reports, until it is done. */
+  async call(name, text = '') {
+    const id = String(++this.#lastId);
+    const until = performance.now() + this.millis;
+    let [requests, event] = [0];
+    try {
+      let directive = this.#tell(id, () => this.#begin({ id, name, arguments: text }));
+      while (directive.tag !== 'done') {
+        if (directive.tag === 'request') requests++;
+        const happened = (event = await this.carryOut(directive, until));
+        directive = this.#tell(id, () => this.executions.get(id).next(happened));
+      }
+      return directive.val;
+    } catch (error) {
+      if (!(error instanceof Broken)) throw error;
+      // The same broke off two instances: a fault of the component, and the end of this call alone.
+      const unknown = requests > 0 && !['answered', 'condensed'].includes(event.tag);
+      const [code, so] = unknown ? ['outcome-unknown', 'the tool may have run'] : ['internal', 'there is no result'];
+      return { code, text: `the component broke off: ${so}`, isError: true, attempts: requests };
+    } finally {
+      this.#forget(id);
+    }
+  }
+
+  /** Tells the instance one thing more. If that breaks it off, a new one is told everything, once. */
+  #tell(call, step, again = true) {
+    try {
+      if (!this.instance) {
+        this.instance = this.#component.instance();
+        this.gate = this.instance.ask(({ execution }) => new execution.Gate(this.settings));
+        for (const told of this.#journal) this.instance.ask(told.step);
+      }
+      const answer = this.instance.ask(step);
+      this.#journal.push({ call, step });
+      return answer;
+    } catch (error) {
+      if (!(error instanceof Broken)) throw error;
+      this.instance = null;
+      if (!again) throw error;
+      console.error(`a new instance takes over: ${error.message}`);
+      return this.#tell(call, step, false);
+    }
+  }
+
+  #begin(call) {
+    const { execution, directive } = this.gate.begin(call);
+    this.executions.set(call.id, execution);
+    return directive;
+  }
+
+  /** Frees what is kept of a call; what servers offered meanwhile stays. */
+  #forget(id) {
+    this.#journal = this.#journal.filter(({ call }) => call !== id);
+    const execution = this.executions.get(id);
+    this.executions.delete(id);
+    try {
+      if (execution) this.instance?.ask(() => execution[Symbol.dispose]());
+    } catch {
+      this.instance = null;
+    }
+  }
+
+  /** Does what is asked for within the time that the call has left; what comes of it is an event. */
+  async carryOut({ tag, val }, until) {
+    const limit = new AbortController();
+    const late = new Promise((_, reject) => {
+      limit.signal.onabort = () => reject(new Failed('timeout', undefined, tag === 'request'));
+    });
+    const timer = setTimeout(() => limit.abort(), until - performance.now());
+    try {
+      return await Promise.race([this.#act(tag, val, limit.signal), late]);
+    } catch (error) {
+      if (!(error instanceof Failed)) throw error;
+      const phase = error.sent ? 'sent' : 'not-sent';
+      return { tag: 'failed', val: { failure: { tag: error.kind, val: error.detail }, phase } };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #act(what, given, signal) {
+    switch (what) {
+      case 'connect': {
+        const outcomes = await Promise.allSettled(given.map((server) => this.#connect(server, signal)));
+        // As long as one came up, it may be the one that is meant.
+        if (outcomes.every(({ status }) => status === 'rejected')) throw outcomes[0].reason;
+        return { tag: 'connected' };
+      }
+      case 'request':
+        return { tag: 'answered', val: await this.servers[given.server].request(given.method, given.params, signal) };
+      case 'reconnect':
+        await this.servers[given].open(signal);
+        return { tag: 'reconnected' };
+      case 'wait': {
+        const [min, max] = [Number(given.minMs), Number(given.maxMs)];
+        await sleep(min + Math.random() * (max - min), undefined, { signal });
+        return { tag: 'waited' };
+      }
+      case 'ask': {
+        const said = await this.approve?.(given);
+        return said === undefined ? { tag: 'unasked' } : { tag: 'approved', val: said };
+      }
+      case 'condense': // a long text is kept in a file where that is wished; nobody here summarizes it
+        return { tag: 'condensed', val: { kept: given.spill ? await keep(given.text) : undefined } };
+      case 'reauthenticate':
+        throw new Failed('needs-auth', 'this host has no authorization to give');
+      default:
+        throw new Failed('protocol', `this host does not know the directive ${what}`);
+    }
+  }
+
+  async #connect(server, signal) {
+    await this.servers[server].open(signal);
+    const tools = await this.servers[server].tools(signal);
+    this.#tell(undefined, () => this.gate.offer(server, tools));
+  }
+}
+
+async function keep(text) {
+  const file = join(await mkdtemp(join(tmpdir(), 'result-')), 'text');
+  await writeFile(file, text, { mode: 0o600 });
+  return file;
+}

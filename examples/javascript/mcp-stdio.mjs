@@ -1,0 +1,189 @@
+/** An MCP server behind the pipes of a subprocess: what a host has anyway, and nothing of toolgate. */
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { StringDecoder } from 'node:string_decoder';
+
+const LINE_CHARACTERS = 64 << 20;
+const LIST_PAGES = 100;
+const GRACE_MILLIS = 2000;
+const HELLO = {
+  protocolVersion: '2025-11-25',
+  capabilities: {},
+  clientInfo: { name: 'toolgate-example', version: '0.1.0' },
+};
+
+/** What failed, in the words of the WIT; where `sent`, the server may have acted on it all the same. */
+export class Failed extends Error {
+  constructor(kind, detail, sent = false) {
+    super(typeof detail === 'string' ? `${kind}: ${detail}` : kind);
+    Object.assign(this, { kind, detail, sent });
+  }
+}
+
+/** Requests run side by side; whoever asks bounds the wait with a signal. */
+export class Server {
+  #command;
+  #child = null;
+  #opening = null;
+  #waiting = new Map();
+  #lastId = 0;
+
+  constructor(...command) {
+    this.#command = command;
+  }
+
+  /** Starts the program and shakes hands; one that runs, since another call has just started it, is kept. */
+  async open(signal) {
+    if (this.#child) return;
+    this.#opening ??= this.#start(signal).finally(() => (this.#opening = null));
+    await this.#opening;
+  }
+
+  async #start(signal) {
+    const child = spawn(this.#command[0], this.#command.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] });
+    child.on('error', () => {}); // told by `spawn` or by `close`
+    child.stdin.on('error', () => {}); // a pipe that broke shows when the program ends
+    await once(child, 'spawn').catch((error) => {
+      throw new Failed('connect', error.message);
+    });
+    const lines = new StringDecoder('utf8');
+    let rest = '';
+    child.stdout.on('data', (bytes) => {
+      const parts = lines.write(bytes).split('\n');
+      parts[0] = rest + parts[0];
+      rest = parts.pop();
+      for (const line of parts) this.#take(child, line);
+      if (rest.length > LINE_CHARACTERS) {
+        this.#lost(child, new Failed('protocol', `a line of more than ${LINE_CHARACTERS} characters`, true));
+        child.kill('SIGKILL');
+      }
+    });
+    child.on('close', (code) => this.#lost(child, new Failed('exited', code ?? undefined, true)));
+    this.#child = child;
+    try {
+      await this.request('initialize', JSON.stringify(HELLO), signal);
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+    send(child, { method: 'notifications/initialized' });
+  }
+
+  /** Nothing more comes from this program. */
+  #lost(child, failed) {
+    if (this.#child === child) this.#child = null;
+    for (const waiter of this.#waiting.values()) if (waiter.child === child) waiter.reject(failed);
+  }
+
+  /** Ends the input, which a server takes as a goodbye, and the program too if it stays. */
+  async close() {
+    const child = this.#child;
+    if (!child) return;
+    this.#child = null;
+    const closed = once(child, 'close');
+    child.stdin.end();
+    const timer = setTimeout(() => child.kill('SIGKILL'), GRACE_MILLIS);
+    await closed.finally(() => clearTimeout(timer));
+  }
+
+  /** The `result` of the answer, as text: neither it nor `params` is read here, so no digit is lost. */
+  async request(method, params, signal) {
+    const child = this.#child;
+    if (!child) throw new Failed('closed');
+    const id = ++this.#lastId;
+    const aborted = () => {
+      send(child, { method: 'notifications/cancelled', params: { requestId: id } });
+      this.#waiting.get(id).reject(new Failed('timeout', undefined, true));
+    };
+    try {
+      return await new Promise((resolve, reject) => {
+        this.#waiting.set(id, { child, resolve, reject });
+        signal.addEventListener('abort', aborted, { once: true });
+        child.stdin.write(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":${params}}\n`);
+      });
+    } finally {
+      this.#waiting.delete(id);
+      signal.removeEventListener('abort', aborted);
+    }
+  }
+
+  #take(child, line) {
+    let message;
+    try {
+      message = JSON.parse(line);
+    } catch {
+      return; // a stray print
+    }
+    const { id, method, error } = message ?? {};
+    if (method !== undefined) {
+      const refusal = { error: { code: -32601, message: 'this client cannot do that' } };
+      if (id !== undefined) send(child, { id, ...(method === 'ping' ? { result: {} } : refusal) });
+      return;
+    }
+    const waiter = this.#waiting.get(id);
+    if (Number.isSafeInteger(error?.code)) {
+      waiter?.reject(new Failed('rpc', { code: BigInt(error.code), message: String(error.message) }, true));
+    } else if (message && 'result' in message) {
+      waiter?.resolve(member(line, 'result'));
+    } else {
+      waiter?.reject(new Failed('protocol', 'an answer without a result', true));
+    }
+  }
+
+  /** What `tools/list` says, all pages of it, in the words of the WIT; what has no name is passed over. */
+  async tools(signal) {
+    const tools = [];
+    let cursor;
+    for (let page = 0; page < LIST_PAGES; page++) {
+      const result = JSON.parse(await this.request('tools/list', JSON.stringify({ cursor }), signal));
+      if (!Array.isArray(result?.tools)) throw new Failed('protocol', 'an answer to tools/list without tools');
+      tools.push(...result.tools.filter((tool) => typeof tool?.name === 'string').map(asTool));
+      cursor = result.nextCursor ?? undefined;
+      if (cursor === undefined) return tools;
+    }
+    throw new Failed('protocol', `tools/list has more than ${LIST_PAGES} pages`);
+  }
+}
+
+function send(child, message) {
+  child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+}
+
+function asTool({ name, description, inputSchema, annotations }) {
+  const hint = (key) => (typeof annotations?.[key] === 'boolean' ? annotations[key] : undefined);
+  return {
+    name,
+    description: typeof description === 'string' ? description : undefined,
+    inputSchema: inputSchema === undefined ? undefined : JSON.stringify(inputSchema),
+    annotations: {
+      readOnly: hint('readOnlyHint'),
+      destructive: hint('destructiveHint'),
+      idempotent: hint('idempotentHint'),
+      openWorld: hint('openWorldHint'),
+    },
+  };
+}
+
+/** The text of a member of an object, as it was written: `JSON.parse` would round its big numbers. */
+export function member(json, name) {
+  let [depth, key, from] = [0];
+  for (let at = 0; at < json.length; at++) {
+    const mark = json[at];
+    if (depth === 1 && from !== undefined && (mark === ',' || mark === '}')) return json.slice(from, at).trim();
+    if (mark === '"') {
+      const start = at;
+      do at = json.indexOf('"', at + 1);
+      while (isEscaped(json, at));
+      key = json.slice(start, at + 1);
+    } else if (mark === ':' && depth === 1 && from === undefined && JSON.parse(key) === name) from = at + 1;
+    else if (mark === '{' || mark === '[') depth++;
+    else if (mark === '}' || mark === ']') depth--;
+  }
+}
+
+function isEscaped(json, at) {
+  let from = at;
+  while (json[from - 1] === '\\') from--;
+  return (at - from) % 2 === 1;
+}

@@ -1,0 +1,208 @@
+/** What the example does, with real servers: `TOOLGATE=path/to/toolgate npm test`. */
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+import { Broken, Component } from './component.mjs';
+import { Gate } from './gate.mjs';
+import { Failed, Server, member } from './mcp-stdio.mjs';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const toolgate = process.env.TOOLGATE ?? 'toolgate';
+const component = new Component();
+let folder, log, servers, gate;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'toolgate-example-'));
+  log = join(folder, 'log');
+  delete component.instance;
+  const shop = new Server(process.execPath, join(here, 'test-server.mjs'), log);
+  servers = { demo: new Server(toolgate, 'demo-server'), shop };
+  gate = new Gate(component, servers);
+});
+
+afterEach(async () => {
+  await Promise.all(Object.values(servers).map((server) => server.close()));
+  rmSync(folder, { recursive: true });
+});
+
+const runs = () => (existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n').length : 0);
+
+async function check(name, text, code, attempts, words = '') {
+  const result = await gate.call(name, text);
+  assert.deepEqual([result.code, result.attempts], [code, attempts], result.text);
+  assert.ok(result.text.includes(words), result.text);
+  return result;
+}
+
+/** Does something each time a server has answered a call of a tool, before the component hears of it. */
+function afterAnswers(server, act) {
+  const request = server.request;
+  server.request = async function (method, params, signal) {
+    const answer = await request.call(this, method, params, signal);
+    if (method === 'tools/call') act();
+    return answer;
+  };
+}
+
+/** Has an instance work on its next question for ever, which its limit ends. */
+function tire(instance) {
+  const ask = instance.ask;
+  instance.millis = 50;
+  instance.ask = () => ask.call(instance, () => { for (;;); });
+  return instance;
+}
+
+/** Has every instance break off from now on, the present one too. */
+function tireAll() {
+  tire(gate.instance);
+  const instance = Component.prototype.instance;
+  component.instance = () => tire(instance.call(component));
+}
+
+test('a tool answers', async () => {
+  await check('demo__add', 'a: 1, b: 2', 'ok', 1, '3');
+  await check('shop.charge', '', 'ok', 1, 'run 1');
+});
+
+test('digits are kept both ways', async () => {
+  await check('demo.add', 'a: 12345678901234567890, b: 1', 'ok', 1, '12345678901234567891');
+  const { structured } = await gate.call('demo.add', 'a: 12345678901234567890, b: 1');
+  assert.equal(structured, '{"sum":12345678901234567891}');
+  const line = '{"x\\"}": [{"result": 1}], "result" : {"n": 1.10, "t": "]}\\\\"} }';
+  assert.equal(member(line, 'result'), '{"n": 1.10, "t": "]}\\\\"}');
+});
+
+test('a tool that fails says so', async () => {
+  await check('demo.fail', 'message: no luck', 'tool-error', 1, 'no luck');
+});
+
+test('a bad name is a result that a model can read', async () => {
+  await check('nonsense', '', 'invalid-name', 0);
+  await check('nobody.add', '', 'unknown-server', 0, 'Available servers: demo, shop');
+  await check('demo.ad', '', 'unknown-tool', 0, 'add');
+});
+
+test('arguments that do not fit are not sent', async () => {
+  await check('demo.add', 'a: 1', 'invalid-arguments', 0, '"b"');
+  await check('shop.charge', '{"bytes": "many"}', 'invalid-arguments', 0);
+  assert.equal(runs(), 0);
+});
+
+test('an error of the protocol is shown', async () => {
+  await check('shop.charge', 'then: refuse', 'rpc-error', 1, 'not today');
+});
+
+test('a tool that may have run is not run again', async () => {
+  await check('shop.charge', 'then: die', 'outcome-unknown', 1);
+  assert.equal(runs(), 1);
+  await check('shop.charge', '', 'ok', 2, 'run 2'); // the next call finds nobody, and opens a new session
+});
+
+test('a tool that changes nothing is run again once', async () => {
+  await check('shop.look', 'then: die once', 'ok', 2, 'run 2');
+  assert.equal(runs(), 2);
+  await check('shop.look', 'then: die', 'server-unavailable', 2);
+  assert.equal(runs(), 4);
+});
+
+test('no answer in time is never tried again', async () => {
+  await check('shop.look', '', 'ok', 1); // the server runs, so that the time is for the call alone
+  gate.millis = 2000;
+  await check('shop.look', 'then: hang', 'timeout', 1);
+  await check('shop.charge', 'then: hang', 'outcome-unknown', 1);
+  assert.equal(runs(), 3);
+});
+
+test('a server that does not start costs the others nothing', async () => {
+  servers.gone = new Server(join(here, 'no-such-program'));
+  gate = new Gate(component, servers);
+  gate.settings.bareNames = true; // a bare name asks all servers
+  await check('add', 'a: 1, b: 2', 'ok', 1, '3');
+  await check('gone.tool', '', 'server-unavailable', 0);
+});
+
+test('a person is asked where a rule wants it', async () => {
+  gate.settings.policy.servers[1].ask = ['charge'];
+  await check('shop.charge', '', 'declined', 0, 'nobody could be asked');
+  for (const [said, code, attempts] of [[false, 'declined', 0], [true, 'ok', 1]]) {
+    gate.approve = async (question) => {
+      assert.equal(question.tool.tool, 'charge');
+      return said;
+    };
+    await check('shop.charge', '', code, attempts);
+  }
+  assert.equal(runs(), 1);
+});
+
+test('a long text is kept whole and cut', async () => {
+  Object.assign(gate.settings, { spill: true, maxResultBytes: 100n });
+  const { text } = await check('shop.look', 'bytes: 5000', 'ok', 1, 'TRUNCATED');
+  const kept = text.match(/\S*result-[^\s\].]*/)[0];
+  assert.equal(readFileSync(kept, 'utf8'), 'x'.repeat(5000));
+  rmSync(dirname(kept), { recursive: true });
+});
+
+test('calls run side by side', async () => {
+  const calls = [['demo.sleep', 'seconds: 0.2'], ['shop.look', ''], ['demo.add', 'a: 1, b: 1']];
+  const results = await Promise.all(calls.map((call) => gate.call(...call)));
+  assert.deepEqual(results.map(({ code }) => code), ['ok', 'ok', 'ok']);
+  assert.equal(gate.executions.size, 0);
+});
+
+test('a call goes on on a new instance where one breaks off', async () => {
+  await check('demo.add', 'a: 1, b: 1', 'ok', 1);
+  const first = gate.instance;
+  afterAnswers(servers.shop, () => tire(first));
+  await check('shop.charge', '', 'ok', 1, 'run 1');
+  assert.notEqual(gate.instance, first);
+  assert.equal(runs(), 1);
+});
+
+test('a call that breaks two instances off ends alone', async () => {
+  afterAnswers(servers.shop, tireAll);
+  await check('shop.charge', '', 'internal', 1, 'no result');
+  assert.equal(runs(), 1);
+  delete component.instance;
+  await check('demo.add', 'a: 1, b: 2', 'ok', 1, '3');
+});
+
+test('a broken component does not hide that a tool may have run', async () => {
+  afterAnswers(servers.shop, () => {
+    tireAll();
+    throw new Failed('closed', undefined, true);
+  });
+  await check('shop.look', '', 'outcome-unknown', 1, 'may have run');
+  assert.equal(runs(), 1);
+});
+
+test('an instance has so much memory and no more', () => {
+  const text = 'x'.repeat(257 << 20);
+  const instance = component.instance();
+  instance.millis = 60_000; // it is not for lack of time that it breaks off
+  assert.throws(
+    () => instance.ask(({ content }) => content.truncate(text, 10n, 'it is long')),
+    (error) => error instanceof Broken && error.cause instanceof WebAssembly.RuntimeError,
+  );
+});
+
+test('a directive of a later version is a failure', async () => {
+  const { tag, val } = await gate.carryOut({ tag: 'dance', val: 3 }, performance.now() + 1000);
+  assert.deepEqual([tag, val.failure.tag], ['failed', 'protocol']);
+});
+
+test('the program shows how it is decided', async () => {
+  const run = promisify(execFile);
+  const given = [join(here, 'host.mjs'), 'demo__add', 'a: 1, b: 2', toolgate, 'demo-server'];
+  const { stdout } = await run(process.execPath, given);
+  const expected = ['echo, add, picture', "'add' of server 'demo'", '{"a":1,"b":2}, read as key-value', 'ok, sent 1'];
+  for (const words of expected) assert.ok(stdout.includes(words), stdout);
+  assert.ok(!stdout.includes('sleep'), stdout);
+});

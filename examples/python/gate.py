@@ -1,0 +1,125 @@
+"""A gate and its calls: the component decides, this acts."""
+
+import asyncio
+import itertools
+import json
+import random
+import sys
+import tempfile
+import time
+
+from wasmtime import WasmtimeError
+from wasmtime.component import Variant
+
+from component import Record
+from mcp_stdio import Failed
+
+
+class Gate:
+    """One agent's view of its servers. All that its instance is told is in the journal: another one that is told the
+    same stands where the first one stood."""
+
+    def __init__(self, component, servers, approve=None, seconds=60):
+        self.component, self.servers, self.approve, self.seconds = component, servers, approve, seconds
+        self.settings = component.instance().ask("execution", "default-settings", list(servers))
+        self.ids, self.journal, self.instance = itertools.count(1), [], None
+
+    async def call(self, name, arguments=""):
+        """The directive loop: the component says what to do, this does it and reports, until it is done."""
+        call, until, requests, event = str(next(self.ids)), time.monotonic() + self.seconds, 0, None
+        try:
+            directive = self.tell("gate.begin", call, Record(id=call, name=name, arguments=arguments))
+            while directive.tag != "done":
+                requests += directive.tag == "request"
+                event = await self.carry_out(directive, until)
+                directive = self.tell("execution.next", call, event)
+            return directive.payload
+        except WasmtimeError:
+            # The same broke off two instances: a fault of the component, and the end of this call alone.
+            unknown = requests > 0 and event.tag not in ("answered", "condensed")
+            code, so = ("outcome-unknown", "the tool may have run") if unknown else ("internal", "there is no result")
+            return Record(code=code, text=f"the component broke off: {so}", is_error=True, attempts=requests)
+        finally:
+            self.forget(call)
+
+    def tell(self, *step, again=True):
+        """Tells the instance one thing more. If that breaks it off, a new one is told everything, once."""
+        try:
+            if self.instance is None:
+                self.instance, self.executions = self.component.instance(), {}
+                self.gate = self.instance.ask("execution", "[constructor]gate", self.settings)
+                for told in self.journal:
+                    self.take(*told)
+            answer = self.take(*step)
+        except WasmtimeError as trap:
+            self.instance = None
+            if not again:
+                raise
+            print("a new instance takes over:", str(trap).strip().splitlines()[-1].strip(), file=sys.stderr)
+            return self.tell(*step, again=False)
+        self.journal.append(step)
+        return answer
+
+    def take(self, method, call, *given):
+        subject = self.executions.get(call, self.gate)
+        answer = self.instance.ask("execution", f"[method]{method}", subject, *given)
+        if method == "gate.begin":
+            self.executions[call], answer = answer.execution, answer.directive
+        return answer
+
+    def forget(self, call):
+        """Frees what is kept of a call; what it offered of its servers stays."""
+        self.journal = [step for step in self.journal if step[1] != call]
+        try:
+            if self.instance and call in self.executions:
+                self.instance.drop(self.executions.pop(call))
+        except WasmtimeError:
+            self.instance = None
+
+    async def carry_out(self, directive, until):
+        """Does what is asked for within the time that the call has left; what comes of it is an event."""
+        try:
+            return await asyncio.wait_for(self.act(directive.tag, directive.payload), until - time.monotonic())
+        except asyncio.TimeoutError:
+            failed = Failed("timeout", sent=directive.tag == "request")
+        except Failed as error:
+            failed = error
+        detail = Record(**failed.detail) if isinstance(failed.detail, dict) else failed.detail
+        phase = "sent" if failed.sent else "not-sent"
+        return Variant("failed", Record(failure=Variant(failed.kind, detail), phase=phase))
+
+    async def act(self, what, given):
+        match what:
+            case "connect":
+                outcomes = await asyncio.gather(*map(self.connect, given), return_exceptions=True)
+                if all(outcomes):  # as long as one came up, it may be the one that is meant
+                    raise outcomes[0]
+                return Variant("connected")
+            case "request":
+                result = await self.servers[given.server].request(given.method, given.params)
+                return Variant("answered", json.dumps(result))
+            case "reconnect":
+                await self.servers[given].open()
+                return Variant("reconnected")
+            case "wait":
+                await asyncio.sleep(random.uniform(getattr(given, "min-ms"), getattr(given, "max-ms")) / 1000)
+                return Variant("waited")
+            case "ask":
+                said = await self.approve(given) if self.approve else None
+                return Variant("unasked") if said is None else Variant("approved", said)
+            case "condense":  # a long text is kept in a file where that is wished; nobody here summarizes it
+                return Variant("condensed", Record(kept=keep(given.text) if given.spill else None))
+            case "reauthenticate":
+                raise Failed("needs-auth", "this host has no authorization to give")
+            case unknown:
+                raise Failed("protocol", f"this host does not know the directive {unknown!r}")
+
+    async def connect(self, server):
+        await self.servers[server].open()
+        self.tell("gate.offer", None, server, await self.servers[server].tools(Record))
+
+
+def keep(text):
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="result-", delete=False) as file:
+        file.write(text)
+    return file.name

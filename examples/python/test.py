@@ -1,0 +1,206 @@
+"""What the example does, with real servers: `python test.py LOGIC.WASM TOOLGATE`."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from component import FUEL, Component
+from gate import Gate
+from mcp_stdio import Failed, Server
+from wasmtime import WasmtimeError
+from wasmtime.component import Variant
+
+HERE = Path(__file__).resolve().parent
+
+
+def serve(log):
+    """A server whose tools note each execution in a file, and then do as their arguments say."""
+    tool = {"inputSchema": {"type": "object", "properties": {"then": {"type": "string"}, "bytes": {"type": "integer"}}}}
+    tools = [{"name": "charge", **tool}, {"name": "look", "annotations": {"readOnlyHint": True}, **tool}]
+    for line in sys.stdin:
+        message = json.loads(line)
+        method, params, answer = message["method"], message.get("params"), None
+        if method == "initialize":
+            answer = {"result": {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}}}
+        elif method == "tools/list":
+            at = int(params.get("cursor", "0"))  # a page for each tool
+            more = {"nextCursor": str(at + 1)} if at + 1 < len(tools) else {}
+            answer = {"result": {"tools": tools[at : at + 1], **more}}
+        elif method == "tools/call":
+            with open(log, "a+", encoding="utf-8") as file:
+                file.write("run\n")
+                file.seek(0)
+                runs = len(file.readlines())
+            then = params["arguments"].get("then")
+            if then == "die" or (then == "die once" and runs == 1):
+                sys.exit(3)
+            if then == "refuse":
+                answer = {"error": {"code": -32000, "message": "not today"}}
+            elif then != "hang":
+                print("a stray line")
+                text = "x" * params["arguments"].get("bytes", 0) or f"run {runs}"
+                answer = {"result": {"content": [{"type": "text", "text": text}]}}
+        if answer and "id" in message:
+            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+
+
+class Calls(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.log = Path(self.folder.name, "log")
+        demo, shop = Server(TOOLGATE, "demo-server"), Server(sys.executable, __file__, "serve", self.log)
+        self.servers = {"demo": demo, "shop": shop}
+        self.component.fuel = FUEL
+        self.gate = Gate(self.component, self.servers)
+
+    async def asyncTearDown(self):
+        for server in self.servers.values():
+            await server.close()
+        self.folder.cleanup()
+
+    @property
+    def runs(self):
+        return len(self.log.read_text().splitlines()) if self.log.exists() else 0
+
+    async def check(self, name, arguments, code, attempts, text=None):
+        result = await self.gate.call(name, arguments)
+        self.assertEqual((result.code, result.attempts), (code, attempts), result.text)
+        if text is not None:
+            self.assertIn(text, result.text)
+        return result
+
+    async def test_a_tool_answers(self):
+        await self.check("demo__add", "a: 1, b: 2", "ok", 1, "3")
+        await self.check("shop.charge", "", "ok", 1, "run 1")
+
+    async def test_a_tool_that_fails_says_so(self):
+        await self.check("demo.fail", "message: no luck", "tool-error", 1, "no luck")
+
+    async def test_a_bad_name_is_a_result_that_a_model_can_read(self):
+        await self.check("nonsense", "", "invalid-name", 0)
+        await self.check("nobody.add", "", "unknown-server", 0, "Available servers: demo, shop")
+        await self.check("demo.ad", "", "unknown-tool", 0, "add")
+
+    async def test_arguments_that_do_not_fit_are_not_sent(self):
+        await self.check("demo.add", "a: 1", "invalid-arguments", 0, '"b"')
+        await self.check("shop.charge", '{"bytes": "many"}', "invalid-arguments", 0)
+        self.assertEqual(self.runs, 0)
+
+    async def test_an_error_of_the_protocol_is_shown(self):
+        await self.check("shop.charge", "then: refuse", "rpc-error", 1, "not today")
+
+    async def test_a_tool_that_may_have_run_is_not_run_again(self):
+        await self.check("shop.charge", "then: die", "outcome-unknown", 1)
+        self.assertEqual(self.runs, 1)
+        await self.check("shop.charge", "", "ok", 2, "run 2")  # the next call finds nobody, and opens a new session
+
+    async def test_a_tool_that_changes_nothing_is_run_again_once(self):
+        await self.check("shop.look", "then: die once", "ok", 2, "run 2")
+        self.assertEqual(self.runs, 2)
+        await self.check("shop.look", "then: die", "server-unavailable", 2)
+
+    async def test_a_server_that_is_gone_before_anything_was_sent_is_started_again(self):
+        await self.check("shop.charge", "", "ok", 1)
+        self.servers["shop"].process.kill()
+        await self.servers["shop"].process.wait()
+        await self.check("shop.charge", "", "ok", 2, "run 2")
+        self.assertEqual(self.runs, 2)
+
+    async def test_no_answer_in_time_is_never_tried_again(self):
+        await self.check("shop.look", "", "ok", 1)  # the server runs, so that the time is for the call alone
+        self.gate.seconds = 2
+        await self.check("shop.look", "then: hang", "timeout", 1)
+        await self.check("shop.charge", "then: hang", "outcome-unknown", 1)
+        self.assertEqual(self.runs, 3)
+
+    async def test_a_server_that_does_not_start_costs_the_others_nothing(self):
+        self.servers["gone"] = Server(str(HERE / "no-such-program"))
+        self.gate = Gate(self.component, self.servers)
+        self.gate.settings.__dict__["bare-names"] = True  # a bare name asks all servers
+        await self.check("add", "a: 1, b: 2", "ok", 1, "3")
+        await self.check("gone.tool", "", "server-unavailable", 0)
+
+    async def test_a_person_is_asked_where_a_rule_wants_it(self):
+        self.gate.settings.policy.servers[1].ask = ["charge"]
+        await self.check("shop.charge", "", "declined", 0, "nobody could be asked")
+        for said, code, attempts in [(False, "declined", 0), (True, "ok", 1)]:
+            async def approve(question):
+                self.assertEqual(question.tool.tool, "charge")
+                return said
+            self.gate.approve = approve
+            await self.check("shop.charge", "", code, attempts)
+        self.assertEqual(self.runs, 1)
+
+    async def test_a_long_text_is_kept_whole_and_cut(self):
+        self.gate.settings.spill, self.gate.settings.__dict__["max-result-bytes"] = True, 100
+        result = await self.check("shop.look", "bytes: 5000", "ok", 1, "TRUNCATED")
+        kept = next(word for word in result.text.split() if "result-" in word).strip("[].,;")
+        self.addCleanup(os.remove, kept)
+        self.assertEqual(Path(kept).read_text(), "x" * 5000)
+
+    async def test_calls_run_side_by_side(self):
+        calls = [("demo.sleep", "seconds: 0.2"), ("shop.look", ""), ("demo.add", "a: 1, b: 1")]
+        results = await asyncio.gather(*(self.gate.call(*call) for call in calls))
+        self.assertEqual([result.code for result in results], ["ok"] * 3)
+        self.assertEqual(self.gate.executions, {})
+
+    async def test_a_call_goes_on_on_a_new_instance_where_one_breaks_off(self):
+        await self.check("demo.add", "a: 1, b: 1", "ok", 1)
+        first, request = self.gate.instance, self.servers["shop"].request
+        async def tired(method, params):
+            if method == "tools/call":
+                first.fuel = 1
+            return await request(method, params)
+        self.servers["shop"].request = tired
+        await self.check("shop.charge", "", "ok", 1, "run 1")
+        self.assertIsNot(self.gate.instance, first)
+        self.assertEqual(self.runs, 1)
+
+    async def test_a_call_that_breaks_two_instances_off_ends_alone(self):
+        self.component.fuel = 10_000_000
+        await self.check("demo.echo", "x" * 4_000_000, "internal", 0)
+        await self.check("shop.charge", "bytes: 4000000", "internal", 1)
+        self.assertEqual(self.runs, 1)
+        await self.check("demo.add", "a: 1, b: 2", "ok", 1, "3")
+
+    async def test_a_broken_component_does_not_hide_that_a_tool_may_have_run(self):
+        request = self.servers["shop"].request
+        async def lost(method, params):
+            if method == "tools/call":
+                self.component.fuel = self.gate.instance.fuel = 1
+                await request(method, params)
+                raise Failed("closed", sent=True)
+            return await request(method, params)
+        self.servers["shop"].request = lost
+        await self.check("shop.look", "", "outcome-unknown", 1)
+        self.assertEqual(self.runs, 1)
+
+    def test_an_instance_has_so_much_memory_and_no_more(self):
+        with self.assertRaises(WasmtimeError):
+            self.component.instance().ask("content", "truncate", "x" * (257 << 20), 10, "it is long")
+
+    async def test_a_directive_of_a_later_version_is_a_failure(self):
+        event = await self.gate.carry_out(Variant("dance", 3), time.monotonic() + 1)
+        self.assertEqual((event.tag, event.payload.failure.tag), ("failed", "protocol"))
+
+    async def test_the_program_shows_how_it_is_decided(self):
+        command = [sys.executable, HERE / "host.py", LOGIC, "demo__add", "a: 1, b: 2", TOOLGATE, "demo-server"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+        for words in ["echo, add, picture", "'add' of server 'demo'", '{"a":1,"b":2}, read as key-value', "ok, sent 1"]:
+            self.assertIn(words, said)
+        self.assertNotIn("sleep", said)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "serve":
+        serve(sys.argv[2])
+    else:
+        LOGIC, TOOLGATE = (str(Path(path).resolve()) for path in sys.argv[1:3])
+        Calls.component = Component(LOGIC)
+        unittest.main(argv=sys.argv[:1])
