@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from wasmtime import WasmtimeError
 from wasmtime.component import Variant
 
 HERE = Path(__file__).resolve().parent
+logging.getLogger("asyncio").setLevel(logging.ERROR)  # that a test took its time is no news
 
 
 def serve(log):
