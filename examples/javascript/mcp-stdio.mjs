@@ -109,13 +109,8 @@ export class Server {
   }
 
   #take(child, line) {
-    let message;
-    try {
-      message = JSON.parse(line);
-    } catch {
-      return; // a stray print
-    }
-    const { id, method, error } = message ?? {};
+    const message = read(line);
+    const { id, method, error } = message;
     if (method !== undefined) {
       const refusal = { error: { code: -32601, message: 'this client cannot do that' } };
       if (id !== undefined) send(child, { id, ...(method === 'ping' ? { result: {} } : refusal) });
@@ -123,8 +118,8 @@ export class Server {
     }
     const waiter = this.#waiting.get(id);
     if (Number.isSafeInteger(error?.code)) {
-      waiter?.reject(new Failed('rpc', { code: BigInt(error.code), message: String(error.message) }, true));
-    } else if (message && 'result' in message) {
+      waiter?.reject(new Failed('rpc', { code: BigInt(error.code), message: String(error.message ?? '') }, true));
+    } else if ('result' in message) {
       waiter?.resolve(member(line, 'result'));
     } else {
       waiter?.reject(new Failed('protocol', 'an answer without a result', true));
@@ -143,6 +138,16 @@ export class Server {
       if (cursor === undefined) return tools;
     }
     throw new Failed('protocol', `tools/list has more than ${LIST_PAGES} pages`);
+  }
+}
+
+/** A message, or an empty one where a program has printed something else. */
+function read(line) {
+  try {
+    const message = JSON.parse(line);
+    return typeof message === 'object' && message !== null ? message : {};
+  } catch {
+    return {};
   }
 }
 

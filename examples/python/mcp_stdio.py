@@ -28,11 +28,11 @@ class Failed(Exception):
 
 
 class Server:
-    """One request at a time; whoever asks bounds the wait, by cancelling it."""
+    """Requests run side by side; whoever asks bounds the wait, by cancelling it."""
 
     def __init__(self, *command):
-        self.command, self.process, self.ids = command, None, itertools.count(1)
-        self.opening, self.turn = asyncio.Lock(), asyncio.Lock()
+        self.command, self.process, self.reader, self.waiting = command, None, None, {}
+        self.ids, self.opening = itertools.count(1), asyncio.Lock()
 
     async def __aenter__(self):
         await self.open()
@@ -55,9 +55,11 @@ class Server:
                 self.process = await asyncio.create_subprocess_exec(*self.command, **pipes)
             except OSError as error:
                 raise Failed("connect", str(error)) from None
+            self.waiting = {}
+            self.reader = asyncio.create_task(self.read(self.process, self.waiting))
             try:
                 await self.request("initialize", json.dumps(HELLO))
-                self.send(method="notifications/initialized")
+                send(self.process, method="notifications/initialized")
             except BaseException:
                 await self.close()
                 raise
@@ -73,38 +75,37 @@ class Server:
         except asyncio.TimeoutError:
             process.kill()
             await process.wait()
+        await self.reader
 
     async def request(self, method, params):
         """The `result` of the answer; `params` is JSON text, and goes out as it is."""
-        async with self.turn:
-            if not self.is_open():
-                raise Failed("closed")
-            id = next(self.ids)
-            self.write(f'{{"jsonrpc":"2.0","id":{id},"method":{json.dumps(method)},"params":{params}}}')
-            try:
-                return await self.answer(self.process, id)
-            except asyncio.CancelledError:
-                self.send(method="notifications/cancelled", params={"requestId": id})
-                raise
+        if not self.is_open():
+            raise Failed("closed")
+        id, process, waiting = next(self.ids), self.process, self.waiting
+        waiting[id] = asyncio.get_running_loop().create_future()
+        write(process, f'{{"jsonrpc":"2.0","id":{id},"method":{json.dumps(method)},"params":{params}}}')
+        try:
+            return await waiting[id]
+        except asyncio.CancelledError:
+            send(process, method="notifications/cancelled", params={"requestId": id})
+            raise
+        finally:
+            del waiting[id]
 
-    async def answer(self, process, id):
+    async def read(self, process, waiting):
+        """Hands answers to those who wait for them, until the program says nothing more."""
+        failed = None
         try:
             while line := await process.stdout.readline():
-                match read(line):
-                    case {"id": to, "result": result} if to == id:
-                        return result
-                    case {"id": to, "error": {"code": int(code), "message": str(message)}} if to == id:
-                        raise Failed("rpc", {"code": code, "message": message}, sent=True)
-                    case {"id": to, "method": str(method)}:
-                        refusal = {"error": {"code": -32601, "message": "this client cannot do that"}}
-                        self.send(id=to, **({"result": {}} if method == "ping" else refusal))
-                    case {"id": to} if to == id:
-                        raise Failed("protocol", "an answer without a result", sent=True)
+                take(process, waiting, parse(line))
         except ValueError:
+            failed = Failed("protocol", f"a line of more than {LINE_BYTES} bytes", sent=True)
             process.kill()  # nobody knows where the next message would begin
-            raise Failed("protocol", f"a line of more than {LINE_BYTES} bytes", sent=True) from None
         code = await process.wait()
-        raise Failed("exited", code if code >= 0 else None, sent=True)
+        failed = failed or Failed("exited", code if code >= 0 else None, sent=True)
+        for answer in waiting.values():
+            if not answer.done():
+                answer.set_exception(failed)
 
     async def tools(self, record):
         """What `tools/list` says, all pages of it, each made by `record`; what has no name is passed over."""
@@ -121,20 +122,42 @@ class Server:
                 return tools
         raise Failed("protocol", f"tools/list has more than {LIST_PAGES} pages")
 
-    def send(self, **message):
-        self.write(json.dumps({"jsonrpc": "2.0", **message}))
 
-    def write(self, line):
-        """Does not wait: what the pipe has no room for stays in memory, and one that broke shows when it is read."""
-        self.process.stdin.write(line.encode() + b"\n")
+def take(process, waiting, message):
+    match message:
+        case {"id": to, "method": str(method)}:
+            refusal = {"error": {"code": -32601, "message": "this client cannot do that"}}
+            send(process, id=to, **({"result": {}} if method == "ping" else refusal))
+        case {"id": int(to)} if to in waiting and not waiting[to].done():
+            settle(waiting[to], message)
 
 
-def read(line):
-    """A message, or nothing where a program has printed something else."""
+def settle(answer, message):
+    match message:
+        case {"error": {"code": int(code), **more}} if abs(code) < 1 << 63:
+            told = {"code": code, "message": str(more.get("message", ""))}
+            answer.set_exception(Failed("rpc", told, sent=True))
+        case {"result": result}:
+            answer.set_result(result)
+        case _:
+            answer.set_exception(Failed("protocol", "an answer without a result", sent=True))
+
+
+def parse(line):
+    """What a line says, or nothing where a program has printed something else."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
+
+
+def send(process, **message):
+    write(process, json.dumps({"jsonrpc": "2.0", **message}))
+
+
+def write(process, line):
+    """Does not wait: what the pipe has no room for stays in memory, and a pipe that broke shows when it is read."""
+    process.stdin.write(line.encode() + b"\n")
 
 
 def as_tool(listed, record):
