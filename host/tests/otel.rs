@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -90,7 +90,7 @@ fn a_call_is_a_trace_from_its_caller_to_its_server() {
 }
 
 #[test]
-fn without_a_collector_the_context_passes_as_it_came() {
+fn without_a_collector_calls_go_on() {
     let toolgate = env!("CARGO_BIN_EXE_toolgate");
     let called = Command::new(toolgate)
         .args(["call", "demo.echo", "text: hello"])
