@@ -76,12 +76,12 @@ pub enum Stay {
     Once,
 }
 
-/// What a server told unasked.
+/// What was told unasked.
 #[derive(Clone)]
 pub struct Told {
-    /// The server, for as long as it is there.
-    pub link: Weak<Link>,
-    /// What it told.
+    /// The server that told it, for as long as it is there; none where the configuration brought it about.
+    pub link: Option<Weak<Link>>,
+    /// What was told.
     pub news: News,
 }
 

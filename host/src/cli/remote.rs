@@ -199,6 +199,7 @@ fn site(url: String) -> Site {
         max_message_bytes: MAX_MESSAGE,
         connect_timeout: CONNECT,
         secrets: Secrets::default(),
+        authorize: None,
     }
 }
 

@@ -42,7 +42,7 @@ impl Gate {
 
     /// Whether what is told over this connection is for this gate.
     pub(crate) fn hears(&self, link: &Arc<Link>) -> bool {
-        let shared = self.registry.shared_link(link.id(), self.view.session.as_deref());
+        let shared = self.registry.shared_link(link.id(), self.session.as_deref());
         let own = shared.or_else(|| self.apart().get(link.id()).cloned());
         own.is_some_and(|own| Arc::ptr_eq(&own, link)) && self.admits(link.id())
     }
@@ -151,6 +151,6 @@ impl Gate {
 
     /// The most bytes of text in a result; zero means no limit.
     pub(super) fn max_result_bytes(&self) -> u64 {
-        self.view.max_result_bytes.unwrap_or_else(|| self.registry.config().settings.max_result_bytes)
+        self.view().max_result_bytes.unwrap_or_else(|| self.registry.config().settings.max_result_bytes)
     }
 }

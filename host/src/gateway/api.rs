@@ -128,7 +128,7 @@ impl Gateway {
             }
         };
         gate.take_known();
-        let style = self.inside.options.names.clone().unwrap_or_else(|| gate.style());
+        let style = self.inside.shown().options.names.clone().unwrap_or_else(|| gate.style());
         let tools = match gate.tools(&style) {
             Ok(tools) => tools,
             Err(error) => return reply(500, &json!({"error": error.to_string()})),
@@ -136,7 +136,7 @@ impl Gateway {
         let shown = tools.iter().map(|tool| {
             let mut out = Object::default();
             // The name by which clients call it.
-            out.set("name", if self.inside.options.expose.is_some() { &tool.tool.tool } else { &tool.name });
+            out.set("name", if self.inside.expose.is_some() { &tool.tool.tool } else { &tool.name });
             out.set("server", &tool.tool.server);
             out.set("tool", &tool.tool.tool);
             let definition = gate.definition(&tool.tool).and_then(|raw| Object::read(raw.get()));
@@ -195,7 +195,7 @@ impl Gateway {
             Err(refused) => return refused,
         };
         gate.take_known();
-        let name = match &self.inside.options.expose {
+        let name = match &self.inside.expose {
             Some(server) => format!("{server}.{name}"),
             None => name,
         };

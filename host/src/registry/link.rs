@@ -178,7 +178,7 @@ impl Link {
             return;
         }
         // That nobody listens is no fault.
-        let _ = self.opener.surroundings.news.send(Told { link: Weak::clone(&self.me), news });
+        let _ = self.opener.surroundings.news.send(Told { link: Some(Weak::clone(&self.me)), news });
     }
 
     /// The least grave lines of its log that anybody wants.

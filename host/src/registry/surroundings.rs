@@ -23,7 +23,7 @@ use crate::logic::types::{filtering, lifecycle};
 #[cfg(feature = "oauth")]
 use crate::oauth::{Account, OAuthError, Store};
 use crate::queue::{Defaults, Limits, Queue, Queues};
-use crate::session::{Handler, LogLevel, Session};
+use crate::session::{Handler, LogLevel, News, Session};
 use crate::transport::Connect;
 #[cfg(feature = "oauth")]
 use crate::transport::endpoint::Site;
@@ -270,9 +270,10 @@ impl Surroundings {
 
     /// Prompts and resources of some server are not as before.
     pub(super) fn others_changed(&self) {
-        // That nobody listens is no fault.
-        let _ = self.news.send(News::PromptsChanged);
-        let _ = self.news.send(News::ResourcesChanged);
+        for news in [News::PromptsChanged, News::ResourcesChanged] {
+            // That nobody listens is no fault.
+            let _ = self.news.send(Told { link: None, news });
+        }
     }
 
     /// A server stands elsewhere than before.

@@ -204,7 +204,8 @@ mod tests {
         let tools = ToolHeaders::default();
         let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"free":{"type":"string"}}}"#;
         tools.learn("t", Some(&raw(schema))).unwrap();
-        let rows: [(&str, &[(&str, &str)], bool); 11] = [
+        type Row = (&'static str, &'static [(&'static str, &'static str)], bool);
+        let rows: [Row; 11] = [
             ("{}", &[], true),
             (r#"{"region":"eu"}"#, &[("mcp-param-region", "eu")], true),
             (r#"{"region":"eu","free":"x"}"#, &[("mcp-param-region", "eu"), ("mcp-param-other", "y")], true),

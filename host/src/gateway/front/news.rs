@@ -232,13 +232,17 @@ impl Changes {
 impl Untold {
     /// Takes what a server told, where that is for the client; says whether it is.
     fn take(&mut self, front: &Front, era: Era, Told { link, news }: Told) -> bool {
-        let Some(link) = link.upgrade().filter(|link| front.gate.hears(link)) else { return false };
+        let link = link.map(|link| link.upgrade().filter(|link| front.gate.hears(link)));
+        if let Some(None) = link {
+            return false;
+        }
         match news {
             News::PromptsChanged => self.prompts = true,
             News::ResourcesChanged => self.resources = true,
             News::ResourceUpdated { uri } => drop(self.uris.insert(uri)),
             // What is logged during a request goes the way of that request; the later era knows no other lines.
             News::Log { level, logger, data, number } if era == Era::Legacy => {
+                let Some(link) = link.flatten() else { return false };
                 let wanted = is_wanted(&level, front.session().log_level);
                 if !wanted || front.inside.relay.works_for(link.id(), &front.me) || !front.is_untold(number) {
                     return false;

@@ -8,7 +8,7 @@ use toolgate::session::News;
 
 use super::answers::{discovered, initialized, legacy, modern, reply};
 use super::open;
-use super::server::{Answer, Feed, Server};
+use super::server::{Feed, Server};
 
 #[tokio::test]
 async fn a_modern_server_tells_of_what_is_watched_on_a_stream_of_its_own() {
