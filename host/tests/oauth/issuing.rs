@@ -132,7 +132,7 @@ fn token(sites: &Sites, seen: &Seen) -> Response<String> {
 
 /// Who asks, if they can prove it.
 fn client(state: &State, seen: &Seen, issuer: &str) -> Option<String> {
-    let knows = |id: &str, secret: &str| state.rules.clients.iter().any(|known| *known == (id, secret));
+    let knows = |id: &str, secret: &str| state.rules.clients.contains(&(id, secret));
     if let Some((id, secret)) = seen.login() {
         return (state.rules.methods.contains(&"client_secret_basic") && knows(&id, &secret)).then_some(id);
     }

@@ -104,19 +104,16 @@ pub const AUTH: &[Key<Draft>] = &[
         auth.oauth.client_secret = Some(given.located()?).filter(|secret| !secret.text.is_empty());
         Ok(())
     }),
-    Key::or(
-        &["clientMetadataUrl"],
-        Key::new(
-            "client_metadata_url",
-            Form::Text,
-            "",
-            "For oauth: where our description is published, for authorization servers that read it; it is our id there.",
-            |auth, given, _| {
-                auth.oauth_given = true;
-                auth.oauth.client_metadata_url = Some(given.located()?);
-                Ok(())
-            },
-        ),
+    Key::new(
+        "client_metadata_url",
+        Form::Text,
+        "",
+        "For oauth: where our description is published, for authorization servers that read it; it is our id there.",
+        |auth, given, _| {
+            auth.oauth_given = true;
+            auth.oauth.client_metadata_url = Some(given.located()?);
+            Ok(())
+        },
     ),
     Key::or(
         &["token_endpoint_auth_method"],
