@@ -204,8 +204,8 @@ mod tests {
         let tools = ToolHeaders::default();
         let schema = r#"{"properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"free":{"type":"string"}}}"#;
         tools.learn("t", Some(&raw(schema))).unwrap();
-        type Row = (&'static str, &'static [(&'static str, &'static str)], bool);
-        let rows: [Row; 11] = [
+        type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], bool);
+        let rows: [Row<'_>; 11] = [
             ("{}", &[], true),
             (r#"{"region":"eu"}"#, &[("mcp-param-region", "eu")], true),
             (r#"{"region":"eu","free":"x"}"#, &[("mcp-param-region", "eu"), ("mcp-param-other", "y")], true),

@@ -103,8 +103,8 @@ async fn a_header_that_shows_an_argument_must_say_what_the_argument_says() {
     let named = ("Mcp-Name", "t");
     let listed = gateway.post("tools/list", json!({}), &[]).await;
     assert_eq!(listed.2["result"]["tools"][0]["name"], "t");
-    type Row = (&'static str, &'static [(&'static str, &'static str)], u16);
-    let rows: [Row; 5] = [
+    type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], u16);
+    let rows: [Row<'_>; 5] = [
         ("Hello", &[named, ("Mcp-Param-Region", "Hello")], 200),
         ("Hello", &[named, ("Mcp-Param-Region", "=?base64?SGVsbG8=?=")], 200),
         ("Hello", &[named, ("Mcp-Param-Region", "=?base64?SGVsbG8?=")], 400),
