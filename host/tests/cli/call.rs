@@ -18,7 +18,7 @@ fn json_is_the_whole_result() {
     let result = ran.json();
     let keys: Vec<_> = result.as_object().unwrap().keys().map(String::as_str).collect();
     let mut expected = vec!["call_id", "name", "server", "tool", "text", "content", "structured", "is_error"];
-    expected.extend(["code", "attempts", "truncated", "latency_ms", "trace"]);
+    expected.extend(["more", "code", "attempts", "truncated", "latency_ms", "trace"]);
     expected.sort_unstable();
     assert_eq!(keys, expected);
     for (key, value) in [
@@ -28,6 +28,10 @@ fn json_is_the_whole_result() {
         ("text", json!("3")),
         ("content", json!([{"type": "text", "text": "3"}])),
         ("structured", json!({"sum": 3})),
+        (
+            "more",
+            json!({"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "toolgate-demo", "version": env!("CARGO_PKG_VERSION")}}}),
+        ),
         ("is_error", json!(false)),
         ("code", json!("ok")),
         ("attempts", json!(1)),

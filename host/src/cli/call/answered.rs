@@ -71,6 +71,9 @@ impl Answered {
         out.set("text", &self.text);
         out.set("content", &self.content);
         out.set("structured", &self.structured);
+        if let Some(more) = self.outcome.get("more") {
+            out.set("more", more);
+        }
         out.set("is_error", &(self.code != Code::Ok));
         out.set("code", self.code.name());
         for name in ["attempts", "truncated", "latency_ms"] {
