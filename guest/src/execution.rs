@@ -116,7 +116,7 @@ pub struct Request {
     pub method: String,
     /// The `params` of the request, as JSON.
     pub params: String,
-    /// An answer of at most this many bytes may be forwarded unread; `None` means that it must be read.
+    /// An answer with at most this many bytes of text may be forwarded unread; `None` means that it must be read.
     pub forward_up_to: Option<u64>,
 }
 

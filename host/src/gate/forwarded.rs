@@ -67,6 +67,20 @@ pub fn pass(json: &str) -> Option<Plain> {
     Some(Plain { text, is_error })
 }
 
+/// The most bytes that the text of an answer can have, found without reading it: an escape is written with more bytes than
+/// it stands for. Structured content counts as it is written.
+pub fn most_text(answer: &str) -> usize {
+    if memchr::memmem::find(answer.as_bytes(), b"\"structuredContent\"").is_some() {
+        return answer.len();
+    }
+    let (mut rest, mut escapes) = (answer.as_bytes(), 0);
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        escapes += 1;
+        rest = rest.get(at + 2..).unwrap_or_default();
+    }
+    answer.len() - escapes
+}
+
 /// The parts of an answer that nobody has looked at yet.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
@@ -82,6 +96,21 @@ pub struct Parts<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_answer_has_more_text_than_it_can_have() {
+        let texts = ["", "plain", "a \"quoted\" \\ line\nand another\t\u{1}", "\\\\\\n", "é😀"];
+        for text in texts {
+            let json = serde_json::json!({"content": [{"type": "text", "text": text}]}).to_string();
+            let most = most_text(&json);
+            assert!(text.len() <= most && most <= json.len(), "{json}: {most}");
+        }
+        let lines = serde_json::json!({"content": [{"type": "text", "text": "\"\n".repeat(500)}]}).to_string();
+        assert_eq!(most_text(&lines), lines.len() - 1000);
+        let structured = r#"{"content":[],"structuredContent":{"a":"\n\n"}}"#;
+        assert_eq!(most_text(structured), structured.len());
+        assert_eq!(most_text("\\"), 0);
+    }
 
     #[test]
     fn plain_text_is_read_and_nothing_else_is() {
