@@ -129,6 +129,7 @@ fn kind(failure: &Failure) -> &'static str {
         Failure::QueueFull(_) => "queue_full",
         Failure::Restarting => "restarting",
         Failure::RestartFailed(_) => "restart_failed",
+        Failure::NeedsAuth(_) => "needs_auth",
     }
 }
 
