@@ -27,6 +27,7 @@
 //! ```
 
 mod account;
+mod desk;
 mod flow;
 mod loopback;
 mod store;

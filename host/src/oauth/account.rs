@@ -1,13 +1,10 @@
-//! Our account with one server: the token that goes with requests, and how it is replaced.
+//! Our account with one server: what goes with requests, and how it stands.
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use http::HeaderValue;
-use rmcp::transport::auth::WWWAuthenticateParams;
 use serde::Serialize;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
@@ -15,8 +12,8 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 use url::Url;
 
-use super::flow::{Flow, Wish};
-use super::store::Place;
+use super::desk::{Desk, Work, lock, union};
+use super::flow::Wish;
 use super::token::{Due, Token};
 use super::{Browse, OAuthError, Store};
 use crate::config::model::Grant;
@@ -52,61 +49,6 @@ pub struct Standing {
     pub issuer: Option<String>,
     /// The file that keeps it.
     pub file: Option<PathBuf>,
-}
-
-/// The account, as its tasks know it.
-struct Desk {
-    server: String,
-    url: Url,
-    site: Site,
-    oauth: FilledOAuth,
-    place: Arc<Place>,
-    browse: Option<Arc<dyn Browse>>,
-    held: Mutex<Held>,
-    /// One token is got at a time; who waits meanwhile takes what comes of it.
-    turn: Semaphore,
-    /// Where all secrets go.
-    secrets: Arc<Mutex<Secrets>>,
-}
-
-/// The token that goes with requests.
-#[derive(Default)]
-struct Held {
-    token: Option<Token>,
-    /// Counts the tokens.
-    edition: u64,
-    /// The place has been looked at.
-    looked: bool,
-    /// What is kept and no longer of use.
-    ended: Option<Token>,
-    /// How the token was got.
-    origin: Origin,
-    /// The last token that the server took.
-    accepted: u64,
-    /// After a token could not be replaced: when to try again.
-    retry_at: Option<Instant>,
-    /// The tokens of late: what is written about a request may come when its token is no longer held.
-    shown: VecDeque<String>,
-}
-
-/// How a token was got. What refuses one at once will refuse another that is got in the same way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Origin {
-    /// It was there.
-    #[default]
-    Kept,
-    /// For a refresh token.
-    Refreshed,
-    /// A person gave consent, or it is one for us ourselves.
-    Given,
-}
-
-/// What has to be done.
-enum Work {
-    /// The token is due.
-    Replace { edition: u64 },
-    /// The server refused a request.
-    Refused(HttpError),
 }
 
 impl Account {
@@ -278,245 +220,6 @@ impl Authorize for Account {
     }
 }
 
-impl Desk {
-    async fn work(&self, work: Work) -> Result<(), OAuthError> {
-        let _turn = self.turn.acquire().await.expect("nobody closes the semaphore");
-        let refused = match &work {
-            Work::Replace { edition } => *edition,
-            Work::Refused(error) => error.edition,
-        };
-        // Somebody else may have got another one meanwhile.
-        let before = match self.token_after(refused) {
-            Ok(()) => return Ok(()),
-            Err(token) => token,
-        };
-        // Another process may have got one, too, or be about to.
-        let _alone = self.place.alone(self.oauth.limit).await?;
-        self.take_what_is_kept();
-        let kept = self.held().token.clone();
-        if kept.is_some() && kept != before {
-            return Ok(());
-        }
-        let origin = match work {
-            Work::Replace { .. } => self.replace(before.as_ref(), None, self.oauth.scopes.clone()).await?,
-            Work::Refused(error) => self.answer(before.as_ref(), &error).await?,
-        };
-        self.place.change(|record| record.url = self.url.to_string());
-        self.take_what_is_kept();
-        self.held().origin = origin;
-        Ok(())
-    }
-
-    /// Whether there is a token that came after this one; if not, the one that there is.
-    fn token_after(&self, edition: u64) -> Result<(), Option<Token>> {
-        let held = self.held();
-        if held.token.is_some() && held.edition > edition { Ok(()) } else { Err(held.token.clone()) }
-    }
-
-    /// Whether a refusal wants what an account can give: the configuration says so, or the server does.
-    fn is_meant(&self, refused: &HttpError) -> bool {
-        let challenge = refused.challenge.as_deref().unwrap_or_default();
-        let said = self.oauth.said || challenge.to_ascii_lowercase().contains("bearer");
-        said || self.browse.is_some() || self.held().token.is_some()
-    }
-
-    /// Does what a refusal wants.
-    async fn answer(&self, token: Option<&Token>, refused: &HttpError) -> Result<Origin, OAuthError> {
-        let challenge = refused.challenge.as_deref();
-        let asked = challenge.map(|challenge| WWWAuthenticateParams::parse(challenge, &self.url)).unwrap_or_default();
-        let needed: Vec<String> =
-            asked.scope.as_deref().unwrap_or_default().split_whitespace().map(str::to_owned).collect();
-        let granted = token.map(|token| token.scopes.clone()).unwrap_or_default();
-        if refused.status == 403 || asked.is_insufficient_scope() {
-            return self.step_up(token, challenge, &granted, &needed).await;
-        }
-        let scopes = match needed.as_slice() {
-            [] => self.oauth.scopes.clone(),
-            // With nothing configured and nothing granted, what the server says is found where it says it.
-            _ if self.oauth.scopes.is_empty() && granted.is_empty() => Vec::new(),
-            needed => union(&union(&self.oauth.scopes, &granted), needed),
-        };
-        let unseen = {
-            let held = self.held();
-            (token.is_some() && held.accepted < held.edition).then_some(held.origin)
-        };
-        if unseen == Some(Origin::Given) {
-            let text = "the server refuses the token that was given out for it just now";
-            return Err(OAuthError::Refused(text.to_owned()));
-        }
-        let replaced = match unseen {
-            Some(Origin::Refreshed) => Err(OAuthError::NeedsPerson),
-            _ => self.replace(token, challenge, scopes.clone()).await,
-        };
-        match replaced {
-            Err(OAuthError::NeedsPerson | OAuthError::Refused(_)) if self.oauth.grant == Grant::AuthorizationCode => {
-                self.ask(Wish { challenge, scopes, reuse: true }).await
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// Asks for more rights than the token has; one that has them, or that was just given with less, is not mended so.
-    async fn step_up(
-        &self,
-        token: Option<&Token>,
-        challenge: Option<&str>,
-        granted: &[String],
-        needed: &[String],
-    ) -> Result<Origin, OAuthError> {
-        if needed.is_empty() || token.is_some_and(|token| token.allows(needed)) {
-            let text = "the server refuses what the token allows";
-            return Err(OAuthError::Refused(text.to_owned()));
-        }
-        let record = self.place.load();
-        // Where nobody could be asked, somebody may be there now.
-        let could_ask = self.browse.is_some() || self.oauth.grant == Grant::ClientCredentials;
-        if could_ask && token.is_some() && needed.iter().all(|scope| record.wanted.contains(scope)) {
-            let text = format!("{} was asked for, and not granted", needed.join(" "));
-            return Err(OAuthError::Refused(text));
-        }
-        self.place.change(|record| record.wanted = union(&record.wanted, needed));
-        let scopes = union(&union(&self.oauth.scopes, granted), &union(&record.wanted, needed));
-        let outcome = match self.oauth.grant {
-            Grant::ClientCredentials => self.replace(token, challenge, scopes).await,
-            Grant::AuthorizationCode => self.ask(Wish { challenge, scopes, reuse: true }).await,
-        };
-        match outcome {
-            Err(OAuthError::NeedsPerson) => {
-                Err(OAuthError::Refused(format!("it wants more rights: {}", needed.join(" "))))
-            }
-            Ok(origin) => {
-                let token = self.place.load().credentials.as_ref().and_then(Token::read);
-                // What was asked for and not granted is not asked for again and again.
-                if token.is_some_and(|token| !token.allows(needed)) {
-                    self.place.change(|record| record.wanted = union(&record.wanted, needed));
-                }
-                Ok(origin)
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// Gets another token without a person.
-    async fn replace(
-        &self,
-        token: Option<&Token>,
-        challenge: Option<&str>,
-        scopes: Vec<String>,
-    ) -> Result<Origin, OAuthError> {
-        match self.oauth.grant {
-            Grant::ClientCredentials => {
-                let granted = token.map(|token| token.scopes.clone()).unwrap_or_default();
-                self.flow().client_credentials(challenge, union(&scopes, &granted)).await?;
-                Ok(Origin::Given)
-            }
-            Grant::AuthorizationCode if token.is_some_and(|token| token.refresh.is_some()) => {
-                self.flow().refresh().await?;
-                Ok(Origin::Refreshed)
-            }
-            Grant::AuthorizationCode => Err(OAuthError::NeedsPerson),
-        }
-    }
-
-    /// Asks a person, where there is one.
-    async fn ask(&self, wish: Wish<'_>) -> Result<Origin, OAuthError> {
-        let Some(browse) = &self.browse else { return Err(OAuthError::NeedsPerson) };
-        self.flow().login(&**browse, wish).await?;
-        Ok(Origin::Given)
-    }
-
-    fn flow(&self) -> Flow<'_> {
-        let Desk { url, site, oauth, place, secrets, .. } = self;
-        Flow { url, site, oauth, place, secrets }
-    }
-
-    /// Takes what is kept, if that is not what was kept before.
-    fn look(&self) {
-        if !self.held().looked || self.place.is_changed() {
-            self.take_what_is_kept();
-        }
-    }
-
-    fn take_what_is_kept(&self) {
-        let token = self.place.load().credentials.as_ref().and_then(Token::read);
-        let mut held = self.held();
-        let token = token.filter(|token| held.ended.as_ref() != Some(token));
-        held.looked = true;
-        if held.token == token {
-            return;
-        }
-        let mut secrets = lock(&self.secrets);
-        for secret in token.iter().flat_map(|token| [Some(&token.access), token.refresh.as_ref()]).flatten() {
-            if !held.shown.contains(secret) {
-                secrets.add(secret);
-                held.shown.push_back(secret.clone());
-            }
-        }
-        while held.shown.len() > SHOWN {
-            if let Some(old) = held.shown.pop_front() {
-                secrets.forget(&old);
-            }
-        }
-        held.edition += u64::from(token.is_some());
-        held.origin = Origin::Kept;
-        held.retry_at = None;
-        held.token = token;
-    }
-
-    fn drop_token(&self, edition: u64) {
-        let mut held = self.held();
-        if held.edition == edition {
-            held.ended = held.token.take();
-        }
-    }
-
-    /// Whether the token is due, if there is one.
-    fn due(&self) -> Option<(Due, u64)> {
-        let held = self.held();
-        let due = held.token.as_ref()?.due(SystemTime::now(), self.oauth.grant);
-        let patient = due == Due::Soon && held.retry_at.is_some_and(|at| at > Instant::now());
-        // One that nobody can replace is used to its end.
-        let replaceable = self.oauth.grant == Grant::ClientCredentials || held.token.as_ref()?.refresh.is_some();
-        let due = if patient || due == Due::Soon && !replaceable { Due::No } else { due };
-        Some((due, held.edition))
-    }
-
-    fn credential(&self) -> Option<Credential> {
-        let held = self.held();
-        let token = held.token.as_ref()?;
-        let Ok(mut header) = HeaderValue::try_from(format!("Bearer {}", token.access)) else {
-            warn!(server = self.server, "the token has characters that no header may have, and is not sent");
-            return None;
-        };
-        header.set_sensitive(true);
-        Some(Credential { header, edition: held.edition })
-    }
-
-    /// The same as a failure, with what a person can do.
-    fn failed(&self, error: &OAuthError) -> Failed {
-        let hint = match self.oauth.grant {
-            Grant::AuthorizationCode => format!("run `toolgate auth login {}`", self.server),
-            Grant::ClientCredentials => format!("look at the auth of server {:?}", self.server),
-        };
-        error.to_failed(&hint)
-    }
-
-    /// An error without secrets: authorization servers repeat what they were sent.
-    fn clean(&self, error: OAuthError) -> OAuthError {
-        let clean = |text: String| lock(&self.secrets).redact(&text).into_owned();
-        match error {
-            OAuthError::Unreachable(text) => OAuthError::Unreachable(clean(text)),
-            OAuthError::Refused(text) => OAuthError::Refused(clean(text)),
-            OAuthError::Settings(text) => OAuthError::Settings(clean(text)),
-            other => other,
-        }
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        lock(&self.held)
-    }
-}
-
 /// What of a site matters to its authorization server: nothing that is sent to the site itself.
 fn bare(site: &Site) -> Site {
     Site { headers: Vec::new(), secrets: Secrets::default(), authorize: None, ..site.clone() }
@@ -543,22 +246,5 @@ fn resource(url: &str) -> Option<Url> {
     Some(url)
 }
 
-fn union(one: &[String], other: &[String]) -> Vec<String> {
-    let mut all = one.to_vec();
-    for scope in other {
-        if !all.contains(scope) {
-            all.push(scope.clone());
-        }
-    }
-    all
-}
-
-/// Each change leaves what is locked whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// How many tokens of late are known as secrets.
-const SHOWN: usize = 16;
 /// How long a token that still works is used on after it could not be replaced.
 const RETRY: Duration = Duration::from_secs(10);
