@@ -15,6 +15,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
@@ -256,6 +257,12 @@ impl Drop for Front {
             herald.abort();
         }
     }
+}
+
+/// The parameters of a request of this method.
+fn params_of<'a, T: Deserialize<'a>>(method: &str, params: &'a str) -> Result<T, RpcError> {
+    serde_json::from_str(params)
+        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("{method} cannot be read: {error}")))
 }
 
 /// An error as the answer to the request of this id.

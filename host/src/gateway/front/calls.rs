@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::era::{Context, Era};
 use super::stops::{Stop, Stoppable};
-use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, outcome};
+use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, outcome, params_of};
 use crate::failure::{Failed, Failure, RpcError};
 use crate::gate::{CallEvent, CallOptions, Called};
 use crate::gateway::client::Incoming;
@@ -31,8 +31,7 @@ pub(super) async fn call(
     params: &str,
     incoming: &Incoming,
 ) -> Result<String, RpcError> {
-    let Params { name, arguments } = serde_json::from_str(params)
-        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("tools/call cannot be read: {error}")))?;
+    let Params { name, arguments } = params_of("tools/call", params)?;
     if let (Era::Modern, Some(headers)) = (context.era, &incoming.headers) {
         front.lists.check_headers(&name, arguments, &headers.params)?;
     }

@@ -5,7 +5,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::era::{Context, Era, askable, level_of};
-use super::{Front, INVALID_PARAMS, calls, lists, news, prompts, resources};
+use super::{Front, INVALID_PARAMS, calls, lists, news, params_of, prompts, resources};
 use crate::failure::RpcError;
 use crate::gateway::client::Incoming;
 use crate::session::{LEGACY_VERSIONS, METHOD_NOT_FOUND, MODERN_VERSION};
@@ -68,9 +68,7 @@ fn initialize(front: &Front, params: &str) -> Result<String, RpcError> {
         #[serde(default)]
         capabilities: Option<Box<RawValue>>,
     }
-    let read = serde_json::from_str::<Params>(params);
-    let Params { protocol_version, capabilities: theirs } =
-        read.map_err(|error| RpcError::new(INVALID_PARAMS, format!("initialize cannot be read: {error}")))?;
+    let Params { protocol_version, capabilities: theirs } = params_of("initialize", params)?;
     let known = LEGACY_VERSIONS.into_iter().find(|version| *version == protocol_version);
     let version = known.unwrap_or(LEGACY_VERSIONS[0]);
     let mut session = front.session();
@@ -90,8 +88,7 @@ async fn set_level(front: &Front, params: &str) -> Result<String, RpcError> {
     struct Params {
         level: Box<RawValue>,
     }
-    let Params { level } = serde_json::from_str(params)
-        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("logging/setLevel cannot be read: {error}")))?;
+    let Params { level } = params_of("logging/setLevel", params)?;
     let level = level_of(level.get()).map_err(|text| RpcError::new(INVALID_PARAMS, text))?;
     front.session().log_level = Some(level);
     front.inside.registry.want_logs(front.gate.number(), Some(level)).await;

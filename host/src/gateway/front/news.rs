@@ -15,7 +15,7 @@ use super::calls::{is_wanted, log_line};
 use super::era::{Context, Era};
 use super::resources::{self, owner};
 use super::stops::{Stop, Stoppable};
-use super::{Front, INVALID_PARAMS};
+use super::{Front, INVALID_PARAMS, params_of};
 use crate::failure::RpcError;
 use crate::gateway::client::{Incoming, Outlet};
 use crate::registry::Told;
@@ -89,8 +89,7 @@ pub(super) async fn listen(
         #[serde(default)]
         resource_subscriptions: Option<Vec<String>>,
     }
-    let Params { notifications: filter } = serde_json::from_str(params)
-        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("subscriptions/listen cannot be read: {error}")))?;
+    let Params { notifications: filter } = params_of("subscriptions/listen", params)?;
     let wanted = Wanted {
         tools: filter.tools_list_changed,
         prompts: filter.prompts_list_changed,
@@ -146,8 +145,8 @@ pub(super) async fn subscribe(front: &Front, params: &str, on: bool) -> Result<S
     struct Params {
         uri: String,
     }
-    let Params { uri } =
-        serde_json::from_str(params).map_err(|error| RpcError::new(INVALID_PARAMS, error.to_string()))?;
+    let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
+    let Params { uri } = params_of(method, params)?;
     let missing = || RpcError::new(INVALID_PARAMS, format!("no server has {uri:?}"));
     let owner = owner(front, &uri).await.ok_or_else(missing)?;
     if on {

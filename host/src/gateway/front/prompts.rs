@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::era::Context;
 use super::lists::page;
 use super::resources::{self, Asked, Listed, gather, text};
-use super::{Front, INVALID_PARAMS};
+use super::{Front, INVALID_PARAMS, params_of};
 use crate::failure::RpcError;
 use crate::gateway::client::Incoming;
 use crate::json::{Object, raw};
@@ -40,8 +40,7 @@ pub(super) async fn get(
         arguments: Option<Object>,
     }
     let of = params;
-    let Params { name, arguments } = serde_json::from_str(params)
-        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("prompts/get cannot be read: {error}")))?;
+    let Params { name, arguments } = params_of("prompts/get", params)?;
     let (owner, own) = owner(front, &name).await?;
     let mut params = Object::default();
     params.set("name", &own);
@@ -76,8 +75,7 @@ pub(super) async fn complete(
         uri: String,
     }
     let of = params;
-    let Params { r#ref: reference, argument, context: known } = serde_json::from_str(params)
-        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("completion/complete cannot be read: {error}")))?;
+    let Params { r#ref: reference, argument, context: known } = params_of("completion/complete", params)?;
     let mut own = Object::default();
     own.set("type", &reference.r#type);
     let owner = match reference.r#type.as_str() {

@@ -10,7 +10,7 @@ use tracing::warn;
 
 use super::era::{Context, Era};
 use super::lists::page;
-use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS};
+use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, params_of};
 use crate::failure::{Failed, Failure, RpcError};
 use crate::gate::Refused;
 use crate::gateway::client::Incoming;
@@ -47,8 +47,7 @@ pub(super) async fn read(
     struct Params {
         uri: String,
     }
-    let Params { uri } = serde_json::from_str(params)
-        .map_err(|error| RpcError::new(INVALID_PARAMS, format!("resources/read cannot be read: {error}")))?;
+    let Params { uri } = params_of("resources/read", params)?;
     let missing = || {
         let code = if context.era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
         let mut data = Object::default();

@@ -1,8 +1,10 @@
 //! Calls that wait for their turn.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use toolgate::gate::{CallEvent, CallOptions};
+use tokio::task::JoinHandle;
+use toolgate::gate::{CallEvent, CallOptions, Called, Gate};
 use toolgate::logic::types::execution::Code;
 use toolgate::queue::QueueStats;
 
@@ -11,6 +13,17 @@ use super::{World, assert_code, assert_ok, begin, begin_with, call, ended, until
 fn queue(world: &World, name: &str) -> QueueStats {
     let queues = world.registry.queues();
     queues.into_iter().find(|queue| queue.name == name).expect("the queue is configured")
+}
+
+/// Four calls of a tool whose queue lets one through at a time.
+async fn one_runs_and_three_wait(world: &World, gate: &Arc<Gate>) -> Vec<JoinHandle<Called>> {
+    let running = (0..4).map(|n| begin(gate, "a.hold", &world.held(&format!("call-{n}")))).collect();
+    until("one that runs and three that wait", || {
+        let slow = queue(world, "slow");
+        (slow.running, slow.waiting) == (1, 3)
+    })
+    .await;
+    running
 }
 
 /// The most calls that ran at a time, by the server's own account.
@@ -106,12 +119,7 @@ async fn a_slow_tool_with_a_queue_of_its_own_keeps_no_other_tool_from_its_turn()
              servers:\n  a: {{command: FIXTURE, args: [works, DIR/a], tool_queues: {{\"h*\": slow}}{also}}}\n"
         ));
         let gate = world.gate();
-        let running: Vec<_> = (0..4).map(|n| begin(&gate, "a.hold", &world.held(&format!("call-{n}")))).collect();
-        until("one that runs and three that wait", || {
-            let slow = queue(&world, "slow");
-            (slow.running, slow.waiting) == (1, 3)
-        })
-        .await;
+        let running = one_runs_and_three_wait(&world, &gate).await;
         let options = CallOptions { deadline: Some(Duration::from_secs(20)), ..CallOptions::default() };
         for _ in 0..3 {
             let called = super::call_with(&gate, "a.note", r#"{"text":"quick"}"#, &options).await;
@@ -132,12 +140,7 @@ async fn a_call_that_waits_for_its_tool_keeps_no_other_from_the_server() {
          servers:\n  a: {command: FIXTURE, args: [works, DIR/a], max_concurrent: 2, tool_queues: {\"h*\": slow}}\n",
     );
     let gate = world.gate();
-    let running: Vec<_> = (0..4).map(|n| begin(&gate, "a.hold", &world.held(&format!("call-{n}")))).collect();
-    until("one that runs and three that wait", || {
-        let slow = queue(&world, "slow");
-        (slow.running, slow.waiting) == (1, 3)
-    })
-    .await;
+    let running = one_runs_and_three_wait(&world, &gate).await;
     // Of the two turns of the server one is free, however many wait for the slow tool.
     let options = CallOptions { deadline: Some(Duration::from_secs(20)), ..CallOptions::default() };
     for _ in 0..20 {
