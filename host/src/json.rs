@@ -1,10 +1,50 @@
 //! JSON objects whose members keep their order and stay unread: what servers write passes without loss.
 
 use std::fmt;
+use std::sync::OnceLock;
 
+use memchr::memmem::Finder;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
+
+/// A text that is looked for in one JSON text after the other: what lacks it has no such member, and need not be read.
+pub struct Mark {
+    text: &'static str,
+    finder: OnceLock<Finder<'static>>,
+}
+
+impl Mark {
+    /// A mark of this text.
+    pub const fn new(text: &'static str) -> Self {
+        Mark { text, finder: OnceLock::new() }
+    }
+
+    /// Whether it stands anywhere in the text.
+    pub fn is_in(&self, json: &str) -> bool {
+        self.finder().find(json.as_bytes()).is_some()
+    }
+
+    /// What follows it, at each place where it stands.
+    pub fn after<'a>(&'a self, json: &'a str) -> impl Iterator<Item = &'a str> {
+        self.finder().find_iter(json.as_bytes()).map(|at| &json[at + self.text.len()..])
+    }
+
+    fn finder(&self) -> &Finder<'static> {
+        self.finder.get_or_init(|| Finder::new(self.text))
+    }
+}
+
+/// The member with what is said beside a message.
+pub static META: Mark = Mark::new("\"_meta\"");
+/// The member that says whether a result is whole.
+pub static RESULT_TYPE: Mark = Mark::new("\"resultType\"");
+/// The member that a server wants back as it is.
+pub static REQUEST_STATE: Mark = Mark::new("\"requestState\"");
+/// The member with what a server asked for.
+pub static INPUT_RESPONSES: Mark = Mark::new("\"inputResponses\"");
+/// The mark of an argument that is shown in a header, too.
+pub static SHOWN: Mark = Mark::new("\"x-mcp-header\"");
 
 /// A JSON object.
 #[derive(Clone, Default)]

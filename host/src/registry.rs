@@ -43,8 +43,12 @@ use surroundings::Surroundings;
 pub struct Registry {
     component: Component,
     surroundings: Arc<Surroundings>,
+    aside: Aside,
     book: Mutex<Book>,
 }
+
+/// Does a piece of work that takes a while, such as masking a long answer.
+pub type Aside = fn(&mut dyn FnMut());
 
 /// What a registry is built with, beside the configuration.
 pub struct Options {
@@ -58,6 +62,9 @@ pub struct Options {
     pub transports: HashMap<String, Arc<dyn Connect>>,
     /// How long the registry is going to live.
     pub stay: Stay,
+    /// How work is done that takes a while: at once, unless told otherwise. Where several threads serve many,
+    /// `tokio::task::block_in_place` keeps the others from waiting for it.
+    pub aside: Aside,
     /// Who brings a person where a server wants their consent; without it, such a server needs an authorization.
     #[cfg(feature = "oauth")]
     pub browse: Option<Arc<dyn Browse>>,
@@ -119,6 +126,7 @@ impl Default for Options {
             secrets: Arc::default(),
             transports: HashMap::new(),
             stay: Stay::Long,
+            aside: |work| work(),
             #[cfg(feature = "oauth")]
             browse: None,
             #[cfg(feature = "oauth")]
@@ -133,6 +141,7 @@ impl Registry {
         let mut logic = Supervisor::new(component.clone())?;
         find_problems(&mut logic, &mut config)?;
         let config = Arc::new(config);
+        let aside = options.aside;
         let surroundings = Arc::new(Surroundings::new(logic, &config, options));
         let links = (0..config.servers.len())
             .map(|place| Link::new(Arc::clone(&surroundings), Arc::clone(&config), place, None, CallStats::default()))
@@ -150,12 +159,17 @@ impl Registry {
             edition: 0,
             roster: 0,
         });
-        Ok(Arc::new(Registry { component: component.clone(), surroundings, book }))
+        Ok(Arc::new(Registry { component: component.clone(), surroundings, aside, book }))
     }
 
     /// The component that decides.
     pub fn component(&self) -> &Component {
         &self.component
+    }
+
+    /// How work is done that takes a while.
+    pub(crate) fn aside(&self) -> Aside {
+        self.aside
     }
 
     /// The configuration of now.

@@ -55,11 +55,13 @@ pub fn run(
     // Before the component is compiled, which may take a moment: SIGHUP is no reason to end.
     let signals = Signals::of_service()?;
     let component = logic.component()?;
-    // One client needs one thread; many get as many as there are.
     let mut builder = match door {
         Some(_) => tokio::runtime::Builder::new_multi_thread(),
         None => tokio::runtime::Builder::new_current_thread(),
     };
+    // One client needs one thread. Many get half of the cores: the other half is the servers', and threads that have
+    // nothing to do take work from each other that is dearer to hand over than to do.
+    builder.worker_threads(std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)));
     let runtime = builder.enable_all().build()?;
     let runtime_folder = socket::folder(&variables);
     let outcome = runtime.block_on(async {
@@ -68,6 +70,7 @@ pub fn run(
             variables,
             handler: Arc::clone(&relay) as _,
             secrets: Arc::clone(secrets),
+            aside: if door.is_some() { |work| tokio::task::block_in_place(work) } else { |work| work() },
             ..registry::Options::default()
         };
         let registry = Registry::new(&component, config, of_registry)?;

@@ -8,7 +8,7 @@ use tracing::warn;
 use super::{Gate, settings};
 use crate::decide::{Answer, Decide};
 use crate::failure::RpcError;
-use crate::json::Object;
+use crate::json::{Object, REQUEST_STATE};
 use crate::logic::LogicError;
 use crate::registry::Link;
 use crate::session::{Caller, Patience, Reply, Request, Session};
@@ -89,9 +89,9 @@ impl Gate {
         if !settings::masks(&self.registry.config(), server) {
             return Ok(json);
         }
-        let state = match memchr::memmem::find(json.as_bytes(), b"\"requestState\"") {
-            Some(_) => Object::read(&json).and_then(|mut object| Some((object.remove("requestState")?, object))),
-            None => None,
+        let state = match REQUEST_STATE.is_in(&json) {
+            true => Object::read(&json).and_then(|mut object| Some((object.remove("requestState")?, object))),
+            false => None,
         };
         let Some((state, object)) = state else { return self.mask(server, &json) };
         let masked = self.mask(server, &object.to_text())?;

@@ -9,7 +9,7 @@ use tracing::{Instrument, debug};
 use super::errand::Errand;
 use super::forwarded::Parts;
 use super::{Gate, GateError, OnEvent};
-use crate::decide::{Decide, ExecutionId};
+use crate::decide::{Answer, Decide, ExecutionId};
 use crate::failure::Failed;
 use crate::json::Object;
 use crate::logic::types::execution::{Directive, Event, Question, ToolCall, ToolResult};
@@ -113,11 +113,24 @@ impl Gate {
                     },
                 };
                 let _decided = errand.trace.step("toolgate.next");
-                directive = self.core().logic.next(execution, event)?;
+                directive = self.next(execution, event)?;
             }
         };
         let result = result.instrument(span).await?;
         Ok(errand.finish(result))
+    }
+
+    /// What follows an event. A long answer takes the component a while to read.
+    fn next(&self, execution: ExecutionId, event: Event) -> Answer<Directive> {
+        let next = |event| self.core().logic.next(execution, event);
+        match event {
+            Event::Answered(json) if json.len() > LONG => {
+                let (mut event, mut directive) = (Some(Event::Answered(json)), None);
+                self.registry().aside()(&mut || directive = event.take().map(next));
+                directive.unwrap_or_else(|| next(Event::Cancelled))
+            }
+            event => next(event),
+        }
     }
 
     /// What a call would do, found out without doing it; servers that it needs are connected.
@@ -149,3 +162,6 @@ impl Drop for End<'_> {
         }
     }
 }
+
+/// An answer of more bytes is long: the component reads it for a millisecond and more.
+const LONG: usize = 64 * 1024;

@@ -343,8 +343,7 @@ impl<'a> Errand<'a> {
     /// An answer in which nothing is left to decide does not take the way through the component.
     fn answered(&mut self, reply: Reply, forward_up_to: Option<u64>) -> Event {
         let json = reply.json();
-        let short =
-            forward_up_to.is_some_and(|most| json.len() as u64 <= most || forwarded::most_text(json) as u64 <= most);
+        let short = forward_up_to.is_some_and(|most| forwarded::fits(json, most));
         let plain = match self.gate.pass_through {
             _ if !short => None,
             true => forwarded::pass(reply.json()),

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json;
+use crate::json::{self, Mark};
 
 /// What an answer of plain text says.
 pub struct Plain {
@@ -36,16 +36,20 @@ struct Block<'a> {
 
 /// Reads an answer in one go; `None` where it is anything but text.
 pub fn read(answer: &str) -> Option<Plain> {
-    let Answer { content, is_error } = serde_json::from_str(answer).ok()?;
-    if content.is_empty() || content.iter().any(|block| block.kind != "text") {
-        return None;
-    }
+    let Answer { content, is_error } = blocks(answer)?;
     let text = match content.as_slice() {
         // The usual case, and the one where a copy would be felt.
         [only] => json::text(only.text)?,
         several => several.iter().map(|block| json::text(block.text)).collect::<Option<Vec<_>>>()?.join("\n"),
     };
     Some(Plain { text, is_error })
+}
+
+/// The blocks of an answer that has some, and all of them text.
+fn blocks(answer: &str) -> Option<Answer<'_>> {
+    let answer: Answer<'_> = serde_json::from_str(answer).ok()?;
+    let plain = !answer.content.is_empty() && answer.content.iter().all(|block| block.kind == "text");
+    plain.then_some(answer)
 }
 
 /// What is to be known of an answer that is passed on as it is; `None` where it cannot be read.
@@ -58,8 +62,7 @@ pub fn pass(json: &str) -> Option<Plain> {
     }
     let text = String::new();
     // Nearly no answer says that it failed, and to find out where it says so is to read all of it.
-    let said = memchr::memmem::find_iter(json.as_bytes(), b"\"isError\"").map(|at| &json[at + "\"isError\"".len()..]);
-    let mut said = said.map(|rest| rest.trim_start().strip_prefix(':').unwrap_or(rest).trim_start());
+    let mut said = IS_ERROR.after(json).map(|rest| rest.trim_start().strip_prefix(':').unwrap_or(rest).trim_start());
     if said.all(|value| value.starts_with("false")) {
         return json.starts_with('{').then_some(Plain { text, is_error: false });
     }
@@ -67,18 +70,38 @@ pub fn pass(json: &str) -> Option<Plain> {
     Some(Plain { text, is_error })
 }
 
-/// The most bytes that the text of an answer can have, found without reading it: an escape is written with more bytes than
-/// it stands for. Structured content counts as it is written.
-pub fn most_text(answer: &str) -> usize {
-    if memchr::memmem::find(answer.as_bytes(), b"\"structuredContent\"").is_some() {
-        return answer.len();
+/// Whether the text of an answer has at most so many bytes; structured content counts as it is written.
+///
+/// Nearly every answer is shorter than that as a whole. One that is a little longer is looked at more closely, since a
+/// second reading is much cheaper than the way through the component.
+pub fn fits(answer: &str, most: u64) -> bool {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    if answer.len() <= most {
+        return true;
     }
-    let (mut rest, mut escapes) = (answer.as_bytes(), 0);
+    if STRUCTURED.is_in(answer) {
+        return false;
+    }
+    let length = answer.len() - escapes(answer);
+    length <= most || (length / 2 <= most && text_len(answer).is_some_and(|length| length <= most))
+}
+
+/// How many escapes there are; each is written with more bytes than it stands for.
+fn escapes(json: &str) -> usize {
+    let (mut rest, mut escapes) = (json.as_bytes(), 0);
     while let Some(at) = memchr::memchr(b'\\', rest) {
         escapes += 1;
         rest = rest.get(at + 2..).unwrap_or_default();
     }
-    answer.len() - escapes
+    escapes
+}
+
+/// The most bytes that the text of an answer can have; `None` where it is anything but text.
+fn text_len(answer: &str) -> Option<usize> {
+    let blocks = blocks(answer)?.content;
+    let texts = blocks.iter().map(|block| block.text.get());
+    // Each stands between quotes, and one is joined to the next by the end of a line.
+    Some(texts.map(|text| text.len().saturating_sub(1) - escapes(text)).sum::<usize>() - 1)
 }
 
 /// The parts of an answer that nobody has looked at yet.
@@ -93,23 +116,33 @@ pub struct Parts<'a> {
     pub structured_content: Option<&'a RawValue>,
 }
 
+static IS_ERROR: Mark = Mark::new("\"isError\"");
+static STRUCTURED: Mark = Mark::new("\"structuredContent\"");
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn no_answer_has_more_text_than_it_can_have() {
-        let texts = ["", "plain", "a \"quoted\" \\ line\nand another\t\u{1}", "\\\\\\n", "é😀"];
-        for text in texts {
-            let json = serde_json::json!({"content": [{"type": "text", "text": text}]}).to_string();
-            let most = most_text(&json);
-            assert!(text.len() <= most && most <= json.len(), "{json}: {most}");
+    fn an_answer_fits_by_its_text_and_not_by_what_is_around_it() {
+        let answer = |texts: &[&str]| {
+            let blocks: Vec<_> = texts.iter().map(|text| serde_json::json!({"type": "text", "text": text})).collect();
+            serde_json::json!({"content": blocks, "isError": false}).to_string()
+        };
+        let long = "x".repeat(1000);
+        let lines = "\"\n".repeat(500);
+        for texts in [vec![&*long], vec![&*lines], vec![&*long, &*long, &*lines], vec!["é😀 \u{1}", &*long]] {
+            let (json, text) = (answer(&texts), texts.join("\n"));
+            assert!(!fits(&json, text.len() as u64 - 1), "{json}");
+            assert!(fits(&json, text.len() as u64 + 8), "{json}");
         }
-        let lines = serde_json::json!({"content": [{"type": "text", "text": "\"\n".repeat(500)}]}).to_string();
-        assert_eq!(most_text(&lines), lines.len() - 1000);
-        let structured = r#"{"content":[],"structuredContent":{"a":"\n\n"}}"#;
-        assert_eq!(most_text(structured), structured.len());
-        assert_eq!(most_text("\\"), 0);
+        assert!(fits(&answer(&[&long]), 1000));
+        assert!(fits(&answer(&[]), 1000));
+        // What is no plain text counts whole, as does structured content.
+        let picture = serde_json::json!({"content": [{"type": "image", "data": long}]}).to_string();
+        assert!(!fits(&picture, 1000));
+        let structured = serde_json::json!({"content": [], "structuredContent": lines}).to_string();
+        assert!(!fits(&structured, structured.len() as u64 - 1) && fits(&structured, structured.len() as u64));
     }
 
     #[test]

@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::json;
+
 /// Which arguments of which tools are shown in headers too (`x-mcp-header` in their schemas).
 #[derive(Default)]
 pub struct ToolHeaders(Mutex<HashMap<String, Vec<Shown>>>);
@@ -24,7 +26,7 @@ struct Shown {
 impl ToolHeaders {
     /// Learns what the schema of a tool asks for; an error says why the tool cannot be used.
     pub fn learn(&self, tool: &str, schema: Option<&RawValue>) -> Result<(), String> {
-        let marked = schema.filter(|schema| memchr::memmem::find(schema.get().as_bytes(), MARK.as_bytes()).is_some());
+        let marked = schema.filter(|schema| json::SHOWN.is_in(schema.get()));
         let shown = match marked {
             Some(schema) => read_marks(&serde_json::from_str(schema.get()).map_err(|error| error.to_string())?)?,
             None => Vec::new(),

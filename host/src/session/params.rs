@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
-use crate::json::Object;
+use crate::json::{META, Object};
 use crate::transport::RequestId;
 
 /// The parameters with these members in their `_meta`; `meta` is empty or begins with a member, without braces.
@@ -22,7 +22,7 @@ pub fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> Strin
         }
         added.push_str(meta);
     }
-    if memchr::memmem::find(params.as_bytes(), b"\"_meta\"").is_none()
+    if !META.is_in(params)
         && let Some(body) = params.trim_end().strip_suffix('}')
     {
         return insert(body, &format!(r#""_meta":{{{added}}}"#));

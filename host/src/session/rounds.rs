@@ -14,7 +14,7 @@ use super::handler::{Handler, Question, Topic};
 use super::wire::quote;
 use super::{Caller, METHOD_NOT_FOUND, Patience, Reply, Request, Session, params};
 use crate::failure::{Failed, Failure, RpcError};
-use crate::json::{Object, raw};
+use crate::json::{Object, RESULT_TYPE, raw};
 
 /// Asks until the answer is complete.
 pub async fn run(session: &Session, request: Request<'_>, caller: &Caller) -> Result<Reply, Failed> {
@@ -99,7 +99,7 @@ impl Wanted<'_> {
 
 fn read<'a>(reply: &'a Reply, method: &str) -> Result<Outcome<'a>, Failed> {
     // Nearly every answer is complete, and what it holds is nobody's business here.
-    if memchr::memmem::find(reply.json().as_bytes(), b"\"resultType\"").is_none() {
+    if !RESULT_TYPE.is_in(reply.json()) {
         return Ok(Outcome::Complete);
     }
     #[derive(Deserialize)]

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::{Asker, Front, INVALID_PARAMS};
 use crate::failure::RpcError;
 use crate::gateway::client::McpHeaders;
-use crate::json::{Object, raw};
+use crate::json::{INPUT_RESPONSES, META, Mark, Object, REQUEST_STATE, RESULT_TYPE, raw};
 pub use crate::session::Era;
 use crate::session::{Caller, Given, LEGACY_VERSIONS, LogLevel, MODERN_VERSION, is_of_session};
 
@@ -55,7 +55,7 @@ impl Context {
     ) -> Result<Self, (RpcError, u16)> {
         let bad = |text: String| (RpcError::new(INVALID_PARAMS, text), 400);
         // Nearly all that a request carries is for its server alone.
-        let read = if memchr::memmem::find(params.as_bytes(), b"\"_meta\"").is_some() {
+        let read = if META.is_in(params) {
             serde_json::from_str::<Params>(params)
                 .map_err(|error| bad(format!("the params cannot be read: {error}")))?
         } else {
@@ -128,7 +128,7 @@ impl Context {
 
     /// A result of one server in the way of this era.
     pub(super) fn dress(&self, result: String) -> String {
-        let marked = memchr::memmem::find(result.as_bytes(), b"\"resultType\"").is_some();
+        let marked = RESULT_TYPE.is_in(&result);
         match self.era {
             Era::Modern if !marked => insert(&result, r#""resultType":"complete""#),
             Era::Legacy if marked => without(result, &["resultType"]),
@@ -166,8 +166,7 @@ pub(super) fn level_of(json: &str) -> Result<LogLevel, String> {
 
 fn given(params: &str) -> Given {
     // Nearly no request answers a server.
-    let answers = |name: &str| memchr::memmem::find(params.as_bytes(), name.as_bytes()).is_some();
-    if !answers("inputResponses") && !answers("requestState") {
+    if !INPUT_RESPONSES.is_in(params) && !REQUEST_STATE.is_in(params) {
         return Given::default();
     }
     let GivenParams { input_responses, request_state } = serde_json::from_str(params).unwrap_or_default();
@@ -176,7 +175,7 @@ fn given(params: &str) -> Given {
 
 /// Whether a result is a question to the client.
 fn wants_input(result: &str) -> bool {
-    memchr::memmem::find(result.as_bytes(), b"\"input_required\"").is_some()
+    INPUT_REQUIRED.is_in(result)
         && Object::read(result)
             .is_some_and(|object| object.get("resultType").is_some_and(|kind| kind.get() == "\"input_required\""))
 }
@@ -190,7 +189,7 @@ fn insert(object: &str, members: &str) -> String {
 
 /// Takes members out of an object; one that has none of them is passed as it is.
 fn without(text: String, names: &[&str]) -> String {
-    let may_have = |name: &&str| memchr::memmem::find(text.as_bytes(), name.as_bytes()).is_some();
+    let may_have = |name: &&str| text.contains(*name);
     if !names.iter().any(may_have) {
         return text;
     }
@@ -206,6 +205,7 @@ fn without(text: String, names: &[&str]) -> String {
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+static INPUT_REQUIRED: Mark = Mark::new("\"input_required\"");
 const NOTHING: &str = "{}";
 pub(super) const HEADER_MISMATCH: i64 = -32020;
 const UNSUPPORTED_VERSION: i64 = -32022;

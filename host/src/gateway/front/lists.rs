@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::era::{Context, HEADER_MISMATCH};
 use super::{Front, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::failure::RpcError;
-use crate::json::Object;
+use crate::json::{self, Object};
 use crate::session::ToolHeaders;
 
 /// What the client was last shown, ready to be sent again.
@@ -93,7 +93,7 @@ fn headers(items: &[Box<RawValue>]) -> Arc<ToolHeaders> {
     }
     let headers = ToolHeaders::default();
     // Nearly no tool wants any.
-    let marked = items.iter().filter(|item| memchr::memmem::find(item.get().as_bytes(), b"\"x-mcp-header\"").is_some());
+    let marked = items.iter().filter(|item| json::SHOWN.is_in(item.get()));
     for Tool { name, input_schema } in marked.filter_map(|item| serde_json::from_str(item.get()).ok()) {
         // Clients leave a tool alone that marks its schema in a wrong way.
         let _ = headers.learn(&name, input_schema);

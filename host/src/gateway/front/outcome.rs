@@ -7,10 +7,11 @@ use serde_json::json;
 use super::Front;
 use crate::failure::RpcError;
 use crate::gate::Called;
-use crate::json::{Object, raw};
+use crate::json::{Mark, Object, raw};
 
 /// The member of `_meta` by which a call of a tool asks how it was decided, and which has it in the answer.
 pub const KEY: &str = "toolgate/outcome";
+static MARK: Mark = Mark::new(KEY);
 
 /// Whether a call with these parameters asks for it.
 pub(super) fn is_wanted(params: &str) -> bool {
@@ -24,8 +25,7 @@ pub(super) fn is_wanted(params: &str) -> bool {
         #[serde(rename = "toolgate/outcome")]
         wanted: bool,
     }
-    memchr::memmem::find(params.as_bytes(), KEY.as_bytes()).is_some()
-        && serde_json::from_str::<Params>(params).is_ok_and(|params| params.meta.wanted)
+    MARK.is_in(params) && serde_json::from_str::<Params>(params).is_ok_and(|params| params.meta.wanted)
 }
 
 /// All that there is to say of a call beside its answer.
