@@ -163,6 +163,12 @@ impl Gate {
         enabled.filter_map(|link| self.link(link.id())).collect()
     }
 
+    /// Whether its view leaves anything out.
+    pub(crate) fn is_bounded(&self) -> bool {
+        let view = self.view();
+        view.selection.is_some() || view.capabilities.is_some()
+    }
+
     /// The tools that may be used, of the servers that have offered any.
     pub fn tools(&self, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
         self.sync(0);

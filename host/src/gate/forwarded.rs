@@ -82,18 +82,15 @@ pub fn fits(answer: &str, most: u64) -> bool {
     if STRUCTURED.is_in(answer) {
         return false;
     }
-    let length = answer.len() - escapes(answer);
+    let marked = if answer.ends_with(NOT_FAILED) { NOT_FAILED.len() - 1 } else { 0 };
+    let length = answer.len().saturating_sub(escapes(answer) + LEAST_AROUND.len() + marked);
     length <= most || (length / 2 <= most && text_len(answer).is_some_and(|length| length <= most))
 }
 
-/// How many escapes there are; each is written with more bytes than it stands for.
+/// How many escapes there are; each is written with more bytes than it stands for. Of two backslashes in a row, the second
+/// belongs to the first.
 fn escapes(json: &str) -> usize {
-    let (mut rest, mut escapes) = (json.as_bytes(), 0);
-    while let Some(at) = memchr::memchr(b'\\', rest) {
-        escapes += 1;
-        rest = rest.get(at + 2..).unwrap_or_default();
-    }
-    escapes
+    memchr::memchr_iter(b'\\', json.as_bytes()).count() - TWO_BACKSLASHES.after(json).count()
 }
 
 /// The most bytes that the text of an answer can have; `None` where it is anything but text.
@@ -116,6 +113,11 @@ pub struct Parts<'a> {
     pub structured_content: Option<&'a RawValue>,
 }
 
+/// What is around every text that is an answer, at the least.
+const LEAST_AROUND: &str = r#"{"content":[{"type":"text","text":""}]}"#;
+/// How most answers end; the last byte is counted there.
+const NOT_FAILED: &str = r#","isError":false}"#;
+static TWO_BACKSLASHES: Mark = Mark::new(r"\\");
 static IS_ERROR: Mark = Mark::new("\"isError\"");
 static STRUCTURED: Mark = Mark::new("\"structuredContent\"");
 
@@ -137,6 +139,8 @@ mod tests {
             assert!(fits(&json, text.len() as u64 + 8), "{json}");
         }
         assert!(fits(&answer(&[&long]), 1000));
+        let backslashes = r"\\\".repeat(200);
+        assert!(fits(&answer(&[&backslashes]), 600) && !fits(&answer(&[&backslashes]), 599));
         assert!(fits(&answer(&[]), 1000));
         // What is no plain text counts whole, as does structured content.
         let picture = serde_json::json!({"content": [{"type": "image", "data": long}]}).to_string();

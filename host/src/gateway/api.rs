@@ -1,5 +1,6 @@
 //! What operators ask of the gateway: how servers are, which tools there are, which calls were made; and what they do.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -9,11 +10,12 @@ use serde_json::{Value, json};
 
 use super::Gateway;
 use super::client::Principal;
+use super::recent::RecentCall;
 use crate::calendar::Utc;
 use crate::gate::{CallOptions, millis};
 use crate::json::Object;
 use crate::logic::types::execution::ToolCall;
-use crate::registry::{Link, Status, state_name};
+use crate::registry::{Link, Readiness, Status, state_name};
 use crate::words::Named;
 
 /// An answer to an operator.
@@ -49,21 +51,50 @@ impl Action {
 }
 
 impl Gateway {
-    /// Whether the gateway is ready, by the configured measure.
-    pub fn ready(&self) -> Reply {
+    /// Whether the gateway is ready, by the configured measure. What is wrong with a server is for those who may use it.
+    pub fn ready(&self, principal: Option<&Principal>) -> Reply {
         let readiness = self.registry().readiness();
         let status = if readiness.ready { 200 } else { 503 };
-        let warnings: Vec<_> = readiness.warnings.iter().map(|warning| self.warning(warning)).collect();
-        reply(status, &json!({"ready": readiness.ready, "warnings": warnings}))
+        let mut answer = json!({"ready": readiness.ready});
+        if let Some(principal) = principal {
+            answer["warnings"] = self.warnings(&readiness, &self.seen_by(principal));
+        }
+        reply(status, &answer)
     }
 
-    /// How all servers are, and the gateway itself; where it is and what it was told is for admins.
+    /// How the servers are that the principal may use, and the gateway itself; where it is and what it was told is for
+    /// admins, who see all servers, as does everybody who is bounded by no rule of their own.
     pub fn servers(&self, principal: &Principal) -> Reply {
         let readiness = self.registry().readiness();
-        let warnings: Vec<_> = readiness.warnings.iter().map(|warning| self.warning(warning)).collect();
-        let servers: Vec<_> = self.registry().statuses().iter().map(|status| self.status(status)).collect();
-        let gateway = self.about(principal);
-        reply(200, &json!({"gateway": gateway, "ready": readiness.ready, "warnings": warnings, "servers": servers}))
+        let seen = self.seen_by(principal);
+        let statuses = self.registry().statuses();
+        let servers = statuses.iter().filter(|status| seen.has(&status.server)).map(|status| self.status(status));
+        reply(
+            200,
+            &json!({
+                "gateway": self.about(principal),
+                "ready": readiness.ready,
+                "warnings": self.warnings(&readiness, &seen),
+                "servers": servers.collect::<Vec<_>>(),
+            }),
+        )
+    }
+
+    /// The servers that are shown to a principal: those of which it may use a tool, or all that is beside the tools.
+    fn seen_by(&self, principal: &Principal) -> Seen {
+        let Ok(gate) = self.desk(principal) else { return Seen::These(HashSet::new()) };
+        if principal.admin || !gate.is_bounded() {
+            return Seen::All;
+        }
+        gate.take_known();
+        let tools = gate.tools(&gate.style()).unwrap_or_default();
+        let sources = gate.sources().into_iter().map(|link| link.id().to_owned());
+        Seen::These(sources.chain(tools.into_iter().map(|tool| tool.tool.server)).collect())
+    }
+
+    fn warnings(&self, readiness: &Readiness, seen: &Seen) -> Value {
+        let warnings = readiness.warnings.iter().filter(|warning| seen.has(&warning.server));
+        warnings.map(|warning| self.warning(warning)).collect()
     }
 
     fn about(&self, principal: &Principal) -> Value {
@@ -155,9 +186,10 @@ impl Gateway {
         Reply { status: 200, body: self.clean(&out.to_text()) }
     }
 
-    /// The calls of late, the newest first.
-    pub fn calls(&self, most: usize) -> Reply {
-        let calls = self.recent().last(most).into_iter().map(|call| {
+    /// The calls of late, the newest first: the principal's own, or everybody's for admins.
+    pub fn calls(&self, principal: &Principal, most: usize) -> Reply {
+        let own = |call: &RecentCall| principal.admin || call.principal == principal.name;
+        let calls = self.recent().last(most, own).into_iter().map(|call| {
             json!({
                 "id": call.id,
                 "at": timestamp(call.at),
@@ -261,6 +293,21 @@ impl Gateway {
     /// A text without secrets.
     fn clean(&self, text: &str) -> String {
         self.registry().secrets().redact(text).into_owned()
+    }
+}
+
+/// The servers that somebody is shown.
+enum Seen {
+    All,
+    These(HashSet<String>),
+}
+
+impl Seen {
+    fn has(&self, server: &str) -> bool {
+        match self {
+            Seen::All => true,
+            Seen::These(servers) => servers.contains(server),
+        }
     }
 }
 

@@ -148,12 +148,11 @@ impl Front {
             Err((error, status)) => return Some(Answer { text: error_text(id.get(), &error), status }),
         };
         match methods::answer(self, &context, id, &method, params, incoming).await {
-            Ok(result) => {
-                let mut text = String::with_capacity(result.len() + id.get().len() + 36);
-                text.push_str(r#"{"jsonrpc":"2.0","id":"#);
-                text.push_str(id.get());
-                text.push_str(r#","result":"#);
-                text.push_str(&result);
+            Ok(mut text) => {
+                // A result mostly stands in the memory of the message that it came in, where such a head had room.
+                let head = format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, id.get());
+                text.reserve_exact(head.len() + ENDS);
+                text.insert_str(0, &head);
                 text.push('}');
                 Some(Answer { text, status: 200 })
             }
@@ -272,6 +271,8 @@ fn error_text(id: &str, error: &RpcError) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{},"message":{message}{data}}}}}"#, error.code)
 }
 
+/// What follows a result: the end of the message, and that of the line.
+const ENDS: usize = 2;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 const INTERNAL_ERROR: i64 = -32603;

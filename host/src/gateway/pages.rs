@@ -27,7 +27,10 @@ impl Pages for Site {
             match (&request.method, parts.as_slice()) {
                 (&Method::GET, []) => Some(dashboard()),
                 (&Method::GET, ["health"]) => Some(json(200, r#"{"status":"ok"}"#.to_owned())),
-                (&Method::GET, ["ready"]) => Some(ready(&gateway, request.principal.as_ref())),
+                (&Method::GET, ["ready"]) => {
+                    let Reply { status, body } = gateway.ready(request.principal.as_ref());
+                    Some(json(status, body))
+                }
                 (_, ["metrics"] | ["api", "v1", ..]) => match &request.principal {
                     None => Some(unauthorized()),
                     Some(principal) => api(&gateway, &request, &parts, principal).await,
@@ -55,7 +58,7 @@ async fn api(
         ["events"] if get => return Some(events(gateway)),
         ["servers"] if get => gateway.servers(principal),
         ["mcp", "tools"] if get => gateway.tools(principal).await,
-        ["calls"] if get => gateway.calls(limit(request.query.as_deref())),
+        ["calls"] if get => gateway.calls(principal, limit(request.query.as_deref())),
         ["servers", ..] | ["mcp", "call"] if post && !principal.admin => forbidden(),
         ["servers", server, action] if post => gateway.act(server, Action::read(action)?),
         ["mcp", "call"] if post => gateway.try_call(principal, &request.body).await,
@@ -66,15 +69,6 @@ async fn api(
         _ => return None,
     };
     Some(json(reply.status, reply.body))
-}
-
-/// Whether the gateway is ready; what is wrong with which server is for those who are known.
-fn ready(gateway: &Gateway, principal: Option<&Principal>) -> PageResponse {
-    let Reply { status, body } = gateway.ready();
-    match principal {
-        Some(_) => json(status, body),
-        None => json(status, json!({"ready": status == 200}).to_string()),
-    }
 }
 
 /// Tells whenever something has changed, at most ten times a second.

@@ -57,9 +57,9 @@ impl Recent {
         self.count.send_modify(|count| *count += 1);
     }
 
-    /// The last so many, the newest first.
-    pub fn last(&self, most: usize) -> Vec<RecentCall> {
-        self.calls().iter().rev().take(most).cloned().collect()
+    /// The last so many that are wanted, the newest first.
+    pub fn last(&self, most: usize, wanted: impl Fn(&RecentCall) -> bool) -> Vec<RecentCall> {
+        self.calls().iter().rev().filter(|call| wanted(call)).take(most).cloned().collect()
     }
 
     /// Counts the calls: who waits for it to change hears of each.

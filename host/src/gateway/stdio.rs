@@ -52,10 +52,8 @@ pub async fn serve(
 
 /// Writes lines as they come; what has come meanwhile is written at once.
 async fn write(mut lines: mpsc::UnboundedReceiver<String>, mut output: impl AsyncWrite + Unpin) -> std::io::Result<()> {
-    let mut batch = Vec::new();
     while let Some(line) = lines.recv().await {
-        batch.clear();
-        batch.extend_from_slice(line.as_bytes());
+        let mut batch = line.into_bytes();
         batch.push(b'\n');
         while let Ok(line) = lines.try_recv() {
             batch.extend_from_slice(line.as_bytes());

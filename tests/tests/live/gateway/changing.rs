@@ -152,3 +152,27 @@ async fn calls_go_on_while_configurations_come_and_go() {
     assert_eq!((status.calls.ok, status.calls.failures), (calls.load(Ordering::SeqCst) as u64, 0));
     gateway.registry().close().await;
 }
+
+#[tokio::test]
+async fn the_pages_show_a_principal_its_own_servers_and_calls() {
+    let gateway = gateway(&["one", "two"], views(&[("ann", &["one"]), ("bob", &["one", "two"])]));
+    for (name, tool) in [("ann", "one__add"), ("bob", "two__add")] {
+        let client = gateway.stateless(&principal(name)).unwrap();
+        let call = modern("tools/call", json!({"name": tool, "arguments": {"a": 1, "b": 2}}));
+        assert!(client.take(call).await.expect("an answer").text.contains('3'));
+    }
+    let seen = |principal: &Principal| {
+        let read = |body: &str, list: &str, member: &str| {
+            let body: Value = serde_json::from_str(body).unwrap();
+            let items = body[list].as_array().unwrap().iter();
+            items.map(|item| item[member].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let servers = read(&gateway.servers(principal).body, "servers", "server");
+        (servers, read(&gateway.calls(principal, 10).body, "calls", "name"))
+    };
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    assert_eq!(seen(&principal("ann")), (texts(&["one"]), texts(&["one__add"])));
+    assert_eq!(seen(&principal("bob")), (texts(&["one", "two"]), texts(&["two__add"])));
+    let admin = Principal { name: "root".to_owned(), admin: true };
+    assert_eq!(seen(&admin), (texts(&["one", "two"]), texts(&["two__add", "one__add"])));
+}
