@@ -12,12 +12,12 @@ fn main() {
     let host = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let out = PathBuf::from(variable("OUT_DIR"));
     println!("cargo:rerun-if-changed=build.rs");
-    let built = if host.join("../guest/Cargo.toml").exists() {
-        build_guest(&host, &out)
-    } else {
-        // A packaged crate has no guest beside it; the component then comes with the package.
+    // A packaged crate, which cargo has given this file, has no guest beside it: the component comes with it.
+    let built = if host.join("Cargo.toml.orig").exists() {
         println!("cargo:rerun-if-changed=logic.wasm");
         host.join("logic.wasm")
+    } else {
+        build_guest(&host, &out)
     };
     let bytes = fs::read(&built).unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", built.display())));
     let wasm = out.join("logic.wasm");

@@ -5,7 +5,7 @@
 #![allow(missing_docs, unsafe_code, reason = "generated glue, and a fixture")]
 #![cfg(target_family = "wasm")]
 
-wit_bindgen::generate!({ path: "../wit", world: "logic" });
+wit_bindgen::generate!({ path: "wit", world: "logic" });
 export!(Faulty);
 
 use exports::toolgate::logic::{

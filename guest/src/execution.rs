@@ -13,7 +13,7 @@ use crate::masking::{MaskError, Masks};
 use crate::naming::NamingStyle;
 use crate::recovery::RetryPolicy;
 use crate::types::{Failure, Phase, ToolRef, Trace, WaitRange};
-pub use call::Execution;
+pub use call::{Execution, Intent};
 pub use gate::Gate;
 
 /// Masks for the answers of one server.

@@ -1,23 +1,30 @@
-//! The door of the component: the generated exports, each a thin call of the plain code.
+//! The door of the component: the generated exports, each a thin call of the plain code or of another brain.
 
 mod convert;
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 
 use crate as logic;
+use crate::brain::{Brain, Execution, Gate};
 use bindings::exports::toolgate::logic as wit;
 use convert::Convert;
 
 #[allow(unsafe_code, missing_docs, reason = "generated glue of the canonical ABI")]
-mod bindings {
-    wit_bindgen::generate!({ path: "../wit", world: "logic" });
-    use super::Component;
-    export!(Component);
+pub mod bindings {
+    wit_bindgen::generate!({ path: "wit", world: "logic", pub_export_macro: true });
 }
 
-struct Component;
+#[cfg(feature = "component")]
+#[allow(unsafe_code, reason = "generated glue of the canonical ABI")]
+mod ours {
+    crate::export!(crate::brain::Ours);
+}
 
-impl wit::naming::Guest for Component {
+/// All exports of world `logic`, with this brain.
+pub struct Component<B>(PhantomData<B>);
+
+impl<B: Brain> wit::naming::Guest for Component<B> {
     fn normalize(name: String) -> String {
         logic::naming::normalize(&name)
     }
@@ -35,14 +42,14 @@ impl wit::naming::Guest for Component {
     }
 }
 
-impl wit::arguments::Guest for Component {
+impl<B: Brain> wit::arguments::Guest for Component<B> {
     fn parse(text: String, schema: Option<String>) -> Result<wit::arguments::Parsed, wit::arguments::Refusal> {
         let schema = schema.as_deref().and_then(|schema| logic::json::parse(schema).ok());
         logic::arguments::parse(&text, schema.as_ref()).convert()
     }
 }
 
-impl wit::filtering::Guest for Component {
+impl<B: Brain> wit::filtering::Guest for Component<B> {
     fn filter(rules: wit::filtering::Rules, tools: Vec<String>) -> Vec<String> {
         let kept = logic::filtering::filter(&rules.convert(), tools.iter().map(String::as_str));
         kept.into_iter().map(str::to_owned).collect()
@@ -53,12 +60,11 @@ impl wit::filtering::Guest for Component {
         tool: wit::types::ToolRef,
         annotations: wit::types::Annotations,
     ) -> Result<wit::filtering::Decision, wit::filtering::PolicyError> {
-        let access = logic::filtering::Access::new(&policy.convert());
-        access.map(|access| access.decide(&tool.convert(), annotations.convert())).convert()
+        B::decide(&policy.convert(), &tool.convert(), annotations.convert()).convert()
     }
 }
 
-impl wit::catalog::Guest for Component {
+impl<B: Brain> wit::catalog::Guest for Component<B> {
     type Catalog = logic::catalog::Catalog;
 
     fn changes(before: Vec<wit::types::Tool>, after: Vec<wit::types::Tool>) -> Vec<wit::catalog::ToolChange> {
@@ -92,13 +98,13 @@ impl wit::catalog::GuestCatalog for logic::catalog::Catalog {
     }
 }
 
-impl wit::recovery::Guest for Component {
+impl<B: Brain> wit::recovery::Guest for Component<B> {
     fn classify(failure: wit::types::Failure, context: wit::recovery::Context) -> wit::recovery::Decision {
         logic::recovery::classify(&failure.convert(), &context.convert()).convert()
     }
 }
 
-impl wit::backoff::Guest for Component {
+impl<B: Brain> wit::backoff::Guest for Component<B> {
     fn restart_delay(restarts: u32, schedule_ms: Option<Vec<u64>>) -> u64 {
         logic::backoff::restart_delay(restarts, schedule_ms.as_deref())
     }
@@ -112,9 +118,9 @@ impl wit::backoff::Guest for Component {
     }
 }
 
-impl wit::lifecycle::Guest for Component {
+impl<B: Brain> wit::lifecycle::Guest for Component<B> {
     fn default_policy() -> wit::lifecycle::Policy {
-        logic::lifecycle::Policy::default().convert()
+        B::default_policy().convert()
     }
 
     fn initial(enabled: bool) -> wit::lifecycle::Server {
@@ -127,7 +133,7 @@ impl wit::lifecycle::Guest for Component {
         policy: wit::lifecycle::Policy,
         now_ms: u64,
     ) -> wit::lifecycle::Transition {
-        logic::lifecycle::step(&server.convert(), &event.convert(), &policy.convert(), now_ms).convert()
+        B::step(&server.convert(), &event.convert(), &policy.convert(), now_ms).convert()
     }
 
     fn counts_as_ready(server: wit::lifecycle::Server) -> bool {
@@ -135,7 +141,7 @@ impl wit::lifecycle::Guest for Component {
     }
 }
 
-impl wit::content::Guest for Component {
+impl<B: Brain> wit::content::Guest for Component<B> {
     fn extract(result: String) -> Result<wit::content::Extracted, wit::content::Unreadable> {
         match logic::content::extract(&result) {
             Ok(extracted) => Ok(wit::content::Extracted {
@@ -157,7 +163,7 @@ impl wit::content::Guest for Component {
     }
 }
 
-impl wit::masking::Guest for Component {
+impl<B: Brain> wit::masking::Guest for Component<B> {
     type Masker = logic::masking::Masker;
 
     fn pattern_names() -> Vec<String> {
@@ -183,48 +189,48 @@ impl wit::masking::GuestMasker for logic::masking::Masker {
     }
 }
 
-impl wit::execution::Guest for Component {
-    type Execution = RefCell<logic::execution::Execution>;
-    type Gate = logic::execution::Gate;
+impl<B: Brain> wit::execution::Guest for Component<B> {
+    type Execution = RefCell<<B::Gate as Gate>::Execution>;
+    type Gate = B::Gate;
 
     fn default_settings(servers: Vec<String>) -> wit::execution::Settings {
-        logic::execution::Settings::new(servers).convert()
+        B::default_settings(servers).convert()
     }
 }
 
-impl wit::execution::GuestGate for logic::execution::Gate {
+impl<G: Gate> wit::execution::GuestGate for G {
     fn new(settings: wit::execution::Settings) -> Result<Self, wit::execution::SettingsError> {
-        logic::execution::Gate::new(settings.convert()).map_err(Convert::convert)
+        G::open(settings.convert()).map_err(Convert::convert)
     }
 
     fn offer(&self, server: String, tools: Vec<wit::types::Tool>) -> Vec<wit::execution::OfferNote> {
-        self.offer(&server, tools.convert()).convert()
+        Gate::offer(self, &server, tools.convert()).convert()
     }
 
     fn withdraw(&self, server: String) {
-        self.withdraw(&server);
+        Gate::withdraw(self, &server);
     }
 
     fn tools(&self, style: wit::naming::NamingStyle) -> Vec<wit::catalog::ExposedTool> {
-        self.tools(&style.convert()).convert()
+        Gate::tools(self, &style.convert()).convert()
     }
 
     fn admits(&self, server: String) -> bool {
-        self.admits(&server)
+        Gate::admits(self, &server)
     }
 
     fn begin(&self, call: wit::execution::ToolCall) -> wit::execution::Started {
-        let (execution, directive) = self.begin(call.convert());
+        let (execution, directive) = Gate::begin(self, call.convert());
         let execution = wit::execution::Execution::new(RefCell::new(execution));
         wit::execution::Started { execution, directive: directive.convert() }
     }
 
     fn mask_json(&self, server: String, text: String) -> String {
-        self.mask_json(&server, &text)
+        Gate::mask_json(self, &server, &text)
     }
 }
 
-impl wit::execution::GuestExecution for RefCell<logic::execution::Execution> {
+impl<E: Execution> wit::execution::GuestExecution for RefCell<E> {
     fn next(&self, event: wit::execution::Event) -> wit::execution::Directive {
         self.borrow_mut().next(event.convert()).convert()
     }

@@ -33,6 +33,15 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Features
+//!
+//! All but the last are on by default; without them, nothing that only they need is compiled.
+//!
+//! - `cli`: the binary `toolgate`, with `gateway`.
+//! - `gateway`: one MCP server in front of all, on standard input and output, HTTP and a socket.
+//! - `oauth`: authorizations for servers on the network.
+//! - `otel`: spans of calls for an OpenTelemetry collector.
 
 pub mod calendar;
 pub mod condense;
@@ -42,6 +51,7 @@ pub mod demo;
 pub mod eval;
 pub mod failure;
 pub mod gate;
+#[cfg(feature = "gateway")]
 pub mod gateway;
 pub mod json;
 pub mod logic;

@@ -9,18 +9,18 @@ pub fn package() -> String {
 const PACKAGE: &str = "package toolgate:logic@0.1.0;";
 
 const FILES: [&str; 12] = [
-    include_str!("../../wit/types.wit"),
-    include_str!("../../wit/naming.wit"),
-    include_str!("../../wit/arguments.wit"),
-    include_str!("../../wit/filtering.wit"),
-    include_str!("../../wit/catalog.wit"),
-    include_str!("../../wit/recovery.wit"),
-    include_str!("../../wit/backoff.wit"),
-    include_str!("../../wit/lifecycle.wit"),
-    include_str!("../../wit/content.wit"),
-    include_str!("../../wit/masking.wit"),
-    include_str!("../../wit/execution.wit"),
-    include_str!("../../wit/world.wit"),
+    include_str!("../wit/types.wit"),
+    include_str!("../wit/naming.wit"),
+    include_str!("../wit/arguments.wit"),
+    include_str!("../wit/filtering.wit"),
+    include_str!("../wit/catalog.wit"),
+    include_str!("../wit/recovery.wit"),
+    include_str!("../wit/backoff.wit"),
+    include_str!("../wit/lifecycle.wit"),
+    include_str!("../wit/content.wit"),
+    include_str!("../wit/masking.wit"),
+    include_str!("../wit/execution.wit"),
+    include_str!("../wit/world.wit"),
 ];
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! One call under way: what it waits for, what it knows, and what comes next.
 
+mod intent;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -16,6 +18,7 @@ use crate::naming::{NameError, NameProblem};
 use crate::quote::quoted_between;
 use crate::recovery::{self, Action, Context};
 use crate::types::{Failure, Note, Phase, ToolRef, Trace};
+pub use intent::Intent;
 
 /// A call under way. What it decides on is fixed when it begins, but for servers that it asks to connect.
 #[derive(Debug)]

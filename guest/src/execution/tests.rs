@@ -1,6 +1,7 @@
 //! Calls told as stories: which directive follows which event.
 
 mod condensing;
+mod refusing;
 
 use super::*;
 use crate::filtering::{DestructivePolicy, SelectedServer};

@@ -3,7 +3,7 @@
 #![allow(missing_docs, reason = "the documentation is in the WIT, and the generator does not copy all of it")]
 
 wasmtime::component::bindgen!({
-    path: "../wit",
+    path: "wit",
     world: "logic",
     additional_derives: [PartialEq],
 });
