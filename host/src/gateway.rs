@@ -185,20 +185,20 @@ impl House for Gateway {
 }
 
 impl Inside {
-    /// Keeps and counts a call that is over.
-    fn remember(&self, principal: &Principal, called: &Called) {
-        let result = &called.result;
+    /// Keeps and counts a call that is over; how it was called and decided is taken from it, since nobody else asks.
+    fn remember(&self, principal: &Principal, called: &mut Called) {
+        let result = &mut called.result;
         self.tally.add(result.tool.as_ref(), result.code);
         self.recent.add(RecentCall {
-            id: result.call_id.clone(),
+            id: std::mem::take(&mut result.call_id),
             at: SystemTime::now(),
             principal: principal.name.clone(),
-            name: result.name.clone(),
+            name: std::mem::take(&mut result.name),
             tool: result.tool.clone(),
             code: result.code,
             attempts: result.attempts,
             latency: called.latency,
-            trace: result.trace.clone(),
+            trace: std::mem::take(&mut result.trace),
         });
     }
 

@@ -15,6 +15,7 @@ mod watching;
 mod wire;
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -232,14 +233,15 @@ impl Session {
         if plain && meta.is_empty() {
             return Cow::Borrowed(&self.meta.whole);
         }
-        let mut text = match capabilities {
+        let mut text = String::with_capacity(self.meta.whole.len() + ROOM);
+        match capabilities {
             Some(capabilities) if self.peer.era == Era::Modern => {
-                format!(r#"{},"{NAMESPACE}/clientCapabilities":{capabilities}"#, self.meta.identity)
+                let _ = write!(text, r#"{},"{NAMESPACE}/clientCapabilities":{capabilities}"#, self.meta.identity);
             }
-            _ => self.meta.whole.clone(),
-        };
+            _ => text.push_str(&self.meta.whole),
+        }
         if let Some(level) = log_level.filter(|_| self.peer.era == Era::Modern) {
-            text.push_str(&format!(r#","{NAMESPACE}/logLevel":"{}""#, level.name()));
+            let _ = write!(text, r#","{NAMESPACE}/logLevel":"{}""#, level.name());
         }
         caller.write_meta(&mut text);
         Cow::Owned(text)
@@ -269,6 +271,8 @@ fn empty_object() -> Box<RawValue> {
 }
 
 /// What the members of `_meta` begin with that are the protocol's own.
+/// Room for what a caller can do and wants, beside what is always said.
+const ROOM: usize = 128;
 const NAMESPACE: &str = "io.modelcontextprotocol";
 /// News have no end of their own; a year is none that anyone meets.
 const NEWS_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -232,13 +232,13 @@ impl Gateway {
             None => name,
         };
         let call = ToolCall { id: format!("{:016x}", fastrand::u64(..)), name, arguments };
-        let called = match gate.call(call, &CallOptions::default()).await {
+        let mut called = match gate.call(call, &CallOptions::default()).await {
             Ok(called) => called,
             Err(error) => return reply(500, &json!({"error": error.to_string()})),
         };
-        self.inside.remember(principal, &called);
         let body =
             serde_json::to_string(&called.shown()).expect("shapes have string keys only, so they are always JSON");
+        self.inside.remember(principal, &mut called);
         Reply { status: 200, body: self.clean(&body) }
     }
 

@@ -12,26 +12,34 @@ pub fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> Strin
     if meta.is_empty() && progress.is_none() {
         return params.to_owned();
     }
-    let mut added = String::with_capacity(meta.len() + 40);
-    if let Some(id) = progress {
-        let _ = write!(added, r#""progressToken":{id}"#);
-    }
-    if !meta.is_empty() {
-        if !added.is_empty() {
-            added.push(',');
+    let add = |text: &mut String| {
+        if let Some(id) = progress {
+            let comma = if meta.is_empty() { "" } else { "," };
+            let _ = write!(text, r#""progressToken":{id}{comma}"#);
         }
-        added.push_str(meta);
-    }
+        text.push_str(meta);
+    };
     if !META.is_in(params)
         && let Some(body) = params.trim_end().strip_suffix('}')
     {
-        return insert(body, &format!(r#""_meta":{{{added}}}"#));
+        let mut text = String::with_capacity(body.len() + meta.len() + AROUND);
+        text.push_str(body);
+        if !body.trim_end().ends_with('{') {
+            text.push(',');
+        }
+        text.push_str(r#""_meta":{"#);
+        add(&mut text);
+        text.push_str("}}");
+        return text;
     }
+    let mut added = "{".to_owned();
+    add(&mut added);
+    added.push('}');
     // What the caller says in `_meta` stays, but for what only the session can know.
     let mut object = Object::read(params).unwrap_or_default();
     let theirs = object.remove("_meta");
     let mut merged = theirs.and_then(|theirs| Object::read(theirs.get())).unwrap_or_default();
-    merged.extend(&Object::read(&format!("{{{added}}}")).expect("the session writes JSON"));
+    merged.extend(&Object::read(&added).expect("the session writes JSON"));
     object.set("_meta", &merged);
     object.to_text()
 }
@@ -45,10 +53,8 @@ pub fn with_members(params: &str, more: &[(&str, &RawValue)]) -> String {
     object.to_text()
 }
 
-fn insert(body: &str, member: &str) -> String {
-    let comma = if body.trim_end().ends_with('{') { "" } else { "," };
-    format!("{body}{comma}{member}}}")
-}
+/// Room for the names, the braces and the number.
+const AROUND: usize = 60;
 
 #[cfg(test)]
 mod tests {

@@ -42,10 +42,8 @@ fn a_refused_request_is_not_counted_and_the_call_stays_over() {
 
 #[test]
 fn a_reason_is_masked() {
-    let masks = Masks {
-        custom: vec![CustomMask { pattern: "hunter2".into(), replacement: "***".into() }],
-        ..Masks::default()
-    };
+    let masks =
+        Masks { custom: vec![CustomMask { pattern: "hunter2".into(), replacement: "***".into() }], ..Masks::default() };
     let (mut execution, _) = gate(Settings { masks, ..settings() }).begin(call("k8s.set", ""));
     let refused = result(execution.refuse("hunter2 is a secret"));
     assert!(refused.text.ends_with("*** is a secret"), "{}", refused.text);

@@ -52,9 +52,9 @@ pub(super) async fn call(
         ..CallOptions::default()
     };
     let called = front.gate.call(call, &options).await;
-    let called = called.map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
-    front.inside.remember(&front.principal, &called);
+    let mut called = called.map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
     let told = outcome::is_wanted(params).then(|| outcome::of(front, &called));
+    front.inside.remember(&front.principal, &mut called);
     let answer = asker.settle(result(front, called));
     let answer = match told {
         Some(told) => Ok(outcome::add(answer, &told)),

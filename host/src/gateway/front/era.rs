@@ -131,7 +131,7 @@ impl Context {
         let marked = RESULT_TYPE.is_in(&result);
         match self.era {
             Era::Modern if !marked => insert(&result, r#""resultType":"complete""#),
-            Era::Legacy if marked => without(result, &["resultType"]),
+            Era::Legacy if marked => unmarked(result),
             _ => result,
         }
     }
@@ -180,6 +180,15 @@ fn wants_input(result: &str) -> bool {
             .is_some_and(|object| object.get("resultType").is_some_and(|kind| kind.get() == "\"input_required\""))
 }
 
+/// A result without the mark that it is whole. Where that stands in front, as servers write it, the rest is not read.
+fn unmarked(mut result: String) -> String {
+    if result.starts_with(WHOLE) && RESULT_TYPE.after(&result).nth(1).is_none() {
+        result.drain(1..WHOLE.len());
+        return result;
+    }
+    without(result, &["resultType"])
+}
+
 /// Puts members at the front of an object.
 fn insert(object: &str, members: &str) -> String {
     let rest = object.trim_start().strip_prefix('{').unwrap_or("}").trim_start();
@@ -206,6 +215,7 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 static INPUT_REQUIRED: Mark = Mark::new("\"input_required\"");
+const WHOLE: &str = r#"{"resultType":"complete","#;
 const NOTHING: &str = "{}";
 pub(super) const HEADER_MISMATCH: i64 = -32020;
 const UNSUPPORTED_VERSION: i64 = -32022;
@@ -224,6 +234,11 @@ mod tests {
             ("{}", r#"{"resultType":"complete"}"#, "{}"),
             (r#"{"resultType":"complete","a":1.10}"#, r#"{"resultType":"complete","a":1.10}"#, r#"{"a":1.10}"#),
             (r#"{"resultType":"x","a":1}"#, r#"{"resultType":"x","a":1}"#, r#"{"a":1}"#),
+            (
+                r#"{"resultType":"complete","a":{"resultType":1}}"#,
+                r#"{"resultType":"complete","a":{"resultType":1}}"#,
+                r#"{"a":{"resultType":1}}"#,
+            ),
         ];
         for (result, for_modern, for_legacy) in rows {
             assert_eq!(modern.dress(result.to_owned()), for_modern);

@@ -1,7 +1,7 @@
 //! JSON-RPC messages as text: what one is, without touching what it carries.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -98,7 +98,10 @@ pub fn reply(text: String, result: Range<usize>) -> Reply {
 
 /// A request as text.
 pub fn request(id: RequestId, method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+    // With room for the digits of the id, the names, and the end of the line.
+    let mut text = String::with_capacity(method.len() + params.len() + 80);
+    let _ = write!(text, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+    text
 }
 
 /// A notification as text.
