@@ -38,12 +38,16 @@ class Rule(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.log = Path(self.folder.name, "log")
 
-    def toolgate(self, *arguments, logic=None, server=None, text=""):
-        """Runs toolgate with this brain in front of the server, and gives its exit code and what it said."""
+    def command(self, *arguments, logic=None, server=None):
+        """The command of toolgate with this brain in front of the server."""
         config = Path(self.folder.name, "toolgate.json")
         entry = {"command": sys.executable, "args": [__file__, "serve", str(self.log)], **(server or {})}
         config.write_text(json.dumps({"version": 1, "servers": {"files": entry}}))
-        command = [TOOLGATE, "--config", config, "--logic", logic or BRAIN, *arguments]
+        return [TOOLGATE, "--config", config, "--logic", logic or BRAIN, *arguments]
+
+    def toolgate(self, *arguments, text="", **options):
+        """Runs toolgate, and gives its exit code and what it said."""
+        command = self.command(*arguments, **options)
         ran = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
         return ran.returncode, ran.stdout, ran.stderr
 
@@ -94,11 +98,12 @@ class Rule(unittest.TestCase):
         call = {"name": "files__write", "arguments": {"path": "/etc/passwd"}}
         lines = [{"id": 1, "method": "initialize", "params": client}, {"method": "notifications/initialized"},
                  {"id": 2, "method": "tools/call", "params": call}]
-        text = "".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines)
-        _, said, error = self.toolgate("serve", text=text)
-        answers = {message.get("id"): message for message in map(json.loads, said.splitlines())}
-        self.assertTrue(answers[2]["result"]["isError"], error)
-        self.assertIn("outside of /srv/agent", answers[2]["result"]["content"][0]["text"])
+        gateway = subprocess.Popen(self.command("serve"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        with gateway:
+            gateway.stdin.write("".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines))
+            gateway.stdin.flush()
+            answer = next(message for message in map(json.loads, gateway.stdout) if message.get("id") == 2)
+        self.assertIn("outside of /srv/agent", answer["error"]["message"])
         self.assertEqual(self.ran, [])
 
     def test_all_else_is_decided_as_toolgate_decides_it(self):
