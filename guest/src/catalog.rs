@@ -204,6 +204,11 @@ impl Catalog {
         self.shelf(server).is_some_and(|shelf| shelf.by_name.contains_key(tool))
     }
 
+    /// Whether a server has offered anything, be it nothing.
+    pub fn has_offer(&self, server: &str) -> bool {
+        self.shelf(server).is_some()
+    }
+
     fn shelf(&self, server: &str) -> Option<&Shelf> {
         self.shelves[*self.order.get(server)?].as_ref()
     }
@@ -333,7 +338,8 @@ impl Catalog {
         self.silent(selects).filter(|id| bare || naming::begins_like(name, id)).map(str::to_owned).collect()
     }
 
-    fn silent(&self, selects: &dyn Fn(&str) -> bool) -> impl Iterator<Item = &str> {
+    /// The servers that have offered nothing yet, of those that are selected.
+    pub fn silent(&self, selects: &dyn Fn(&str) -> bool) -> impl Iterator<Item = &str> {
         let servers = self.ids.iter().zip(&self.shelves);
         servers.filter(move |(id, shelf)| shelf.is_none() && selects(id)).map(|(id, _)| &**id)
     }

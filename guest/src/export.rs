@@ -1,5 +1,7 @@
 //! The door of the component: the generated exports, each a thin call of the plain code or of another brain.
 
+#[cfg(feature = "client")]
+mod client;
 mod convert;
 
 use std::cell::RefCell;
@@ -12,7 +14,15 @@ use convert::Convert;
 
 #[allow(unsafe_code, missing_docs, reason = "generated glue of the canonical ABI")]
 pub mod bindings {
+    #[cfg(not(feature = "client"))]
     wit_bindgen::generate!({ path: "wit", world: "logic", pub_export_macro: true });
+    #[cfg(feature = "client")]
+    wit_bindgen::generate!({
+        path: ["wit", "wit/client"],
+        world: "toolgate:client/client",
+        generate_all,
+        pub_export_macro: true,
+    });
 }
 
 #[cfg(feature = "component")]

@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Directive, Execution, OfferNote, Settings, SettingsError, ToolCall};
+use super::{Directive, Execution, OfferNote, Settings, SettingsError, ToolCall, outcome};
 use crate::catalog::{Catalog, ExposedTool, LeftOut, NoRoute, Route};
 use crate::filtering::{Access, Verdict};
 use crate::masking::{Masker, Masks};
 use crate::naming::NamingStyle;
-use crate::types::{Annotations, Tool};
+use crate::types::{Annotations, Failure, Tool};
 
 /// A gate; it holds nothing but its settings and offers.
 #[derive(Debug)]
@@ -88,6 +88,24 @@ impl Gate {
     /// Whether the gate may have what a server has beside its tools.
     pub fn admits(&self, server: &str) -> bool {
         self.0.borrow().access.admits(server)
+    }
+
+    /// The servers that this gate may use and that have offered nothing yet, in their order.
+    pub fn silent(&self) -> Vec<String> {
+        let inner = self.0.borrow();
+        inner.catalog.silent(&|server| inner.access.selects(server)).map(str::to_owned).collect()
+    }
+
+    /// Whether the server has offered its tools.
+    pub fn has_offer(&self, server: &str) -> bool {
+        self.0.borrow().catalog.has_offer(server)
+    }
+
+    /// A failure of a server in words, masked and cut as its answers are.
+    pub fn describe(&self, server: &str, failure: &Failure) -> String {
+        let inner = self.0.borrow();
+        let text = outcome::describe(failure, server);
+        outcome::fit(inner.settings.max_result_bytes, inner.masker(server).mask(&text)).0
     }
 
     /// Begins a call.

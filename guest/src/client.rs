@@ -1,0 +1,138 @@
+//! The whole client over a transport of the host's: the same state machine, whose directives it carries out itself.
+//!
+//! This is the second door of the crate, world `client`. It waits for nothing but its transport, and any number of its
+//! calls run side by side in one thread.
+
+mod listing;
+mod offers;
+mod running;
+#[cfg(test)]
+mod tests;
+mod together;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::catalog::{ExposedTool, FailedServer};
+use crate::execution::{Condensed, Directive, Event, Failed, Settings, SettingsError, ToolCall, ToolResult};
+use crate::naming::NamingStyle;
+use crate::types::WaitRange;
+use offers::Offers;
+use running::Calls;
+use together::together;
+
+/// How the client reaches servers; dropping a future gives up what it does.
+pub trait Transport {
+    /// Sends a request, and gives the `result` member of the answer, as JSON.
+    fn request(&self, server: &str, method: &str, params: String) -> impl Future<Output = Result<String, Failed>>;
+    /// Opens a new session, with a new authorization where the old one was refused.
+    fn reconnect(&self, server: &str) -> impl Future<Output = Result<(), Failed>>;
+    /// Waits for a time drawn from here.
+    fn wait(&self, range: WaitRange) -> impl Future<Output = ()>;
+}
+
+/// A client of many servers.
+#[derive(Debug)]
+pub struct Client<T> {
+    transport: T,
+    /// The gate of now, and what its servers have been asked.
+    offers: RefCell<Rc<Offers>>,
+    calls: Calls,
+}
+
+/// The tools that may be used, and the servers that could not be asked for theirs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The tools, in the order of the servers.
+    pub tools: Vec<ExposedTool>,
+    /// Servers whose tools are not among them, and why.
+    pub failed: Vec<FailedServer>,
+}
+
+impl<T: Transport> Client<T> {
+    /// A client without servers.
+    pub fn new(transport: T) -> Self {
+        let nothing = Offers::new(Settings::new([])).expect("a gate without servers is legal");
+        Client { transport, offers: RefCell::new(Rc::new(nothing)), calls: Calls::default() }
+    }
+
+    /// Begins anew with these settings. Calls under way end as they began.
+    pub fn configure(&self, settings: Settings) -> Result<(), SettingsError> {
+        *self.offers.borrow_mut() = Rc::new(Offers::new(settings)?);
+        Ok(())
+    }
+
+    /// Asks servers that have not spoken yet for their tools, and lists all that may be used.
+    pub async fn list_tools(&self, style: &NamingStyle) -> Listing {
+        let offers = self.offers();
+        let silent = offers.gate().silent();
+        let asked = together(silent.iter().map(|server| offers.ask(&self.transport, server)).collect()).await;
+        let failed = silent.into_iter().zip(asked).filter_map(|(server, outcome)| {
+            let Failed { failure, .. } = outcome.err()?;
+            let reason = offers.gate().describe(&server, &failure);
+            Some(FailedServer { server, reason })
+        });
+        let failed = failed.collect();
+        Listing { tools: offers.gate().tools(style), failed }
+    }
+
+    /// Calls a tool; whatever goes wrong is a result too.
+    pub async fn execute(&self, call: ToolCall) -> ToolResult {
+        let offers = self.offers();
+        let running = self.calls.enter(&call.id);
+        let (mut execution, mut directive) = offers.gate().begin(call);
+        loop {
+            let event = match directive {
+                Directive::Done(result) => return result,
+                directive => running.unless_given_up(self.carry_out(&offers, directive)).await,
+            };
+            directive = execution.next(event.unwrap_or(Event::Cancelled));
+        }
+    }
+
+    /// Gives up the calls of this id, and says whether there were any.
+    pub fn cancel(&self, call_id: &str) -> bool {
+        self.calls.give_up(call_id)
+    }
+
+    /// Forgets what a server offers, so that it is asked again.
+    pub fn withdraw(&self, server: &str) {
+        self.offers().withdraw(server);
+    }
+
+    fn offers(&self) -> Rc<Offers> {
+        Rc::clone(&self.offers.borrow())
+    }
+
+    async fn carry_out(&self, offers: &Offers, directive: Directive) -> Event {
+        let outcome = match directive {
+            Directive::Connect(servers) => self.connect(offers, &servers).await.map(|()| Event::Connected),
+            Directive::Request(request) => {
+                let answer = self.transport.request(&request.server, &request.method, request.params).await;
+                answer.map(Event::Answered)
+            }
+            Directive::Reconnect(server) => self.transport.reconnect(&server).await.map(|()| Event::Reconnected),
+            // A new session is opened with a new authorization, or fails for want of one.
+            Directive::Reauthenticate(server) => self.transport.reconnect(&server).await.map(|()| Event::Authenticated),
+            Directive::Wait(range) => {
+                self.transport.wait(range).await;
+                Ok(Event::Waited)
+            }
+            Directive::Ask(_) => Ok(Event::Unasked),
+            Directive::Condense(_) => Ok(Event::Condensed(Condensed::default())),
+            // There is nothing to do, and nobody asks for it.
+            Directive::Done(_) => Ok(Event::Cancelled),
+        };
+        outcome.unwrap_or_else(Event::Failed)
+    }
+
+    /// Asks several servers for their tools, side by side. As long as one of them answers the call may go on.
+    async fn connect(&self, offers: &Offers, servers: &[String]) -> Result<(), Failed> {
+        let asked = together(servers.iter().map(|server| offers.ask(&self.transport, server)).collect()).await;
+        let mut failures = asked.into_iter().filter_map(Result::err);
+        match failures.next() {
+            Some(failed) if failures.count() + 1 == servers.len() => Err(failed),
+            _ => Ok(()),
+        }
+    }
+}
