@@ -1,4 +1,4 @@
-//! Builds the guest for wasm32-wasip2 into OUT_DIR as `logic.wasm`, and tells the crate its digest.
+//! Builds the guest for wasm32-wasip2 into OUT_DIR as `logic.wasm` and `client.wasm`, and tells the crate their digests.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,34 +7,47 @@ use std::{env, fs};
 use sha2::{Digest, Sha256};
 
 const TARGET: &str = "wasm32-wasip2";
+/// The worlds, and the features of the guest that make it one of each.
+const WORLDS: [(&str, &str); 2] = [("logic", ""), ("client", "client")];
 
 fn main() {
     let host = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let out = PathBuf::from(variable("OUT_DIR"));
     println!("cargo:rerun-if-changed=build.rs");
-    // A packaged crate, which cargo has given this file, has no guest beside it: the component comes with it.
-    let built = if host.join("Cargo.toml.orig").exists() {
-        println!("cargo:rerun-if-changed=logic.wasm");
-        host.join("logic.wasm")
-    } else {
-        build_guest(&host, &out)
-    };
-    let bytes = fs::read(&built).unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", built.display())));
-    let wasm = out.join("logic.wasm");
-    fs::write(&wasm, &bytes).unwrap_or_else(|error| fail(&format!("cannot write {}: {error}", wasm.display())));
-    println!("cargo:rustc-env=TOOLGATE_LOGIC_DIGEST={:x}", Sha256::digest(&bytes));
+    // A packaged crate, which cargo has given this file, has no guest beside it: the components come with it.
+    let packaged = host.join("Cargo.toml.orig").exists();
+    if !packaged {
+        prepare();
+    }
+    for (world, features) in WORLDS {
+        let built = if packaged {
+            println!("cargo:rerun-if-changed={world}.wasm");
+            host.join(format!("{world}.wasm"))
+        } else {
+            build_guest(&host, &out, features)
+        };
+        let bytes = fs::read(&built).unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", built.display())));
+        let wasm = out.join(format!("{world}.wasm"));
+        fs::write(&wasm, &bytes).unwrap_or_else(|error| fail(&format!("cannot write {}: {error}", wasm.display())));
+        println!("cargo:rustc-env=TOOLGATE_{}_DIGEST={:x}", world.to_uppercase(), Sha256::digest(&bytes));
+    }
 }
 
-/// Runs a cargo of its own for the guest and says where the component is.
-fn build_guest(host: &Path, out: &Path) -> PathBuf {
+/// Says what the guest is made of, and sees to it that it can be built.
+fn prepare() {
     for path in ["../guest/src", "../guest/Cargo.toml", "../wit", "../Cargo.toml", "../Cargo.lock"] {
         println!("cargo:rerun-if-changed={path}");
     }
-    let sysroot = ask_rustc(&["--print", "sysroot"]).unwrap_or_else(|| fail("`rustc --print sysroot` fails"));
     ensure_target();
+}
+
+/// Runs a cargo of its own for the guest and says where the component is; the next one takes its place.
+fn build_guest(host: &Path, out: &Path, features: &str) -> PathBuf {
+    let sysroot = ask_rustc(&["--print", "sysroot"]).unwrap_or_else(|| fail("`rustc --print sysroot` fails"));
     let target_dir = out.join("guest");
     let mut cargo = scrubbed(&variable("CARGO"));
     cargo.args(["build", "--release", "--locked", "--lib", "-p", "toolgate-guest", "--target", TARGET]);
+    cargo.args(["--features", features]);
     cargo.arg("--manifest-path").arg(host.join("../guest/Cargo.toml")).arg("--target-dir").arg(&target_dir);
     for setting in ["opt-level=2", "lto='fat'", "codegen-units=1", "panic='abort'", "strip=true", "debug=false"] {
         cargo.args(["--config", &format!("profile.release.{setting}")]);

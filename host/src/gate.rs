@@ -11,6 +11,7 @@ mod offers;
 mod running;
 mod settings;
 mod shown;
+mod turn;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +27,7 @@ pub use offers::{Refreshed, ToolChange};
 pub use settings::{View, find_problems};
 pub use shown::Shown;
 pub(crate) use shown::millis;
+pub(crate) use turn::turn;
 
 use crate::config::model::Config;
 use crate::decide::{Answer, Decide, GateId};

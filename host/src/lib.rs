@@ -34,6 +34,8 @@
 //! # }
 //! ```
 //!
+//! For a host of components of one's own, [`add_to_linker`] gives these the tools of a gate, or the transports below it.
+//!
 //! # Features
 //!
 //! All but the last are on by default; without them, nothing that only they need is compiled.
@@ -49,6 +51,7 @@ pub mod config;
 pub mod decide;
 pub mod demo;
 pub mod eval;
+pub mod extension;
 pub mod failure;
 pub mod gate;
 #[cfg(feature = "gateway")]
@@ -68,3 +71,5 @@ pub mod telemetry;
 pub mod transport;
 pub mod wit;
 pub mod words;
+
+pub use extension::{ToolgateCtx, ToolgateView, add_to_linker};

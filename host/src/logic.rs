@@ -1,10 +1,11 @@
-//! The component that decides, run by wasmtime; the only module that knows wasmtime.
+//! The component that decides, run by wasmtime. Only this module and `extension`, which serves the components of others,
+//! know wasmtime.
 //!
 //! A [`Component`] is loaded once, an [`Instance`] is made of it in microseconds, and each of its calls is one function
 //! of the WIT. A call never blocks, and never runs longer or larger than its [`Limits`].
 
-mod bindings;
-mod cache;
+pub(crate) mod bindings;
+pub(crate) mod cache;
 mod calls;
 mod component;
 mod contract;

@@ -1,14 +1,29 @@
-//! The contract between host and component, as text.
+//! The contracts between hosts and components, as text.
 
 /// The WIT package `toolgate:logic`, one interface after the other, as one file.
 pub fn package() -> String {
-    let bodies = FILES.iter().map(|file| file.strip_prefix(PACKAGE).unwrap_or(file).trim());
-    format!("{PACKAGE}\n\n{}\n", bodies.collect::<Vec<_>>().join("\n\n"))
+    format!("{LOGIC};\n\n{}\n", bodies(LOGIC, &LOGIC_FILES).join("\n\n"))
 }
 
-const PACKAGE: &str = "package toolgate:logic@0.1.0;";
+/// The WIT package `toolgate:client`, and `toolgate:logic` on which it builds, as one file.
+pub fn client_package() -> String {
+    let logic = bodies(LOGIC, &LOGIC_FILES).join("\n\n");
+    let indented = logic.lines().map(|line| if line.is_empty() { String::new() } else { format!("    {line}") });
+    let logic = indented.collect::<Vec<_>>().join("\n");
+    format!("{CLIENT};\n\n{}\n\n{LOGIC} {{\n{logic}\n}}\n", bodies(CLIENT, &CLIENT_FILES).join("\n\n"))
+}
 
-const FILES: [&str; 12] = [
+/// What files say beside which package they are part of.
+fn bodies<'a>(package: &str, files: &'a [&str]) -> Vec<&'a str> {
+    let body =
+        |file: &'a str| file.strip_prefix(package).and_then(|rest| rest.strip_prefix(';')).unwrap_or(file).trim();
+    files.iter().map(|file| body(file)).collect()
+}
+
+const LOGIC: &str = "package toolgate:logic@0.1.0";
+const CLIENT: &str = "package toolgate:client@0.1.0";
+
+const LOGIC_FILES: [&str; 12] = [
     include_str!("../wit/types.wit"),
     include_str!("../wit/naming.wit"),
     include_str!("../wit/arguments.wit"),
@@ -23,12 +38,27 @@ const FILES: [&str; 12] = [
     include_str!("../wit/world.wit"),
 ];
 
+const CLIENT_FILES: [&str; 4] = [
+    include_str!("../wit/client/transport.wit"),
+    include_str!("../wit/client/tool-executor.wit"),
+    include_str!("../wit/client/tools.wit"),
+    include_str!("../wit/client/world.wit"),
+];
+
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_package_is_declared_once() {
+    fn a_package_is_declared_once() {
         let package = super::package();
         assert_eq!(package.matches("package toolgate:logic@0.1.0;").count(), 1);
         assert!(package.contains("\nworld logic {"));
+    }
+
+    #[test]
+    fn the_package_of_the_client_holds_the_one_that_it_builds_on() {
+        let package = super::client_package();
+        assert_eq!(package.matches("package ").count(), 2, "{package}");
+        assert!(package.starts_with("package toolgate:client@0.1.0;\n"));
+        assert!(package.contains("\nworld client {") && package.contains("\npackage toolgate:logic@0.1.0 {\n"));
     }
 }

@@ -1,6 +1,7 @@
 //! What the tests and benches share.
 
 pub mod bare;
+pub mod client;
 pub mod generate;
 pub mod native;
 pub mod race;

@@ -1,9 +1,10 @@
-//! `toolgate component`: the built-in component and its contract, for other hosts.
+//! `toolgate component`: the built-in components and their contracts, for other hosts.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use toolgate::extension::{CLIENT, CLIENT_DIGEST};
 use toolgate::logic::{EMBEDDED, EMBEDDED_DIGEST};
 use toolgate::wit;
 
@@ -13,6 +14,9 @@ use super::style;
 /// What to write, and where.
 #[derive(clap::Args)]
 pub struct Args {
+    /// Which component: `logic` decides and does nothing, `client` calls tools over a transport of yours
+    #[arg(long, value_enum, default_value_t)]
+    world: World,
     /// Write to this file; `-` means standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -24,13 +28,53 @@ pub struct Args {
     json: bool,
 }
 
+/// The worlds that there is a component of.
+#[derive(Clone, Copy, Default, clap::ValueEnum)]
+enum World {
+    #[default]
+    Logic,
+    Client,
+}
+
+impl World {
+    fn name(self) -> &'static str {
+        match self {
+            World::Logic => "toolgate:logic/logic@0.1.0",
+            World::Client => "toolgate:client/client@0.1.0",
+        }
+    }
+
+    fn component(self) -> (&'static [u8], &'static str) {
+        match self {
+            World::Logic => (EMBEDDED, EMBEDDED_DIGEST),
+            World::Client => (CLIENT, CLIENT_DIGEST),
+        }
+    }
+
+    fn wit(self) -> String {
+        match self {
+            World::Logic => wit::package(),
+            World::Client => wit::client_package(),
+        }
+    }
+
+    /// How to ask for it on the command line, and the name of its files.
+    fn spelling(self) -> (&'static str, &'static str) {
+        match self {
+            World::Logic => ("", "logic"),
+            World::Client => (" --world client", "client"),
+        }
+    }
+}
+
 /// Writes what was asked for, or describes it.
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let world = args.world;
     match (&args.out, args.wit) {
-        (Some(file), true) => write(file, wit::package().as_bytes())?,
-        (Some(file), false) => write(file, EMBEDDED)?,
-        (None, true) => std::io::stdout().write_all(wit::package().as_bytes())?,
-        (None, false) => describe(args.json)?,
+        (Some(file), true) => write(file, world.wit().as_bytes())?,
+        (Some(file), false) => write(file, world.component().0)?,
+        (None, true) => std::io::stdout().write_all(world.wit().as_bytes())?,
+        (None, false) => describe(world, args.json)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -44,18 +88,20 @@ fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn describe(json: bool) -> Result<(), Failure> {
+fn describe(world: World, json: bool) -> Result<(), Failure> {
     let mut out = std::io::stdout();
+    let (bytes, digest) = world.component();
+    let (name, size) = (world.name(), bytes.len());
     if json {
-        let size = EMBEDDED.len();
-        writeln!(out, r#"{{"world":"toolgate:logic/logic@0.1.0","bytes":{size},"sha256":"{EMBEDDED_DIGEST}"}}"#)?;
+        writeln!(out, r#"{{"world":"{name}","bytes":{size},"sha256":"{digest}"}}"#)?;
         return Ok(());
     }
     let style = style::stdout();
-    writeln!(out, "{}", style.bold("toolgate:logic/logic@0.1.0"))?;
-    writeln!(out, "  {} {} KiB", style.dim("size  "), EMBEDDED.len().div_ceil(1024))?;
-    writeln!(out, "  {} {EMBEDDED_DIGEST}", style.dim("sha256"))?;
-    writeln!(out, "  {} toolgate component --out logic.wasm", style.dim("file  "))?;
-    writeln!(out, "  {} toolgate component --wit --out logic.wit", style.dim("wit   "))?;
+    let (option, file) = world.spelling();
+    writeln!(out, "{}", style.bold(name))?;
+    writeln!(out, "  {} {} KiB", style.dim("size  "), size.div_ceil(1024))?;
+    writeln!(out, "  {} {digest}", style.dim("sha256"))?;
+    writeln!(out, "  {} toolgate component{option} --out {file}.wasm", style.dim("file  "))?;
+    writeln!(out, "  {} toolgate component{option} --wit --out {file}.wit", style.dim("wit   "))?;
     Ok(())
 }

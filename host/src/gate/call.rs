@@ -81,6 +81,17 @@ impl Called {
         }
     }
 
+    /// The result with all that the answer has, also where that did not go through the component.
+    pub fn into_result(self) -> ToolResult {
+        if self.answer.is_none() {
+            return self.result;
+        }
+        let content = self.content().into_iter().map(str::to_owned).collect();
+        let structured = self.structured().map(str::to_owned);
+        let more = Some(self.more()).filter(|more| !more.is_empty()).map(|more| more.to_text());
+        ToolResult { content, structured, more, ..self.result }
+    }
+
     fn parts(&self) -> Parts<'_> {
         self.answer.as_ref().and_then(|reply| serde_json::from_str(reply.json()).ok()).unwrap_or_default()
     }

@@ -8,19 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::call::{CallOptions, Called};
 use super::forwarded::Plain;
-use super::{CallEvent, Gate, OnEvent, failures, forwarded};
+use super::{CallEvent, Gate, OnEvent, failures, forwarded, turn};
 use crate::decide::ExecutionId;
 use crate::failure::{Failed, Failure};
 use crate::logic::types::WaitRange;
 use crate::logic::types::execution::{
     Code, Condensed, Directive, Event, Oversize, Question, Request, Summary, ToolResult,
 };
-use crate::queue::{Turn, enter_all};
+use crate::queue::{Queue, Turn};
 use crate::registry::{Link, Unavailable};
 use crate::session::{OnProgress, Patience, Progress, Reply, Session};
 use crate::stats::{InFlight, Outcome};
@@ -227,29 +226,8 @@ impl<'a> Errand<'a> {
 
     /// Waits for the call's turn in the queues of its server and its tool, and holds none of them meanwhile.
     async fn queue(&self, link: &Arc<Link>, params: &str) -> Result<Option<Turn>, Failed> {
-        if !link.has_queues() {
-            return Ok(None);
-        }
-        #[derive(Deserialize)]
-        struct Named {
-            #[serde(default)]
-            name: String,
-        }
-        let tool = serde_json::from_str::<Named>(params).map(|named| named.name).unwrap_or_default();
-        let queues: Vec<_> = link.queues(&tool).cloned().collect();
-        for queue in &queues {
-            self.tell(CallEvent::Queued { queue: queue.name().to_owned() });
-        }
-        let patience = self.patience_with(link);
-        let entered = tokio::time::timeout(patience.quiet.min(patience.total), enter_all(&queues)).await;
-        let refused = |why: String| Failed::unsent(Failure::QueueFull(why));
-        match entered {
-            Ok(entered) => entered.map(Some).map_err(|refusal| refused(refusal.to_string())),
-            Err(_) => {
-                let names: Vec<_> = queues.iter().map(|queue| format!("{:?}", queue.name())).collect();
-                Err(refused(format!("no turn in queue {} in time", names.join(" and "))))
-            }
-        }
+        let tell = |queue: &Queue| self.tell(CallEvent::Queued { queue: queue.name().to_owned() });
+        turn(link, params, self.patience_with(link), tell).await
     }
 
     /// Connects several servers side by side. As long as one of them can be used the call may go on.

@@ -15,16 +15,15 @@ use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use super::error::LogicError;
 use crate::private;
 
 /// Takes the component from the folder, or compiles it and leaves it there. A cache that cannot be used is a warning.
-pub(super) fn load(
+pub(crate) fn load<E>(
     folder: &Path,
     engine: &Engine,
     digest: &str,
-    compile: impl FnOnce() -> Result<Component, LogicError>,
-) -> Result<(Component, Option<String>), LogicError> {
+    compile: impl FnOnce() -> Result<Component, E>,
+) -> Result<(Component, Option<String>), E> {
     let path = folder.join(format!("{}.{EXTENSION}", key(engine, digest)));
     let found = read(&path, engine);
     if let Ok(Some(component)) = found {

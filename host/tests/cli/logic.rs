@@ -114,6 +114,20 @@ fn the_component_can_be_taken_out_and_put_in_again() {
 }
 
 #[test]
+fn the_component_of_world_client_can_be_taken_out_with_its_contract() {
+    let wasm = file("client.wasm", "");
+    assert_eq!(toolgate(&["component", "--world", "client", "--out", &wasm], "").code, 0);
+    assert!(std::fs::read(&wasm).unwrap().starts_with(b"\0asm\x0d\0\x01\0"));
+    let output = toolgate(&["component", "--world", "client", "--wit"], "");
+    assert!(output.stdout.starts_with("package toolgate:client@0.1.0;\n"));
+    assert!(output.stdout.contains("\npackage toolgate:logic@0.1.0 {\n"));
+    let output = toolgate(&["component", "--world", "client", "--json"], "");
+    assert!(output.stdout.starts_with("{\"world\":\"toolgate:client/client@0.1.0\",\"bytes\":"));
+    let output = toolgate(&["component", "--world", "server"], "");
+    assert!(output.code == 2 && output.stderr.contains("logic, client"), "{}", output.stderr);
+}
+
+#[test]
 fn a_component_that_does_not_fit_is_refused_once_and_clearly() {
     for (content, says) in [
         (&b""[..], "the file is empty"),

@@ -1,0 +1,98 @@
+//! A host of the component with a transport of its own: a server that is a struct in the same process.
+
+use wasmtime::component::{Component, Linker, ResourceAny};
+use wasmtime::{Config, Engine, Error, Result, Store, StoreLimits, StoreLimitsBuilder};
+
+use logic::exports::toolgate::logic::execution::{Condensed, Directive, Event, Failed, Guest, ToolCall, ToolResult};
+use logic::exports::toolgate::logic::types::{Annotations, Failure, Phase, RpcFailure, Tool};
+
+#[allow(missing_docs, reason = "the documentation is in the WIT")]
+mod logic {
+    wasmtime::component::bindgen!({ path: "../../wit", world: "logic" });
+}
+
+/// What one question may cost, about one unit an instruction.
+const FUEL: u64 = 20_000_000_000;
+
+/// A server with one tool, whose connection breaks now and then.
+#[derive(Default)]
+struct Clock {
+    requests: u32,
+}
+
+impl Clock {
+    fn request(&mut self, method: &str, params: &str) -> Event {
+        self.requests += 1;
+        match (method, self.requests) {
+            // Not one byte has left, so the component may try again.
+            (_, 2) => Event::Failed(Failed { failure: Failure::Closed, phase: Phase::NotSent }),
+            ("tools/call", _) => {
+                println!("  the clock is asked {params}");
+                Event::Answered(r#"{"content":[{"type":"text","text":"half past nine"}]}"#.to_owned())
+            }
+            _ => {
+                let error = RpcFailure { code: -32601, message: "no such method".to_owned() };
+                Event::Failed(Failed { failure: Failure::Rpc(error), phase: Phase::Sent })
+            }
+        }
+    }
+}
+
+fn main() -> Result<()> {
+    let file = std::env::args().nth(1).ok_or_else(|| Error::msg("which component? give the file, logic.wasm"))?;
+    let engine = Engine::new(Config::new().consume_fuel(true))?;
+    let component = Component::from_file(&engine, file)?;
+    let mut linker = Linker::new(&engine);
+    // What Rust's standard library drags in, and calls only to say why it panics.
+    linker.define_unknown_imports_as_traps(&component)?;
+    let mut store = Store::new(&engine, StoreLimitsBuilder::new().memory_size(256 << 20).build());
+    store.limiter(|limits| limits);
+    store.set_fuel(FUEL)?;
+    let logic = logic::Logic::instantiate(&mut store, &component, &linker)?;
+    let logic = logic.toolgate_logic_execution();
+
+    let settings = logic.call_default_settings(&mut store, &["clock".to_owned()])?;
+    let gate = logic.gate().call_constructor(&mut store, &settings)?.map_err(|bad| Error::msg(format!("{bad:?}")))?;
+    let annotations = Annotations { read_only: Some(true), destructive: None, idempotent: None, open_world: None };
+    let schema = r#"{"type":"object","properties":{"zone":{"type":"string"}}}"#;
+    let tool = Tool { name: "tell".into(), description: None, input_schema: Some(schema.into()), annotations };
+    logic.gate().call_offer(&mut store, gate, "clock", &[tool])?;
+
+    let mut clock = Clock::default();
+    for (name, arguments) in [("clock__tell", ""), ("clock.tell", "zone: Bern"), ("clock.set", "hour: 7")] {
+        let call = ToolCall { id: "1".into(), name: name.into(), arguments: arguments.into() };
+        let result = run(&mut store, logic, gate, &call, &mut clock)?;
+        println!("{name}: {:?} after {} request(s): {}", result.code, result.attempts, result.text);
+    }
+    Ok(())
+}
+
+/// The whole loop: the component says what to do, the host does it and reports.
+fn run(
+    store: &mut Store<StoreLimits>,
+    logic: &Guest,
+    gate: ResourceAny,
+    call: &ToolCall,
+    clock: &mut Clock,
+) -> Result<ToolResult> {
+    store.set_fuel(FUEL)?;
+    let started = logic.gate().call_begin(&mut *store, gate, call)?;
+    let mut directive = started.directive;
+    loop {
+        let event = match directive {
+            Directive::Request(request) => clock.request(&request.method, &request.params),
+            Directive::Connect(_) => Event::Connected,
+            Directive::Reconnect(_) => Event::Reconnected,
+            Directive::Reauthenticate(_) => Event::Authenticated,
+            Directive::Wait(range) => {
+                std::thread::sleep(std::time::Duration::from_millis(range.min_ms));
+                Event::Waited
+            }
+            Directive::Ask(_) => Event::Unasked,
+            Directive::Condense(_) => Event::Condensed(Condensed { kept: None, summary: None }),
+            Directive::Done(result) => return started.execution.resource_drop(store).map(|()| result),
+        };
+        store.set_fuel(FUEL)?;
+        directive = logic.execution().call_next(&mut *store, started.execution, &event)?;
+    }
+}

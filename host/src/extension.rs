@@ -1,0 +1,112 @@
+//! toolgate for wasmtime hosts of one's own: tools for the plugins that they run, and transports for world `client`.
+//!
+//! It is used as `wasmtime_wasi` is: the data of a store has a [`ToolgateCtx`], which says what this store may reach, and
+//! [`add_to_linker`] gives components their imports. A store without a grant reaches nothing, and hears why.
+//!
+//! ```
+//! use std::{collections::HashMap, path::Path, sync::Arc};
+//! use toolgate::extension::{self, bindings::ClientPre};
+//! use toolgate::logic::types::execution::ToolCall;
+//! use toolgate::logic::{Cache, Component, Options};
+//! use toolgate::registry::{self, Registry};
+//! use toolgate::transport::Connect;
+//! use toolgate::{ToolgateCtx, ToolgateView};
+//! use wasmtime::component::Linker;
+//! use wasmtime::{Engine, Store};
+//!
+//! struct State {
+//!     toolgate: ToolgateCtx,
+//! }
+//!
+//! impl ToolgateView for State {
+//!     fn toolgate(&mut self) -> &mut ToolgateCtx {
+//!         &mut self.toolgate
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let cache = Cache::Dir(std::env::temp_dir().join("toolgate-doc"));
+//! // The host has an engine, and toolgate has servers.
+//! let engine = Engine::default();
+//! # let options = Options { cache: cache.clone(), ..Options::default() };
+//! let config = toolgate::config::parse("servers: {demo: {command: toolgate, args: [demo-server]}}", Path::new("toolgate.yaml"))?;
+//! # let transports = HashMap::from([("demo".to_owned(), Arc::new(toolgate::demo::Local) as Arc<dyn Connect>)]);
+//! let registry = Registry::new(&Component::embedded(&options)?, config, registry::Options { transports, ..Default::default() })?;
+//!
+//! let client = extension::client(&engine, &cache)?;
+//! let mut linker = Linker::<State>::new(&engine);
+//! toolgate::add_to_linker(&mut linker)?;
+//! // What Rust's standard library drags in, and calls only to say why it panics.
+//! linker.define_unknown_imports_as_traps(&client)?;
+//! let client = ClientPre::new(linker.instantiate_pre(&client)?)?;
+//!
+//! // This store may reach one server.
+//! let toolgate = ToolgateCtx::new().with_servers(&registry, ["demo"])?;
+//! let mut store = Store::new(&engine, State { toolgate });
+//! let client = client.instantiate_async(&mut store).await?;
+//! let executor = client.toolgate_client_tool_executor();
+//! # let settings = { use toolgate::decide::Decide; toolgate::logic::Supervisor::new(registry.component().clone())?.default_settings(&["demo".to_owned()])? };
+//! let call = ToolCall { id: "1".into(), name: "demo.add".into(), arguments: "a: 1, b: 2".into() };
+//! let result = store.run_concurrent(async |store| {
+//!     executor.call_configure(store, settings).await?.expect("the settings can be used");
+//!     executor.call_execute(store, call).await
+//! }).await??;
+//! assert_eq!(result.text, "3");
+//! # registry.close().await;
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod bindings;
+mod context;
+mod tools;
+mod transport;
+
+use wasmtime::component::{Component, HasData, Linker};
+use wasmtime::{Engine, Result};
+
+pub use context::ToolgateCtx;
+
+use crate::logic::{Cache, cache};
+
+/// The component of world `client`, as a file would hold it.
+pub const CLIENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/client.wasm"));
+
+/// The SHA-256 of [`CLIENT`], in hexadecimal.
+pub const CLIENT_DIGEST: &str = env!("TOOLGATE_CLIENT_DIGEST");
+
+/// The data of a store that toolgate serves.
+pub trait ToolgateView: Send {
+    /// What this store may reach.
+    fn toolgate(&mut self) -> &mut ToolgateCtx;
+}
+
+/// Gives components the imports `toolgate:client/transport` and `toolgate:client/tools`. The engine must support the async
+/// functions of the component model, as it does unless told otherwise.
+pub fn add_to_linker<T: ToolgateView + 'static>(linker: &mut Linker<T>) -> Result<()> {
+    bindings::toolgate::client::transport::add_to_linker::<T, Toolgate>(linker, T::toolgate)?;
+    bindings::toolgate::client::tools::add_to_linker::<T, Toolgate>(linker, T::toolgate)
+}
+
+/// The component of world `client`, compiled for this engine or taken from the cache.
+pub fn client(engine: &Engine, kept: &Cache) -> Result<Component> {
+    let compile = || Component::from_binary(engine, CLIENT);
+    match kept {
+        Cache::None => compile(),
+        Cache::Dir(folder) => {
+            let (component, warning) = cache::load(folder, engine, CLIENT_DIGEST, compile)?;
+            if let Some(warning) = warning {
+                tracing::warn!("{warning}");
+            }
+            Ok(component)
+        }
+    }
+}
+
+/// How the generated code finds what a store may reach.
+struct Toolgate;
+
+impl HasData for Toolgate {
+    type Data<'a> = &'a mut ToolgateCtx;
+}

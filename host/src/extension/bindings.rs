@@ -1,0 +1,49 @@
+//! What wasmtime generates from the WIT package `toolgate:client`; its data are those of `logic::types`.
+//!
+//! A host that brings its own transport implements `toolgate::client::transport` for its own data, and has the component
+//! of world `client` as [`ClientPre`] and [`Client`].
+
+#![allow(missing_docs, reason = "the documentation is in the WIT, and the generator does not copy all of it")]
+
+wasmtime::component::bindgen!({
+    path: ["../wit", "../wit/client"],
+    // All that a host sees of the two worlds; the interfaces of `logic` are there too, and it need not know them.
+    inline: "
+        package toolgate:host;
+
+        world client {
+            import toolgate:client/transport@0.1.0;
+            import toolgate:client/tools@0.1.0;
+            export toolgate:client/tool-executor@0.1.0;
+        }
+    ",
+    world: "toolgate:host/client",
+    with: { "toolgate:logic": crate::extension::bindings::words },
+    additional_derives: [PartialEq],
+});
+
+/// The words of `logic`, with what the generator looks for beside words that are imported: they want nothing of a host.
+#[doc(hidden)]
+pub mod words {
+    macro_rules! words {
+        ($($interface:ident),*) => {
+            $(pub mod $interface {
+                pub use crate::logic::bindings::exports::toolgate::logic::$interface::*;
+
+                pub trait Host {}
+                impl<T: ?Sized> Host for T {}
+
+                pub trait HostWithStore<T> {}
+                impl<T, D: ?Sized> HostWithStore<T> for D {}
+
+                pub fn add_to_linker<T, D: wasmtime::component::HasData>(
+                    _: &mut wasmtime::component::Linker<T>,
+                    _: fn(&mut T) -> D::Data<'_>,
+                ) -> wasmtime::Result<()> {
+                    Ok(())
+                }
+            })*
+        };
+    }
+    words!(types, naming, catalog, filtering, recovery, masking, execution);
+}

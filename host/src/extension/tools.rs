@@ -1,0 +1,53 @@
+//! The import `toolgate:client/tools`: what a plugin may see and call, decided by the gate that it was given.
+
+use wasmtime::component::Accessor;
+
+use super::bindings::toolgate::client::tools::{Host, HostWithStore};
+use super::{Toolgate, ToolgateCtx};
+use crate::logic::types::catalog::ExposedTool;
+use crate::logic::types::execution::{Code, ToolCall, ToolResult};
+use crate::logic::types::naming::NamingStyle;
+
+impl Host for ToolgateCtx {}
+
+impl<T: Send + 'static> HostWithStore<T> for Toolgate {
+    async fn list_tools(store: &Accessor<T, Self>, style: NamingStyle) -> Vec<ExposedTool> {
+        let Some(tools) = store.with(|mut store| store.get().tools.clone()) else { return Vec::new() };
+        for (server, why) in tools.gate.refresh().await.failed {
+            tracing::warn!(server, "its tools are not listed: {why}");
+        }
+        tools.gate.tools(&style).unwrap_or_else(|error| {
+            tracing::warn!("a plugin cannot be shown any tools: {error}");
+            Vec::new()
+        })
+    }
+
+    async fn call_tool(store: &Accessor<T, Self>, call: ToolCall) -> ToolResult {
+        let Some(tools) = store.with(|mut store| store.get().tools.clone()) else {
+            return refused(&call, Code::NotAllowed, "this component was granted no tools");
+        };
+        match tools.gate.call(call.clone(), &tools.options).await {
+            Ok(called) => called.into_result(),
+            Err(error) => refused(&call, Code::Internal, &error.to_string()),
+        }
+    }
+}
+
+/// A call that nothing came of.
+fn refused(call: &ToolCall, code: Code, why: &str) -> ToolResult {
+    ToolResult {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        tool: None,
+        text: format!("MCP tool execution failed: {why}"),
+        content: Vec::new(),
+        structured: None,
+        more: None,
+        answer: None,
+        is_error: true,
+        code,
+        attempts: 0,
+        truncated: false,
+        trace: vec![why.to_owned()],
+    }
+}

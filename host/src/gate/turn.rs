@@ -1,0 +1,39 @@
+//! A call's turn in the queues of its server and its tool.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::failure::{Failed, Failure};
+use crate::queue::{Queue, Turn, enter_all};
+use crate::registry::Link;
+use crate::session::Patience;
+
+/// Waits for the turn of a call with these params, and holds no slot meanwhile; `tell` hears which queues it waits in.
+pub(crate) async fn turn(
+    link: &Arc<Link>,
+    params: &str,
+    patience: Patience,
+    tell: impl Fn(&Queue),
+) -> Result<Option<Turn>, Failed> {
+    if !link.has_queues() {
+        return Ok(None);
+    }
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(default)]
+        name: String,
+    }
+    let tool = serde_json::from_str::<Named>(params).map(|named| named.name).unwrap_or_default();
+    let queues: Vec<_> = link.queues(&tool).cloned().collect();
+    queues.iter().for_each(|queue| tell(queue));
+    let entered = tokio::time::timeout(patience.quiet.min(patience.total), enter_all(&queues)).await;
+    let refused = |why: String| Failed::unsent(Failure::QueueFull(why));
+    match entered {
+        Ok(entered) => entered.map(Some).map_err(|refusal| refused(refusal.to_string())),
+        Err(_) => {
+            let names: Vec<_> = queues.iter().map(|queue| format!("{:?}", queue.name())).collect();
+            Err(refused(format!("no turn in queue {} in time", names.join(" and "))))
+        }
+    }
+}
