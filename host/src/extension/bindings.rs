@@ -6,7 +6,7 @@
 #![allow(missing_docs, reason = "the documentation is in the WIT, and the generator does not copy all of it")]
 
 wasmtime::component::bindgen!({
-    path: ["../wit", "../wit/client"],
+    path: ["wit", "wit/client"],
     // All that a host sees of the two worlds; the interfaces of `logic` are there too, and it need not know them.
     inline: "
         package toolgate:host;
