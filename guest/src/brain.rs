@@ -161,7 +161,7 @@ macro_rules! export {
         #[cfg(target_family = "wasm")]
         const _: () = {
             type Exported = $crate::export::Component<$brain>;
-    $crate::export::bindings::export!(Exported with_types_in $crate::export::bindings);
+            $crate::export::bindings::export! { Exported with_types_in $crate::export::bindings }
         };
     };
 }

@@ -115,7 +115,9 @@ mod tests {
         for inside in ["/srv/agent", "/srv/agent/a b", "file:///srv/agent/x", "notes.txt", "a..b", "./a", "1/2", ""] {
             assert!(!leads_out(inside), "{inside}");
         }
-        for outside in ["/", "/etc/passwd", "/srv/agents", "/srv/agent/../x", "..", "../x", "~/x", " /etc", "file:///etc"] {
+        for outside in
+            ["/", "/etc/passwd", "/srv/agents", "/srv/agent/../x", "..", "../x", "~/x", " /etc", "file:///etc"]
+        {
             assert!(leads_out(outside), "{outside}");
         }
     }
