@@ -45,6 +45,8 @@
 //! - `oauth`: authorizations for servers on the network.
 //! - `otel`: spans of calls for an OpenTelemetry collector.
 
+#![cfg_attr(not(feature = "gateway"), allow(dead_code, unused_imports, reason = "only the gateway uses them"))]
+
 pub mod calendar;
 pub mod condense;
 pub mod config;
