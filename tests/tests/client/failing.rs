@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use toolgate::decide::Decide;
 use toolgate::extension::bindings::toolgate::client::transport::Failed;
 use toolgate::logic::Supervisor;
-use toolgate::logic::types::execution::{self, Code, Directive, Event, ToolResult};
+use toolgate::logic::types::execution::{self, Code, Directive, Event, Settings, ToolResult};
 use toolgate::logic::types::{Annotations, Failure, HttpFailure, Phase, RpcFailure, Tool};
 use toolgate_tests::client::{Answer, House, Wish, call, house};
 
@@ -92,9 +92,8 @@ fn failures() -> Vec<Failure> {
 }
 
 /// What a host of world `logic` does, with the same transport.
-fn native(logic: &mut Supervisor, script: &Script) -> ToolResult {
-    let settings = logic.default_settings(&["a".to_owned()]).unwrap();
-    let gate = logic.open_gate(&settings).unwrap().unwrap();
+fn native(logic: &mut Supervisor, settings: &Settings, script: &Script) -> ToolResult {
+    let gate = logic.open_gate(settings).unwrap().unwrap();
     let (execution, mut directive) = logic.begin(gate, call("1", "a.x", "")).unwrap();
     let result = loop {
         let said = |answer: Answer, event: fn(String) -> Event| match answer {
@@ -135,6 +134,7 @@ fn native(logic: &mut Supervisor, script: &Script) -> ToolResult {
 async fn every_failure_at_every_moment_ends_as_in_the_loop_of_a_host() {
     let house = house();
     let mut logic = toolgate_tests::supervisor();
+    let settings = logic.default_settings(&["a".to_owned()]).unwrap();
     let mut codes = Vec::new();
     let moments = [Moment::Never, Moment::Listing, Moment::Request, Moment::Reconnecting, Moment::SecondRequest];
     for moment in moments {
@@ -145,8 +145,8 @@ async fn every_failure_at_every_moment_ends_as_in_the_loop_of_a_host() {
                 let row = format!("{failure:?}, {phase:?}, {moment:?}, read-only: {read_only}");
                 let failed = Failed { failure: failure.clone(), phase };
                 let script = Script { moment, failed, read_only, wishes: Arc::default() };
-                let expected = native(&mut logic, &Script { wishes: Arc::default(), ..script.clone() });
-                let result = execute(house, &script).await;
+                let expected = native(&mut logic, &settings, &Script { wishes: Arc::default(), ..script.clone() });
+                let result = execute(house, &settings, &script).await;
                 assert_eq!(result, expected, "{row}");
                 let repeated = script.wishes.lock().unwrap().iter().filter(|wish| is(wish, "tools/call")).count();
                 assert!(repeated <= 2, "{row}");
@@ -159,8 +159,8 @@ async fn every_failure_at_every_moment_ends_as_in_the_loop_of_a_host() {
     }
 }
 
-async fn execute(house: &House, script: &Script) -> ToolResult {
-    let script = script.clone();
+async fn execute(house: &House, settings: &Settings, script: &Script) -> ToolResult {
+    let (settings, script) = (settings.clone(), script.clone());
     let (mut store, client) = house
         .open(Arc::new(move |wish| {
             let answer = script.answer(&wish);
@@ -168,7 +168,6 @@ async fn execute(house: &House, script: &Script) -> ToolResult {
         }))
         .await;
     let executor = client.toolgate_client_tool_executor();
-    let settings = toolgate_tests::supervisor().default_settings(&["a".to_owned()]).unwrap();
     let run = store.run_concurrent(async |store| {
         executor.call_configure(store, settings).await?.expect("good settings");
         executor.call_execute(store, call("1", "a.x", "")).await
