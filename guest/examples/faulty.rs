@@ -1,6 +1,7 @@
 //! A component of world `logic` that misbehaves on demand, for the tests of whoever hosts it.
 //!
-//! Only `normalize` does anything, and what it does is in the name that it is given.
+//! `normalize` does what the name says that it is given; a gate takes all settings and offers, and a call does what its
+//! arguments say, or is kept out. Nothing else does anything.
 
 #![allow(missing_docs, unsafe_code, reason = "generated glue, and a fixture")]
 #![cfg(target_family = "wasm")]
@@ -16,25 +17,8 @@ struct Faulty;
 
 impl naming::Guest for Faulty {
     fn normalize(name: String) -> String {
-        match name.as_str() {
-            "panic" => panic!("the gate is stuck"),
-            "chatter" => {
-                eprintln!("{}", "chatter ".repeat(100_000));
-                panic!("after much chatter")
-            }
-            "exit" => std::process::exit(3),
-            "loop" => loop {
-                std::hint::spin_loop();
-            },
-            "grow" => {
-                let mut hoard = Vec::new();
-                loop {
-                    hoard.push(vec![1_u8; 1 << 20]);
-                }
-            }
-            "recurse" => recurse(1).to_string(),
-            _ => name,
-        }
+        misbehave(&name);
+        name
     }
 
     fn split(_: String) -> Result<types::ToolRef, naming::NameError> {
@@ -43,6 +27,28 @@ impl naming::Guest for Faulty {
 
     fn fit(_: Vec<naming::Candidate>, _: naming::Audience) -> Result<Vec<naming::FittedTool>, naming::FitError> {
         unimplemented!()
+    }
+}
+
+fn misbehave(fault: &str) {
+    match fault {
+        "panic" => panic!("the gate is stuck"),
+        "chatter" => {
+            eprintln!("{}", "chatter ".repeat(100_000));
+            panic!("after much chatter")
+        }
+        "exit" => std::process::exit(3),
+        "loop" => loop {
+            std::hint::spin_loop();
+        },
+        "grow" => {
+            let mut hoard = Vec::new();
+            loop {
+                hoard.push(vec![1_u8; 1 << 20]);
+            }
+        }
+        "recurse" => drop(std::hint::black_box(recurse(1))),
+        _ => {}
     }
 }
 
@@ -187,16 +193,14 @@ impl execution::Guest for Faulty {
 
 impl execution::GuestGate for Faulty {
     fn new(_: execution::Settings) -> Result<Self, execution::SettingsError> {
-        unimplemented!()
+        Ok(Faulty)
     }
 
     fn offer(&self, _: String, _: Vec<types::Tool>) -> Vec<execution::OfferNote> {
-        unimplemented!()
+        Vec::new()
     }
 
-    fn withdraw(&self, _: String) {
-        unimplemented!()
-    }
+    fn withdraw(&self, _: String) {}
 
     fn tools(&self, _: naming::NamingStyle) -> Vec<catalog::ExposedTool> {
         unimplemented!()
@@ -206,8 +210,29 @@ impl execution::GuestGate for Faulty {
         unimplemented!()
     }
 
-    fn begin(&self, _: execution::ToolCall) -> execution::Started {
-        unimplemented!()
+    fn begin(&self, call: execution::ToolCall) -> execution::Started {
+        for fault in ["panic", "exit", "loop", "grow", "recurse"] {
+            if call.arguments.contains(fault) {
+                misbehave(fault);
+            }
+        }
+        let result = execution::ToolResult {
+            call_id: call.id,
+            name: call.name,
+            tool: None,
+            text: "kept out".to_owned(),
+            content: Vec::new(),
+            structured: None,
+            more: None,
+            answer: None,
+            is_error: true,
+            code: execution::Code::NotAllowed,
+            attempts: 0,
+            truncated: false,
+            trace: vec!["faulty: it keeps all out".to_owned()],
+        };
+        let directive = execution::Directive::Done(result);
+        execution::Started { execution: execution::Execution::new(Faulty), directive }
     }
 
     fn mask_json(&self, _: String, _: String) -> String {

@@ -1,5 +1,6 @@
 //! The command line: what can be asked for, and how each command ends.
 
+mod access;
 #[cfg(feature = "oauth")]
 mod auth;
 mod call;
@@ -25,14 +26,14 @@ mod terminal;
 mod tools;
 
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use clap::{CommandFactory, Parser, Subcommand};
 use toolgate::config::secrets::Secrets;
 use toolgate::gate::View;
-use toolgate::logic::{Cache, Component, Limits, Options, Supervisor};
+use toolgate::logic::{Cache, Component, Limits, LogicError, Options, Supervisor};
 use toolgate::{demo, eval};
 
 use desk::{Desk, Otherwise, ServerArgs};
@@ -50,6 +51,7 @@ Examples:
   toolgate call fs.read_file 'path: notes.txt'         arguments as a model writes them
   toolgate serve                                       one MCP server in front of all of them
   toolgate status                                      how a running gateway and its servers are
+  toolgate access --diff new.yaml                      who may call what, and what a change would grant and take
   toolgate check                                       what is wrong with which server, and how to mend it
   toolgate route                                       what a decision looks like, on the built-in demo server
   toolgate route demo__add 'a: 1, b: 2'                which tool, which arguments, and why
@@ -86,7 +88,7 @@ struct Everywhere {
 }
 
 /// Which component decides, and within which limits.
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone)]
 #[command(next_help_heading = "Options for every command")]
 struct LogicArgs {
     /// Use this component in place of the built-in one; it must implement world `logic`
@@ -123,6 +125,8 @@ enum Command {
     Status(status::Args),
     /// Show which tool a name means, how its arguments are read, and why
     Route(route::Args),
+    /// Show who may call what, by which rule, and what another configuration would change
+    Access(access::Args),
     /// Answer questions, one JSON object a line, from standard input
     #[command(after_help = eval::HELP)]
     Eval,
@@ -203,6 +207,12 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
             let desk = open(&args.servers, Otherwise::GiveUp, View::default())?;
             desk::run(&desk, check::run(&desk, args))
         }
+        Command::Access(args) => {
+            // Which servers are asked is no reason to take the others for switched off.
+            let servers = ServerArgs { timeout: args.servers.timeout, ..ServerArgs::default() };
+            let desk = open(&servers, Otherwise::Demo, View::default())?;
+            desk::run(&desk, access::run(&desk, args))
+        }
         #[cfg(feature = "oauth")]
         Command::Auth(args) => {
             let desk = open(&args.servers(), Otherwise::GiveUp, View::default())?;
@@ -248,14 +258,19 @@ impl LogicArgs {
             fuel: (self.max_fuel > 0).then(|| self.max_fuel.saturating_mul(1_000_000)),
             memory_bytes: usize::from(self.max_memory) << 20,
         };
-        let options = Options { limits, cache: Cache::user(), ..Options::default() };
-        let component = match &self.logic {
-            Some(file) => Component::from_file(file, &options)?,
-            None => Component::embedded(&options)?,
-        };
+        let component = self.component_within(None, limits)?;
         if let Some(warning) = component.warning() {
             style::say(format_args!("{}: {warning}", style::stderr().yellow("warning")));
         }
         Ok(component)
+    }
+
+    /// The component of this file within these limits; without one, the one that was asked for.
+    fn component_within(&self, file: Option<&Path>, limits: Limits) -> Result<Component, LogicError> {
+        let options = Options { limits, cache: Cache::user(), ..Options::default() };
+        match file.or(self.logic.as_deref()) {
+            Some(file) => Component::from_file(file, &options),
+            None => Component::embedded(&options),
+        }
     }
 }

@@ -11,6 +11,7 @@ mod offers;
 mod running;
 mod settings;
 mod shown;
+mod story;
 mod turn;
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,10 +24,13 @@ use serde_json::value::RawValue;
 pub(crate) use beside::Refused;
 pub use call::{Approve, CallOptions, Called};
 pub use events::{CallEvent, OnEvent};
+pub(crate) use forwarded::parts as plain_parts;
 pub use offers::{Refreshed, ToolChange};
 pub use settings::{View, find_problems};
+pub(crate) use settings::{fill as fill_settings, settings};
 pub use shown::Shown;
 pub(crate) use shown::millis;
+pub use story::{Observe, Step, Story};
 pub(crate) use turn::turn;
 
 use crate::config::model::Config;
@@ -37,6 +41,7 @@ use crate::registry::{Link, Registry, Tools};
 use crate::session::message;
 use crate::words::Say;
 use running::Calls;
+use story::Telling;
 
 /// One agent's view of the servers.
 ///
@@ -263,10 +268,13 @@ impl Gate {
         &self,
         call: execution::ToolCall,
         begun: usize,
+        telling: &mut Telling,
     ) -> Answer<(crate::decide::ExecutionId, execution::Directive)> {
         self.sync(begun);
         let Core { logic, id, .. } = &mut *self.core();
-        logic.begin(*id, call)
+        let (execution, directive) = logic.begin(*id, call)?;
+        telling.begun(|| logic.known(*id), &directive);
+        Ok((execution, directive))
     }
 }
 

@@ -24,10 +24,11 @@ pub use recent::{Recent, RecentCall};
 pub use relay::Relay;
 
 use self::http::Load;
-use crate::config::model::Config;
+use crate::config::model::{Config, TokenRules};
 use crate::gate::{self, Called, Gate, GateError, View};
 use crate::logic::types::{filtering, naming};
 use crate::registry::{Changes, Registry};
+use crate::shadow::Shadow;
 use client::{Client, House, Outlet, Principal};
 use front::Front;
 use metrics::Tally;
@@ -43,6 +44,23 @@ pub struct Options {
     pub views: HashMap<String, View>,
 }
 
+/// What the tokens of a configuration let their principals use, in its order. The component knows no server that is
+/// switched off in the configuration.
+pub fn views(config: &Config) -> Vec<(String, View)> {
+    let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
+    let selected =
+        |(id, tools): &(String, Vec<String>)| filtering::SelectedServer { id: id.clone(), tools: tools.clone() };
+    let view = |token: &TokenRules| View {
+        selection: token
+            .selection
+            .as_ref()
+            .map(|servers| servers.iter().filter(|(id, _)| usable(id)).map(selected).collect()),
+        capabilities: token.capabilities.clone(),
+        ..View::default()
+    };
+    config.settings.gateway.tokens.iter().map(|token| (token.principal.clone(), view(token))).collect()
+}
+
 /// The gateway: it lets clients in, each with a gate of its own.
 pub struct Gateway {
     inside: Arc<Inside>,
@@ -52,6 +70,8 @@ pub struct Gateway {
     desks: Mutex<HashMap<Principal, Arc<Gate>>>,
     /// The doors that are open.
     doors: Mutex<Vec<OpenDoor>>,
+    /// What is asked beside the logic that decides.
+    shadow: Mutex<Option<Arc<Shadow>>>,
     since: SystemTime,
 }
 
@@ -96,8 +116,8 @@ impl Gateway {
             shown: Mutex::new(Arc::new(Shown { options, departed: HashSet::new() })),
             edition: AtomicU64::new(0),
         });
-        let (stateless, desks, doors) = Default::default();
-        Gateway { inside, stateless, desks, doors, since: SystemTime::now() }
+        let (stateless, desks, doors, shadow) = Default::default();
+        Gateway { inside, stateless, desks, doors, shadow, since: SystemTime::now() }
     }
 
     /// Takes another configuration, and shows itself otherwise: from its next request on, each client uses what it may
@@ -140,6 +160,17 @@ impl Gateway {
     /// The calls of late.
     pub fn recent(&self) -> &Recent {
         &self.inside.recent
+    }
+
+    /// Has a candidate asked beside the logic that decides, in place of the one before; none means that nothing is.
+    pub fn set_shadow(&self, shadow: Option<Arc<Shadow>>) {
+        self.registry().set_observer(shadow.clone().map(|shadow| shadow as _));
+        *self.shadow.lock().unwrap_or_else(PoisonError::into_inner) = shadow;
+    }
+
+    /// What is asked beside the logic that decides.
+    pub fn shadow(&self) -> Option<Arc<Shadow>> {
+        self.shadow.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Shows operators what a door carries; its name is one of few, since figures are kept by it.
@@ -209,7 +240,8 @@ impl Inside {
             return Err(GateError::Settings(format!("{:?} may use nothing any more", principal.name)));
         }
         let view = shown.options.views.get(&principal.name).cloned().unwrap_or_default();
-        Ok(View { pass_through: true, ..self.of_exposed(view) })
+        let principal = Some(principal.name.clone());
+        Ok(View { pass_through: true, principal, ..self.of_exposed(view) })
     }
 
     /// The view of the exposed server alone, where there is one.

@@ -47,6 +47,7 @@
 
 #![cfg_attr(not(feature = "gateway"), allow(dead_code, unused_imports, reason = "only the gateway uses them"))]
 
+pub mod access;
 pub mod calendar;
 pub mod condense;
 pub mod config;
@@ -67,6 +68,7 @@ pub mod private;
 pub mod queue;
 pub mod registry;
 pub mod session;
+pub mod shadow;
 pub mod spill;
 pub mod stats;
 pub mod telemetry;

@@ -11,7 +11,7 @@ mod task;
 mod tools;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use tokio::sync::{broadcast, watch};
 
@@ -26,7 +26,7 @@ use crate::config::model::{self, Config};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::decide::Answer;
-use crate::gate::find_problems;
+use crate::gate::{Observe, find_problems};
 use crate::logic::types::lifecycle::State;
 use crate::logic::{Component, Supervisor};
 #[cfg(feature = "oauth")]
@@ -45,6 +45,8 @@ pub struct Registry {
     surroundings: Arc<Surroundings>,
     aside: Aside,
     book: Mutex<Book>,
+    /// Who looks at calls when they are over.
+    observer: RwLock<Option<Arc<dyn Observe>>>,
 }
 
 /// Does a piece of work that takes a while, such as masking a long answer.
@@ -159,7 +161,8 @@ impl Registry {
             edition: 0,
             roster: 0,
         });
-        Ok(Arc::new(Registry { component: component.clone(), surroundings, aside, book }))
+        let observer = RwLock::default();
+        Ok(Arc::new(Registry { component: component.clone(), surroundings, aside, book, observer }))
     }
 
     /// The component that decides.
@@ -221,6 +224,16 @@ impl Registry {
             false => link.begin(),
         }
         Some(link)
+    }
+
+    /// Has somebody look at calls when they are over, or nobody; of calls under way, at the next ones of their gates.
+    pub fn set_observer(&self, observer: Option<Arc<dyn Observe>>) {
+        *self.observer.write().unwrap_or_else(PoisonError::into_inner) = observer;
+    }
+
+    /// Who looks at calls when they are over.
+    pub(crate) fn observer(&self) -> Option<Arc<dyn Observe>> {
+        self.observer.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Who keeps and summarises results that are too long.

@@ -6,6 +6,10 @@ pub mod generate;
 pub mod native;
 pub mod race;
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
 use toolgate::logic::{Cache, Component, Options, Supervisor};
 
 /// The built-in component, compiled once for all tests of a machine.
@@ -13,6 +17,24 @@ pub fn component() -> Component {
     let folder = std::env::temp_dir().join(format!("toolgate-tests-{}", env!("CARGO_PKG_VERSION")));
     let options = Options { cache: Cache::Dir(folder), ..Options::default() };
     Component::embedded(&options).expect("the built-in component loads")
+}
+
+/// The file of a component that misbehaves on demand, built in a folder for it.
+pub fn faulty(folder: &str) -> PathBuf {
+    static FILE: OnceLock<PathBuf> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let target = Path::new(folder).join("faulty");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(workspace).args(["build", "--locked", "-p", "toolgate-guest", "--example", "faulty"]);
+        cargo.args(["--target", "wasm32-wasip2", "--target-dir"]).arg(&target);
+        for name in ["RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "CARGO_ENCODED_RUSTFLAGS"] {
+            cargo.env_remove(name);
+        }
+        assert!(cargo.status().expect("cargo starts").success(), "the faulty component does not build");
+        target.join("wasm32-wasip2/debug/examples/faulty.wasm")
+    })
+    .clone()
 }
 
 /// The built-in component, running.

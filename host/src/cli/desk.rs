@@ -45,6 +45,16 @@ impl ServerArgs {
         self.json |= other.json;
         self
     }
+
+    /// Has servers waited for as long as was asked for.
+    pub fn give_time(&self, config: &mut Config) {
+        let Some(timeout) = self.timeout else { return };
+        for server in &mut config.servers {
+            server.timeouts.list = timeout;
+            server.timeouts.initialize = timeout;
+            server.timeouts.reinitialize = timeout;
+        }
+    }
 }
 
 /// What to do where no configuration is found.
@@ -165,13 +175,7 @@ impl Desk {
                 server.enabled &= servers.server.contains(&server.id);
             }
         }
-        if let Some(timeout) = servers.timeout {
-            for server in &mut config.servers {
-                server.timeouts.list = timeout;
-                server.timeouts.initialize = timeout;
-                server.timeouts.reinitialize = timeout;
-            }
-        }
+        servers.give_time(&mut config);
         let secrets = Arc::clone(secrets);
         let options = Options { variables, secrets: Arc::clone(&secrets), stay: Stay::Once, ..Options::default() };
         let registry = Registry::new(&logic.component()?, config, options)?;

@@ -39,7 +39,9 @@ pub fn start(verbose: u8, format: Format, secrets: &Arc<Mutex<Secrets>>) -> Resu
         _ => {
             let usual = Targets::new().with_default(LevelFilter::WARN).with_target("toolgate", level);
             // What becomes of a configuration that is read again, whoever changed it wants to know.
-            usual.with_target("toolgate::cli::serve", level.max(Level::INFO))
+            let usual = usual.with_target("toolgate::cli::serve", level.max(Level::INFO));
+            // And whoever tries a policy in the shade, what it would decide otherwise.
+            usual.with_target("toolgate::shadow", level.max(Level::INFO))
         }
     };
     let writer = Redacted(Arc::clone(secrets));

@@ -2,6 +2,7 @@
 
 mod reload;
 mod setup;
+mod shade;
 mod watch;
 
 use std::convert::Infallible;
@@ -49,9 +50,9 @@ pub fn run(
 ) -> Result<ExitCode, Failure> {
     let variables = Variables::of_process();
     let (config, origin) = desk::configuration_of(flag, &variables, Otherwise::GiveUp)?;
-    let Setup { config, options, door, tokens, secrets: of_gateway } = Setup::new(args, config, &variables)?;
+    let Setup { config, options, door, tokens, shadow, secrets: of_gateway } = Setup::new(args, config, &variables)?;
     secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&of_gateway);
-    let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, tokens, secrets));
+    let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, tokens, shadow, logic, secrets));
     // Before the component is compiled, which may take a moment: SIGHUP is no reason to end.
     let signals = Signals::of_service()?;
     let component = logic.component()?;
@@ -75,6 +76,13 @@ pub fn run(
         };
         let registry = Registry::new(&component, config, of_registry)?;
         let gateway = Arc::new(Gateway::new(Arc::clone(&registry), relay, options));
+        let reloader = match reloader {
+            Some(mut reloader) => {
+                reloader.shade(&gateway).await;
+                Some(reloader)
+            }
+            None => None,
+        };
         let announced = socket::announce(&gateway, &runtime_folder).await;
         let outcome = match door {
             Some(options) => over_http(&gateway, options, &signals, reloader).await,

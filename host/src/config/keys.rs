@@ -7,6 +7,7 @@ pub mod queues;
 pub mod results;
 pub mod server;
 pub mod settings;
+pub mod shadow;
 
 use super::model::Place;
 use super::reading::{Given, Misfit, Reading};
@@ -48,6 +49,8 @@ pub enum Form {
     Bytes,
     /// A whole number between these.
     Number(u64, u64),
+    /// A number from 0 to 1.
+    Fraction,
     /// A list of texts.
     Texts,
     /// A program, or a list of a program and its arguments.

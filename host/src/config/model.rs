@@ -7,6 +7,7 @@ mod place;
 mod queues;
 mod results;
 mod settings;
+mod shadow;
 mod texts;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub use place::{Located, Notice, Place, Problem};
 pub use queues::QueueRules;
 pub use results::{Spill, SummarizeWith, Summarizer};
 pub use settings::{CustomMask, Destructive, Input, Masking, NamesStyle, Readiness, Retry, Settings};
+pub use shadow::Shadow;
 
 /// A configuration file that was read. Its `Debug` shows no value that may be a secret.
 #[derive(Debug, Clone, PartialEq)]

@@ -134,6 +134,12 @@ impl<'n> Given<'n> {
         Ok(usize::try_from(self.number(least, most)?).unwrap_or(usize::MAX))
     }
 
+    /// A number from 0 to 1.
+    pub fn fraction(&self) -> Result<f64, Misfit> {
+        let number = self.text().ok().and_then(|text| text.parse().ok());
+        number.filter(|number| (0.0..=1.0).contains(number)).ok_or_else(|| self.expected("a number from 0 to 1"))
+    }
+
     /// A list of texts; a text alone is a list of one.
     pub fn texts(&self) -> Result<Vec<String>, Misfit> {
         match &self.node.value {

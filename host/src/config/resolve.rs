@@ -4,6 +4,7 @@ mod gateway;
 mod oauth;
 mod program;
 mod results;
+mod shadow;
 mod site;
 #[cfg(test)]
 mod tests;
@@ -18,9 +19,10 @@ use super::model::{Config, Kind, Located, Problem, Server, Shape};
 use super::secrets::{Secrets, is_harmless_variable};
 use super::variables::Variables;
 use crate::transport::endpoint::Endpoint;
-pub use gateway::{FilledGateway, FilledToken, resolve_gateway};
+pub use gateway::{FilledGateway, FilledToken, check_tokens, resolve_gateway};
 pub use oauth::{FilledOAuth, resolve_oauth};
 pub use results::{FilledSpill, FilledSummarizeWith, FilledSummarizer, resolve_spill, resolve_summarizer};
+pub use shadow::{FilledShadow, resolve_shadow};
 
 /// Fills in everything about the server. `session` is what `{{.SESSION_ID}}` stands for.
 pub fn resolve(

@@ -53,6 +53,7 @@ fn property<T>(key: &Key<T>) -> Value {
         }
         Form::Bytes => json!({"type": ["string", "integer"]}),
         Form::Number(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+        Form::Fraction => json!({"type": "number", "minimum": 0, "maximum": 1}),
         Form::Texts => json!({"type": "array", "items": text()}),
         Form::Command => json!({"type": ["string", "array"], "items": text(), "minItems": 1}),
         Form::TextMap => json!({"type": "object", "additionalProperties": text()}),

@@ -7,6 +7,7 @@ mod lifecycle;
 mod queues;
 mod results;
 mod seeds;
+mod shadow;
 
 use std::path::Path;
 

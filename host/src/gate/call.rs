@@ -8,6 +8,7 @@ use tracing::{Instrument, debug};
 
 use super::errand::Errand;
 use super::forwarded::Parts;
+use super::story::Telling;
 use super::{Gate, GateError, OnEvent};
 use crate::decide::{Answer, Decide, ExecutionId};
 use crate::failure::Failed;
@@ -107,9 +108,10 @@ impl Gate {
         let span = tracing::error_span!("call", call = call.id);
         let id = call.id.clone();
         let trace = Span::begin("tools/call", &options.caller);
+        let mut telling = Telling::of(self, &call);
         let (execution, mut directive) = {
             let _decided = trace.step("toolgate.begin");
-            self.begin(call, 1)?
+            self.begin(call, 1, &mut telling)?
         };
         let _end = End { gate: self, execution };
         let mut errand = Errand::new(self, options, execution, id, trace);
@@ -124,11 +126,15 @@ impl Gate {
                     },
                 };
                 let _decided = errand.trace.step("toolgate.next");
+                telling.happened(|| self.core().logic.offers_of(execution), &event);
                 directive = self.next(execution, event)?;
+                telling.follows(&directive);
             }
         };
         let result = result.instrument(span).await?;
-        Ok(errand.finish(result))
+        let called = errand.finish(result);
+        telling.ended(&called);
+        Ok(called)
     }
 
     /// What follows an event. A long answer takes the component a while to read.
@@ -147,7 +153,7 @@ impl Gate {
     /// What a call would do, found out without doing it; servers that it needs are connected.
     pub async fn plan(&self, call: ToolCall) -> Result<Result<Plan, ToolResult>, GateError> {
         let id = call.id.clone();
-        let (execution, mut directive) = self.begin(call, 0)?;
+        let (execution, mut directive) = self.begin(call, 0, &mut Telling::nobody())?;
         let _end = End { gate: self, execution };
         let options = CallOptions::default();
         let trace = Span::begin("toolgate.plan", &options.caller);

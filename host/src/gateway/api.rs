@@ -16,6 +16,7 @@ use crate::gate::{CallOptions, millis};
 use crate::json::Object;
 use crate::logic::types::execution::ToolCall;
 use crate::registry::{Link, Readiness, Status, state_name};
+use crate::shadow::{self, Counts, Divergence};
 use crate::words::Named;
 
 /// An answer to an operator.
@@ -208,6 +209,38 @@ impl Gateway {
         Reply { status: 200, body: self.clean(&json!({"calls": calls}).to_string()) }
     }
 
+    /// What is asked beside the logic that decides, and what it would have decided otherwise, the newest first: of the
+    /// principal's own calls, or of everybody's for admins.
+    pub fn shade(&self, principal: &Principal, most: usize) -> Reply {
+        let own = |divergence: &Divergence| principal.admin || divergence.principal == principal.name;
+        let shadow = self.shadow().map(|shadow| {
+            let report = shadow.report();
+            let Counts { same, different, dropped, failed } = report.counts();
+            let kinds: serde_json::Map<_, _> =
+                report.kinds().map(|(kind, count)| (kind.name().to_owned(), count.into())).collect();
+            let divergences = report.last(most, own).into_iter().map(|divergence| {
+                json!({
+                    "call": divergence.call,
+                    "at": timestamp(divergence.at),
+                    "principal": divergence.principal,
+                    "name": divergence.name,
+                    "kind": divergence.kind.name(),
+                    "rule": divergence.rule,
+                })
+            });
+            let off = match report.state() {
+                shadow::State::Running => None,
+                shadow::State::Off(why) => Some(why),
+            };
+            json!({
+                "about": report.about, "running": off.is_none(), "off": off,
+                "same": same, "different": different, "dropped": dropped, "failed": failed, "kinds": kinds,
+                "divergences": divergences.collect::<Vec<_>>(),
+            })
+        });
+        Reply { status: 200, body: self.clean(&json!({"shadow": shadow}).to_string()) }
+    }
+
     /// Calls a tool for an operator who tries it.
     pub async fn try_call(&self, principal: &Principal, body: &[u8]) -> Reply {
         #[derive(Deserialize)]
@@ -244,7 +277,7 @@ impl Gateway {
 
     /// All figures, for Prometheus.
     pub fn metrics(&self) -> String {
-        super::metrics::render(self.registry(), &self.inside.tally, &self.doors())
+        super::metrics::render(self.registry(), &self.inside.tally, &self.doors(), self.shadow().as_deref())
     }
 
     fn status(&self, status: &Status) -> Value {

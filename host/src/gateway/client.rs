@@ -13,6 +13,13 @@ pub struct Principal {
     pub admin: bool,
 }
 
+impl Principal {
+    /// Who comes over standard input and output, or where no token is asked for: the user who runs the gateway.
+    pub fn local() -> Self {
+        Principal { name: "local".to_owned(), admin: true }
+    }
+}
+
 /// A way to a client, for messages beside the answer to a request: progress, logs, questions.
 pub trait Outlet: Send + Sync + 'static {
     /// Sends one JSON-RPC message; false where it cannot arrive any more.

@@ -13,6 +13,7 @@ use crate::logic::types::execution::Code;
 use crate::logic::types::lifecycle::State;
 use crate::queue::QueueStats;
 use crate::registry::{Registry, state_name};
+use crate::shadow::{self, Counts, Shadow};
 use crate::words::Named;
 
 /// Counts calls by tool and by how they ended.
@@ -33,7 +34,7 @@ impl Tally {
 }
 
 /// All figures, in the text format of Prometheus.
-pub(super) fn render(registry: &Registry, tally: &Tally, doors: &[OpenDoor]) -> String {
+pub(super) fn render(registry: &Registry, tally: &Tally, doors: &[OpenDoor], shadow: Option<&Shadow>) -> String {
     let mut page = Page::default();
     page.family("toolgate_calls_total", "counter", "Calls of tools, by how they ended.");
     for ((server, tool, code), count) in &*tally.0.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -85,7 +86,26 @@ pub(super) fn render(registry: &Registry, tally: &Tally, doors: &[OpenDoor]) -> 
     page.sample("toolgate_ready", &[], u64::from(registry.readiness().ready));
     page.family("toolgate_component_traps_total", "counter", "How often the component broke off and was replaced.");
     page.sample("toolgate_component_traps_total", &[], logic::traps());
+    if let Some(shadow) = shadow {
+        of_shadow(&mut page, shadow);
+    }
     page.0
+}
+
+/// How the candidate in the shade does.
+fn of_shadow(page: &mut Page, shadow: &Shadow) {
+    let report = shadow.report();
+    page.family("toolgate_shadow_running", "gauge", "Whether the candidate in the shade is asked.");
+    page.sample("toolgate_shadow_running", &[], u64::from(report.state() == shadow::State::Running));
+    page.family("toolgate_shadow_calls_total", "counter", "Calls that the candidate was to be asked about.");
+    let Counts { same, different, dropped, failed } = report.counts();
+    for (outcome, count) in [("same", same), ("different", different), ("dropped", dropped), ("failed", failed)] {
+        page.sample("toolgate_shadow_calls_total", &[("outcome", outcome)], count);
+    }
+    page.family("toolgate_shadow_divergences_total", "counter", "Calls that it would have decided otherwise, by how.");
+    for (kind, count) in report.kinds() {
+        page.sample("toolgate_shadow_divergences_total", &[("kind", kind.name())], count);
+    }
 }
 
 /// What the doors carry, and what they turned away.

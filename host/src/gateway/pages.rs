@@ -59,10 +59,17 @@ async fn api(
         ["servers"] if get => gateway.servers(principal),
         ["mcp", "tools"] if get => gateway.tools(principal).await,
         ["calls"] if get => gateway.calls(principal, limit(request.query.as_deref())),
+        ["shadow"] if get => gateway.shade(principal, limit(request.query.as_deref())),
         ["servers", ..] | ["mcp", "call"] if post && !principal.admin => forbidden(),
         ["servers", server, action] if post => gateway.act(server, Action::read(action)?),
         ["mcp", "call"] if post => gateway.try_call(principal, &request.body).await,
-        ["servers"] | ["servers", _, _] | ["mcp", "tools" | "call"] | ["calls"] | ["events"] | ["metrics"] => {
+        ["servers"]
+        | ["servers", _, _]
+        | ["mcp", "tools" | "call"]
+        | ["calls"]
+        | ["shadow"]
+        | ["events"]
+        | ["metrics"] => {
             let error = json!({"error": format!("{} is not for this address", request.method)});
             Reply { status: 405, body: error.to_string() }
         }

@@ -18,7 +18,7 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let outlet: Arc<dyn Outlet> = Arc::new(Lines(sender.clone()));
-    let principal = Principal { name: "local".to_owned(), admin: true };
+    let principal = Principal::local();
     let client = house.open(&principal, Arc::clone(&outlet)).map_err(std::io::Error::other)?;
     drop(sender);
     let mut writer = tokio::spawn(write(receiver, output));

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::types::{
-    Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
-    recovery,
+    Annotations, Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking,
+    naming, recovery,
 };
 use super::{Component, GateHandle, Instance, LogicError};
 use crate::decide::{Answer, Decide, ExecutionId, GateId};
@@ -40,7 +40,7 @@ impl fmt::Debug for Supervisor {
 }
 
 /// What servers have offered, in the order in which they first did.
-type Offers = Arc<Vec<(String, Arc<[Tool]>)>>;
+pub type Offers = Arc<Vec<(String, Arc<[Tool]>)>>;
 
 struct GateRecord {
     settings: Arc<execution::Settings>,
@@ -83,6 +83,28 @@ impl Supervisor {
     /// Whether a server counts as ready.
     pub fn counts_as_ready(&mut self, server: lifecycle::Server) -> Answer<bool> {
         self.ask(|logic| logic.counts_as_ready(server))
+    }
+
+    /// What a gate was opened with, and what it has been offered since.
+    pub fn known(&self, gate: GateId) -> Option<(Arc<execution::Settings>, Offers)> {
+        let gate = self.gates.get(&gate)?;
+        Some((Arc::clone(&gate.settings), Arc::clone(&gate.offers)))
+    }
+
+    /// What the gate of a call under way has been offered by now.
+    pub fn offers_of(&self, execution: ExecutionId) -> Option<Offers> {
+        let gate = self.gates.get(&self.calls.get(&execution)?.gate)?;
+        Some(Arc::clone(&gate.offers))
+    }
+
+    /// Decides on one tool by rules alone, with what its server says of it.
+    pub fn decide(
+        &mut self,
+        policy: &filtering::Policy,
+        tool: &ToolRef,
+        annotations: Annotations,
+    ) -> Answer<Result<filtering::Decision, filtering::PolicyError>> {
+        self.ask(|logic| logic.decide(policy, tool, annotations))
     }
 
     /// Asks ahead what a call comes to if this happens, while it has not happened yet: the host has time as long as it

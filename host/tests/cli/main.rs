@@ -1,5 +1,6 @@
 //! The binary as a person or a script meets it: what it prints where, and how it ends.
 
+mod access;
 mod call;
 mod check;
 mod config;
@@ -15,6 +16,8 @@ mod reload;
 mod serve;
 #[cfg(unix)]
 mod serving;
+#[cfg(unix)]
+mod shadow;
 mod signals;
 #[cfg(unix)]
 mod status;

@@ -43,6 +43,7 @@ TOOLS = {
     })],
     "steers": [tool("do", description=STEERING), tool(f"t{STEERING}", title=STEERING)],
     "destructive": [tool("wipe", annotations={"destructiveHint": True})],
+    "names": [tool(name) for name in REST],
 }
 
 

@@ -5,6 +5,7 @@ mod changing;
 mod leaving;
 mod passing;
 mod seeing;
+mod shading;
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,29 +1,14 @@
 //! Components that break off: a clear error, a new instance, and calls that go on as if nothing had happened.
 
 use std::path::PathBuf;
-use std::process::Command;
-use std::sync::OnceLock;
 
 use toolgate::decide::{Decide, ExecutionId, GateId};
 use toolgate::logic::types::execution::{Code, Directive, Event, ToolCall, ToolResult};
 use toolgate::logic::types::{Annotations, Tool};
 use toolgate::logic::{Allocation, Cache, Component, Limits, LogicError, Options, Supervisor};
 
-/// Builds the component that misbehaves on demand.
-fn faulty() -> &'static PathBuf {
-    static FILE: OnceLock<PathBuf> = OnceLock::new();
-    FILE.get_or_init(|| {
-        let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-        let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("faulty");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.current_dir(workspace).args(["build", "--locked", "-p", "toolgate-guest", "--example", "faulty"]);
-        cargo.args(["--target", "wasm32-wasip2", "--target-dir"]).arg(&target);
-        for name in ["RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "CARGO_ENCODED_RUSTFLAGS"] {
-            cargo.env_remove(name);
-        }
-        assert!(cargo.status().expect("cargo starts").success(), "the faulty component does not build");
-        target.join("wasm32-wasip2/debug/examples/faulty.wasm")
-    })
+fn faulty() -> PathBuf {
+    toolgate_tests::faulty(env!("CARGO_TARGET_TMPDIR"))
 }
 
 fn faulty_supervisor(limits: Limits) -> Supervisor {

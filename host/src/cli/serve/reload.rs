@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use toolgate::config;
-use toolgate::config::resolve::FilledToken;
+use toolgate::config::resolve::{FilledShadow, FilledToken};
 use toolgate::config::search::Source;
 use toolgate::config::secrets::Secrets;
 use toolgate::config::trust::TrustStore;
@@ -19,7 +19,9 @@ use tracing::{info, warn};
 
 use super::Args;
 use super::setup::Setup;
+use super::shade::Shade;
 use super::watch::Watched;
+use crate::cli::LogicArgs;
 use crate::cli::desk::Origin;
 use crate::cli::signals::Signals;
 
@@ -29,6 +31,9 @@ pub struct Reloader {
     origin: Origin,
     variables: Variables,
     tokens: Vec<FilledToken>,
+    shadow: Option<FilledShadow>,
+    shade: Shade,
+    logic: LogicArgs,
     secrets: Arc<Mutex<Secrets>>,
     watched: Vec<Watched>,
     /// The file as it is now waits to be trusted.
@@ -59,19 +64,30 @@ impl Reloader {
         origin: Origin,
         variables: &Variables,
         tokens: Vec<FilledToken>,
+        shadow: Option<FilledShadow>,
+        logic: &LogicArgs,
         secrets: &Arc<Mutex<Secrets>>,
     ) -> Self {
         let file = Watched::that_held(origin.path.clone(), &origin.text);
-        let watched = std::iter::once(file).chain(of_tokens(&tokens)).collect();
+        let others = of_tokens(&tokens).chain(Shade::watched(shadow.as_ref()));
+        let watched = std::iter::once(file).chain(others).collect();
         Reloader {
             args: args.clone(),
             origin,
             variables: variables.clone(),
             tokens,
+            shadow,
+            shade: Shade::default(),
+            logic: logic.clone(),
             secrets: Arc::clone(secrets),
             watched,
             untrusted: false,
         }
+    }
+
+    /// Puts the candidate that is to be tried beside the gateway.
+    pub async fn shade(&mut self, gateway: &Gateway) {
+        self.shade.follow(gateway, &self.logic, self.shadow.clone(), false).await;
     }
 
     /// Reads the configuration again whenever there is a reason to.
@@ -133,7 +149,7 @@ impl Reloader {
     async fn reload(&mut self, gateway: &Gateway, door: Option<&Control>, why: Why) -> Result<(), Refused> {
         let setup = self.read().await?;
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&setup.secrets);
-        let Setup { config, options, door: of_door, tokens, .. } = setup;
+        let Setup { config, options, door: of_door, tokens, shadow, .. } = setup;
         let prepared = match (door, of_door) {
             (Some(door), Some(options)) => {
                 Some(door.prepare(options).map_err(|error| Refused::Wrong(in_full(&error)))?)
@@ -158,10 +174,11 @@ impl Reloader {
         for what in &applied.needs_restart {
             warn!("a change of {what} needs a restart");
         }
-        if self.tokens != tokens {
+        self.shade.follow(gateway, &self.logic, shadow.clone(), why == Why::Asked).await;
+        if self.tokens != tokens || self.shadow != shadow {
             self.watched.truncate(1);
-            self.watched.extend(of_tokens(&tokens));
-            self.tokens = tokens;
+            self.watched.extend(of_tokens(&tokens).chain(Shade::watched(shadow.as_ref())));
+            (self.tokens, self.shadow) = (tokens, shadow);
         }
         Ok(())
     }

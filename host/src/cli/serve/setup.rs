@@ -2,16 +2,14 @@
 
 use std::net::ToSocketAddrs;
 
-use toolgate::config::model::{Config, GatewayNames};
-use toolgate::config::resolve::{FilledGateway, FilledToken, resolve_gateway};
+use toolgate::config::model::{Config, GatewayNames, Problem};
+use toolgate::config::resolve::{FilledGateway, FilledShadow, FilledToken, resolve_gateway, resolve_shadow};
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
 use toolgate::failure::in_full;
-use toolgate::gate::View;
 use toolgate::gateway;
 use toolgate::gateway::client::Principal;
 use toolgate::gateway::http::{self, Tokens};
-use toolgate::logic::types::filtering::SelectedServer;
 use toolgate::logic::types::naming;
 
 use super::Args;
@@ -27,6 +25,8 @@ pub struct Setup {
     pub door: Option<http::Options>,
     /// Who may use it.
     pub tokens: Vec<FilledToken>,
+    /// What is to be tried in the shade.
+    pub shadow: Option<FilledShadow>,
     /// What must not be seen of it.
     pub secrets: Secrets,
 }
@@ -41,16 +41,18 @@ impl Setup {
             let text = format!("no server {server:?} is configured; there are: {}", known.join(", "));
             return Err(Failure::NoSuchThing(text));
         }
-        let filled = resolve_gateway(&config, variables).map_err(|problem| Failure::Usage(problem.to_string()))?;
+        let wrong = |problem: Problem| Failure::Usage(problem.to_string());
+        let filled = resolve_gateway(&config, variables).map_err(wrong)?;
+        let shadow = resolve_shadow(&config, variables).map_err(wrong)?;
         let door = match &args.http {
             Some(address) => Some(door(address.as_deref(), &config, &filled)?),
             None => None,
         };
-        let views = filled.tokens.iter().map(|token| (token.principal.clone(), view(token, &config))).collect();
+        let views = gateway::views(&config).into_iter().collect();
         let names = args.names.or(config.settings.gateway.names).map(style);
         let options = gateway::Options { names, expose: args.expose.clone(), views };
         let FilledGateway { tokens, secrets, .. } = filled;
-        Ok(Setup { config, options, door, tokens, secrets })
+        Ok(Setup { config, options, door, tokens, shadow, secrets })
     }
 }
 
@@ -84,18 +86,6 @@ fn door(address: Option<&str>, config: &Config, filled: &FilledGateway) -> Resul
         limits,
         ..http::Options::new(address)
     })
-}
-
-/// What a token lets its principal use. The component knows no server that is switched off in the configuration.
-fn view(token: &FilledToken, config: &Config) -> View {
-    let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
-    let selected = |(id, tools): &(String, Vec<String>)| SelectedServer { id: id.clone(), tools: tools.clone() };
-    let selection = token.selection.as_ref();
-    View {
-        selection: selection.map(|servers| servers.iter().filter(|(id, _)| usable(id)).map(selected).collect()),
-        capabilities: token.capabilities.clone(),
-        ..View::default()
-    }
 }
 
 fn style(names: GatewayNames) -> naming::NamingStyle {

@@ -3,7 +3,7 @@
 use super::super::model::{CustomMask, Destructive, Input, Masking, NamesStyle, Readiness, Retry, Settings};
 use super::super::reading::{Given, Misfit, Reading};
 use super::super::schema;
-use super::{Form, Key, gateway, lifecycle, queues, read, results, server};
+use super::{Form, Key, gateway, lifecycle, queues, read, results, server, shadow};
 
 /// The keys at the top; `servers` is read by itself.
 pub const TOP: &[Key<Settings>] = &[
@@ -167,6 +167,16 @@ pub const TOP: &[Key<Settings>] = &[
         "How `toolgate serve` is reached, by whom, and how much of it one may use.",
         |settings, given, reading| {
             settings.gateway = gateway::gateway(given, reading).unwrap_or_default();
+            Ok(())
+        },
+    ),
+    Key::new(
+        "shadow",
+        Form::Section(|| schema::object(shadow::SHADOW)),
+        "",
+        "A candidate that `toolgate serve` asks beside the logic that decides, to see what it would have decided.",
+        |settings, given, reading| {
+            settings.shadow = shadow::shadow(given, reading);
             Ok(())
         },
     ),

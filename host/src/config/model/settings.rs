@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{GatewayRules, Lifecycle, QueueRules, Spill, Summarizer};
+use super::{GatewayRules, Lifecycle, QueueRules, Shadow, Spill, Summarizer};
 
 /// What holds for all servers.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +37,8 @@ pub struct Settings {
     pub queues: Vec<QueueRules>,
     /// How the gateway is reached, by whom, and how much of it one may use.
     pub gateway: GatewayRules,
+    /// What a gateway asks beside the logic that decides.
+    pub shadow: Option<Shadow>,
     /// When we are ready.
     pub readiness: Readiness,
     /// `${cmd:…}` runs a command.
@@ -69,6 +71,7 @@ impl Default for Settings {
             lifecycle: Lifecycle::default(),
             queues: Vec::new(),
             gateway: GatewayRules::default(),
+            shadow: None,
             readiness: Readiness::default(),
             allow_commands: false,
             start_concurrency: None,

@@ -45,10 +45,11 @@ impl Server {
 }
 
 impl Settings {
-    /// What holds for the servers and their calls, wherever it is written: for comparing. The gateway is left out.
+    /// What holds for the servers and their calls, wherever it is written: for comparing. The gateway and its shadow are
+    /// left out.
     #[must_use]
     pub fn without_places(&self) -> Self {
-        let mut settings = Settings { gateway: GatewayRules::default(), ..self.clone() };
+        let mut settings = Settings { gateway: GatewayRules::default(), shadow: None, ..self.clone() };
         let mut texts: Vec<&mut Located> = Vec::new();
         if let Some(summarizer) = &mut settings.summarizer {
             summarizer.place = nowhere();

@@ -49,10 +49,8 @@ impl fmt::Debug for FilledToken {
 /// Fills in everything about the gateway. What is wrong with one token is wrong with all: who it was meant for would
 /// stay outside, and nobody would know why.
 pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<FilledGateway, Problem> {
+    check_tokens(config)?;
     let gateway = &config.settings.gateway;
-    for (at, token) in gateway.tokens.iter().enumerate() {
-        check_servers(at, token, config)?;
-    }
     // A path is shown to whoever looks for the file, so nothing of it is kept secret.
     let path = |located: &Located| {
         let (path, _) = fill(located, config, variables, |filling| filling.path(located))?;
@@ -98,6 +96,12 @@ pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<FilledG
         filled.tls = Some((path(&tls.certificate)?, path(&tls.key)?));
     }
     Ok(filled)
+}
+
+/// Whether the tokens name servers that there are, which needs nothing filled in.
+pub fn check_tokens(config: &Config) -> Result<(), Problem> {
+    let mut tokens = config.settings.gateway.tokens.iter().enumerate();
+    tokens.try_for_each(|(at, token)| check_servers(at, token, config))
 }
 
 /// Fills in one value of the gateway, with what must not be seen of it.

@@ -33,6 +33,7 @@ fn what_the_example_gives_as_default_is_the_default() {
     let summarizer = settings.summarizer.take().unwrap();
     assert!(matches!(summarizer.how, SummarizeWith::Http { .. }));
     assert_eq!((summarizer.timeout.as_secs(), summarizer.max_input_bytes), (30, 1024 * 1024));
+    assert_eq!(settings.shadow.take().map(|shadow| shadow.sample), Some(1.0));
     assert_eq!(std::mem::take(&mut settings.queues).len(), 2);
     assert_eq!(std::mem::take(&mut settings.gateway.tokens).len(), 2);
     assert_eq!(settings, Settings::default());
@@ -118,6 +119,7 @@ fn every_default_of_the_schema_is_the_default_of_the_code() {
     check_defaults(keys::queues::QUEUE, QueueRules::default);
     check_defaults(keys::results::SUMMARIZER, keys::results::Draft::default);
     check_defaults(keys::results::SPILL, Spill::default);
+    check_defaults(keys::shadow::SHADOW, keys::shadow::Draft::default);
     check_defaults(keys::gateway::GATEWAY, GatewayRules::default);
     check_defaults(keys::gateway::TOKEN, Default::default);
     check_defaults(keys::gateway::TLS, keys::gateway::TlsDraft::default);
@@ -176,6 +178,7 @@ fn no_name_means_two_keys() {
     check(keys::lifecycle::LIFECYCLE);
     check(keys::results::SUMMARIZER);
     check(keys::results::SPILL);
+    check(keys::shadow::SHADOW);
     check(keys::queues::QUEUE);
     check(keys::gateway::GATEWAY);
     check(keys::gateway::TOKEN);

@@ -63,7 +63,7 @@ pub(super) enum Shown {
 
 impl Doorkeeper {
     pub(super) fn new(tokens: Tokens) -> Self {
-        Doorkeeper { tokens, everybody: Arc::new(Principal { name: "local".to_owned(), admin: true }) }
+        Doorkeeper { tokens, everybody: Arc::new(Principal::local()) }
     }
 
     /// Whether this principal still has a token.

@@ -1,0 +1,249 @@
+//! Who may call what: the gate of each principal is opened as a gateway would open it, and asked.
+//!
+//! Nothing here knows a rule. What may be used is what the gate lists and begins to call; the rule that decided is what
+//! the component says of it.
+
+mod compare;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use compare::{Change, Direction, changes};
+
+use crate::config::model::Config;
+use crate::decide::{Decide, GateId};
+use crate::gate::{self, GateError, View};
+use crate::gateway;
+use crate::gateway::client::Principal;
+use crate::logic::Supervisor;
+use crate::logic::types::execution::{Code, Directive, Settings, ToolCall};
+use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, Verdict};
+use crate::logic::types::{Annotations, Tool, ToolRef};
+use crate::words::Say;
+
+/// What servers offer, each with its id.
+pub type Offers = Vec<(String, Arc<[Tool]>)>;
+
+/// Principals and tools, and what each may do with each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Access {
+    /// The principals, in the order of the configuration.
+    pub principals: Vec<String>,
+    /// The tools, in the order of their servers.
+    pub tools: Vec<Item>,
+    /// For each principal its right to each tool.
+    rights: Vec<Vec<Right>>,
+}
+
+/// A tool, as the component takes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    /// Whose it is, and its name there.
+    pub tool: ToolRef,
+    /// The name that it is shown with.
+    pub name: String,
+    /// It counts as one that may delete or overwrite.
+    pub destructive: bool,
+    /// It counts as one that changes nothing.
+    pub read_only: bool,
+}
+
+/// What one principal may do with one tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Right {
+    /// Whether it may.
+    pub verdict: Verdict,
+    /// The rule that decided.
+    pub rule: String,
+    /// All rules that were asked, in their order; the last one decided.
+    pub trace: Vec<String>,
+}
+
+/// All who may use a gateway with this configuration, and what of it: those with tokens, and who comes without one over
+/// standard input and output or the local socket.
+pub fn principals(config: &Config) -> Vec<(String, View)> {
+    let mut all = gateway::views(config);
+    let local = Principal::local().name;
+    if !all.iter().any(|(name, _)| *name == local) {
+        all.push((local, View::default()));
+    }
+    all
+}
+
+impl Access {
+    /// Asks the component for each of these principals and each tool of these offers.
+    pub fn find(
+        logic: &mut Supervisor,
+        config: &Config,
+        principals: Vec<(String, View)>,
+        all: &Offers,
+    ) -> Result<Self, GateError> {
+        let of_all = gate::settings(logic, config, &View::default())?;
+        let tools = items(logic, &of_all, all)?;
+        let mut rights = Vec::with_capacity(principals.len());
+        for (_, view) in &principals {
+            let mut settings = gate::settings(logic, config, view)?;
+            // What is asked is who may call, and not with what.
+            settings.check_arguments = false;
+            // A gate is offered the tools of the servers that it may use, and no others.
+            let selected =
+                |id: &str| view.selection.as_ref().is_none_or(|these| these.iter().any(|server| server.id == id));
+            let offers: Offers = all.iter().filter(|(id, _)| selected(id)).cloned().collect();
+            rights.push(match open(logic, &settings, &offers) {
+                Ok(gate) => {
+                    let rights = Gate { logic: &mut *logic, gate, settings: &settings, said: said(all) }.rights(&tools);
+                    logic.close_gate(gate)?;
+                    rights?
+                }
+                // Whoever cannot be let in may use nothing.
+                Err(GateError::Settings(why)) => tools.iter().map(|_| Right::none(&why)).collect(),
+                Err(error) => return Err(error),
+            });
+        }
+        let principals = principals.into_iter().map(|(name, _)| name).collect();
+        Ok(Access { principals, tools, rights })
+    }
+
+    /// Each principal with each tool, and what it may do with it.
+    pub fn rows(&self) -> impl Iterator<Item = (&str, &Item, &Right)> {
+        let each = self.principals.iter().zip(&self.rights);
+        each.flat_map(|(name, rights)| self.tools.iter().zip(rights).map(move |(tool, right)| (&**name, tool, right)))
+    }
+}
+
+impl Right {
+    fn none(why: &str) -> Self {
+        Right { verdict: Verdict::Deny, rule: why.to_owned(), trace: vec![why.to_owned()] }
+    }
+}
+
+/// One principal's gate, which is asked.
+struct Gate<'a> {
+    logic: &'a mut Supervisor,
+    gate: GateId,
+    settings: &'a Settings,
+    said: HashMap<(&'a str, &'a str), Annotations>,
+}
+
+/// What a gate says to a call that is not made.
+struct Begun {
+    verdict: Verdict,
+    trace: Vec<String>,
+}
+
+impl Gate<'_> {
+    fn rights(mut self, tools: &[Item]) -> Result<Vec<Right>, GateError> {
+        let listed = self.logic.tools(self.gate, &self.settings.style)?;
+        let listed: HashMap<_, _> =
+            listed.into_iter().map(|tool| ((tool.tool.server, tool.tool.tool), tool.name)).collect();
+        tools
+            .iter()
+            .map(|item| {
+                let ToolRef { server, tool } = &item.tool;
+                let name = listed.get(&(server.clone(), tool.clone()));
+                self.right(item, name.map(String::as_str))
+            })
+            .collect()
+    }
+
+    /// The gate's verdict, with the words of the rules where they agree with it; where something beside the rules of the
+    /// configuration decided, with the words of the call.
+    fn right(&mut self, item: &Item, listed: Option<&str>) -> Result<Right, GateError> {
+        let begun = match listed {
+            Some(name) => Some(self.begin(name)?),
+            None => None,
+        };
+        let verdict = begun.as_ref().map_or(Verdict::Deny, |begun| begun.verdict);
+        let said = self.said.get(&(&*item.tool.server, &*item.tool.tool)).copied().unwrap_or(SILENT);
+        let decided = self.logic.decide(&self.settings.policy, &item.tool, said)?;
+        let trace = match (decided, begun) {
+            (Ok(decision), _) if decision.verdict == verdict => decision.trace,
+            (_, Some(begun)) => begun.trace,
+            (_, None) => self.begin(&format!("{}.{}", item.tool.server, item.tool.tool))?.trace,
+        };
+        let rule = trace.last().cloned().unwrap_or_default();
+        Ok(Right { verdict, rule, trace })
+    }
+
+    /// Begins a call by this name, and drops it.
+    fn begin(&mut self, name: &str) -> Result<Begun, GateError> {
+        let call = ToolCall { id: String::new(), name: name.to_owned(), arguments: "{}".to_owned() };
+        let (execution, directive) = self.logic.begin(self.gate, call)?;
+        let begun = match directive {
+            Directive::Ask(question) => Begun { verdict: Verdict::Ask, trace: vec![question.reason] },
+            Directive::Done(result) => {
+                let verdict = if is_refusal(result.code) { Verdict::Deny } else { Verdict::Allow };
+                Begun { verdict, trace: if result.trace.is_empty() { vec![result.text] } else { result.trace } }
+            }
+            _ => Begun { verdict: Verdict::Allow, trace: self.logic.trace(execution)? },
+        };
+        self.logic.end(execution)?;
+        Ok(begun)
+    }
+}
+
+/// Whether a call that ended so was kept out, whatever it was called with.
+pub(crate) fn is_refusal(code: Code) -> bool {
+    use Code::{Declined, InvalidName, NotAllowed, UnknownServer, UnknownTool};
+    matches!(code, NotAllowed | UnknownTool | UnknownServer | InvalidName | Declined)
+}
+
+/// All tools of the offers that there are for the component, and what it takes them for: a gate without rules lists all of
+/// them, one that keeps destructive tools out lists the others.
+fn items(logic: &mut Supervisor, settings: &Settings, offers: &Offers) -> Result<Vec<Item>, GateError> {
+    let mut listed = |change: fn(&mut Policy)| {
+        let mut settings = settings.clone();
+        without_rules(&mut settings.policy);
+        change(&mut settings.policy);
+        let gate = open(logic, &settings, offers)?;
+        let tools = logic.tools(gate, &settings.style)?;
+        logic.close_gate(gate)?;
+        Ok::<_, GateError>(tools)
+    };
+    let all = listed(|_| {})?;
+    let harmless = listed(|policy| policy.destructive = DestructivePolicy::Deny)?;
+    let read_only = listed(|policy| policy.read_only = true)?;
+    // All three lists are in the same order.
+    let (mut harmless, mut read_only) = (harmless.iter().peekable(), read_only.iter().peekable());
+    let item = |tool: crate::logic::types::catalog::ExposedTool| Item {
+        destructive: harmless.next_if(|harmless| harmless.tool == tool.tool).is_none(),
+        read_only: read_only.next_if(|read_only| read_only.tool == tool.tool).is_some(),
+        name: tool.name,
+        tool: tool.tool,
+    };
+    Ok(all.into_iter().map(item).collect())
+}
+
+/// Lets all pass; what is said of single tools stays.
+fn without_rules(policy: &mut Policy) {
+    for server in &mut policy.servers {
+        server.rules = Rules { allow: None, deny: Vec::new() };
+        server.ask.clear();
+        server.requires.clear();
+    }
+    policy.read_only = false;
+    policy.destructive = DestructivePolicy::Allow;
+    policy.selection = None;
+    policy.capabilities = None;
+}
+
+fn open(logic: &mut Supervisor, settings: &Settings, offers: &Offers) -> Result<GateId, GateError> {
+    let gate = logic.open_gate(settings)?.map_err(|error| GateError::Settings(error.say()))?;
+    for (server, tools) in offers {
+        logic.offer(gate, server, tools)?;
+    }
+    Ok(gate)
+}
+
+/// What servers say of their tools; where one lists a tool twice, the first counts.
+fn said(offers: &Offers) -> HashMap<(&str, &str), Annotations> {
+    let mut said = HashMap::new();
+    for (server, tools) in offers {
+        for tool in tools.iter() {
+            said.entry((&**server, &*tool.name)).or_insert(tool.annotations);
+        }
+    }
+    said
+}
+
+const SILENT: Annotations = Annotations { read_only: None, destructive: None, idempotent: None, open_world: None };

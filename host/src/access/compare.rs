@@ -1,0 +1,150 @@
+//! What one configuration grants and takes away where another was before.
+
+use std::collections::HashMap;
+
+use super::{Access, Item, Right};
+use crate::logic::types::filtering::Verdict;
+
+/// A right that is not as before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Whose right it is.
+    pub principal: String,
+    /// To which tool.
+    pub tool: Item,
+    /// How it was.
+    pub before: Right,
+    /// How it is.
+    pub after: Right,
+}
+
+/// Which way a right has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The principal may do more than before.
+    Granted,
+    /// It may do less.
+    Taken,
+}
+
+impl Change {
+    /// Which way it went; who needed no approval and now does may do less.
+    pub fn direction(&self) -> Direction {
+        match rank(self.after.verdict) > rank(self.before.verdict) {
+            true => Direction::Granted,
+            false => Direction::Taken,
+        }
+    }
+}
+
+impl Direction {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Granted => "granted",
+            Direction::Taken => "taken",
+        }
+    }
+}
+
+/// The rights that are not as before. Where one of them does not know a principal or a tool, it grants nothing there.
+pub fn changes(before: &Access, after: &Access) -> Vec<Change> {
+    let (old, new) = (Rights::of(before), Rights::of(after));
+    let mut found = Vec::new();
+    for (principal, tool, now) in after.rows() {
+        let then = old.find(principal, tool);
+        if then.verdict != now.verdict {
+            found.push(change(principal, tool, then, now.clone()));
+        }
+    }
+    for (principal, tool, then) in before.rows() {
+        if !new.knows(principal, tool) && then.verdict != Verdict::Deny {
+            found.push(change(principal, tool, then.clone(), new.find(principal, tool)));
+        }
+    }
+    found
+}
+
+fn change(principal: &str, tool: &Item, before: Right, after: Right) -> Change {
+    Change { principal: principal.to_owned(), tool: tool.clone(), before, after }
+}
+
+fn rank(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Deny => 0,
+        Verdict::Ask => 1,
+        Verdict::Allow => 2,
+    }
+}
+
+/// Rights by whose and to what they are.
+struct Rights<'a> {
+    access: &'a Access,
+    found: HashMap<(&'a str, &'a str, &'a str), &'a Right>,
+}
+
+impl<'a> Rights<'a> {
+    fn of(access: &'a Access) -> Self {
+        let key =
+            |(name, item, right): (&'a str, &'a Item, &'a Right)| ((name, &*item.tool.server, &*item.tool.tool), right);
+        Rights { access, found: access.rows().map(key).collect() }
+    }
+
+    fn knows(&self, principal: &str, item: &Item) -> bool {
+        self.found.contains_key(&(principal, &*item.tool.server, &*item.tool.tool))
+    }
+
+    fn find(&self, principal: &str, item: &Item) -> Right {
+        match self.found.get(&(principal, &*item.tool.server, &*item.tool.tool)) {
+            Some(right) => (*right).clone(),
+            None if !self.access.principals.iter().any(|name| name == principal) => Right::none("no such principal"),
+            None => Right::none("no such tool"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logic::types::ToolRef;
+
+    fn access(principals: &[&str], tools: &[(&str, &[Verdict])]) -> Access {
+        let item = |name: &str| Item {
+            tool: ToolRef { server: "s".to_owned(), tool: name.to_owned() },
+            name: format!("s__{name}"),
+            destructive: false,
+            read_only: false,
+        };
+        let right = |verdict| Right { verdict, rule: "r".to_owned(), trace: vec!["r".to_owned()] };
+        Access {
+            principals: principals.iter().map(|name| (*name).to_owned()).collect(),
+            tools: tools.iter().map(|(name, _)| item(name)).collect(),
+            rights: (0..principals.len())
+                .map(|at| tools.iter().map(|(_, verdicts)| right(verdicts[at])).collect())
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_granted_and_what_is_taken_is_found_and_nothing_else() {
+        use Verdict::{Allow, Ask, Deny};
+        let before = access(&["ann", "bob"], &[("a", &[Allow, Deny]), ("b", &[Ask, Allow]), ("gone", &[Deny, Allow])]);
+        let after = access(&["bob", "cat"], &[("a", &[Ask, Deny]), ("b", &[Ask, Allow]), ("new", &[Deny, Allow])]);
+        let found = changes(&before, &after);
+        let found: Vec<_> = found
+            .iter()
+            .map(|change| (&*change.principal, &*change.tool.tool.tool, change.direction().name(), &*change.after.rule))
+            .collect();
+        let expected = [
+            ("bob", "a", "granted", "r"),
+            ("bob", "b", "taken", "r"),
+            ("cat", "b", "granted", "r"),
+            ("cat", "new", "granted", "r"),
+            ("ann", "a", "taken", "no such principal"),
+            ("ann", "b", "taken", "no such principal"),
+            ("bob", "gone", "taken", "no such tool"),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(changes(&before, &before), []);
+    }
+}

@@ -1,0 +1,230 @@
+//! `toolgate access`: who may call what and by which rule, and what a change of the configuration does to that.
+
+mod forms;
+mod page;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use toolgate::access::{Access, Change, Direction, Item, Offers, Right, changes, principals};
+use toolgate::config;
+use toolgate::config::model::Config;
+use toolgate::config::resolve::check_tokens;
+use toolgate::decide::Decide;
+use toolgate::logic::Supervisor;
+use toolgate::logic::types::filtering::{Rules, Verdict};
+use toolgate::registry::Link;
+
+use super::desk::{Desk, ServerArgs};
+use super::failure::{Failure, REFUSED, SERVER_UNAVAILABLE};
+use super::reply::FailedServer;
+use super::style;
+use forms::Answer;
+
+/// Whose rights to which tools, and in which form.
+#[derive(clap::Args)]
+#[command(after_help = "\
+With --diff, FILE is the new configuration: what it grants and takes away is listed, and the command ends with 1 if there \
+is any such change that --fail-on names, else with 0. A tool that needs an approval it did not need before counts as taken.
+
+Examples:
+  toolgate access                                      every principal, every tool, and the rule that decided
+  toolgate access --can-call 'db.drop_*'               who may call these
+  toolgate access --destructive --html > access.html   a page to look through
+  toolgate access --diff new.yaml --fail-on granted    for CI: nobody may get more than before")]
+pub struct Args {
+    #[command(flatten)]
+    pub servers: ServerArgs,
+    /// Print comma-separated values
+    #[arg(long, conflicts_with_all = ["json", "html"])]
+    csv: bool,
+    /// Print a page for a browser that needs nothing else
+    #[arg(long, conflicts_with = "json")]
+    html: bool,
+    /// Only what may be called, of the tools with such a name: `tool`, `server.tool` or as it is shown; `*` stands for anything
+    #[arg(long, value_name = "PATTERN")]
+    can_call: Option<String>,
+    /// Only tools that may delete or overwrite
+    #[arg(long)]
+    destructive: bool,
+    /// Only this principal; may be given several times
+    #[arg(long, value_name = "NAME")]
+    principal: Vec<String>,
+    /// What this configuration grants and takes away
+    #[arg(long, value_name = "FILE")]
+    diff: Option<PathBuf>,
+    /// Which changes end with 1
+    #[arg(long, value_name = "CHANGES", value_enum, value_delimiter = ',', requires = "diff", default_values = ["granted", "taken"])]
+    fail_on: Vec<FailOn>,
+    /// Exit with 3 if any server cannot be used
+    #[arg(long)]
+    strict: bool,
+}
+
+/// A change that matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum FailOn {
+    /// Somebody may do more
+    Granted,
+    /// Somebody may do less
+    Taken,
+}
+
+/// What servers offer, and those that could not be asked.
+struct Asked {
+    offers: Offers,
+    failed: Vec<FailedServer>,
+}
+
+/// Finds out who may call what, and shows it.
+pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
+    let registry = desk.gate.registry();
+    let mut logic = Supervisor::new(registry.component().clone())?;
+    let config = registry.config();
+    known_servers(args, &config)?;
+    let asked = ask(desk, args).await;
+    let access = find(&mut logic, &config, &asked)?;
+    let reachable = asked.failed.is_empty();
+    let Some(file) = &args.diff else {
+        known_principals(args, &[&access])?;
+        let wanted = Wanted::of(args, &mut logic, access.tools.iter())?;
+        let rows: Vec<_> = access.rows().filter(|(name, tool, right)| wanted.has(name, tool, &[*right])).collect();
+        forms::print(desk, args, &Answer::rights(rows, asked.failed))?;
+        return Ok(end(false, reachable, args));
+    };
+    // Paths within it count from where it is.
+    let file = std::path::absolute(file)?;
+    let mut other = config::load(&file).map_err(|error| Failure::Usage(error.to_string()))?;
+    args.servers.give_time(&mut other);
+    for notice in &other.notices {
+        style::say(format_args!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string())));
+    }
+    known_servers(args, &other)?;
+    registry.set_servers(other)?;
+    let then = ask(desk, args).await;
+    let after = find(&mut logic, &registry.config(), &then)?;
+    known_principals(args, &[&access, &after])?;
+    let wanted = Wanted::of(args, &mut logic, access.tools.iter().chain(&after.tools))?;
+    // Of a server that could not be asked one of the two times nobody knows what has changed.
+    let unknown = |id: &str| asked.failed.iter().chain(&then.failed).any(|failed| failed.server == id);
+    let mut found = changes(&access, &after);
+    found.retain(|change| {
+        let Change { principal, tool, before, after } = change;
+        !unknown(&tool.tool.server) && wanted.has(principal, tool, &[before, after])
+    });
+    let counts = |direction| match direction {
+        Direction::Granted => args.fail_on.contains(&FailOn::Granted),
+        Direction::Taken => args.fail_on.contains(&FailOn::Taken),
+    };
+    let fails = found.iter().any(|change| counts(change.direction()));
+    let reachable = reachable && then.failed.is_empty();
+    let mut failed = asked.failed;
+    failed.extend(
+        then.failed
+            .into_iter()
+            .filter(|then| !failed.iter().any(|first| first.server == then.server))
+            .collect::<Vec<_>>(),
+    );
+    forms::print(desk, args, &Answer::changes(&found, failed))?;
+    Ok(end(fails, reachable, args))
+}
+
+/// A change that was to be noticed is the first thing to know.
+fn end(fails: bool, reachable: bool, args: &Args) -> ExitCode {
+    match (fails, !reachable && args.strict) {
+        (true, _) => ExitCode::from(REFUSED),
+        (false, true) => ExitCode::from(SERVER_UNAVAILABLE),
+        (false, false) => ExitCode::SUCCESS,
+    }
+}
+
+fn find(logic: &mut Supervisor, config: &Config, asked: &Asked) -> Result<Access, Failure> {
+    check_tokens(config).map_err(|problem| Failure::Usage(problem.to_string()))?;
+    Ok(Access::find(logic, config, principals(config), &asked.offers)?)
+}
+
+/// Asks the servers of now for their tools, side by side; those that cannot be used are warned of.
+async fn ask(desk: &Desk, args: &Args) -> Asked {
+    let wanted = |link: &&Arc<Link>| {
+        let only = &args.servers.server;
+        link.server().enabled && (only.is_empty() || only.iter().any(|id| id == link.id()))
+    };
+    let links = desk.gate.registry().links();
+    let tools = links.iter().filter(wanted).map(|link| async move {
+        let tools = async { link.tools_of(&link.lease().await?).await };
+        (link, tools.await)
+    });
+    let mut asked = Asked { offers: Vec::new(), failed: Vec::new() };
+    for (link, outcome) in futures_util::future::join_all(tools).await {
+        match outcome {
+            Ok(tools) => asked.offers.push((link.id().to_owned(), Arc::clone(&tools.offered))),
+            Err(why) => {
+                desk.warn(link, &why);
+                asked.failed.push(FailedServer { server: link.id().to_owned(), reason: why.to_string() });
+            }
+        }
+    }
+    asked
+}
+
+fn known_servers(args: &Args, config: &Config) -> Result<(), Failure> {
+    let known = || config.servers.iter().map(|server| server.id.as_str());
+    match args.servers.server.iter().find(|id| !known().any(|known| known == *id)) {
+        // With a second configuration it may well be new, or gone.
+        Some(id) if args.diff.is_none() => {
+            let known: Vec<_> = known().collect();
+            Err(Failure::NoSuchThing(format!("no server {id:?} is configured; there are: {}", known.join(", "))))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn known_principals(args: &Args, all: &[&Access]) -> Result<(), Failure> {
+    let known = || all.iter().flat_map(|access| &access.principals);
+    match args.principal.iter().find(|name| !known().any(|known| known == *name)) {
+        Some(name) => {
+            let mut known: Vec<_> = known().map(String::as_str).collect();
+            known.dedup();
+            Err(Failure::NoSuchThing(format!("there is no principal {name:?}; there are: {}", known.join(", "))))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What was asked for.
+struct Wanted<'a> {
+    args: &'a Args,
+    /// The names that the pattern means, where one is given.
+    named: Option<Vec<String>>,
+}
+
+impl<'a> Wanted<'a> {
+    /// Which names a pattern means is for the component to say, as it is for rules.
+    fn of<'t>(args: &'a Args, logic: &mut Supervisor, tools: impl Iterator<Item = &'t Item>) -> Result<Self, Failure> {
+        let named = match &args.can_call {
+            Some(pattern) => {
+                let rules = Rules { allow: Some(vec![pattern.clone()]), deny: Vec::new() };
+                Some(logic.filter(&rules, &tools.flat_map(names).collect::<Vec<_>>())?)
+            }
+            None => None,
+        };
+        Ok(Wanted { args, named })
+    }
+
+    fn has(&self, principal: &str, tool: &Item, rights: &[&Right]) -> bool {
+        let Args { principal: only, destructive, .. } = self.args;
+        let is_named = |named: &Vec<String>| names(tool).iter().any(|name| named.contains(name));
+        (only.is_empty() || only.iter().any(|name| name == principal))
+            && (!destructive || tool.destructive)
+            && self
+                .named
+                .as_ref()
+                .is_none_or(|named| rights.iter().any(|right| right.verdict != Verdict::Deny) && is_named(named))
+    }
+}
+
+/// All that a tool may be called in a pattern.
+fn names(tool: &Item) -> [String; 3] {
+    [tool.tool.tool.clone(), format!("{}.{}", tool.tool.server, tool.tool.tool), tool.name.clone()]
+}

@@ -1,0 +1,275 @@
+//! Rights and changes of rights, as a table, JSON, comma-separated values or a page.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use toolgate::access::{Change, Direction, Item, Right};
+use toolgate::logic::types::filtering::Verdict;
+
+use super::{Args, page};
+use crate::cli::desk::{Desk, note};
+use crate::cli::failure::Failure;
+use crate::cli::reply::FailedServer;
+use crate::cli::table;
+
+/// What was found out, for programs.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+pub struct Answer {
+    #[serde(flatten)]
+    found: Found,
+    failed: Vec<FailedServer>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Found {
+    /// Who may call what.
+    Access(Vec<Row>),
+    /// What is not as before.
+    Changes(Vec<Changed>),
+}
+
+/// One principal and one tool.
+#[derive(Serialize)]
+struct Row {
+    principal: String,
+    #[serde(flatten)]
+    tool: Tool,
+    #[serde(flatten)]
+    right: Decided,
+}
+
+/// A right that is not as before.
+#[derive(Serialize)]
+struct Changed {
+    principal: String,
+    #[serde(flatten)]
+    tool: Tool,
+    change: &'static str,
+    before: Decided,
+    after: Decided,
+}
+
+#[derive(Serialize)]
+struct Tool {
+    name: String,
+    server: String,
+    tool: String,
+    destructive: bool,
+    read_only: bool,
+}
+
+#[derive(Serialize)]
+struct Decided {
+    verdict: &'static str,
+    rule: String,
+    trace: Vec<String>,
+}
+
+impl Answer {
+    /// Who may call what.
+    pub fn rights(rows: Vec<(&str, &Item, &Right)>, failed: Vec<FailedServer>) -> Self {
+        let row = |(principal, tool, right): (&str, &Item, &Right)| Row {
+            principal: principal.to_owned(),
+            tool: Tool::of(tool),
+            right: Decided::of(right),
+        };
+        Answer { found: Found::Access(rows.into_iter().map(row).collect()), failed }
+    }
+
+    /// What is not as before.
+    pub fn changes(found: &[Change], failed: Vec<FailedServer>) -> Self {
+        let changed = |change: &Change| Changed {
+            principal: change.principal.clone(),
+            tool: Tool::of(&change.tool),
+            change: change.direction().name(),
+            before: Decided::of(&change.before),
+            after: Decided::of(&change.after),
+        };
+        Answer { found: Found::Changes(found.iter().map(changed).collect()), failed }
+    }
+}
+
+impl Tool {
+    fn of(item: &Item) -> Self {
+        Tool {
+            name: item.name.clone(),
+            server: item.tool.server.clone(),
+            tool: item.tool.tool.clone(),
+            destructive: item.destructive,
+            read_only: item.read_only,
+        }
+    }
+}
+
+impl Decided {
+    fn of(right: &Right) -> Self {
+        let verdict = match right.verdict {
+            Verdict::Allow => "allow",
+            Verdict::Ask => "ask",
+            Verdict::Deny => "deny",
+        };
+        Decided { verdict, rule: right.rule.clone(), trace: right.trace.clone() }
+    }
+}
+
+/// Prints what was found out in the form that was asked for.
+pub fn print(desk: &Desk, args: &Args, answer: &Answer) -> Result<(), Failure> {
+    match (args.servers.json, args.csv, args.html) {
+        (true, _, _) => desk.print_json(answer),
+        (_, true, _) => desk.print(&csv(answer)),
+        (_, _, true) => desk.print_drawn(&page::page(&desk.redact(&json(answer)))),
+        _ => {
+            desk.print_drawn(&drawn(answer))?;
+            summary(answer);
+            Ok(())
+        }
+    }
+}
+
+fn json(answer: &Answer) -> String {
+    serde_json::to_string(answer).expect("shapes have string keys only, so they are always JSON")
+}
+
+fn drawn(answer: &Answer) -> String {
+    match &answer.found {
+        Found::Access(rows) => {
+            let cells = rows.iter().map(|row| {
+                [row.principal.clone(), row.tool.name.clone(), row.right.verdict.to_owned(), row.right.rule.clone()]
+            });
+            table::draw_figures(["PRINCIPAL", "TOOL", "MAY", "WHY"], cells)
+        }
+        Found::Changes(changes) => {
+            let cells = changes.iter().map(|change| {
+                [
+                    change.principal.clone(),
+                    change.tool.name.clone(),
+                    change.change.to_owned(),
+                    format!("{} → {}", change.before.verdict, change.after.verdict),
+                    why(change),
+                ]
+            });
+            table::draw_figures(["PRINCIPAL", "TOOL", "CHANGE", "MAY", "WHY"], cells)
+        }
+    }
+}
+
+/// The rule that keeps it out or asks now, or that did so before.
+fn why(change: &Changed) -> String {
+    match change.after.verdict {
+        "allow" => format!("before: {}", change.before.rule),
+        _ => change.after.rule.clone(),
+    }
+}
+
+/// How much was found, beside the table.
+fn summary(answer: &Answer) {
+    match &answer.found {
+        Found::Access(rows) if rows.is_empty() => note("nothing fits what was asked for"),
+        Found::Access(rows) => {
+            let mut counts = BTreeMap::<_, usize>::new();
+            rows.iter().for_each(|row| *counts.entry(row.right.verdict).or_default() += 1);
+            let counts: Vec<_> = counts.iter().map(|(verdict, count)| format!("{count} {verdict}")).collect();
+            note(&counts.join(", "));
+        }
+        Found::Changes(changes) => {
+            let count =
+                |direction: Direction| changes.iter().filter(|change| change.change == direction.name()).count();
+            match changes.is_empty() {
+                true => note("nobody may do more or less than before"),
+                false => note(&format!("{} granted, {} taken", count(Direction::Granted), count(Direction::Taken))),
+            }
+        }
+    }
+}
+
+/// Comma-separated values, as RFC 4180 has them.
+fn csv(answer: &Answer) -> String {
+    let mut out = String::new();
+    let mut line = |cells: &[&str]| {
+        let cells: Vec<_> = cells.iter().map(|cell| field(cell)).collect();
+        out.push_str(&cells.join(","));
+        out.push_str("\r\n");
+    };
+    let flag = |flag| if flag { "true" } else { "false" };
+    match &answer.found {
+        Found::Access(rows) => {
+            line(&["principal", "name", "server", "tool", "verdict", "rule", "destructive", "read_only"]);
+            for Row { principal, tool, right } in rows {
+                let Tool { name, server, tool, destructive, read_only } = tool;
+                line(&[
+                    principal,
+                    name,
+                    server,
+                    tool,
+                    right.verdict,
+                    &right.rule,
+                    flag(*destructive),
+                    flag(*read_only),
+                ]);
+            }
+        }
+        Found::Changes(changes) => {
+            line(&[
+                "principal",
+                "name",
+                "server",
+                "tool",
+                "change",
+                "before",
+                "after",
+                "rule",
+                "destructive",
+                "read_only",
+            ]);
+            for change in changes {
+                let Tool { name, server, tool, destructive, read_only } = &change.tool;
+                let (before, after) = (change.before.verdict, change.after.verdict);
+                let flags = (flag(*destructive), flag(*read_only));
+                line(&[
+                    &change.principal,
+                    name,
+                    server,
+                    tool,
+                    change.change,
+                    before,
+                    after,
+                    &why(change),
+                    flags.0,
+                    flags.1,
+                ]);
+            }
+        }
+    }
+    out
+}
+
+/// One value. Names come from servers, and a table program takes what begins like a formula for one.
+fn field(text: &str) -> String {
+    let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
+    let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text };
+    match text.contains(['"', ',']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_one_value_and_no_formula() {
+        let rows = [
+            ("plain", "plain"),
+            ("a,b", "\"a,b\""),
+            ("deny: \"x_*\" keeps it out", "\"deny: \"\"x_*\"\" keeps it out\""),
+            ("=cmd|'/c calc'!A1", "'=cmd|'/c calc'!A1"),
+            ("a\r\nb", "ab"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(field(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The page of `toolgate access --html`: one file that needs nothing else.
+
+/// The page over these data, which are JSON.
+pub fn page(json: &str) -> String {
+    // Within a script, only the beginning of a tag or of a comment could end it, and both begin so; in JSON a `<` stands in
+    // texts alone.
+    let (before, after) = PAGE.split_once(HERE).expect("the page has a place for its data");
+    [before, &json.replace('<', "\\u003c"), after].concat()
+}
+
+const PAGE: &str = include_str!("page.html");
+const HERE: &str = "\"DATA\"";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_server_says_ends_the_data() {
+        let page = page(r#"{"access":[{"name":"</script><img src=x onerror=alert(1)><!--"}]}"#);
+        assert!(page.contains(r#"\u003c/script>\u003cimg src=x"#), "{page}");
+        assert_eq!(page.matches("</script>").count(), PAGE.matches("</script>").count());
+        assert!(!page.contains(HERE));
+    }
+
+    #[test]
+    fn the_page_needs_nothing_from_elsewhere() {
+        for word in ["http://", "https://", "src=", "@import", "url("] {
+            assert!(!PAGE.contains(word), "{word}");
+        }
+        assert!(PAGE.contains("default-src 'none'"));
+    }
+}

@@ -1,0 +1,111 @@
+//! The candidate that the configuration wants tried in the shade: read, loaded, and put beside the gateway.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use toolgate::config;
+use toolgate::config::resolve::FilledShadow;
+use toolgate::failure::in_full;
+use toolgate::gateway::Gateway;
+use toolgate::shadow::{Candidate, Options, Shadow, State, limits};
+use tracing::{info, warn};
+
+use super::watch::Watched;
+use crate::cli::LogicArgs;
+use crate::cli::desk::note;
+
+/// What is tried beside a gateway, as its files were when they were read.
+#[derive(Default)]
+pub struct Shade {
+    /// What the configuration asks for, and what was in the files.
+    tried: Option<(FilledShadow, Vec<Option<[u8; 32]>>)>,
+}
+
+impl Shade {
+    /// Has a gateway try what is wanted now; one that is tried already goes on, unless it is to begin `anew`. What cannot be
+    /// tried is told, and changes nothing else.
+    pub async fn follow(&mut self, gateway: &Gateway, logic: &LogicArgs, wanted: Option<FilledShadow>, anew: bool) {
+        let logic = logic.clone();
+        let read = move || {
+            let wanted = wanted?;
+            let held = files(&wanted).map(digest).collect::<Vec<_>>();
+            Some((wanted, held))
+        };
+        // A file system may be slow, and a component takes its time to be compiled.
+        let wanted = tokio::task::spawn_blocking(read).await.unwrap_or_default();
+        if wanted == self.tried && !anew {
+            return;
+        }
+        let shadow = match &wanted {
+            None => None,
+            Some((wanted, _)) => {
+                let wanted = wanted.clone();
+                let start = move || start(&logic, &wanted);
+                let failed = |_| Shadow::off("", "it could not be loaded: this is a mistake of ours");
+                Some(tokio::task::spawn_blocking(start).await.unwrap_or_else(failed))
+            }
+        };
+        let shadow = shadow.map(Arc::new);
+        gateway.set_shadow(shadow.clone());
+        match (shadow, &wanted) {
+            (Some(shadow), Some((FilledShadow { sample, .. }, _))) => match shadow.report().state() {
+                State::Running => {
+                    note(&format!("in the shade, for {} of all calls: {}", share(*sample), shadow.report().about));
+                }
+                State::Off(why) => warn!("the shadow cannot be tried, and all else goes on: {why}"),
+            },
+            _ if self.tried.is_some() => info!("the shadow has ended"),
+            _ => {}
+        }
+        self.tried = wanted;
+    }
+
+    /// The files that are worth another look.
+    pub fn watched(wanted: Option<&FilledShadow>) -> impl Iterator<Item = Watched> {
+        wanted.into_iter().flat_map(files).map(|path| Watched::new(path.to_owned()))
+    }
+}
+
+fn files(wanted: &FilledShadow) -> impl Iterator<Item = &Path> {
+    [&wanted.logic, &wanted.config].into_iter().flatten().map(|path| &**path)
+}
+
+fn digest(path: &Path) -> Option<[u8; 32]> {
+    // What is no regular file may keep whoever reads it waiting.
+    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
+    Some(Sha256::digest(bytes).into())
+}
+
+/// The candidate, running, or off with the reason why it cannot be tried.
+fn start(logic: &LogicArgs, wanted: &FilledShadow) -> Shadow {
+    let about = files(wanted).map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    let options = Options { sample: wanted.sample, ..Options::default() };
+    let started = candidate(logic, wanted)
+        .and_then(|candidate| Shadow::start(candidate, options).map_err(|error| error.to_string()));
+    started.unwrap_or_else(|why| Shadow::off(&about, &why))
+}
+
+fn candidate(logic: &LogicArgs, wanted: &FilledShadow) -> Result<Candidate, String> {
+    // A pipe gives what it has once, and may keep whoever reads it waiting.
+    if let Some(path) = files(wanted).find(|path| path.metadata().is_ok_and(|metadata| !metadata.is_file())) {
+        return Err(format!("{} is no regular file", path.display()));
+    }
+    let config = match &wanted.config {
+        Some(file) => Some(config::load(file).map_err(|error| in_full(&error))?),
+        None => None,
+    };
+    let component = logic.component_within(wanted.logic.as_deref(), limits()).map_err(|error| in_full(&error))?;
+    Candidate::new(component, config).map_err(|error| in_full(&error))
+}
+
+/// More than any component or configuration may have.
+const MOST: u64 = 65 << 20;
+
+fn share(sample: f64) -> String {
+    format!("{} %", (sample * 10_000.0).round() / 100.0)
+}

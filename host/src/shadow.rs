@@ -1,0 +1,181 @@
+//! A candidate in the shade: another component or configuration is asked what it would have decided on the calls of now,
+//! and has no way to act.
+//!
+//! It runs beside the calls, on a thread of its own, on what they were when they are over: nothing waits for it. Under
+//! pressure calls are left out and counted; a candidate that breaks off again and again is switched off.
+
+mod candidate;
+pub mod compare;
+mod play;
+mod report;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use tracing::warn;
+
+pub use candidate::{Candidate, limits};
+pub use report::{Counts, Divergence, Report, State};
+
+use crate::gate::{Observe, Story};
+use play::{Broken, Player};
+
+/// A candidate that is asked beside the logic that decides.
+pub struct Shadow {
+    /// None where it never ran.
+    stories: Option<SyncSender<Story>>,
+    options: Options,
+    queued: Arc<AtomicUsize>,
+    over: Arc<AtomicBool>,
+    report: Arc<Report>,
+}
+
+/// How much of a candidate is asked, and how much may wait for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Which part of all calls it is asked about, from 0 to 1.
+    pub sample: f64,
+    /// The most calls that wait to be looked at.
+    pub most_calls: usize,
+    /// The most memory that they take.
+    pub most_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { sample: 1.0, most_calls: 4096, most_bytes: 32 << 20 }
+    }
+}
+
+impl Shadow {
+    /// Asks this candidate about calls from now on. Its thread ends with this.
+    pub fn start(candidate: Candidate, options: Options) -> std::io::Result<Self> {
+        let (sender, receiver) = sync_channel(options.most_calls);
+        let report = Arc::new(Report::of(candidate.about()));
+        let (queued, over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
+        let worker = Worker {
+            player: Player::new(candidate),
+            queued: Arc::clone(&queued),
+            over: Arc::clone(&over),
+            report: Arc::clone(&report),
+            failures: 0,
+        };
+        thread::Builder::new().name("toolgate-shadow".to_owned()).spawn(move || worker.run(&receiver))?;
+        Ok(Shadow { stories: Some(sender), options, queued, over, report })
+    }
+
+    /// A candidate that cannot be asked, and why.
+    pub fn off(about: &str, why: &str) -> Self {
+        let report = Report::of(about.to_owned());
+        report.switch_off(why);
+        Shadow {
+            stories: None,
+            options: Options::default(),
+            queued: Arc::default(),
+            over: Arc::default(),
+            report: Arc::new(report),
+        }
+    }
+
+    /// How the candidate has done so far.
+    pub fn report(&self) -> &Arc<Report> {
+        &self.report
+    }
+}
+
+impl Observe for Shadow {
+    fn wants(&self) -> bool {
+        let Options { sample, .. } = self.options;
+        self.stories.is_some() && self.report.runs() && (sample >= 1.0 || fastrand::f64() < sample)
+    }
+
+    fn take(&self, story: Story) {
+        let Some(stories) = &self.stories else { return };
+        let bytes = story.bytes();
+        let waiting = self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        // One that is very long would take an honest candidate to its limits.
+        let room = bytes <= LONGEST && waiting <= self.options.most_bytes;
+        if !(room && stories.try_send(story).is_ok()) {
+            self.queued.fetch_sub(bytes, Ordering::Relaxed);
+            self.report.dropped();
+        }
+    }
+}
+
+impl Drop for Shadow {
+    fn drop(&mut self) {
+        // What is still waiting is of no interest any more.
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What runs on the candidate's thread.
+struct Worker {
+    player: Player,
+    queued: Arc<AtomicUsize>,
+    over: Arc<AtomicBool>,
+    report: Arc<Report>,
+    failures: u32,
+}
+
+impl Worker {
+    fn run(mut self, stories: &Receiver<Story>) {
+        yield_to_others();
+        while let Ok(first) = stories.recv() {
+            // Calls come in rows, and to be woken for each of them would cost more than to look at it.
+            thread::sleep(GATHER);
+            for story in std::iter::once(first).chain(stories.try_iter()) {
+                self.queued.fetch_sub(story.bytes(), Ordering::Relaxed);
+                if self.over.load(Ordering::Relaxed) {
+                    return;
+                }
+                match self.report.runs() {
+                    true => self.judge(&story),
+                    false => self.report.dropped(),
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, story: &Story) {
+        match self.player.play(story) {
+            Ok(played) => match played.difference(story) {
+                None => self.report.same(),
+                Some(difference) => self.report.different(story, difference),
+            },
+            Err(broken) => self.broke(story, &broken),
+        }
+    }
+
+    fn broke(&mut self, story: &Story, broken: &Broken) {
+        self.failures += 1;
+        self.report.failed();
+        // Why it broke off may quote what it was given.
+        let why = broken.kind();
+        warn!(call = story.call.id, "the shadow broke off ({why}); the call was not touched");
+        if self.failures == MOST_FAILURES {
+            let text = format!("it broke off {MOST_FAILURES} times, the last time for this: {why}");
+            warn!("the shadow is switched off: {text}");
+            self.report.switch_off(&text);
+        }
+    }
+}
+
+/// Calls have the right of way.
+fn yield_to_others() {
+    // On Linux this is the priority of the thread alone.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, NICE);
+}
+
+/// The longest call that is looked at, with its answer and its result.
+const LONGEST: usize = 4 << 20;
+/// How long calls are gathered before they are looked at.
+const GATHER: Duration = Duration::from_millis(5);
+/// How often a candidate may break off.
+const MOST_FAILURES: u32 = 5;
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;

@@ -1,0 +1,209 @@
+//! How a candidate has done: what it was asked, and where it differs.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use tracing::info;
+
+use super::compare::{Difference, Kind};
+use crate::gate::Story;
+use crate::gateway::client::Principal;
+
+/// A call that the candidate would have decided otherwise. Neither arguments nor answers are kept.
+#[derive(Debug, Clone)]
+pub struct Divergence {
+    /// The id of the call, as it stands in the log.
+    pub call: String,
+    /// When it was noticed.
+    pub at: SystemTime,
+    /// Who made the call.
+    pub principal: String,
+    /// The name that was called.
+    pub name: String,
+    /// What differs.
+    pub kind: Kind,
+    /// The rule that decided, or what is not the same.
+    pub rule: String,
+}
+
+/// Whether the candidate is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It is.
+    Running,
+    /// It is not, for this reason.
+    Off(String),
+}
+
+/// What became of the calls that the candidate was to be asked about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// It decides them in the same way.
+    pub same: u64,
+    /// It decides them otherwise.
+    pub different: u64,
+    /// There was no time or room to ask it.
+    pub dropped: u64,
+    /// It broke off.
+    pub failed: u64,
+}
+
+/// How a candidate has done.
+#[derive(Debug)]
+pub struct Report {
+    /// What is tried, in short.
+    pub about: String,
+    same: AtomicU64,
+    dropped: AtomicU64,
+    failed: AtomicU64,
+    kinds: [AtomicU64; Kind::ALL.len()],
+    /// Calls look at this, and wait for nothing.
+    runs: AtomicBool,
+    notes: Mutex<Notes>,
+}
+
+#[derive(Debug)]
+struct Notes {
+    off: Option<String>,
+    recent: VecDeque<Divergence>,
+    /// When lines were written last, and how many since, and how many were left out.
+    second: Option<Instant>,
+    lines: u32,
+    left_out: u64,
+}
+
+impl Report {
+    /// Of a candidate that has not been asked yet.
+    pub(super) fn of(about: String) -> Self {
+        let notes = Notes { off: None, recent: VecDeque::new(), second: None, lines: 0, left_out: 0 };
+        let (same, dropped, failed, kinds) = Default::default();
+        Report { about, same, dropped, failed, kinds, runs: AtomicBool::new(true), notes: Mutex::new(notes) }
+    }
+
+    /// Whether the candidate is asked.
+    pub fn state(&self) -> State {
+        self.notes().off.clone().map_or(State::Running, State::Off)
+    }
+
+    /// What became of the calls.
+    pub fn counts(&self) -> Counts {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Counts {
+            same: read(&self.same),
+            different: self.kinds.iter().map(read).sum(),
+            dropped: read(&self.dropped),
+            failed: read(&self.failed),
+        }
+    }
+
+    /// How many calls differ in each kind.
+    pub fn kinds(&self) -> impl Iterator<Item = (Kind, u64)> {
+        Kind::ALL.into_iter().zip(&self.kinds).map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
+    }
+
+    /// The last so many calls that differ and are wanted, the newest first.
+    pub fn last(&self, most: usize, wanted: impl Fn(&Divergence) -> bool) -> Vec<Divergence> {
+        self.notes().recent.iter().rev().filter(|divergence| wanted(divergence)).take(most).cloned().collect()
+    }
+
+    pub(super) fn runs(&self) -> bool {
+        self.runs.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn switch_off(&self, why: &str) {
+        self.notes().off = Some(why.to_owned());
+        self.runs.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn same(&self) {
+        self.same.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn failed(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Keeps, counts and logs a difference.
+    pub(super) fn different(&self, story: &Story, difference: Difference) {
+        let Difference { kind, rule } = difference;
+        self.kinds[kind as usize].fetch_add(1, Ordering::Relaxed);
+        let divergence = Divergence {
+            call: story.call.id.clone(),
+            at: SystemTime::now(),
+            principal: story.principal().map_or_else(|| Principal::local().name, str::to_owned),
+            name: brief(&story.call.name),
+            kind,
+            rule: brief(&rule),
+        };
+        let unwritten = {
+            let mut notes = self.notes();
+            if notes.recent.len() == KEPT {
+                notes.recent.pop_front();
+            }
+            notes.recent.push_back(divergence.clone());
+            notes.may_write(Instant::now()).then(|| std::mem::take(&mut notes.left_out))
+        };
+        let Some(unwritten) = unwritten else { return };
+        let Divergence { call, principal, name, rule, .. } = divergence;
+        let more = if unwritten > 0 { format!(" ({unwritten} more were not written down)") } else { String::new() };
+        info!(call, principal, kind = kind.name(), "the shadow would decide {name:?} otherwise: {rule}{more}");
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Notes {
+    /// Whether there is room for a line in the log: a policy that differs in everything must not drown it.
+    fn may_write(&mut self, now: Instant) -> bool {
+        if self.second.is_none_or(|second| now.duration_since(second) >= SECOND) {
+            (self.second, self.lines) = (Some(now), 0);
+        }
+        self.lines += 1;
+        let may = self.lines <= LINES;
+        self.left_out += u64::from(!may);
+        may
+    }
+}
+
+/// A candidate may say anything, and at any length.
+fn brief(text: &str) -> String {
+    let line = text.split('\n').next().unwrap_or_default();
+    match line.char_indices().nth(MOST_LETTERS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+const KEPT: usize = 200;
+const LINES: u32 = 20;
+const SECOND: Duration = Duration::from_secs(1);
+const MOST_LETTERS: usize = 300;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_has_room_for_some_lines_and_the_rest_is_counted() {
+        let report = Report::of(String::new());
+        let mut notes = report.notes();
+        let now = Instant::now();
+        let written = (0..100).filter(|_| notes.may_write(now)).count();
+        assert_eq!((written, notes.left_out), (20, 80));
+        assert!(notes.may_write(now + SECOND));
+    }
+
+    #[test]
+    fn what_a_candidate_says_is_one_short_line() {
+        assert_eq!(brief("a\nb"), "a");
+        assert_eq!(brief(&"x".repeat(1000)).chars().count(), MOST_LETTERS + 1);
+    }
+}
