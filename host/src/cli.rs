@@ -7,6 +7,7 @@ mod call;
 mod check;
 mod component;
 mod desk;
+mod explain;
 mod failure;
 mod files;
 mod instructions;
@@ -14,6 +15,7 @@ mod log;
 mod printer;
 mod prompts;
 mod remote;
+mod replay;
 mod reply;
 mod resources;
 mod route;
@@ -54,6 +56,7 @@ Examples:
   toolgate access --diff new.yaml                      who may call what, and what a change would grant and take
   toolgate check                                       what is wrong with which server, and how to mend it
   toolgate route                                       what a decision looks like, on the built-in demo server
+  toolgate replay DIR --config new.yaml                what a new policy would have done to recorded calls
   toolgate route demo__add 'a: 1, b: 2'                which tool, which arguments, and why
   echo '{\"op\":\"normalize\",\"name\":\"a__b\"}' | toolgate eval
   toolgate component --out logic.wasm                  the component, to embed it elsewhere
@@ -127,6 +130,11 @@ enum Command {
     Route(route::Args),
     /// Show who may call what, by which rule, and what another configuration would change
     Access(access::Args),
+    /// Replay recorded calls: as they were, or on another component (--logic) or configuration (--config)
+    #[command(after_help = replay::HELP)]
+    Replay(replay::Args),
+    /// Tell the story of one recorded call
+    Explain(explain::Args),
     /// Answer questions, one JSON object a line, from standard input
     #[command(after_help = eval::HELP)]
     Eval,
@@ -165,7 +173,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     #[cfg(feature = "otel")]
     let _exporting = toolgate::telemetry::start();
     let open = |servers: &ServerArgs, otherwise, view| {
-        Desk::open(&cli.logic, cli.everywhere.config.as_deref(), servers, otherwise, &secrets, view)
+        Desk::open(&cli.logic, cli.everywhere.config.as_deref(), servers, otherwise, &secrets, view, None)
     };
     match &cli.command {
         Command::Tools(args) if args.gateway.gateway.is_some() => {
@@ -187,7 +195,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
             // Before anything runs: whoever types it may press Ctrl-C instead.
             let arguments = call::text(&args.arguments)?;
             let view = View { max_result_bytes: args.max_result_bytes, ..View::default() };
-            let desk = open(&args.servers, Otherwise::Demo, view)?;
+            let (flag, record) = (cli.everywhere.config.as_deref(), args.record.as_deref());
+            let desk = Desk::open(&cli.logic, flag, &args.servers, Otherwise::Demo, &secrets, view, record)?;
             desk::run(&desk, call::run(&desk, args, arguments))
         }
         Command::Resources(args) => {
@@ -226,6 +235,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
             demo::serve(std::io::stdin().lock(), std::io::stdout())?;
             Ok(ExitCode::SUCCESS)
         }
+        Command::Replay(args) => replay::run(&cli.logic, cli.everywhere.config.as_deref(), args, &secrets),
+        Command::Explain(args) => explain::run(cli.everywhere.config.as_deref(), args, &secrets),
         Command::Route(args) if route::wants_configuration(args) => {
             let desk = open(&ServerArgs::default(), Otherwise::Demo, View::default())?;
             desk::run(&desk, route::run_configured(&desk, args))
@@ -252,13 +263,18 @@ impl LogicArgs {
         Ok(Supervisor::new(self.component()?)?)
     }
 
-    /// The component that was asked for.
-    fn component(&self) -> Result<Component, Failure> {
+    /// How components are run.
+    fn options(&self) -> Options {
         let limits = Limits {
             fuel: (self.max_fuel > 0).then(|| self.max_fuel.saturating_mul(1_000_000)),
             memory_bytes: usize::from(self.max_memory) << 20,
         };
-        let component = self.component_within(None, limits)?;
+        Options { limits, cache: Cache::user(), ..Options::default() }
+    }
+
+    /// The component that was asked for.
+    fn component(&self) -> Result<Component, Failure> {
+        let component = self.component_within(None, self.options().limits)?;
         if let Some(warning) = component.warning() {
             style::say(format_args!("{}: {warning}", style::stderr().yellow("warning")));
         }

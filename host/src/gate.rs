@@ -8,6 +8,7 @@ mod failures;
 mod forwarded;
 mod instructions;
 mod offers;
+mod recording;
 mod running;
 mod settings;
 mod shown;
@@ -263,15 +264,18 @@ impl Gate {
         self.apart.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a call; `begun` are the calls that are counted already, this one among them.
+    /// Begins a call; `begun` are the calls that are counted already, this one among them. Where its story is to be kept,
+    /// somebody must take it when it is over.
     fn begin(
         &self,
         call: execution::ToolCall,
         begun: usize,
+        keep: bool,
         telling: &mut Telling,
     ) -> Answer<(crate::decide::ExecutionId, execution::Directive)> {
         self.sync(begun);
         let Core { logic, id, .. } = &mut *self.core();
+        logic.keep_calls(keep);
         let (execution, directive) = logic.begin(*id, call)?;
         telling.begun(|| logic.known(*id), &directive);
         Ok((execution, directive))

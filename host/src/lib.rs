@@ -66,6 +66,7 @@ pub mod oauth;
 pub mod plan;
 pub mod private;
 pub mod queue;
+pub mod record;
 pub mod registry;
 pub mod session;
 pub mod shadow;

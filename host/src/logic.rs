@@ -25,4 +25,4 @@ pub use component::{Component, EMBEDDED, EMBEDDED_DIGEST};
 pub use error::{BadComponent, LogicError};
 pub use instance::Instance;
 pub use options::{Allocation, Cache, Limits, Options};
-pub use supervisor::{Offers, Supervisor, traps};
+pub use supervisor::{Offers, Past, Supervisor, traps};

@@ -14,6 +14,24 @@ pub fn folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
+/// Makes the folder where there is none; refuses one that is a link, or that others may write to.
+pub fn prepare(dir: &Path) -> io::Result<()> {
+    let found = match fs::symlink_metadata(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            folder(dir)?;
+            fs::symlink_metadata(dir)?
+        }
+        found => found?,
+    };
+    if found.is_symlink() {
+        return Err(io::Error::other("it is a link; name the folder itself"));
+    }
+    if !found.is_dir() {
+        return Err(io::Error::other("it is no folder"));
+    }
+    check_owner(&found)
+}
+
 /// Makes a file for the user alone; one that is there already is an error.
 pub fn file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();

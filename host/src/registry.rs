@@ -11,6 +11,7 @@ mod task;
 mod tools;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use tokio::sync::{broadcast, watch};
@@ -32,6 +33,7 @@ use crate::logic::{Component, Supervisor};
 #[cfg(feature = "oauth")]
 use crate::oauth::{Browse, Store};
 use crate::queue::QueueStats;
+use crate::record::Recorder;
 use crate::session::{Handler, LogLevel, News, Nobody};
 use crate::stats::CallStats;
 use crate::transport::Connect;
@@ -67,6 +69,8 @@ pub struct Options {
     /// How work is done that takes a while: at once, unless told otherwise. Where several threads serve many,
     /// `tokio::task::block_in_place` keeps the others from waiting for it.
     pub aside: Aside,
+    /// The folder that calls are recorded in, whatever the configuration says of that.
+    pub record: Option<PathBuf>,
     /// Who brings a person where a server wants their consent; without it, such a server needs an authorization.
     #[cfg(feature = "oauth")]
     pub browse: Option<Arc<dyn Browse>>,
@@ -98,6 +102,7 @@ pub struct Told {
 struct Book {
     config: Arc<Config>,
     condenser: Arc<Condenser>,
+    recorder: Option<Arc<Recorder>>,
     links: Arc<[Arc<Link>]>,
     /// Where each server stands among them.
     places: HashMap<String, usize>,
@@ -129,6 +134,7 @@ impl Default for Options {
             transports: HashMap::new(),
             stay: Stay::Long,
             aside: |work| work(),
+            record: None,
             #[cfg(feature = "oauth")]
             browse: None,
             #[cfg(feature = "oauth")]
@@ -151,9 +157,11 @@ impl Registry {
         links.iter().for_each(|link| link.begin());
         let places = places(&links);
         let condenser = surroundings.condenser(&config);
+        let recorder = surroundings.recorder(component, &config, None);
         let book = Mutex::new(Book {
             config,
             condenser,
+            recorder,
             links,
             places,
             apart: HashMap::new(),
@@ -239,6 +247,11 @@ impl Registry {
     /// Who keeps and summarises results that are too long.
     pub(crate) fn condenser(&self) -> Arc<Condenser> {
         Arc::clone(&self.book().condenser)
+    }
+
+    /// Who records calls, where they are recorded.
+    pub fn recorder(&self) -> Option<Arc<Recorder>> {
+        self.book().recorder.clone()
     }
 
     /// Which configuration this is; gates look whether they know it.
@@ -363,6 +376,10 @@ impl Registry {
         };
         futures_util::future::join_all(links.iter().chain(&others).map(|link| link.close())).await;
         self.surroundings.closed().await;
+        if let Some(recorder) = self.recorder() {
+            // The disk is waited for on another thread, and not for ever.
+            let _ = tokio::task::spawn_blocking(move || recorder.flush(FLUSH)).await;
+        }
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -392,3 +409,6 @@ impl Book {
 fn places(links: &[Arc<Link>]) -> HashMap<String, usize> {
     links.iter().enumerate().map(|(place, link)| (link.id().to_owned(), place)).collect()
 }
+
+/// How long the last calls may take to be recorded.
+const FLUSH: std::time::Duration = std::time::Duration::from_secs(5);

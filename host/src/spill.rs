@@ -121,7 +121,7 @@ impl Spill {
             return Err(SpillError::TooLarge { bytes, max: *max_bytes });
         }
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        folder::prepare(dir).map_err(|source| SpillError::Folder { dir: dir.clone(), source })?;
+        crate::private::prepare(dir).map_err(|source| SpillError::Folder { dir: dir.clone(), source })?;
         let _lock = folder::lock(dir, self.patience)?;
         let expired = now.checked_sub(*max_age).map(name::stamp);
         room::make(dir, expired.as_deref(), max_bytes - bytes)?;

@@ -3,6 +3,7 @@
 mod answered;
 
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -41,6 +42,9 @@ pub struct Args {
     /// The most bytes of text to print, 0 for all of it
     #[arg(long, value_name = "BYTES")]
     pub max_result_bytes: Option<u64>,
+    /// Record the call in this folder, for `toolgate replay` and `toolgate explain`
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
 }
 
 /// Calls the tool and prints what it says.
@@ -92,6 +96,10 @@ pub async fn run_at_gateway(
 ) -> Result<ExitCode, Failure> {
     if !args.servers.server.is_empty() {
         let text = "--server is not for a gateway: the name of the tool says which server is meant";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    if args.record.is_some() {
+        let text = "--record is not for a gateway, which records its calls itself: start it with --record";
         return Err(Failure::Usage(text.to_owned()));
     }
     let limit = args.servers.timeout;

@@ -156,6 +156,7 @@ impl Desk {
         otherwise: Otherwise,
         secrets: &Arc<Mutex<Secrets>>,
         view: View,
+        record: Option<&Path>,
     ) -> Result<Self, Failure> {
         let mut variables = Variables::of_process();
         variables.ask = Arc::new(Terminal::default());
@@ -177,7 +178,13 @@ impl Desk {
         }
         servers.give_time(&mut config);
         let secrets = Arc::clone(secrets);
-        let options = Options { variables, secrets: Arc::clone(&secrets), stay: Stay::Once, ..Options::default() };
+        let options = Options {
+            variables,
+            secrets: Arc::clone(&secrets),
+            stay: Stay::Once,
+            record: record.map(Path::to_owned),
+            ..Options::default()
+        };
         let registry = Registry::new(&logic.component()?, config, options)?;
         let gate = Gate::open(&registry, view)?;
         Ok(Desk { gate, only: servers.server.clone(), printer: Printer(secrets) })

@@ -6,7 +6,7 @@ mod shade;
 mod watch;
 
 use std::convert::Infallible;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,6 +39,9 @@ pub struct Args {
     /// How tools are named, in place of what the configuration says
     #[arg(long, value_name = "STYLE", value_parser = names)]
     names: Option<GatewayNames>,
+    /// Record calls in this folder, for `toolgate replay` and `toolgate explain`
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
 }
 
 /// Serves until the client has gone, or a signal comes.
@@ -72,6 +75,7 @@ pub fn run(
             handler: Arc::clone(&relay) as _,
             secrets: Arc::clone(secrets),
             aside: if door.is_some() { |work| tokio::task::block_in_place(work) } else { |work| work() },
+            record: args.record.clone(),
             ..registry::Options::default()
         };
         let registry = Registry::new(&component, config, of_registry)?;

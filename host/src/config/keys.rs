@@ -4,6 +4,7 @@ pub mod auth;
 pub mod gateway;
 pub mod lifecycle;
 pub mod queues;
+pub mod record;
 pub mod results;
 pub mod server;
 pub mod settings;

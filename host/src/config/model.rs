@@ -5,6 +5,7 @@ mod gateway;
 mod lifecycle;
 mod place;
 mod queues;
+mod record;
 mod results;
 mod settings;
 mod shadow;
@@ -19,6 +20,7 @@ pub use gateway::{GatewayNames, GatewayRules, GatewayTls, TokenFrom, TokenRules}
 pub use lifecycle::{HealthProbe, Lifecycle};
 pub use place::{Located, Notice, Place, Problem};
 pub use queues::QueueRules;
+pub use record::RecordRules;
 pub use results::{Spill, SummarizeWith, Summarizer};
 pub use settings::{CustomMask, Destructive, Input, Masking, NamesStyle, Readiness, Retry, Settings};
 pub use shadow::Shadow;

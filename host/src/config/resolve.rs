@@ -3,6 +3,7 @@
 mod gateway;
 mod oauth;
 mod program;
+mod record;
 mod results;
 mod shadow;
 mod site;
@@ -21,6 +22,7 @@ use super::variables::Variables;
 use crate::transport::endpoint::Endpoint;
 pub use gateway::{FilledGateway, FilledToken, check_tokens, resolve_gateway};
 pub use oauth::{FilledOAuth, resolve_oauth};
+pub use record::resolve_record_dir;
 pub use results::{FilledSpill, FilledSummarizeWith, FilledSummarizer, resolve_spill, resolve_summarizer};
 pub use shadow::{FilledShadow, resolve_shadow};
 

@@ -8,6 +8,7 @@ use tracing::{Instrument, debug};
 
 use super::errand::Errand;
 use super::forwarded::Parts;
+use super::recording::Recording;
 use super::story::Telling;
 use super::{Gate, GateError, OnEvent};
 use crate::decide::{Answer, Decide, ExecutionId};
@@ -36,6 +37,8 @@ pub struct CallOptions {
     pub events: Option<OnEvent>,
     /// Who says yes or no where a person must.
     pub approve: Option<Arc<dyn Approve>>,
+    /// Who makes the call, for the record.
+    pub principal: Option<Arc<str>>,
     /// For whom the call is made: what servers are told of it (trace context, level of logs), and who answers them.
     pub caller: Caller,
 }
@@ -109,11 +112,12 @@ impl Gate {
         let id = call.id.clone();
         let trace = Span::begin("tools/call", &options.caller);
         let mut telling = Telling::of(self, &call);
+        let recording = Recording::begin(self, options);
         let (execution, mut directive) = {
             let _decided = trace.step("toolgate.begin");
-            self.begin(call, 1, &mut telling)?
+            self.begin(call, 1, recording.is_some(), &mut telling)?
         };
-        let _end = End { gate: self, execution };
+        let mut end = End { gate: self, execution, recording };
         let mut errand = Errand::new(self, options, execution, id, trace);
         let result = async {
             loop {
@@ -134,6 +138,9 @@ impl Gate {
         let result = result.instrument(span).await?;
         let called = errand.finish(result);
         telling.ended(&called);
+        if let Some(recording) = &mut end.recording {
+            recording.finish(&called);
+        }
         Ok(called)
     }
 
@@ -153,8 +160,8 @@ impl Gate {
     /// What a call would do, found out without doing it; servers that it needs are connected.
     pub async fn plan(&self, call: ToolCall) -> Result<Result<Plan, ToolResult>, GateError> {
         let id = call.id.clone();
-        let (execution, mut directive) = self.begin(call, 0, &mut Telling::nobody())?;
-        let _end = End { gate: self, execution };
+        let (execution, mut directive) = self.begin(call, 0, false, &mut Telling::nobody())?;
+        let _end = End { gate: self, execution, recording: None };
         let options = CallOptions::default();
         let trace = Span::begin("toolgate.plan", &options.caller);
         let mut errand = Errand::new(self, &options, execution, id, trace);
@@ -166,17 +173,23 @@ impl Gate {
     }
 }
 
-/// Forgets a call when nobody waits for it any more.
+/// Forgets a call when nobody waits for it any more, and has it recorded, however it ended.
 struct End<'a> {
     gate: &'a Gate,
     execution: ExecutionId,
+    recording: Option<Recording>,
 }
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        if let Err(error) = self.gate.core().logic.end(self.execution) {
+        let mut core = self.gate.core();
+        if let Err(error) = core.logic.end(self.execution) {
             debug!("a call could not be ended: {error}");
         }
+        let Some(recording) = self.recording.take() else { return };
+        let past = core.logic.take_past(self.execution);
+        drop(core);
+        recording.end(past);
     }
 }
 

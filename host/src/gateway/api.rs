@@ -265,7 +265,8 @@ impl Gateway {
             None => name,
         };
         let call = ToolCall { id: format!("{:016x}", fastrand::u64(..)), name, arguments };
-        let mut called = match gate.call(call, &CallOptions::default()).await {
+        let options = CallOptions { principal: Some(principal.name.as_str().into()), ..CallOptions::default() };
+        let mut called = match gate.call(call, &options).await {
             Ok(called) => called,
             Err(error) => return reply(500, &json!({"error": error.to_string()})),
         };

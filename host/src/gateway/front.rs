@@ -38,6 +38,8 @@ pub(crate) struct Front {
     inside: Arc<Inside>,
     gate: Gate,
     principal: Principal,
+    /// The name of the principal, for the record of each call.
+    name: Arc<str>,
     /// The way for what is sent unasked; clients of 2026-07-28 have none.
     outlet: Option<Arc<dyn Outlet>>,
     session: Mutex<Session>,
@@ -85,6 +87,7 @@ impl Front {
             inside: Arc::clone(inside),
             gate,
             principal: principal.clone(),
+            name: principal.name.as_str().into(),
             outlet,
             session: Mutex::default(),
             stops: Mutex::default(),

@@ -12,6 +12,7 @@ use crate::logic::types::ToolRef;
 use crate::logic::types::execution::Code;
 use crate::logic::types::lifecycle::State;
 use crate::queue::QueueStats;
+use crate::record::RecordStats;
 use crate::registry::{Registry, state_name};
 use crate::shadow::{self, Counts, Shadow};
 use crate::words::Named;
@@ -82,6 +83,9 @@ pub(super) fn render(registry: &Registry, tally: &Tally, doors: &[OpenDoor], sha
     let refused = |queue: &QueueStats| queue.refused + queue.timed_out;
     queue("toolgate_queue_refused_total", "counter", "Calls that a queue turned away.", refused);
     of_doors(&mut page, doors);
+    if let Some(recorder) = registry.recorder() {
+        of_records(&mut page, recorder.stats());
+    }
     page.family("toolgate_ready", "gauge", "Whether the gateway is ready, by the configured measure.");
     page.sample("toolgate_ready", &[], u64::from(registry.readiness().ready));
     page.family("toolgate_component_traps_total", "counter", "How often the component broke off and was replaced.");
@@ -128,6 +132,19 @@ fn of_doors(page: &mut Page, doors: &[OpenDoor]) {
         for (reason, count) in stats.refused() {
             page.sample("toolgate_door_refused_total", &[("door", door), ("reason", reason)], count);
         }
+    }
+}
+
+/// What is recorded, and what is not.
+fn of_records(page: &mut Page, stats: RecordStats) {
+    let RecordStats { written, dropped, failed, withheld, bytes } = stats;
+    page.family("toolgate_records_total", "counter", "Calls that are recorded.");
+    page.sample("toolgate_records_total", &[], written);
+    page.family("toolgate_record_bytes_total", "counter", "Bytes of records that were written.");
+    page.sample("toolgate_record_bytes_total", &[], bytes);
+    page.family("toolgate_records_dropped_total", "counter", "Calls that are not recorded, by why.");
+    for (reason, count) in [("pressure", dropped), ("disk", failed), ("withheld", withheld)] {
+        page.sample("toolgate_records_dropped_total", &[("reason", reason)], count);
     }
 }
 

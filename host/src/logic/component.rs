@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
@@ -28,6 +29,8 @@ pub struct Component {
     pre: LogicPre<State>,
     options: Options,
     digest: String,
+    /// What it was made of, where that is not [`EMBEDDED`].
+    bytes: Option<Arc<[u8]>>,
     warning: Option<String>,
 }
 
@@ -50,7 +53,8 @@ impl Component {
     /// A component from memory.
     pub fn from_bytes(bytes: &[u8], options: &Options) -> Result<Self, LogicError> {
         check_form(bytes)?;
-        let component = Self::load(bytes, format!("{:x}", Sha256::digest(bytes)), options)?;
+        let mut component = Self::load(bytes, format!("{:x}", Sha256::digest(bytes)), options)?;
+        component.bytes = (component.digest != EMBEDDED_DIGEST).then(|| bytes.into());
         // The generated bindings check the types of functions when they are first looked up, in an instance.
         match component.instantiate() {
             Err(error @ LogicError::Trap { .. }) => {
@@ -70,6 +74,11 @@ impl Component {
     /// The SHA-256 of the component, in hexadecimal.
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// The component as a file would hold it.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.as_deref().unwrap_or(EMBEDDED)
     }
 
     /// The interfaces that it imports, by their full names.
@@ -92,7 +101,7 @@ impl Component {
         let engine = engine::engine(options)?;
         let (compiled, warning) = compile(&engine, bytes, &digest, &options.cache)?;
         let pre = link(&engine, &compiled, &options.cache)?;
-        Ok(Self { pre, options: options.clone(), digest, warning })
+        Ok(Self { pre, options: options.clone(), digest, bytes: None, warning })
     }
 }
 

@@ -17,6 +17,7 @@ use super::types::{
 };
 use super::{Component, GateHandle, Instance, LogicError};
 use crate::decide::{Answer, Decide, ExecutionId, GateId};
+pub use call::Past;
 use call::{Ahead, CallRecord, Place, build_gate};
 
 /// A component that is always ready to decide.
@@ -26,6 +27,9 @@ pub struct Supervisor {
     instance: Option<Instance>,
     gates: BTreeMap<GateId, GateRecord>,
     calls: BTreeMap<ExecutionId, CallRecord>,
+    /// Calls that are over and whose story was wanted, until somebody takes it.
+    past: BTreeMap<ExecutionId, Past>,
+    keeps: bool,
     next_id: u64,
     replacements: u64,
 }
@@ -61,8 +65,8 @@ impl Supervisor {
     /// Starts an instance of the component.
     pub fn new(component: Component) -> Answer<Self> {
         let instance = Some(component.instantiate()?);
-        let (gates, calls) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Supervisor { component, instance, gates, calls, next_id: 0, replacements: 0 })
+        let (gates, calls, past) = Default::default();
+        Ok(Supervisor { component, instance, gates, calls, past, keeps: false, next_id: 0, replacements: 0 })
     }
 
     /// The component that is supervised.
@@ -121,6 +125,16 @@ impl Supervisor {
         }
         // Should this break the component off, whatever comes next finds a new instance.
         drop(running.leave(instance));
+    }
+
+    /// Whether the stories of calls that begin from now on are kept until somebody takes them.
+    pub fn keep_calls(&mut self, keep: bool) {
+        self.keeps = keep;
+    }
+
+    /// The story of a call that is over, once, where it was to be kept.
+    pub fn take_past(&mut self, execution: ExecutionId) -> Option<Past> {
+        self.past.remove(&execution)
     }
 
     /// Asks the instance; if it breaks off, the answer is the error, and the next question finds a new instance.
@@ -218,6 +232,15 @@ impl Supervisor {
         answer
     }
 
+    /// Lets a call go, but for its story where that is to be kept, and says where it stood.
+    fn leave(&mut self, id: ExecutionId) -> Option<Place> {
+        let CallRecord { settings, call, offers, events, said, place, .. } = self.calls.remove(&id)?;
+        if let Some(said) = said {
+            self.past.insert(id, Past { settings, call, offers, events, said });
+        }
+        Some(place)
+    }
+
     /// What the call is to do next, now that it has been fed; it is forgotten when it is over.
     fn directive(&mut self, id: ExecutionId) -> Answer<execution::Directive> {
         let call = self.calls.get_mut(&id).ok_or(LogicError::ForeignHandle)?;
@@ -229,6 +252,9 @@ impl Supervisor {
             }
             Place::Nowhere | Place::Ahead(_) => return Err(LogicError::Dead),
         };
+        if let Some(said) = &mut call.said {
+            said.push(directive.clone());
+        }
         match directive {
             execution::Directive::Request(_) => call.requests += 1,
             // What the call came to stands, even if clearing up after it breaks the component off.
@@ -383,7 +409,8 @@ impl Decide for Supervisor {
         let record = self.gate(gate)?;
         let (settings, offers) = (Arc::clone(&record.settings), Arc::clone(&record.offers));
         let place = Place::Nowhere;
-        let mut call = CallRecord { gate, settings, call, offers, events: Vec::new(), requests: 0, place };
+        let said = self.keeps.then(Vec::new);
+        let mut call = CallRecord { gate, settings, call, offers, events: Vec::new(), requests: 0, place, said };
         let instance = self.instance.as_mut().ok_or(LogicError::Dead)?;
         if let Ok(running) = call.feed(instance, self.gates.get(&gate)) {
             call.place = Place::Running(Box::new(running));
@@ -399,12 +426,18 @@ impl Decide for Supervisor {
     fn next(&mut self, execution: ExecutionId, event: execution::Event) -> Answer<execution::Directive> {
         self.live()?;
         let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
-        if let Some(result) = call.turned_out(&event) {
-            self.calls.remove(&execution);
-            return Ok(execution::Directive::Done(result));
-        }
+        let turned_out = call.turned_out(&event);
         let gate = self.gates.get(&call.gate);
         let offers = gate.map_or_else(Offers::default, |gate| Arc::clone(&gate.offers));
+        if let Some(result) = turned_out {
+            let directive = execution::Directive::Done(result);
+            if let Some(said) = &mut call.said {
+                said.push(directive.clone());
+                call.events.push((offers, event));
+            }
+            self.leave(execution);
+            return Ok(directive);
+        }
         let (offers, event) = call.events.push_mut((offers, event));
         let instance = self.instance.as_mut().ok_or(LogicError::Dead)?;
         let told = match &mut call.place {
@@ -430,8 +463,7 @@ impl Decide for Supervisor {
     }
 
     fn end(&mut self, execution: ExecutionId) -> Answer<()> {
-        let Some(call) = self.calls.remove(&execution) else { return Ok(()) };
-        let Place::Running(running) = call.place else { return Ok(()) };
+        let Some(Place::Running(running)) = self.leave(execution) else { return Ok(()) };
         self.ask(|logic| running.leave(logic))
     }
 

@@ -86,6 +86,7 @@ impl Registry {
         book.retired.extend(retired.iter().map(Arc::downgrade));
         retired.into_iter().for_each(|link| self.surroundings.finish_later(link.retire()));
         book.condenser = self.surroundings.condenser(&config);
+        book.recorder = self.surroundings.recorder(&self.component, &config, book.recorder.as_ref());
         book.places = places(&links);
         book.links = links.into();
         book.config = config;

@@ -1,28 +1,32 @@
 //! What all connections of a registry share.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tracing::warn;
 
 #[cfg(feature = "oauth")]
 use super::accounts::Accounts;
 use super::{Options, Stay, Told};
 use crate::condense::Condenser;
-use crate::config::model::{Config, QueueRules, Server};
+use crate::config::model::{Config, QueueRules, RecordRules, Server};
 #[cfg(feature = "oauth")]
 use crate::config::resolve::FilledOAuth;
+use crate::config::resolve::resolve_record_dir;
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::decide::{Answer, Decide};
-use crate::logic::Supervisor;
 use crate::logic::types::{filtering, lifecycle};
+use crate::logic::{Component, Supervisor};
 #[cfg(feature = "oauth")]
 use crate::oauth::{Account, OAuthError, Store};
 use crate::queue::{Defaults, Limits, Queue, Queues};
+use crate::record::{self, Recorder};
 use crate::session::{Handler, LogLevel, News, Session};
 use crate::transport::Connect;
 #[cfg(feature = "oauth")]
@@ -42,6 +46,8 @@ pub(super) struct Surroundings {
     /// Decides how the lives of servers go on.
     logic: Mutex<Supervisor>,
     pub(super) stay: Stay,
+    /// The folder that calls are recorded in, whatever the configuration says of that.
+    record: Option<PathBuf>,
     /// When the clock of the lifecycles began.
     origin: Instant,
     pub(super) queues: Queues,
@@ -68,7 +74,7 @@ impl Surroundings {
             let tokens = options.tokens.unwrap_or_else(|| Store::user(&options.variables));
             Accounts::new(options.browse, tokens)
         };
-        let Options { variables, handler, secrets, transports, stay, .. } = options;
+        let Options { variables, handler, secrets, transports, stay, record, .. } = options;
         Surroundings {
             variables,
             handler,
@@ -78,6 +84,7 @@ impl Surroundings {
             secrets,
             logic: Mutex::new(logic),
             stay,
+            record,
             origin: Instant::now(),
             queues: Queues::new(Defaults::default(), config.settings.queues.iter().map(limits)),
             closing: Mutex::default(),
@@ -166,6 +173,36 @@ impl Surroundings {
         let condenser = Condenser::new(config, &self.variables);
         self.secrets().merge(condenser.secrets());
         Arc::new(condenser)
+    }
+
+    /// Who records calls, as the configuration says; the one of before, where that says the same.
+    pub(super) fn recorder(
+        &self,
+        component: &Component,
+        config: &Config,
+        before: Option<&Arc<Recorder>>,
+    ) -> Option<Arc<Recorder>> {
+        if self.record.is_none() && config.settings.record.is_none() {
+            return None;
+        }
+        let RecordRules { max_segment, max_total, max_age, raw, .. } =
+            config.settings.record.clone().unwrap_or_default();
+        let dir = match &self.record {
+            Some(dir) => dir.clone(),
+            None => match resolve_record_dir(config, &self.variables) {
+                Ok(dir) => dir.unwrap_or_else(|| record::folder::default_dir(&self.variables)),
+                Err(problem) => {
+                    warn!("calls are not recorded: {problem}");
+                    return None;
+                }
+            },
+        };
+        let rules = record::Rules { dir, max_segment, max_total, max_age, raw };
+        if let Some(before) = before.filter(|before| *before.rules() == rules) {
+            return Some(Arc::clone(before));
+        }
+        let started = Recorder::start(rules, component, &self.secrets);
+        started.map(Arc::new).map_err(|error| warn!("calls are not recorded: {error}")).ok()
     }
 
     /// A server before its first event.

@@ -42,24 +42,6 @@ pub(super) fn plain(dir: &Path) -> PathBuf {
     std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()).components().collect()
 }
 
-/// Makes the folder where there is none; refuses one that is a link, or that others may write to.
-pub(super) fn prepare(dir: &Path) -> io::Result<()> {
-    let found = match fs::symlink_metadata(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            private::folder(dir)?;
-            fs::symlink_metadata(dir)?
-        }
-        found => found?,
-    };
-    if found.is_symlink() {
-        return Err(io::Error::other("it is a link; name the folder itself"));
-    }
-    if !found.is_dir() {
-        return Err(io::Error::other("it is no folder"));
-    }
-    private::check_owner(&found)
-}
-
 /// Waits until no other process writes to the folder. The lock ends with the file that is returned, or with us.
 pub(super) fn lock(dir: &Path, after: Duration) -> Result<File, SpillError> {
     let failed = |source| SpillError::Folder { dir: dir.to_owned(), source };

@@ -10,6 +10,7 @@ mod hostile;
 mod logic;
 mod place;
 mod reading;
+mod record;
 #[cfg(unix)]
 mod reload;
 #[cfg(unix)]

@@ -6,6 +6,7 @@ mod fixtures;
 mod gateway;
 mod headers;
 mod lives;
+mod record;
 mod sessions;
 mod web;
 mod world;

@@ -10,6 +10,7 @@ mod life;
 mod line;
 mod panics;
 mod plan;
+mod records;
 mod rules;
 mod server;
 mod states;
@@ -17,7 +18,7 @@ mod timelines;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
@@ -35,11 +36,15 @@ fn no_schedule_breaks_a_rule() {
     let count = count.unwrap_or(if seed.is_some() { 1 } else { SCHEDULES });
     let next = Arc::new(AtomicU64::new(0));
     let (sender, receiver) = channel();
+    let folder = tempfile::tempdir().expect("a folder can be made");
     for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
         let (next, sender) = (Arc::clone(&next), sender.clone());
+        let folder = folder.path().to_owned();
         std::thread::spawn(move || {
             let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|n| *n < count);
-            let lives = numbers.map(|number| live(seed.unwrap_or(number)));
+            // Few enough in each folder that nobody looks for old files all the time.
+            let records = |number: u64| folder.join((number / 50).to_string());
+            let lives = numbers.map(|number| live(seed.unwrap_or(number), records(number)));
             lives.for_each(|lived| drop(sender.send(lived)));
         });
     }
@@ -58,13 +63,15 @@ fn no_schedule_breaks_a_rule() {
     println!("{counts:?}");
     let shown = broken.iter().take(10).map(String::as_str).collect::<Vec<_>>().join("\n");
     assert!(broken.is_empty(), "{} of {count} schedules broke a rule:\n{shown}", broken.len());
+    let calls = counts.iter().filter(|(code, _)| **code != "turned away").map(|(_, count)| *count as u64).sum();
+    records::replay(folder.path(), calls);
     // Otherwise the schedules are not wild enough to prove anything.
     let seen = |code: &&str| counts.get(code).is_some_and(|count| *count >= 20);
     assert!(count < SCHEDULES || CODES.iter().all(seen), "{counts:?}");
 }
 
 /// Lives one schedule: how calls ended, or the rule that it broke and where its story is to be read.
-fn live(seed: u64) -> Result<BTreeMap<&'static str, usize>, Broken> {
+fn live(seed: u64, records: PathBuf) -> Result<BTreeMap<&'static str, usize>, Broken> {
     // The host draws from the generator of the thread.
     fastrand::seed(seed);
     let panics = Panics::listen();
@@ -73,8 +80,11 @@ fn live(seed: u64) -> Result<BTreeMap<&'static str, usize>, Broken> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a runtime starts").block_on(async {
             let _watch = moves.watch();
-            let life = Life::begin(seed, &story, moves.clone());
-            tokio::time::timeout(DAY, life.live()).await.unwrap_or_else(|_| Err("the schedule has no end".to_owned()))
+            let life = Life::begin(seed, &story, moves.clone(), records);
+            let recorder = life.recorder();
+            let lived = tokio::time::timeout(DAY, life.live()).await;
+            let lived = lived.unwrap_or_else(|_| Err("the schedule has no end".to_owned()));
+            lived.and_then(|lived| records::check(&recorder).map(|()| lived))
         })
     }));
     let panics = panics.heard();

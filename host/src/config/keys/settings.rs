@@ -3,7 +3,7 @@
 use super::super::model::{CustomMask, Destructive, Input, Masking, NamesStyle, Readiness, Retry, Settings};
 use super::super::reading::{Given, Misfit, Reading};
 use super::super::schema;
-use super::{Form, Key, gateway, lifecycle, queues, read, results, server, shadow};
+use super::{Form, Key, gateway, lifecycle, queues, read, record, results, server, shadow};
 
 /// The keys at the top; `servers` is read by itself.
 pub const TOP: &[Key<Settings>] = &[
@@ -137,6 +137,16 @@ pub const TOP: &[Key<Settings>] = &[
         "Results that are cut or summarized are kept whole in files, and the model is told which; true says it too.",
         |settings, given, reading| {
             settings.spill = results::spill(given, reading);
+            Ok(())
+        },
+    ),
+    Key::new(
+        "record",
+        Form::Section(|| schema::object_or("boolean", record::RECORD)),
+        "",
+        "Calls are recorded in files, to be replayed, explained, and tried on other rules; true says it too.",
+        |settings, given, reading| {
+            settings.record = record::record(given, reading);
             Ok(())
         },
     ),

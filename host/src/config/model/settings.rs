@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{GatewayRules, Lifecycle, QueueRules, Shadow, Spill, Summarizer};
+use super::{GatewayRules, Lifecycle, QueueRules, RecordRules, Shadow, Spill, Summarizer};
 
 /// What holds for all servers.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +31,8 @@ pub struct Settings {
     pub summarizer: Option<Summarizer>,
     /// Where results that are cut are kept whole; none means nowhere.
     pub spill: Option<Spill>,
+    /// Where calls are recorded; none means nowhere.
+    pub record: Option<RecordRules>,
     /// What holds for the servers that do not say otherwise; each server has it already.
     pub lifecycle: Lifecycle,
     /// What is said of queues; one that a server names and that is not here is of the usual size.
@@ -68,6 +70,7 @@ impl Default for Settings {
             summarize_above_tokens: 5000,
             summarizer: None,
             spill: None,
+            record: None,
             lifecycle: Lifecycle::default(),
             queues: Vec::new(),
             gateway: GatewayRules::default(),

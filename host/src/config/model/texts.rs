@@ -65,6 +65,7 @@ impl Settings {
             }
         }
         texts.extend(settings.spill.iter_mut().filter_map(|spill| spill.dir.as_mut()));
+        texts.extend(settings.record.iter_mut().filter_map(|record| record.dir.as_mut()));
         texts.into_iter().for_each(|text| text.place = nowhere());
         settings
     }

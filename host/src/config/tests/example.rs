@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 use super::super::document::{self, Node, Value};
 use super::super::keys::{self, Key, server, settings};
 use super::super::model::{
-    Annotations, CustomMask, GatewayRules, Input, Kind, Lifecycle, Masking, QueueRules, Server, Settings, Shape, Spill,
-    SummarizeWith, Timeouts, TlsFiles, ToolRules,
+    Annotations, CustomMask, GatewayRules, Input, Kind, Lifecycle, Masking, QueueRules, RecordRules, Server, Settings,
+    Shape, Spill, SummarizeWith, Timeouts, TlsFiles, ToolRules,
 };
 use super::super::reading::{Given, Reading};
 use super::super::schema::schema;
@@ -30,6 +30,7 @@ fn what_the_example_gives_as_default_is_the_default() {
     settings.inputs.clear();
     // What is there or not has no default; what is in it has.
     assert_eq!(settings.spill.take(), Some(Spill::default()));
+    assert_eq!(settings.record.take(), Some(RecordRules::default()));
     let summarizer = settings.summarizer.take().unwrap();
     assert!(matches!(summarizer.how, SummarizeWith::Http { .. }));
     assert_eq!((summarizer.timeout.as_secs(), summarizer.max_input_bytes), (30, 1024 * 1024));

@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::model::{Settings, Spill, SummarizeWith};
+use super::super::model::{RecordRules, Settings, Spill, SummarizeWith};
 use super::super::parse;
 use super::complaints;
 use super::entries::check;
@@ -57,6 +57,23 @@ fn results_are_kept_where_the_file_says_so() {
         ),
     ] {
         assert_eq!(settings(text).spill, expected, "{text}");
+    }
+    for (text, expected) in [
+        ("record: false", None),
+        ("record: true", Some(RecordRules::default())),
+        ("record: {}", Some(RecordRules::default())),
+        (
+            "record: {max_segment: 1MiB, max_total: 8MiB, max_age: 2h, raw: true}",
+            Some(RecordRules {
+                dir: None,
+                max_segment: 1 << 20,
+                max_total: 8 << 20,
+                max_age: Duration::from_secs(7200),
+                raw: true,
+            }),
+        ),
+    ] {
+        assert_eq!(settings(text).record, expected, "{text}");
     }
     let dir = settings("spill: {folder: ./long}").spill.unwrap().dir.unwrap();
     assert_eq!((dir.text.as_str(), dir.field.as_str()), ("./long", "dir"));
@@ -117,6 +134,22 @@ fn what_does_not_fit_is_said() {
             "spill: {max_age: off}",
             "toolgate.yaml:1:18: spill.max_age: nothing is kept without end; write a long time, such as \"30d\"",
         ),
+        ("record: 5", "toolgate.yaml:1:9: record: expected a map, found a number"),
+        ("record: {dri: x}", "toolgate.yaml:1:10: record: unknown key \"dri\"; did you mean \"dir\"?"),
+        (
+            "record: {max_segment: 1KiB}",
+            "toolgate.yaml:1:23: record.max_segment: expected at least 64KiB, so that a file holds more than a few calls",
+        ),
+        (
+            "record: {max_total: 1MiB}",
+            "toolgate.yaml:1:21: record.max_total: expected at least 4MiB, since the component is kept there too; to \
+             record nothing, leave `record` out",
+        ),
+        (
+            "record: {max_age: 0}",
+            "toolgate.yaml:1:19: record.max_age: must be longer than nothing; to record nothing, leave `record` out",
+        ),
+        ("record: {raw: x}", "toolgate.yaml:1:15: record.raw: expected true or false, found text"),
         ("spill: {dir: [a]}", "toolgate.yaml:1:14: spill.dir: expected text, found a list"),
         // What comes after is still named as it should be.
         ("spill: {max_age: 1h}\nretry: x", "toolgate.yaml:2:8: retry: \"x\" is not one of: safe, always, never"),

@@ -48,6 +48,7 @@ pub(super) async fn call(
     let asker = Asker::new(front, context, incoming);
     let options = CallOptions {
         events: Some(events(front, context, &asker, incoming)),
+        principal: Some(Arc::clone(&front.name)),
         caller: context.caller(&asker, params),
         ..CallOptions::default()
     };

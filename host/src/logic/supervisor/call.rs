@@ -22,6 +22,23 @@ pub(super) struct CallRecord {
     /// How often a request was asked for.
     pub requests: u32,
     pub place: Place,
+    /// What the host was told to do, where the story of the call is to be kept.
+    pub said: Option<Vec<execution::Directive>>,
+}
+
+/// The story of a call that is over: all that it was decided on, and what was decided.
+#[derive(Clone)]
+pub struct Past {
+    /// The settings of its gate.
+    pub settings: Arc<execution::Settings>,
+    /// The call.
+    pub call: execution::ToolCall,
+    /// What had been offered when it began.
+    pub offers: Offers,
+    /// Each event, with what had been offered when it came.
+    pub events: Vec<(Offers, execution::Event)>,
+    /// What the host was told to do: first, and after each event.
+    pub said: Vec<execution::Directive>,
 }
 
 /// Where a call stands in the present instance.

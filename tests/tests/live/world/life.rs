@@ -4,6 +4,7 @@ mod calls;
 mod end;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use fastrand::Rng;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use toolgate::gate::{CallOptions, Closing, Gate, View};
+use toolgate::record::Recorder;
 use toolgate::registry::{Link, Options, Registry};
 use toolgate::transport::Connect;
 
@@ -46,7 +48,7 @@ pub struct Life {
 
 impl Life {
     /// A world that chance has made.
-    pub fn begin(seed: u64, story: &Story, moves: Moves) -> Self {
+    pub fn begin(seed: u64, story: &Story, moves: Moves, records: PathBuf) -> Self {
         let mut rng = Rng::with_seed(seed);
         let ledger = Ledger::new(story);
         let plan = Plan::draw(&mut rng);
@@ -61,7 +63,7 @@ impl Life {
             servers.insert(entry.id, server);
             ledger.tell(format!("{temper:?}, modern: {modern}: {entry:?}"));
         }
-        let options = Options { transports, ..Options::default() };
+        let options = Options { transports, record: Some(records), ..Options::default() };
         let registry = Registry::new(&component(), plan.config(), options).expect("the component starts");
         let mut life = Life {
             rng,
@@ -79,6 +81,11 @@ impl Life {
         };
         (0..life.rng.usize(1..=3)).for_each(|_| life.open_gate());
         life
+    }
+
+    /// Who records its calls.
+    pub fn recorder(&self) -> Arc<Recorder> {
+        self.registry().recorder().expect("calls are recorded")
     }
 
     /// Lives it to its end; an error is a rule that was broken.

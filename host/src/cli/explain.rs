@@ -1,0 +1,193 @@
+//! `toolgate explain`: the story of one recorded call, step by step.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use toolgate::config::resolve::resolve_record_dir;
+use toolgate::config::secrets::Secrets;
+use toolgate::config::variables::Variables;
+use toolgate::record::compare::say_end;
+use toolgate::record::line::{Hidden, Record};
+use toolgate::record::said::Said;
+use toolgate::record::told::{FailureShape, Told};
+use toolgate::record::{self, Spot, folder};
+
+use super::desk::{self, Otherwise};
+use super::failure::Failure;
+use super::printer::Printer;
+use super::style;
+
+/// Which call.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The id of the call, as the log, `call --json` and `/api/v1/calls` show it
+    id: String,
+    /// The folder of the records, if it is not the one that the configuration names
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+    /// Print the record as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Finds the record and tells its story.
+pub fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, Failure> {
+    let printer = Printer(Arc::clone(secrets));
+    let dir = match &args.record {
+        Some(dir) => dir.clone(),
+        None => {
+            let variables = Variables::of_process();
+            let config = desk::configuration(config, &variables, Otherwise::GiveUp)?;
+            let dir = resolve_record_dir(&config, &variables).map_err(|problem| Failure::Usage(problem.to_string()))?;
+            dir.unwrap_or_else(|| folder::default_dir(&variables))
+        }
+    };
+    let found = record::find(&dir, &args.id).map_err(|error| Failure::Usage(toolgate::failure::in_full(&error)))?;
+    let Some((spot, record)) = found else {
+        let text = format!("no call {:?} is recorded in {}", args.id, dir.display());
+        return Err(Failure::NoSuchThing(text));
+    };
+    if args.json {
+        let record = json!({"file": spot.file.display().to_string(), "line": spot.line, "record": record});
+        printer.print_json(&record)?;
+    } else {
+        printer.print(&style::clean(&story(&record, &spot)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The story of a call, for people.
+fn story(record: &Record, spot: &Spot) -> String {
+    let mut text = String::new();
+    let who = record.principal.as_ref().map(|principal| format!(" by {principal}")).unwrap_or_default();
+    let mut line = |line: String| writeln!(text, "{line}").expect("a string takes all that is written");
+    line(format!("call {}{who}, {}, {} ms", record.id, record.at, record.ms));
+    line(format!("  name:      {}", record.name));
+    let arguments = if record.arguments.is_empty() { "none" } else { &record.arguments };
+    line(format!("  arguments: {}", cut(arguments)));
+    line(String::new());
+    for (number, step) in record.steps.iter().enumerate() {
+        if let Some(event) = &step.event {
+            let catalog = step.catalog.as_ref().map(|_| ", and with it other tools").unwrap_or_default();
+            line(format!("   ← {}{catalog}", happened(event)));
+        }
+        line(format!("{:>2}. → {}", number + 1, said(&step.say)));
+    }
+    if !matches!(record.steps.last().map(|step| &step.say), Some(Said::Done(_))) {
+        line("   ← nobody waited for the answer any more".to_owned());
+    }
+    if let Some(Said::Done(ended)) = record.steps.last().map(|step| &step.say)
+        && !ended.trace.is_empty()
+    {
+        line("\nwhy:".to_owned());
+        ended.trace.iter().for_each(|note| line(format!("  {note}")));
+    }
+    if !record.masked.is_empty() {
+        let hidden: Vec<&str> = record.masked.iter().map(|hidden| name(*hidden)).collect();
+        line(format!("\nhidden here: {}", hidden.join(", ")));
+    }
+    if let Some(why) = &record.unreplayable {
+        line(format!("it cannot be replayed: {why}"));
+    }
+    let short = record::compare::short;
+    line(format!(
+        "\ndecided by component {} with settings {} and catalog {}\nrecorded in {spot}",
+        short(&record.component),
+        short(&record.settings),
+        short(&record.catalog)
+    ));
+    text
+}
+
+/// What was to be done, in words.
+fn said(said: &Said) -> String {
+    match said {
+        Said::Connect(servers) => format!("connect {}", servers.join(", ")),
+        Said::Request(sent) => match sent.call() {
+            Some((tool, arguments)) => format!("call {tool:?} of server {:?} with {}", sent.server, cut(&arguments)),
+            None => format!("send {} to server {:?}", sent.method, sent.server),
+        },
+        Said::Reconnect(server) => format!("open a new session with server {server:?}"),
+        Said::Reauthenticate(server) => format!("get a new authorization for server {server:?}"),
+        Said::Wait { min_ms, max_ms } => format!("wait between {min_ms} and {max_ms} ms"),
+        Said::Ask(asked) => {
+            let (tool, server, arguments) = (&asked.tool, &asked.server, cut(&asked.arguments.0));
+            format!("ask a person whether to call {tool:?} of server {server:?} with {arguments} ({})", asked.reason)
+        }
+        Said::Condense(long) => match (long.spill, long.summarize) {
+            (true, true) => format!("keep and summarize a text of {} bytes", long.text.bytes),
+            (true, false) => format!("keep a text of {} bytes", long.text.bytes),
+            (false, _) => format!("summarize a text of {} bytes", long.text.bytes),
+        },
+        Said::Done(ended) => format!("done: {}", say_end(ended)),
+    }
+}
+
+/// What happened, in words.
+fn happened(told: &Told) -> String {
+    match told {
+        Told::Connected => "connected".to_owned(),
+        Told::Answered(answer) => format!("answered: {}", cut(&answer.0)),
+        Told::Forwarded(forwarded) => {
+            let failed = if forwarded.is_error { " that says it failed" } else { "" };
+            format!("an answer{failed} of {} bytes went to the caller unread", forwarded.bytes)
+        }
+        Told::Failed(failed) => {
+            let sent = if failed.sent { "after the request was sent" } else { "before anything was sent" };
+            format!("failed {sent}: {}", failure(&failed.failure))
+        }
+        Told::Reconnected => "a new session stands".to_owned(),
+        Told::Authenticated => "a new authorization is there".to_owned(),
+        Told::Waited => "the wait is over".to_owned(),
+        Told::Approved(true) => "a person said yes".to_owned(),
+        Told::Approved(false) => "a person said no".to_owned(),
+        Told::Unasked => "there was nobody to ask".to_owned(),
+        Told::Condensed(condensed) => match (&condensed.kept, &condensed.summary) {
+            (Some(kept), Some(summary)) => format!("kept in {kept} and summarized: {summary}"),
+            (Some(kept), None) => format!("kept in {kept}"),
+            (None, Some(summary)) => format!("summarized: {summary}"),
+            (None, None) => "neither kept nor summarized".to_owned(),
+        },
+        Told::Cancelled => "the caller gave up".to_owned(),
+    }
+}
+
+fn failure(failure: &FailureShape) -> String {
+    match failure {
+        FailureShape::Cancelled => "the caller gave up".to_owned(),
+        FailureShape::Timeout => "no answer in time".to_owned(),
+        FailureShape::Connect(why) => format!("no connection: {why}"),
+        FailureShape::Closed => "the connection ended".to_owned(),
+        FailureShape::Exited(Some(code)) => format!("the server's process ended with exit code {code}"),
+        FailureShape::Exited(None) => "the server's process was killed".to_owned(),
+        FailureShape::Http { status, .. } => format!("HTTP status {status}"),
+        FailureShape::Rpc { code, message } => format!("error {code}: {message}"),
+        FailureShape::Protocol(why) => format!("the server broke the protocol: {why}"),
+        FailureShape::QueueFull(why) => format!("too many calls are waiting: {why}"),
+        FailureShape::NeedsAuth(why) => format!("the server needs authorization: {why}"),
+        FailureShape::RestartInProgress => "the server is being restarted".to_owned(),
+        FailureShape::RestartFailed(why) => format!("the server did not come up again: {why}"),
+    }
+}
+
+/// As much of a text as a person reads; the record has all of it.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MOST_TEXT) {
+        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
+        None => text.to_owned(),
+    }
+}
+
+fn name(hidden: Hidden) -> &'static str {
+    match hidden {
+        Hidden::Name => "the name",
+        Hidden::Arguments => "arguments",
+        Hidden::Answer => "the answer",
+        Hidden::Catalog => "what servers had offered",
+    }
+}
+
+const MOST_TEXT: usize = 1000;

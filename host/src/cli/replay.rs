@@ -1,0 +1,234 @@
+//! `toolgate replay`: recorded calls once more, as they were or on a candidate.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+use toolgate::calendar::Utc;
+use toolgate::config::secrets::Secrets;
+use toolgate::config::variables::Variables;
+use toolgate::record::compare::Kind;
+use toolgate::record::said::Said;
+use toolgate::record::{Backtest, BacktestError, Candidate, Example, Group, Mismatch, Report, Wanted};
+
+use super::LogicArgs;
+use super::desk::{self, Otherwise};
+use super::failure::{self, Failure};
+use super::printer::Printer;
+use super::{style, table};
+
+/// Which records, and what to make of them.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The folder of the records
+    dir: PathBuf,
+    /// Only calls of this long ago and younger, such as 7d or 12h
+    #[arg(long, value_name = "TIME", value_parser = desk::time)]
+    since: Option<Duration>,
+    /// Only calls of this tool: its name, server.tool, or a glob
+    #[arg(long, value_name = "TOOL")]
+    tool: Option<String>,
+    /// Only calls of this principal
+    #[arg(long, value_name = "NAME")]
+    principal: Option<String>,
+    /// End with 1 if any call differs in one of these ways: denied, allowed, asked, rerouted, arguments, masking, retry, unread, result, trace
+    #[arg(long, value_name = "WAYS", value_delimiter = ',', value_parser = kind)]
+    fail_on: Vec<Kind>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What there is to know beyond the options.
+pub const HELP: &str = "\
+Without --logic and --config every call must come out bit for bit as it was recorded. With either, calls are tried on that
+component or configuration, and what would be decided otherwise is told by tool and principal. No server is started and no
+tool is called.
+
+Exit codes: 0 all came out the same, or what differs is not in --fail-on · 1 a call did not come out the same, a record was
+changed or is missing something, or --fail-on found what it was looking for · 2 usage or configuration";
+
+/// Replays, and says what came out.
+pub fn run(
+    logic: &LogicArgs,
+    config: Option<&Path>,
+    args: &Args,
+    secrets: &Arc<Mutex<Secrets>>,
+) -> Result<ExitCode, Failure> {
+    let printer = Printer(Arc::clone(secrets));
+    let config = match config {
+        Some(file) => Some(desk::configuration(Some(file), &Variables::of_process(), Otherwise::GiveUp)?),
+        None => None,
+    };
+    let component = if logic.logic.is_some() { Some(logic.component()?) } else { None };
+    let since = args.since.and_then(|since| SystemTime::now().checked_sub(since));
+    let backtest = Backtest {
+        dir: args.dir.clone(),
+        candidate: Candidate { component, config: config.map(Arc::new) },
+        wanted: Wanted {
+            since: since.map(|since| Utc::from(since).to_string()),
+            tool: args.tool.clone(),
+            principal: args.principal.clone(),
+        },
+        options: logic.options(),
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let bar = bar(backtest.bytes());
+    let report = backtest.run(&|bytes| bar.set_position(bytes));
+    bar.finish_and_clear();
+    let report = report.map_err(|error| match error {
+        BacktestError::Logic(error) => Failure::Logic(error),
+        other => Failure::Usage(toolgate::failure::in_full(&other)),
+    })?;
+    let wrong = args.fail_on.iter().any(|kind| report.of_kind(*kind) > 0) || !report.is_sound();
+    if args.json {
+        printer.print_json(&shown(&report, &backtest.candidate, !wrong))?;
+    } else {
+        print(&printer, &report, &backtest.candidate)?;
+    }
+    Ok(ExitCode::from(if wrong { failure::REFUSED } else { 0 }))
+}
+
+/// How far things are, on a terminal only.
+fn bar(bytes: u64) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(bytes);
+    if let Ok(style) = ProgressStyle::with_template("replaying [{bar:30}] {percent}% of {total_bytes}, {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<(), Failure> {
+    let warn = |text: String| {
+        style::say(format_args!("{}: {}", style::stderr().yellow("warning"), printer.clean(&text)));
+    };
+    if report.unfinished > 0 {
+        warn(format!("{} was never written to its end, and is left out", calls(report.unfinished, "record")));
+    }
+    if report.unreplayable > 0 {
+        let count = calls(report.unreplayable, "call");
+        warn(format!("{count} cannot be replayed, since what is hidden in the record decided how it went on"));
+    }
+    for (spot, damage) in &report.damaged {
+        warn(format!("{spot}: {damage}"));
+    }
+    let more = report.damages - report.damaged.len() as u64;
+    if more > 0 {
+        warn(format!("{more} more records are damaged"));
+    }
+    for (what, count) in &report.missing {
+        warn(format!("{} not replayed: {what}", calls(*count, "call")));
+    }
+    let mut text = head(report, candidate);
+    if let Some(first) = &report.first {
+        text.push_str(&mismatch(first, report.mismatches));
+    }
+    if !report.groups.is_empty() {
+        text.push('\n');
+        let rows = report.groups.iter().map(|((kind, tool, principal), group)| {
+            let example = group.examples.values().next().map(example).unwrap_or_default();
+            let principal = if principal.is_empty() { "–" } else { principal };
+            [kind.title().to_owned(), tool.clone(), principal.to_owned(), group.count.to_string(), example]
+        });
+        text.push_str(&table::draw_figures(["CHANGE", "TOOL", "PRINCIPAL", "CALLS", "EXAMPLE"], rows));
+    }
+    printer.print_drawn(&text)
+}
+
+fn head(report: &Report, candidate: &Candidate) -> String {
+    let Report { records, same, span, unreplayable, .. } = report;
+    let when = span.as_ref().map(|(first, last)| format!(" of {first} to {last}")).unwrap_or_default();
+    let left = match report.left_out {
+        0 => String::new(),
+        count => format!(" ({count} left out)"),
+    };
+    let outcome = match (same + unreplayable == *records, candidate.is_same()) {
+        (true, true) => "all came out the same".to_owned(),
+        (true, false) => "all would be decided alike".to_owned(),
+        (false, true) => format!("{same} came out the same"),
+        (false, false) => format!("{same} would be decided alike"),
+    };
+    format!("{}{when}{left}: {outcome}\n", calls(*records, "call"))
+}
+
+fn mismatch(first: &Mismatch, count: u64) -> String {
+    let say = |said: &Option<Said>| match said {
+        Some(said) => serde_json::to_string(said).unwrap_or_default(),
+        None => "nothing".to_owned(),
+    };
+    let Mismatch { spot, id, step, was, now } = first;
+    let text = format!(
+        "{} did not come out as recorded; the first is call {id} ({spot}), directive {}:\n  then: {}\n  now:  {}\n",
+        calls(count, "call"),
+        step + 1,
+        say(was),
+        say(now)
+    );
+    style::clean(&text)
+}
+
+fn example(example: &Example) -> String {
+    let Example { id, was, now, .. } = example;
+    format!("{id}: {was} → {now}")
+}
+
+fn calls(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
+    let first = report.first.as_ref().map(|first| {
+        json!({
+            "id": first.id, "file": first.spot.file.display().to_string(), "line": first.spot.line,
+            "directive": first.step + 1, "was": first.was, "now": first.now,
+        })
+    });
+    let group = |((kind, tool, principal), group): (&(Kind, String, String), &Group)| {
+        let examples = group.examples.values();
+        let examples = examples.map(|one| json!({"id": one.id, "at": one.at, "was": one.was, "now": one.now}));
+        json!({
+            "change": kind.name(), "tool": tool, "principal": (!principal.is_empty()).then_some(principal),
+            "calls": group.count, "examples": examples.collect::<Vec<_>>(),
+        })
+    };
+    let damaged = report.damaged.iter().map(|(spot, damage)| {
+        json!({"file": spot.file.display().to_string(), "line": spot.line, "damage": damage.to_string()})
+    });
+    let counts: BTreeMap<&str, u64> = Kind::ALL
+        .iter()
+        .map(|(kind, name, _)| (*name, report.of_kind(*kind)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    json!({
+        "ok": ok,
+        "backtest": !candidate.is_same(),
+        "calls": report.records,
+        "same": report.same,
+        "left_out": report.left_out,
+        "unreplayable": report.unreplayable,
+        "unfinished": report.unfinished,
+        "since": report.span.as_ref().map(|(first, _)| first),
+        "until": report.span.as_ref().map(|(_, last)| last),
+        "mismatches": report.mismatches,
+        "first_mismatch": first,
+        "damaged": report.damages,
+        "damaged_records": damaged.collect::<Vec<_>>(),
+        "missing": report.missing,
+        "changes": counts,
+        "groups": report.groups.iter().map(group).collect::<Vec<_>>(),
+    })
+}
+
+/// A way in which a call can differ.
+fn kind(text: &str) -> Result<Kind, String> {
+    let known = || Kind::ALL.map(|(_, name, _)| name).join(", ");
+    Kind::parse(text.trim()).ok_or_else(|| format!("write one of: {}", known()))
+}

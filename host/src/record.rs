@@ -1,0 +1,31 @@
+//! Calls on record: all that each was decided on and what was decided, so that it can be replayed, explained and tried on
+//! other rules.
+//!
+//! A decision is a pure function of the component, the settings of the gate, what servers had offered, the call and its
+//! events. All of these are in a record, or by digest beside it.
+
+mod backtest;
+mod candidate;
+pub mod compare;
+pub mod folder;
+pub mod line;
+pub mod play;
+mod reader;
+mod recorder;
+mod report;
+pub mod said;
+mod scribe;
+mod shapes;
+mod store;
+mod text;
+pub mod told;
+mod writer;
+
+pub use backtest::{Backtest, BacktestError, Wanted, find};
+pub use candidate::Candidate;
+pub use reader::{Found, Lines, PartError, Parts, Spot};
+pub use recorder::{RecordStats, Recorder};
+pub use report::{Example, Group, Mismatch, Report};
+pub(crate) use scribe::Finished;
+pub use text::{Text, sha256};
+pub use writer::Rules;

@@ -1,0 +1,379 @@
+//! Replays all records of a folder on all cores: as they were, or on a candidate.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Mutex, PoisonError};
+
+use super::candidate::{Candidate, Tried};
+use super::compare::{Difference, Kind, compare};
+use super::folder;
+use super::line::{self, Record};
+use super::play::{PlayError, Player, Script, SharedSettings};
+use super::reader::{Found, Lines, PartError, Parts, Spot};
+use super::report::Report;
+use super::said::{Digest, Said};
+use super::told::{Forwarded, Told};
+use crate::decide::Decide;
+use crate::gate::GateError;
+use crate::logic::types::filtering;
+use crate::logic::{Component, EMBEDDED_DIGEST, LogicError, Options};
+
+/// Which records are replayed.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Those of calls that were made then or later, in UTC, as RFC 3339 has it.
+    pub since: Option<String>,
+    /// Those of tools whose name, or `server.tool`, is this or fits this glob.
+    pub tool: Option<String>,
+    /// Those of this principal.
+    pub principal: Option<String>,
+}
+
+/// Replays all records of a folder.
+pub struct Backtest {
+    /// The folder.
+    pub dir: PathBuf,
+    /// What the calls are tried on.
+    pub candidate: Candidate,
+    /// Which records.
+    pub wanted: Wanted,
+    /// How components are run.
+    pub options: Options,
+    /// How many threads; all cores are to be used.
+    pub threads: usize,
+}
+
+/// Why nothing could be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum BacktestError {
+    /// The folder cannot be read.
+    #[error("the records in {} cannot be read", dir.display())]
+    Folder {
+        /// The folder.
+        dir: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There are no records.
+    #[error("there are no records in {}", .0.display())]
+    Empty(PathBuf),
+    /// No gate can be opened with the candidate's configuration.
+    #[error("the configuration cannot be used: {0}")]
+    Settings(String),
+    /// The component cannot be started.
+    #[error(transparent)]
+    Logic(#[from] LogicError),
+}
+
+impl From<GateError> for BacktestError {
+    fn from(error: GateError) -> Self {
+        match error {
+            GateError::Logic(error) => BacktestError::Logic(error),
+            other => BacktestError::Settings(other.to_string()),
+        }
+    }
+}
+
+/// Lines on their way to whoever replays them.
+type Batch = Vec<(Spot, Found, Vec<u8>)>;
+
+impl Backtest {
+    /// The size of all records, for whoever shows how far things are.
+    pub fn bytes(&self) -> u64 {
+        let segments = folder::segments(&self.dir).unwrap_or_default();
+        segments.iter().filter_map(|segment| segment.path.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+
+    /// Replays all records; `progress` is told how many bytes of them have been read. Memory does not grow with them.
+    pub fn run(&self, progress: &dyn Fn(u64)) -> Result<Report, BacktestError> {
+        let failed = |source| BacktestError::Folder { dir: self.dir.clone(), source };
+        let segments = folder::segments(&self.dir).map_err(failed)?;
+        if segments.is_empty() {
+            return Err(BacktestError::Empty(self.dir.clone()));
+        }
+        let threads = self.threads.max(1);
+        let candidate = self.candidate.checked(&self.options)?;
+        let shared = Components { parts: Parts::of(&self.dir), known: Mutex::default(), candidate, test: self };
+        let (sender, receiver) = sync_channel::<Batch>(2 * threads);
+        let receiver = Mutex::new(receiver);
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| Worker::new(&shared).run(&receiver))).collect();
+            let mut lines = Lines::of_segments(segments);
+            let (mut batch, mut read, mut bytes) = (Batch::new(), 0, 0);
+            let outcome = loop {
+                let mut line = Vec::new();
+                match lines.next(&mut line) {
+                    Ok(Some((spot, found))) => {
+                        bytes += line.len() + 1;
+                        batch.push((spot, found, line));
+                    }
+                    Ok(None) => break Ok(()),
+                    Err(error) => break Err(failed(error)),
+                }
+                if batch.len() >= BATCH || bytes >= BATCH_BYTES {
+                    read += bytes as u64;
+                    progress(read);
+                    bytes = 0;
+                    if sender.send(std::mem::take(&mut batch)).is_err() {
+                        break Ok(());
+                    }
+                }
+            };
+            // Whoever took the last one is told that there is no more.
+            let _ = sender.send(batch);
+            drop(sender);
+            let mut report = Report::default();
+            for worker in workers {
+                match worker.join() {
+                    Ok(found) => report.merge(found?),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            outcome.map(|()| report)
+        })
+    }
+}
+
+/// The components that records name, each loaded once.
+struct Components<'a> {
+    parts: Parts,
+    known: Mutex<HashMap<String, Result<Component, String>>>,
+    candidate: Candidate,
+    test: &'a Backtest,
+}
+
+impl Components<'_> {
+    /// The component of this digest, or what is missing.
+    fn get(&self, digest: &str) -> Result<Component, String> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(digest.to_owned()).or_insert_with(|| self.load(digest)).clone()
+    }
+
+    fn load(&self, digest: &str) -> Result<Component, String> {
+        let options = &self.test.options;
+        if digest == EMBEDDED_DIGEST {
+            return Component::embedded(options).map_err(|error| error.to_string());
+        }
+        let bytes = self.parts.component(digest).map_err(|error| match error {
+            PartError::Missing { .. } => {
+                format!("{error}, and this toolgate has another one built in; give its file with --logic")
+            }
+            other => other.to_string(),
+        })?;
+        Component::from_bytes(&bytes, options).map_err(|error| error.to_string())
+    }
+}
+
+/// Who replays records, with instances of its own.
+struct Worker<'a> {
+    shared: &'a Components<'a>,
+    players: HashMap<String, Player>,
+    tried: Tried,
+    /// Which tools are wanted, as far as is known.
+    tools: HashMap<String, bool>,
+    report: Report,
+}
+
+impl<'a> Worker<'a> {
+    fn new(shared: &'a Components<'a>) -> Self {
+        let (players, tried, tools, report) = Default::default();
+        Worker { shared, players, tried, tools, report }
+    }
+
+    fn run(mut self, batches: &Mutex<Receiver<Batch>>) -> Result<Report, BacktestError> {
+        loop {
+            let batch = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(batch) = batch else { return Ok(self.report) };
+            for (spot, found, line) in batch {
+                match found {
+                    Found::Line => self.line(&spot, &line)?,
+                    Found::Unfinished => self.report.unfinished += 1,
+                    Found::Damaged(damage) => self.report.damaged(spot, damage),
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, spot: &Spot, line: &[u8]) -> Result<(), BacktestError> {
+        let record = match line::read(line) {
+            Ok(record) => record,
+            Err(damage) => {
+                self.report.damaged(spot.clone(), damage);
+                return Ok(());
+            }
+        };
+        if !self.is_wanted(&record)? {
+            self.report.left_out += 1;
+            return Ok(());
+        }
+        self.report.count(&record);
+        if record.unreplayable.is_some() {
+            self.report.unreplayable += 1;
+            return Ok(());
+        }
+        match self.replay(spot, record) {
+            Ok(()) => {}
+            Err(Stopped::Missing(what)) => *self.report.missing.entry(what).or_default() += 1,
+            Err(Stopped::Logic(error)) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn replay(&mut self, spot: &Spot, record: Record) -> Result<(), Stopped> {
+        let Candidate { component, config } = &self.shared.candidate;
+        let parts = &self.shared.parts;
+        let recorded = parts.settings(&record.settings)?;
+        let offers = parts.offers(&record.catalog)?;
+        let changes = record.steps.iter().map(|step| step.catalog.as_deref().map(|digest| parts.offers(digest)));
+        let changes = changes.map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
+        let digest = component.as_ref().map_or(record.component.as_str(), Component::digest);
+        if !self.players.contains_key(digest) {
+            let loaded = match component {
+                Some(component) => component.clone(),
+                None => self.shared.get(digest).map_err(Stopped::Missing)?,
+            };
+            self.players.insert(digest.to_owned(), Player::new(loaded)?);
+        }
+        let player = self.players.get_mut(digest).ok_or(LogicError::Dead)?;
+        let settings = match config {
+            Some(config) => self.tried.settings(config, &record, &recorded.value, player)?,
+            None => recorded,
+        };
+        let same = digest == record.component && *settings.key == *record.settings;
+        let (id, name, arguments) = (record.id.clone(), record.name.clone(), record.arguments.clone());
+        let call = crate::logic::types::execution::ToolCall { id, name, arguments };
+        let script = Script { call, settings: &settings, offers: &offers, steps: &record.steps, changes };
+        let now = player.play(script)?;
+        let alike =
+            now.len() == record.steps.len() && now.iter().zip(&record.steps).all(|(now, step)| *now == step.say);
+        if alike {
+            self.report.same += 1;
+        } else if same {
+            self.report.mismatch(spot, record, now);
+        } else {
+            let mut differences = compare(record.said(), &now);
+            differences.extend(masked_now(player, &settings, &record, &now)?);
+            // Other reasons for the same end are nothing that anybody outside could see.
+            if differences.iter().all(|difference| difference.kind == Kind::Trace) {
+                self.report.same += 1;
+            }
+            self.report.differ(spot, &record, differences);
+        }
+        Ok(())
+    }
+
+    fn is_wanted(&mut self, record: &Record) -> Result<bool, BacktestError> {
+        let Wanted { since, tool, principal } = &self.shared.test.wanted;
+        if since.as_ref().is_some_and(|since| record.at < *since)
+            || principal.as_ref().is_some_and(|principal| record.principal.as_ref() != Some(principal))
+        {
+            return Ok(false);
+        }
+        let Some(pattern) = tool else { return Ok(true) };
+        let (server, tool) = record.tool().unwrap_or_default();
+        let names = [format!("{server}.{tool}"), tool, record.name.clone()];
+        if let Some(known) = self.tools.get(&names[0]).filter(|_| !server.is_empty()) {
+            return Ok(*known);
+        }
+        let component = self.shared.get(EMBEDDED_DIGEST);
+        let player = match self.players.entry(EMBEDDED_DIGEST.to_owned()) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                let Ok(component) = component else { return Ok(true) };
+                new.insert(Player::new(component)?)
+            }
+        };
+        let rules = filtering::Rules { allow: Some(vec![pattern.clone()]), deny: Vec::new() };
+        let wanted = !player.logic().filter(&rules, &names)?.is_empty();
+        if self.tools.len() < MOST_TOOLS && !server.is_empty() {
+            let [name, ..] = names;
+            self.tools.insert(name, wanted);
+        }
+        Ok(wanted)
+    }
+}
+
+/// Why a call was not replayed.
+enum Stopped {
+    /// What it needs cannot be had.
+    Missing(String),
+    Logic(LogicError),
+}
+
+impl From<PartError> for Stopped {
+    fn from(error: PartError) -> Self {
+        Stopped::Missing(error.to_string())
+    }
+}
+
+impl From<LogicError> for Stopped {
+    fn from(error: LogicError) -> Self {
+        Stopped::Logic(error)
+    }
+}
+
+impl From<PlayError> for Stopped {
+    fn from(error: PlayError) -> Self {
+        match error {
+            PlayError::Settings(_) => Stopped::Missing(error.to_string()),
+            PlayError::Logic(error) => Stopped::Logic(error),
+        }
+    }
+}
+
+/// What is masked now in an answer that passed unread then, where the answer is kept.
+fn masked_now(
+    player: &mut Player,
+    settings: &SharedSettings,
+    record: &Record,
+    now: &[Said],
+) -> Result<Option<Difference>, PlayError> {
+    let kept = record.steps.iter().find_map(|step| match &step.event {
+        Some(Told::Forwarded(Forwarded { answer: Some(answer), .. })) => Some(answer),
+        _ => None,
+    });
+    let (Some(answer), Some(Said::Done(ended))) = (kept, now.last()) else { return Ok(None) };
+    let Some(content) = &ended.content else { return Ok(None) };
+    let server = ended.server.as_deref().unwrap_or_default();
+    let masked = player.mask_json(settings, server, answer)?;
+    if masked == *answer || ended.truncated || *content == Digest::of(answer) {
+        return Ok(None);
+    }
+    Ok(Some(Difference { kind: Kind::Masking, was: answer.clone(), now: masked }))
+}
+
+/// Finds the record of a call, the newest where there are several.
+pub fn find(dir: &Path, id: &str) -> Result<Option<(Spot, Record)>, BacktestError> {
+    let failed = |source| BacktestError::Folder { dir: dir.to_owned(), source };
+    let segments = folder::segments(dir).map_err(failed)?;
+    if segments.is_empty() {
+        return Err(BacktestError::Empty(dir.to_owned()));
+    }
+    let sign = format!("\"id\":{}", crate::session::message::quote(id));
+    let sign = memchr::memmem::Finder::new(sign.as_bytes());
+    for segment in segments.into_iter().rev() {
+        let mut lines = Lines::of_segments(vec![segment]);
+        let (mut line, mut last) = (Vec::new(), None);
+        while let Some((spot, found)) = lines.next(&mut line).map_err(failed)? {
+            if found == Found::Unfinished || sign.find(&line).is_none() {
+                continue;
+            }
+            if let Ok(record) = line::read(&line)
+                && record.id == id
+            {
+                last = Some((spot, record));
+            }
+        }
+        if last.is_some() {
+            return Ok(last);
+        }
+    }
+    Ok(None)
+}
+
+/// How many lines go on their way together.
+const BATCH: usize = 64;
+const BATCH_BYTES: usize = 1 << 20;
+const MOST_TOOLS: usize = 10_000;

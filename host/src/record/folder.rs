@@ -1,0 +1,143 @@
+//! The folder of records: files of lines, and beside them, by digest, what many lines share.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::calendar::Utc;
+use crate::config::variables::Variables;
+
+/// A file of records. They sort by when they were begun.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Segment {
+    /// When it was begun, as its name says it.
+    pub stamp: String,
+    /// Tells the process that wrote it from all others.
+    pub run: String,
+    /// Which of the files of that process it is.
+    pub number: u32,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// What is stored once for many records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// A component.
+    Component,
+    /// The settings of a gate.
+    Settings,
+    /// The tools of one server.
+    Tools,
+    /// Which servers had offered which tools.
+    Catalog,
+}
+
+impl Part {
+    /// What it is, in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Component => "component",
+            Part::Settings => "settings",
+            Part::Tools => "tools",
+            Part::Catalog => "catalog",
+        }
+    }
+
+    /// The file of the part with this digest.
+    pub fn path(self, dir: &Path, digest: &str) -> PathBuf {
+        let ending = if self == Part::Component { "wasm" } else { "json" };
+        dir.join(PARTS).join(format!("{}-{digest}.{ending}", self.name()))
+    }
+}
+
+impl Segment {
+    /// The file that a process begins now.
+    pub fn new(dir: &Path, now: SystemTime, run: &str, number: u32) -> Self {
+        let stamp = stamp(now);
+        let path = dir.join(format!("{PREFIX}{stamp}-{run}-{number:04}{ENDING}"));
+        Segment { stamp, run: run.to_owned(), number, path }
+    }
+
+    /// The file that this is the path of, if it is one of ours.
+    fn of(path: PathBuf) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(ENDING)?;
+        let mut words = name.split('-');
+        let (stamp, run, number) = (words.next()?.to_owned(), words.next()?.to_owned(), words.next()?.parse().ok()?);
+        words.next().is_none().then_some(Segment { stamp, run, number, path })
+    }
+}
+
+/// The files of records in a folder, oldest first.
+pub fn segments(dir: &Path) -> io::Result<Vec<Segment>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        // A pipe under such a name would keep its reader waiting.
+        if entry.file_type()?.is_file() {
+            found.extend(Segment::of(entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The parts in a folder.
+pub(super) fn parts(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(dir.join(PARTS)) {
+        Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A time as names of files have it; they sort as the times do.
+pub(super) fn stamp(time: SystemTime) -> String {
+    Utc::from(time).to_string().replace(['-', ':', '.'], "")
+}
+
+/// The folder where nobody names one: the user's place for what programs keep.
+pub fn default_dir(variables: &Variables) -> PathBuf {
+    // A relative path would mean another folder in each working directory.
+    let path = |name: &str| variables.filled(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = path("XDG_STATE_HOME").or_else(|| path("HOME").map(|home| home.join(".local/state")));
+    // Where there is no such place the working directory is one that can be found again.
+    state.map_or_else(|| PathBuf::from("toolgate-records"), |state| state.join("toolgate").join("records"))
+}
+
+/// The folder of the parts within that of the records.
+pub(super) const PARTS: &str = "parts";
+const PREFIX: &str = "calls-";
+const ENDING: &str = ".jsonl";
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn files_are_known_by_their_names_and_sort_by_age() {
+        let dir = tempfile::tempdir().unwrap();
+        let later = SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_123);
+        let new = Segment::new(dir.path(), later, "beef", 2);
+        let old = Segment::new(dir.path(), SystemTime::UNIX_EPOCH, "cafe", 12_345);
+        assert_eq!(new.path.file_name().unwrap(), "calls-20231114T221320123Z-beef-0002.jsonl");
+        for segment in [&new, &old] {
+            fs::write(&segment.path, "").unwrap();
+        }
+        for other in ["calls-x.jsonl", "notes.txt", "calls-20231114T221320123Z-beef-0002.jsonl.part"] {
+            fs::write(dir.path().join(other), "").unwrap();
+        }
+        fs::create_dir(dir.path().join("calls-20231114T221320123Z-beef-0003.jsonl")).unwrap();
+        assert_eq!(segments(dir.path()).unwrap(), [old, new]);
+    }
+
+    #[test]
+    fn the_default_folder_is_among_what_programs_keep() {
+        let of = |variables: &[(&str, &str)]| default_dir(&Variables::of_test(variables));
+        assert_eq!(of(&[("XDG_STATE_HOME", "/state"), ("HOME", "/me")]), Path::new("/state/toolgate/records"));
+        assert_eq!(of(&[("XDG_STATE_HOME", "state"), ("HOME", "/me")]), Path::new("/me/.local/state/toolgate/records"));
+    }
+}

@@ -1,0 +1,270 @@
+//! One record: a line of JSON with a digest of itself and of the line before it.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::said::{Digest, Said};
+use super::text::hex;
+use super::told::Told;
+
+/// One call: all that it was decided on, and what was decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The version of this format.
+    pub v: u32,
+    /// The id of the call.
+    pub id: String,
+    /// When it began, in UTC, as RFC 3339 has it.
+    pub at: String,
+    /// How long it took, in milliseconds.
+    pub ms: f64,
+    /// Who made it, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub principal: Option<String>,
+    /// The digest of the component.
+    pub component: String,
+    /// The digest of the settings of its gate.
+    pub settings: String,
+    /// The digest of what servers had offered when it began.
+    pub catalog: String,
+    /// The name as the model wrote it.
+    pub name: String,
+    /// The arguments as the model wrote them.
+    pub arguments: String,
+    /// The first directive; then each event, and the directive that followed.
+    pub steps: Vec<Step>,
+    /// What the caller got, where it got an answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub result: Option<Digest>,
+    /// The most bytes of text in the result, where the caller had a limit of its own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<u64>,
+    /// What is not recorded as it was, since it held secrets. The directives are then those that follow from what is recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub masked: Vec<Hidden>,
+    /// Why the directives do not follow from what is recorded, where they do not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unreplayable: Option<String>,
+}
+
+/// A part of a call that held secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hidden {
+    /// The name of the tool.
+    Name,
+    /// The arguments.
+    Arguments,
+    /// What a server answered, or how it failed.
+    Answer,
+    /// What servers had offered.
+    Catalog,
+}
+
+/// An event, and the directive that followed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What happened; nothing before the first directive.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub event: Option<Told>,
+    /// The digest of what servers had offered by then, where that is not as before.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub catalog: Option<String>,
+    /// What was to be done.
+    pub say: Said,
+}
+
+impl Record {
+    /// Writes the record as one line, and gives its digest.
+    pub fn seal(&self, after: &str, line: &mut Vec<u8>) -> String {
+        line.clear();
+        serde_json::to_writer(&mut *line, self).expect("a record has string keys only, so it is always JSON");
+        // The brace comes last.
+        line.pop();
+        line.extend_from_slice(AFTER);
+        line.extend_from_slice(after.as_bytes());
+        line.push(b'"');
+        let digest = hex(&Sha256::digest(&*line));
+        line.extend_from_slice(DIGEST);
+        line.extend_from_slice(digest.as_bytes());
+        line.extend_from_slice(END);
+        digest
+    }
+
+    /// What was said, in its order.
+    pub fn said(&self) -> Vec<&Said> {
+        self.steps.iter().map(|step| &step.say).collect()
+    }
+
+    /// The tool that was meant, if one was found: its server and its name there.
+    pub fn tool(&self) -> Option<(String, String)> {
+        self.steps.iter().rev().find_map(|step| match &step.say {
+            Said::Done(ended) => Some((ended.server.clone()?, ended.tool.clone()?)),
+            Said::Request(sent) => Some((sent.server.clone(), sent.call()?.0)),
+            Said::Ask(asked) => Some((asked.server.clone(), asked.tool.clone())),
+            Said::Condense(long) => Some((long.server.clone(), long.tool.clone())),
+            _ => None,
+        })
+    }
+}
+
+/// The seal of a line: what it says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Seal<'a> {
+    /// What the digest is of.
+    sealed: &'a [u8],
+    /// The digest of the line before.
+    pub after: &'a str,
+    /// The digest of this line.
+    pub digest: &'a str,
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// It does not end as a record does.
+    #[error("it does not end as a record does")]
+    Torn,
+    /// Something in it is not as it was written.
+    #[error("it was changed after it was written")]
+    Changed,
+    /// The line that it followed is not the one before it.
+    #[error("the record before it was changed or taken out")]
+    OutOfOrder,
+    /// It is whole, but this version cannot read it.
+    #[error("this version of toolgate cannot read it")]
+    Unreadable,
+}
+
+impl<'a> Seal<'a> {
+    /// Finds the seal at the end of a line.
+    pub fn find(line: &'a [u8]) -> Result<Self, Damage> {
+        let rest = line.strip_suffix(END).ok_or(Damage::Torn)?;
+        let (rest, digest) = cut(rest)?;
+        let sealed = rest.strip_suffix(DIGEST).ok_or(Damage::Torn)?;
+        let (rest, after) = cut(sealed.strip_suffix(b"\"").ok_or(Damage::Torn)?)?;
+        match rest.ends_with(AFTER) {
+            true => Ok(Seal { sealed, after, digest }),
+            false => Err(Damage::Torn),
+        }
+    }
+
+    /// Whether the line is as it was written.
+    pub fn holds(&self) -> bool {
+        hex(&Sha256::digest(self.sealed)) == self.digest
+    }
+}
+
+/// Reads a line, whose seal must hold.
+pub fn read(line: &[u8]) -> Result<Record, Damage> {
+    if !Seal::find(line)?.holds() {
+        return Err(Damage::Changed);
+    }
+    let record: Record = serde_json::from_slice(line).map_err(|_| Damage::Unreadable)?;
+    if record.v == VERSION { Ok(record) } else { Err(Damage::Unreadable) }
+}
+
+/// The last so many bytes, as a digest.
+fn cut(bytes: &[u8]) -> Result<(&[u8], &str), Damage> {
+    let at = bytes.len().checked_sub(DIGITS).ok_or(Damage::Torn)?;
+    let (rest, digits) = bytes.split_at(at);
+    Ok((rest, str::from_utf8(digits).map_err(|_| Damage::Torn)?))
+}
+
+/// The version of the format.
+pub const VERSION: u32 = 1;
+/// What stands for the digest of the line before the first.
+pub const FIRST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+const DIGITS: usize = FIRST.len();
+const AFTER: &[u8] = b",\"after\":\"";
+const DIGEST: &[u8] = b",\"digest\":\"";
+const END: &[u8] = b"\"}";
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::said::{Ended, Sent};
+    use super::super::text::Text;
+    use super::super::told::Forwarded;
+    use super::*;
+
+    /// A small call.
+    pub fn record() -> Record {
+        let sent = Sent {
+            server: "demo".to_owned(),
+            method: "tools/call".to_owned(),
+            params: Text(r#"{"name":"add","arguments":{"a":1,"b":2}}"#.to_owned()),
+            forward_up_to: Some(1_048_576),
+        };
+        let ended = Ended {
+            code: "ok".to_owned(),
+            server: Some("demo".to_owned()),
+            tool: Some("add".to_owned()),
+            text: None,
+            content: None,
+            attempts: 1,
+            truncated: false,
+            trace: vec![
+                "name \"demo__add\" is exactly that of a tool".to_owned(),
+                "arguments: read as key-value".to_owned(),
+                "request 1 to server \"demo\"".to_owned(),
+                "answer forwarded unread".to_owned(),
+            ],
+        };
+        let mut forwarded = Forwarded::default();
+        forwarded.take(r#"{"content":[{"type":"text","text":"3"}]}"#.to_owned(), false);
+        Record {
+            v: VERSION,
+            id: "0123456789abcdef".to_owned(),
+            at: "2026-11-15T16:18:54.123Z".to_owned(),
+            ms: 1.234,
+            principal: Some("ann".to_owned()),
+            component: FIRST.to_owned(),
+            settings: FIRST.to_owned(),
+            catalog: FIRST.to_owned(),
+            name: "demo__add".to_owned(),
+            arguments: "a: 1, b: 2".to_owned(),
+            steps: vec![
+                Step { event: None, catalog: None, say: Said::Request(sent) },
+                Step { event: Some(Told::Forwarded(forwarded)), catalog: None, say: Said::Done(Box::new(ended)) },
+            ],
+            result: Some(Digest::of("3")),
+            limit: None,
+            masked: Vec::new(),
+            unreplayable: None,
+        }
+    }
+
+    #[test]
+    fn a_record_of_a_small_call_is_small_and_reads_as_it_was() {
+        let mut line = Vec::new();
+        let digest = record().seal(FIRST, &mut line);
+        assert!(line.len() <= 2048, "{} bytes", line.len());
+        assert!(!line.contains(&b'\n'));
+        assert_eq!(read(&line), Ok(record()));
+        let seal = Seal::find(&line).unwrap();
+        assert_eq!((seal.after, seal.digest), (FIRST, digest.as_str()));
+    }
+
+    #[test]
+    fn every_byte_that_is_changed_is_noticed() {
+        let mut line = Vec::new();
+        record().seal(FIRST, &mut line);
+        for at in 0..line.len() {
+            let mut changed = line.clone();
+            changed[at] ^= 1;
+            assert!(read(&changed).is_err(), "byte {at}");
+            assert_eq!(read(&line[..at]), Err(Damage::Torn), "only {at} bytes");
+        }
+    }
+
+    #[test]
+    fn a_record_says_which_tool_was_meant() {
+        let mut record = record();
+        let meant = Some(("demo".to_owned(), "add".to_owned()));
+        assert_eq!(record.tool(), meant);
+        record.steps.pop();
+        assert_eq!(record.tool(), meant);
+        record.steps.clear();
+        assert_eq!(record.tool(), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! Plays a recorded call once more: on the component that decided it, or on another one, under these settings or others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::line::Step;
+use super::said::{Said, Sent};
+use super::told::{Forwarded, Told};
+use crate::decide::{Answer, Decide, GateId};
+use crate::logic::types::execution::{Event, Failed, Settings, ToolCall};
+use crate::logic::types::{Failure, Phase};
+use crate::logic::{Component, LogicError, Offers, Supervisor};
+use crate::session::message;
+use crate::words::Say;
+
+/// What many calls share, and what it is known by.
+#[derive(Clone)]
+pub struct Shared<T> {
+    /// Two of the same key are the same.
+    pub key: Arc<str>,
+    /// What it is.
+    pub value: T,
+}
+
+/// The settings of a gate.
+pub type SharedSettings = Shared<Arc<Settings>>;
+/// What servers had offered.
+pub type SharedOffers = Shared<Offers>;
+
+/// A call to be played.
+pub struct Script<'a> {
+    /// The call.
+    pub call: ToolCall,
+    /// The settings of its gate.
+    pub settings: &'a SharedSettings,
+    /// What had been offered when it began.
+    pub offers: &'a SharedOffers,
+    /// What happened, and what was said to it.
+    pub steps: &'a [Step],
+    /// By step, what had been offered by then, where that was not as before; none at all where nothing changed.
+    pub changes: Vec<Option<SharedOffers>>,
+}
+
+/// Why a call could not be played.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    /// The component does not take the settings.
+    #[error("the settings cannot be used: {0}")]
+    Settings(String),
+    /// The component gave no answer.
+    #[error(transparent)]
+    Logic(#[from] LogicError),
+}
+
+/// Plays calls on one component. It does nothing: there is no way from here to a server.
+pub struct Player {
+    logic: Supervisor,
+    /// Gates that are open, by their settings and by what they were offered.
+    gates: HashMap<Arc<str>, HashMap<Arc<str>, GateId>>,
+    count: usize,
+}
+
+impl Player {
+    /// Starts an instance of the component.
+    pub fn new(component: Component) -> Answer<Self> {
+        Ok(Player { logic: Supervisor::new(component)?, gates: HashMap::new(), count: 0 })
+    }
+
+    /// What the component is asked with.
+    pub fn logic(&mut self) -> &mut Supervisor {
+        &mut self.logic
+    }
+
+    /// Plays a call to its end, or for as long as what happened answers to what is said now.
+    pub fn play(&mut self, script: Script<'_>) -> Result<Vec<Said>, PlayError> {
+        // A gate that is offered something else in the middle is for this call alone.
+        if script.changes.iter().all(Option::is_none) {
+            let gate = self.gate(script.settings, script.offers)?;
+            return Ok(self.run(gate, script)?);
+        }
+        let gate = self.open(script.settings, script.offers)?;
+        let said = self.run(gate, script);
+        self.logic.close_gate(gate)?;
+        Ok(said?)
+    }
+
+    fn run(&mut self, gate: GateId, script: Script<'_>) -> Answer<Vec<Said>> {
+        let Script { call, offers, steps, changes, .. } = script;
+        let mut known = Arc::clone(&offers.value);
+        let (execution, mut directive) = self.logic.begin(gate, call)?;
+        let mut said = Vec::with_capacity(steps.len());
+        let mut at = 0;
+        loop {
+            let now = Said::from(directive);
+            let event = next_event(&now, steps, &mut at);
+            said.push(now);
+            let Some(event) = event.filter(|_| said.len() < MOST_STEPS) else { break };
+            if let Some(Some(change)) = changes.get(at) {
+                self.change(gate, &known, &change.value)?;
+                known = Arc::clone(&change.value);
+            }
+            directive = self.logic.next(execution, event)?;
+        }
+        self.logic.end(execution)?;
+        Ok(said)
+    }
+
+    /// JSON of a server as the masks of these settings leave it; it stays JSON.
+    pub fn mask_json(&mut self, settings: &SharedSettings, server: &str, json: &str) -> Result<String, PlayError> {
+        let nothing = Shared { key: Arc::from(""), value: Offers::default() };
+        let gate = self.gate(settings, &nothing)?;
+        Ok(self.logic.mask_json(gate, server, json)?)
+    }
+
+    /// The same for a text that is no JSON.
+    pub fn mask_text(&mut self, settings: &SharedSettings, server: &str, text: &str) -> Result<String, PlayError> {
+        let masked = self.mask_json(settings, server, &message::quote(text))?;
+        Ok(serde_json::from_str(&masked).unwrap_or(masked))
+    }
+
+    fn gate(&mut self, settings: &SharedSettings, offers: &SharedOffers) -> Result<GateId, PlayError> {
+        if let Some(gate) = self.gates.get(&settings.key).and_then(|gates| gates.get(&offers.key)) {
+            return Ok(*gate);
+        }
+        if self.count >= MOST_GATES {
+            let gates = std::mem::take(&mut self.gates).into_values().flat_map(HashMap::into_values);
+            for gate in gates {
+                self.logic.close_gate(gate)?;
+            }
+            self.count = 0;
+        }
+        let gate = self.open(settings, offers)?;
+        self.gates.entry(Arc::clone(&settings.key)).or_default().insert(Arc::clone(&offers.key), gate);
+        self.count += 1;
+        Ok(gate)
+    }
+
+    fn open(&mut self, settings: &SharedSettings, offers: &SharedOffers) -> Result<GateId, PlayError> {
+        let gate = self.logic.open_gate(&settings.value)?.map_err(|error| PlayError::Settings(error.say()))?;
+        for (server, tools) in offers.value.iter() {
+            self.logic.offer(gate, server, tools)?;
+        }
+        Ok(gate)
+    }
+
+    fn change(&mut self, gate: GateId, known: &Offers, now: &Offers) -> Answer<()> {
+        for (server, _) in known.iter().filter(|(server, _)| !now.iter().any(|(other, _)| other == server)) {
+            self.logic.withdraw(gate, server)?;
+        }
+        now.iter().try_for_each(|(server, tools)| self.logic.offer(gate, server, tools).map(drop))
+    }
+}
+
+/// What happened after what was said now, as far as it was recorded; `at` is the step whose directive stands beside it.
+///
+/// Where both say the same kind of thing, what happened then happens again. What only one of them wanted before it went on
+/// is passed over: a server that was not asked then does not come up, and a person who was not asked then agrees.
+fn next_event(now: &Said, steps: &[Step], at: &mut usize) -> Option<Event> {
+    loop {
+        let then = &steps.get(*at)?.say;
+        match (now, then) {
+            (Said::Done(_), _) => return None,
+            // Another tool would have answered something else.
+            (Said::Request(now), Said::Request(then)) if !is_same_tool(now, then) => return None,
+            _ if now.kind() == then.kind() => {
+                *at += 1;
+                let told = steps.get(*at)?.event.as_ref()?;
+                return Some(read_now(now, then, told).unwrap_or_else(|| Event::from(told)));
+            }
+            (Said::Connect(_), _) => {
+                let failure = Failure::Connect("it was not connected when the call was recorded".to_owned());
+                return Some(Event::Failed(Failed { failure, phase: Phase::NotSent }));
+            }
+            (Said::Ask(_), Said::Request(_)) => return Some(Event::Approved(true)),
+            (_, Said::Connect(_) | Said::Ask(_)) => *at += 1,
+            _ => return None,
+        }
+    }
+}
+
+/// An answer that passed unread then and is to be read now, where it is kept.
+fn read_now(now: &Said, then: &Said, told: &Told) -> Option<Event> {
+    let (Said::Request(now), Said::Request(then)) = (now, then) else { return None };
+    let Told::Forwarded(Forwarded { answer: Some(answer), .. }) = told else { return None };
+    let unread = |most: u64| answer.len() as u64 <= most;
+    let read = now.forward_up_to != then.forward_up_to && !now.forward_up_to.is_some_and(unread);
+    read.then(|| Event::Answered(answer.clone()))
+}
+
+fn is_same_tool(now: &Sent, then: &Sent) -> bool {
+    let tool = |sent: &Sent| sent.call().map(|(tool, _)| tool);
+    now.server == then.server && (now.params == then.params || tool(now) == tool(then))
+}
+
+/// How many gates are kept open.
+const MOST_GATES: usize = 64;
+/// No call has as many steps; a component that never ends one is stopped here.
+const MOST_STEPS: usize = 64;

@@ -1,0 +1,230 @@
+//! Reads records: every line of every file, one after the other, and what they share.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::folder::{self, Part, Segment};
+use super::line::{Damage, FIRST, Seal};
+use super::play::{Shared, SharedOffers, SharedSettings};
+use super::shapes::{SettingsShape, ToolShape};
+use super::text::sha256;
+use crate::logic::types::Tool;
+use crate::logic::types::execution::Settings;
+
+/// The lines of all files in a folder.
+pub struct Lines {
+    segments: std::vec::IntoIter<Segment>,
+    open: Option<(Segment, Arc<Path>, BufReader<File>)>,
+    number: u64,
+    /// By process, the last of its files that was read and the digest of its last line.
+    ends: HashMap<String, (u32, String)>,
+    /// What the next line must follow, where that is known.
+    after: Option<String>,
+}
+
+/// A line that was found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A record; whether its seal holds is for its reader to see.
+    Line,
+    /// The last line of a file that was never written to its end.
+    Unfinished,
+    /// Something is wrong with it.
+    Damaged(Damage),
+}
+
+/// Where a line stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Spot {
+    /// The file.
+    pub file: Arc<Path>,
+    /// The line, from 1.
+    pub line: u64,
+}
+
+impl std::fmt::Display for Spot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file.display(), self.line)
+    }
+}
+
+impl Lines {
+    /// All lines in a folder, from the oldest file on.
+    pub fn of(dir: &Path) -> io::Result<Self> {
+        Ok(Self::of_segments(folder::segments(dir)?))
+    }
+
+    /// The lines of these files.
+    pub fn of_segments(segments: Vec<Segment>) -> Self {
+        Lines { segments: segments.into_iter(), open: None, number: 0, ends: HashMap::new(), after: None }
+    }
+
+    /// Reads the next line into the buffer, and says where it stands; none at the end of the last file.
+    pub fn next(&mut self, line: &mut Vec<u8>) -> io::Result<Option<(Spot, Found)>> {
+        loop {
+            let Some((segment, file, reader)) = &mut self.open else {
+                let Some(segment) = self.segments.next() else { return Ok(None) };
+                let reader = match File::open(&segment.path) {
+                    Ok(file) => BufReader::with_capacity(1 << 16, file),
+                    // It was old, and is gone since the folder was read.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    Err(error) => return Err(error),
+                };
+                self.number = 0;
+                self.after = match self.ends.get(&segment.run) {
+                    Some((number, digest)) if number + 1 == segment.number => Some(digest.clone()),
+                    None if segment.number == 1 => Some(FIRST.to_owned()),
+                    _ => None,
+                };
+                let file = segment.path.as_path().into();
+                self.open = Some((segment, file, reader));
+                continue;
+            };
+            line.clear();
+            if reader.by_ref().take(MOST_LINE).read_until(b'\n', line)? == 0 {
+                let ended = self.after.take().map(|digest| (segment.run.clone(), (segment.number, digest)));
+                self.ends.extend(ended);
+                self.open = None;
+                continue;
+            }
+            self.number += 1;
+            let spot = Spot { file: Arc::clone(file), line: self.number };
+            if line.pop_if(|byte| *byte == b'\n').is_none() {
+                let endless = line.len() as u64 == MOST_LINE;
+                if endless {
+                    // Nobody wrote that here; what follows it is no record either.
+                    (self.open, self.after) = (None, None);
+                }
+                return Ok(Some((spot, if endless { Found::Damaged(Damage::Torn) } else { Found::Unfinished })));
+            }
+            let found = match Seal::find(line) {
+                Ok(seal) => {
+                    let follows = self.after.as_ref().is_none_or(|after| after == seal.after);
+                    self.after = Some(seal.digest.to_owned());
+                    if follows { Found::Line } else { Found::Damaged(Damage::OutOfOrder) }
+                }
+                Err(damage) => {
+                    self.after = None;
+                    Found::Damaged(damage)
+                }
+            };
+            return Ok(Some((spot, found)));
+        }
+    }
+}
+
+/// Why what records share cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PartError {
+    /// It is not there.
+    #[error("the {} {} is missing", part.name(), super::compare::short(digest))]
+    Missing {
+        /// What is missing.
+        part: Part,
+        /// Its digest.
+        digest: String,
+    },
+    /// It is not what it was.
+    #[error("{} was changed after it was written", .0.display())]
+    Changed(PathBuf),
+    /// It cannot be read.
+    #[error("{} cannot be read: {why}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+/// What records share, read once for all who ask.
+pub struct Parts {
+    dir: PathBuf,
+    settings: Mutex<HashMap<String, SharedSettings>>,
+    offers: Mutex<HashMap<String, SharedOffers>>,
+    tools: Mutex<HashMap<String, Arc<[Tool]>>>,
+}
+
+impl Parts {
+    /// Of the records in this folder.
+    pub fn of(dir: &Path) -> Self {
+        let (settings, offers, tools) = Default::default();
+        Parts { dir: dir.to_owned(), settings, offers, tools }
+    }
+
+    /// The settings with this digest.
+    pub fn settings(&self, digest: &str) -> Result<SharedSettings, PartError> {
+        kept(&self.settings, digest, || {
+            let shape: SettingsShape = self.json(Part::Settings, digest)?;
+            let unknown = |why| PartError::Unreadable { path: Part::Settings.path(&self.dir, digest), why };
+            Ok(Shared { key: digest.into(), value: Arc::new(Settings::try_from(shape).map_err(unknown)?) })
+        })
+    }
+
+    /// What had been offered, by its digest.
+    pub fn offers(&self, digest: &str) -> Result<SharedOffers, PartError> {
+        kept(&self.offers, digest, || {
+            let servers: Vec<(String, String)> = self.json(Part::Catalog, digest)?;
+            let offers: Result<Vec<_>, PartError> =
+                servers.into_iter().map(|(server, tools)| Ok((server, self.tools(&tools)?))).collect();
+            Ok(Shared { key: digest.into(), value: Arc::new(offers?) })
+        })
+    }
+
+    fn tools(&self, digest: &str) -> Result<Arc<[Tool]>, PartError> {
+        kept(&self.tools, digest, || {
+            let tools: Vec<ToolShape> = self.json(Part::Tools, digest)?;
+            Ok(tools.into_iter().map(Tool::from).collect())
+        })
+    }
+
+    /// The bytes of a component.
+    pub fn component(&self, digest: &str) -> Result<Vec<u8>, PartError> {
+        self.bytes(Part::Component, digest)
+    }
+
+    fn json<T: serde::de::DeserializeOwned>(&self, part: Part, digest: &str) -> Result<T, PartError> {
+        let bytes = self.bytes(part, digest)?;
+        let path = || part.path(&self.dir, digest);
+        serde_json::from_slice(&bytes).map_err(|error| PartError::Unreadable { path: path(), why: error.to_string() })
+    }
+
+    fn bytes(&self, part: Part, digest: &str) -> Result<Vec<u8>, PartError> {
+        let missing = || PartError::Missing { part, digest: digest.to_owned() };
+        // It becomes the name of a file.
+        if digest.len() != FIRST.len() || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(missing());
+        }
+        let path = part.path(&self.dir, digest);
+        let bytes = fs::read(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => missing(),
+            _ => PartError::Unreadable { path: path.clone(), why: error.to_string() },
+        })?;
+        if sha256(&bytes) == digest { Ok(bytes) } else { Err(PartError::Changed(path)) }
+    }
+}
+
+/// What was read before, or is read now; there is a limit to how much is kept.
+fn kept<T: Clone>(
+    known: &Mutex<HashMap<String, T>>,
+    digest: &str,
+    read: impl FnOnce() -> Result<T, PartError>,
+) -> Result<T, PartError> {
+    if let Some(found) = known.lock().unwrap_or_else(PoisonError::into_inner).get(digest) {
+        return Ok(found.clone());
+    }
+    let found = read()?;
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.len() >= MOST_KEPT {
+        known.clear();
+    }
+    known.insert(digest.to_owned(), found.clone());
+    Ok(found)
+}
+
+const MOST_KEPT: usize = 256;
+/// No record is as long: it would not fit in a file.
+const MOST_LINE: u64 = 1 << 30;

@@ -1,0 +1,330 @@
+//! Takes calls that are over and has them recorded, beside the calls: none of them ever waits for it.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tracing::{info, warn};
+
+use super::scribe::{Finished, Lost, Scribe};
+use super::writer::{Rules, Writer};
+use crate::config::secrets::Secrets;
+use crate::failure::in_full;
+use crate::logic::Component;
+use crate::logic::types::execution::Event;
+
+/// Has calls recorded.
+pub struct Recorder {
+    desk: Arc<Desk>,
+    rules: Rules,
+}
+
+/// What the calls and the thread that records them share.
+#[derive(Default)]
+struct Desk {
+    queue: Mutex<Queue>,
+    /// There is something to do, or all is over.
+    wake: Condvar,
+    /// All that came is recorded.
+    idle: Condvar,
+    written: AtomicU64,
+    dropped: AtomicU64,
+    failed: AtomicU64,
+    withheld: AtomicU64,
+    bytes: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    calls: Vec<Finished>,
+    bytes: usize,
+    /// Calls were taken and are not in a file yet.
+    busy: bool,
+    /// Somebody waits until all is recorded.
+    hurry: bool,
+    closed: bool,
+    /// There is no thread any more.
+    over: bool,
+}
+
+/// How recording goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordStats {
+    /// Calls that are recorded.
+    pub written: u64,
+    /// Calls that came faster than they could be recorded.
+    pub dropped: u64,
+    /// Calls that could not be written: a full disk, a folder that is read-only.
+    pub failed: u64,
+    /// Calls that could not be recorded without a secret, or would have been too long.
+    pub withheld: u64,
+    /// The bytes of what is recorded.
+    pub bytes: u64,
+}
+
+impl Recorder {
+    /// Records calls that this component decides. Nothing is made or checked before the first one.
+    pub fn start(rules: Rules, component: &Component, secrets: &Arc<Mutex<Secrets>>) -> std::io::Result<Self> {
+        if rules.raw {
+            warn!(
+                "record.raw: arguments and answers are recorded in {} as they are, with whatever secrets are in them; \
+                 whoever reads the folder reads them",
+                rules.dir.display()
+            );
+        }
+        let desk = Arc::<Desk>::default();
+        let writer = Writer::new(rules.clone());
+        let scribe = Scribe::new(component.clone(), Arc::clone(secrets), rules.raw);
+        let thread = Thread { desk: Arc::clone(&desk), scribe, writer, told: Told::default() };
+        std::thread::Builder::new().name("toolgate-record".to_owned()).spawn(move || thread.run())?;
+        Ok(Recorder { desk, rules })
+    }
+
+    /// Where calls are recorded, and how many.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// How recording goes.
+    pub fn stats(&self) -> RecordStats {
+        let Desk { written, dropped, failed, withheld, bytes, .. } = &*self.desk;
+        let [written, dropped, failed, withheld, bytes] =
+            [written, dropped, failed, withheld, bytes].map(|count| count.load(Relaxed));
+        RecordStats { written, dropped, failed, withheld, bytes }
+    }
+
+    /// Takes a call that is over. It never waits: what is too much is counted and dropped.
+    pub(crate) fn take(&self, finished: Finished) {
+        let bytes = weight(&finished);
+        let mut queue = self.desk.queue();
+        if queue.closed || queue.calls.len() >= MOST_CALLS || queue.bytes + bytes > MOST_BYTES {
+            self.desk.dropped.fetch_add(1, Relaxed);
+            return;
+        }
+        queue.bytes += bytes;
+        queue.calls.push(finished);
+        let first = queue.calls.len() == 1 && !queue.busy;
+        drop(queue);
+        if first {
+            self.desk.wake.notify_one();
+        }
+    }
+
+    /// Waits until all that came so far is in a file, but no longer than this; says whether it is.
+    pub fn flush(&self, limit: Duration) -> bool {
+        let mut queue = self.desk.queue();
+        queue.hurry = true;
+        self.desk.wake.notify_one();
+        let busy = |queue: &mut Queue| !queue.over && (queue.busy || !queue.calls.is_empty());
+        let (_queue, waited) =
+            self.desk.idle.wait_timeout_while(queue, limit, busy).unwrap_or_else(PoisonError::into_inner);
+        !waited.timed_out()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // What came is still recorded; who wants to be sure of it flushes before.
+        self.desk.queue().closed = true;
+        self.desk.wake.notify_one();
+    }
+}
+
+impl Desk {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// About how much memory a call takes that waits.
+fn weight(finished: &Finished) -> usize {
+    let events = finished.past.events.iter().map(|(_, event)| match event {
+        // Its result has it once more.
+        Event::Answered(json) => 2 * json.len(),
+        _ => 0,
+    });
+    let answer = finished.answer.as_ref().map_or(0, |answer| answer.json().len());
+    OF_A_CALL + finished.past.call.arguments.len() + answer + events.sum::<usize>()
+}
+
+/// Who records.
+struct Thread {
+    desk: Arc<Desk>,
+    scribe: Scribe,
+    writer: Writer,
+    told: Told,
+}
+
+/// What was said of calls that are not recorded.
+#[derive(Default)]
+struct Told {
+    /// Nothing can be written, and that was said.
+    broken: bool,
+    dropped: u64,
+    withheld: u64,
+    at: Option<Instant>,
+}
+
+impl Thread {
+    fn run(mut self) {
+        while let Some(calls) = self.wait() {
+            for call in calls {
+                let waiting = self.writer.waiting();
+                let outcome = self.scribe.write(call, &mut self.writer);
+                // What waited with it may have been written, or lost.
+                self.settle(outcome, waiting);
+            }
+            let waiting = self.writer.waiting();
+            let flushed = self.writer.flush();
+            self.count(flushed, waiting);
+            self.tell();
+        }
+    }
+
+    /// Waits for calls; none when all is over.
+    fn wait(&mut self) -> Option<Vec<Finished>> {
+        let mut queue = self.desk.queue();
+        queue.busy = false;
+        while queue.calls.is_empty() {
+            self.desk.idle.notify_all();
+            if queue.closed {
+                return None;
+            }
+            queue.hurry = false;
+            let (waited, timeout) = self.desk.wake.wait_timeout(queue, LOOK).unwrap_or_else(PoisonError::into_inner);
+            queue = waited;
+            if timeout.timed_out() && queue.calls.is_empty() {
+                drop(queue);
+                self.writer.tend_later();
+                queue = self.desk.queue();
+            }
+        }
+        queue.busy = true;
+        if !queue.hurry && !queue.closed {
+            // Calls come in rows: one waking and one write for all of them.
+            drop(queue);
+            std::thread::sleep(GATHER);
+            queue = self.desk.queue();
+        }
+        queue.bytes = 0;
+        Some(std::mem::take(&mut queue.calls))
+    }
+
+    /// Counts what became of one call, and of those that waited before it.
+    fn settle(&mut self, outcome: Result<(), Lost>, waiting: u64) {
+        let written_early = self.writer.waiting() == 0 && waiting > 0;
+        match outcome {
+            Ok(()) if self.writer.waiting() == 0 => self.count(Ok(()), waiting + 1),
+            Ok(()) => {}
+            Err(Lost::Disk(error)) => {
+                let lost = if written_early { waiting + 1 } else { 1 };
+                self.count(Err(error), lost);
+            }
+            Err(Lost::Withheld | Lost::TooLong(_) | Lost::Play(_)) => {
+                self.desk.withheld.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    fn count(&mut self, outcome: std::io::Result<()>, calls: u64) {
+        match outcome {
+            Ok(()) => {
+                self.desk.written.fetch_add(calls, Relaxed);
+                self.desk.bytes.store(self.writer.bytes(), Relaxed);
+                if calls > 0 && std::mem::take(&mut self.told.broken) {
+                    info!("calls are recorded again");
+                }
+            }
+            Err(error) => {
+                self.desk.failed.fetch_add(calls, Relaxed);
+                if !std::mem::replace(&mut self.told.broken, true) {
+                    let dir = self.writer.rules().dir.display();
+                    warn!("calls go on, but cannot be recorded in {dir}: {}", in_full(&error));
+                }
+            }
+        }
+    }
+
+    /// Says once in a while how many calls are not recorded.
+    fn tell(&mut self) {
+        let (dropped, withheld) = (self.desk.dropped.load(Relaxed), self.desk.withheld.load(Relaxed));
+        let lately = self.told.at.is_some_and(|at| at.elapsed() < TELL);
+        if lately || (dropped, withheld) == (self.told.dropped, self.told.withheld) {
+            return;
+        }
+        if dropped > self.told.dropped {
+            let more = dropped - self.told.dropped;
+            warn!("{more} calls were not recorded, since they came faster than they could be written");
+        }
+        if withheld > self.told.withheld {
+            let more = withheld - self.told.withheld;
+            warn!("{more} calls were not recorded, since they hold secrets that cannot be taken out, or are too long");
+        }
+        self.told = Told { dropped, withheld, at: Some(Instant::now()), ..self.told };
+    }
+}
+
+impl Drop for Thread {
+    /// Whoever waits for it is told, however it ended.
+    fn drop(&mut self) {
+        let mut queue = self.desk.queue();
+        (queue.closed, queue.over) = (true, true);
+        drop(queue);
+        self.desk.idle.notify_all();
+    }
+}
+
+/// How many calls may wait to be recorded.
+const MOST_CALLS: usize = 8192;
+/// How much memory they may take.
+const MOST_BYTES: usize = 64 << 20;
+/// What a call takes beside its texts.
+const OF_A_CALL: usize = 1024;
+/// How long calls are gathered.
+const GATHER: Duration = Duration::from_millis(2);
+/// How often an idle recorder looks whether records are too old.
+const LOOK: Duration = Duration::from_secs(600);
+/// How often it says that calls are not recorded.
+const TELL: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::super::shapes::SettingsShape;
+    use super::*;
+    use crate::logic::types::execution::{Settings, ToolCall};
+    use crate::logic::{Offers, Past};
+
+    const SETTINGS: &str = r#"{"servers":[],"selection":null,"read_only":false,"destructive":"allow","capabilities":null,
+        "style":"dot","bare_names":false,"describe_server":false,"check_arguments":true,"retry":"safe",
+        "masks":{"groups":[],"patterns":[],"custom":[]},"server_masks":[],"form":"text","max_result_bytes":0,
+        "spill":false,"summarize_above_tokens":null}"#;
+
+    fn finished(arguments: String) -> Finished {
+        let shape: SettingsShape = serde_json::from_str(SETTINGS).unwrap();
+        let past = Past {
+            settings: Arc::new(Settings::try_from(shape).unwrap()),
+            call: ToolCall { id: "1".to_owned(), name: "a.x".to_owned(), arguments },
+            offers: Offers::default(),
+            events: Vec::new(),
+            said: Vec::new(),
+        };
+        let (at, latency) = (std::time::SystemTime::now(), Duration::ZERO);
+        Finished { past, at, latency, principal: None, answer: None, limit: None }
+    }
+
+    /// A recorder whose thread never comes to it.
+    fn stuck() -> Recorder {
+        Recorder { desk: Arc::default(), rules: Rules::new("nowhere".into()) }
+    }
+
+    #[test]
+    fn calls_that_come_too_fast_are_dropped_and_counted_and_none_waits() {
+        let recorder = stuck();
+        (0..MOST_CALLS + 5).for_each(|_| recorder.take(finished(String::new())));
+        assert_eq!(recorder.stats(), RecordStats { dropped: 5, ..RecordStats::default() });
+        assert!(!recorder.flush(Duration::ZERO), "they are not in a file");
+        let recorder = stuck();
+        (0..5).for_each(|_| recorder.take(finished("x".repeat(MOST_BYTES / 4))));
+        assert_eq!(recorder.stats().dropped, 2);
+    }
+}

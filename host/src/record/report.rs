@@ -1,0 +1,186 @@
+//! What a replay came to: how many calls came out the same, which did not, and in which way.
+
+use std::collections::BTreeMap;
+
+use super::compare::{Difference, Kind};
+use super::line::{Damage, Record};
+use super::reader::Spot;
+use super::said::Said;
+
+/// What a replay came to.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Calls that were replayed.
+    pub records: u64,
+    /// Those of them that came out the same.
+    pub same: u64,
+    /// Calls that nobody asked for.
+    pub left_out: u64,
+    /// Calls that cannot be replayed, since what is hidden in them decided.
+    pub unreplayable: u64,
+    /// Lines that were never written to their end.
+    pub unfinished: u64,
+    /// Lines in which something is wrong, and how many there are in all.
+    pub damaged: BTreeMap<Spot, Damage>,
+    /// How many lines are damaged in all.
+    pub damages: u64,
+    /// What was needed and could not be had, and for how many calls.
+    pub missing: BTreeMap<String, u64>,
+    /// Calls that were to come out the same and did not.
+    pub mismatches: u64,
+    /// The first of them.
+    pub first: Option<Mismatch>,
+    /// Calls that are decided otherwise, by how, by tool and by principal.
+    pub groups: BTreeMap<(Kind, String, String), Group>,
+    /// When the first and the last of the calls were made.
+    pub span: Option<(String, String)>,
+}
+
+/// A call that was to come out the same and did not.
+#[derive(Debug)]
+pub struct Mismatch {
+    /// Where its record stands.
+    pub spot: Spot,
+    /// The id of the call.
+    pub id: String,
+    /// Which directive it was, from 0.
+    pub step: usize,
+    /// What was said then.
+    pub was: Option<Said>,
+    /// What is said now.
+    pub now: Option<Said>,
+}
+
+/// Calls that are decided otherwise in the same way.
+#[derive(Debug, Default)]
+pub struct Group {
+    /// How many.
+    pub count: u64,
+    /// The first few.
+    pub examples: BTreeMap<Spot, Example>,
+}
+
+/// One of them.
+#[derive(Debug, Clone)]
+pub struct Example {
+    /// The id of the call.
+    pub id: String,
+    /// When it was made.
+    pub at: String,
+    /// What was decided then.
+    pub was: String,
+    /// What is decided now.
+    pub now: String,
+}
+
+impl Report {
+    /// Counts a call that was replayed.
+    pub(super) fn count(&mut self, record: &Record) {
+        self.records += 1;
+        let at = &record.at;
+        match &mut self.span {
+            None => self.span = Some((at.clone(), at.clone())),
+            Some((first, _)) if at < first => first.clone_from(at),
+            Some((_, last)) if at > last => last.clone_from(at),
+            Some(_) => {}
+        }
+    }
+
+    pub(super) fn damaged(&mut self, spot: Spot, damage: Damage) {
+        self.damages += 1;
+        self.damaged.insert(spot, damage);
+        few(&mut self.damaged, MOST_SHOWN);
+    }
+
+    pub(super) fn mismatch(&mut self, spot: &Spot, record: Record, now: Vec<Said>) {
+        self.mismatches += 1;
+        if self.first.as_ref().is_some_and(|first| first.spot < *spot) {
+            return;
+        }
+        let mut was = record.steps.into_iter().map(|step| step.say);
+        let mut now = now.into_iter();
+        for step in 0.. {
+            let (was, now) = (was.next(), now.next());
+            if was != now || was.is_none() {
+                self.first = Some(Mismatch { spot: spot.clone(), id: record.id, step, was, now });
+                return;
+            }
+        }
+    }
+
+    pub(super) fn differ(&mut self, spot: &Spot, record: &Record, differences: Vec<Difference>) {
+        // By the name it was called with, where no tool was found.
+        let tool = record.tool().map_or_else(|| record.name.clone(), |(server, tool)| format!("{server}.{tool}"));
+        let principal = record.principal.clone().unwrap_or_default();
+        for Difference { kind, was, now } in differences {
+            let mut key = (kind, tool.clone(), principal.clone());
+            // Names come from clients and servers, so there is a limit to how many are told apart.
+            if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&key) {
+                key.1 = "other tools".to_owned();
+            }
+            let example = Example { id: record.id.clone(), at: record.at.clone(), was: cut(was), now: cut(now) };
+            let group = self.groups.entry(key).or_default();
+            group.count += 1;
+            group.examples.insert(spot.clone(), example);
+            few(&mut group.examples, EXAMPLES);
+        }
+    }
+
+    /// Adds what another thread has found.
+    pub(super) fn merge(&mut self, other: Report) {
+        self.records += other.records;
+        self.same += other.same;
+        self.left_out += other.left_out;
+        self.unreplayable += other.unreplayable;
+        self.unfinished += other.unfinished;
+        self.damages += other.damages;
+        self.damaged.extend(other.damaged);
+        few(&mut self.damaged, MOST_SHOWN);
+        other.missing.into_iter().for_each(|(what, count)| *self.missing.entry(what).or_default() += count);
+        self.mismatches += other.mismatches;
+        self.first = match (self.first.take(), other.first) {
+            (Some(one), Some(two)) => Some(if one.spot < two.spot { one } else { two }),
+            (one, two) => one.or(two),
+        };
+        for (key, group) in other.groups {
+            let ours = self.groups.entry(key).or_default();
+            ours.count += group.count;
+            ours.examples.extend(group.examples);
+            few(&mut ours.examples, EXAMPLES);
+        }
+        self.span = match (self.span.take(), other.span) {
+            (Some(one), Some(two)) => Some((one.0.min(two.0), one.1.max(two.1))),
+            (one, two) => one.or(two),
+        };
+    }
+
+    /// How many calls differ in this way.
+    pub fn of_kind(&self, kind: Kind) -> u64 {
+        self.groups.iter().filter(|((found, ..), _)| *found == kind).map(|(_, group)| group.count).sum()
+    }
+
+    /// Whether every record was there, whole, and came out the same wherever it had to.
+    pub fn is_sound(&self) -> bool {
+        self.mismatches == 0 && self.damages == 0 && self.missing.is_empty()
+    }
+}
+
+/// Keeps the first so many.
+fn few<T>(all: &mut BTreeMap<Spot, T>, most: usize) {
+    while all.len() > most {
+        all.pop_last();
+    }
+}
+
+/// As much of a text as a report has room for.
+fn cut(text: String) -> String {
+    match text.char_indices().nth(MOST_TEXT) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+const EXAMPLES: usize = 3;
+const MOST_SHOWN: usize = 20;
+const MOST_GROUPS: usize = 2000;
+const MOST_TEXT: usize = 300;

@@ -1,0 +1,350 @@
+//! The settings of a gate and the tools of a server as JSON: what many records share is stored once beside them.
+
+use serde::{Deserialize, Serialize};
+
+use super::text::Text;
+use crate::logic::types::{Annotations, Tool, execution, filtering, masking, naming};
+use crate::words::Named;
+
+/// The settings of a gate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SettingsShape {
+    servers: Vec<ServerShape>,
+    selection: Option<Vec<SelectedShape>>,
+    read_only: bool,
+    destructive: String,
+    capabilities: Option<Vec<String>>,
+    style: StyleShape,
+    bare_names: bool,
+    describe_server: bool,
+    check_arguments: bool,
+    retry: String,
+    masks: MasksShape,
+    server_masks: Vec<ServerMasksShape>,
+    form: String,
+    max_result_bytes: u64,
+    spill: bool,
+    summarize_above_tokens: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct ServerShape {
+    id: String,
+    allow: Option<Vec<String>>,
+    deny: Vec<String>,
+    ask: Vec<String>,
+    requires: Vec<String>,
+    tools: Vec<ToolRulesShape>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct ToolRulesShape {
+    tool: String,
+    annotations: AnnotationsShape,
+    requires: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct SelectedShape {
+    id: String,
+    tools: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum StyleShape {
+    Dot,
+    DoubleUnderscore,
+    McpPrefix,
+    Fitted { target: String, prefix: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct MasksShape {
+    groups: Vec<String>,
+    patterns: Vec<String>,
+    custom: Vec<CustomShape>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct CustomShape {
+    pattern: String,
+    replacement: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct ServerMasksShape {
+    server: String,
+    masks: MasksShape,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct AnnotationsShape {
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    read_only: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    destructive: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    idempotent: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    open_world: Option<bool>,
+}
+
+/// A tool, as its server listed it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolShape {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    schema: Option<Text>,
+    annotations: AnnotationsShape,
+}
+
+impl From<&execution::Settings> for SettingsShape {
+    fn from(settings: &execution::Settings) -> Self {
+        let policy = &settings.policy;
+        let server = |server: &filtering::ServerRules| ServerShape {
+            id: server.id.clone(),
+            allow: server.rules.allow.clone(),
+            deny: server.rules.deny.clone(),
+            ask: server.ask.clone(),
+            requires: server.requires.clone(),
+            tools: server.tools.iter().map(ToolRulesShape::from).collect(),
+        };
+        let selected = |selected: &filtering::SelectedServer| SelectedShape {
+            id: selected.id.clone(),
+            tools: selected.tools.clone(),
+        };
+        let masks = |masks: &execution::ServerMasks| ServerMasksShape {
+            server: masks.server.clone(),
+            masks: MasksShape::from(&masks.masks),
+        };
+        SettingsShape {
+            servers: policy.servers.iter().map(server).collect(),
+            selection: policy.selection.as_ref().map(|servers| servers.iter().map(selected).collect()),
+            read_only: policy.read_only,
+            destructive: policy.destructive.name().to_owned(),
+            capabilities: policy.capabilities.clone(),
+            style: StyleShape::from(&settings.style),
+            bare_names: settings.bare_names,
+            describe_server: settings.describe_server,
+            check_arguments: settings.check_arguments,
+            retry: settings.retry.name().to_owned(),
+            masks: MasksShape::from(&settings.masks),
+            server_masks: settings.server_masks.iter().map(masks).collect(),
+            form: settings.form.name().to_owned(),
+            max_result_bytes: settings.max_result_bytes,
+            spill: settings.spill,
+            summarize_above_tokens: settings.summarize_above_tokens,
+        }
+    }
+}
+
+impl TryFrom<SettingsShape> for execution::Settings {
+    type Error = String;
+
+    /// The error names a word that this version does not know.
+    fn try_from(shape: SettingsShape) -> Result<Self, String> {
+        let server = |server: ServerShape| filtering::ServerRules {
+            id: server.id,
+            rules: filtering::Rules { allow: server.allow, deny: server.deny },
+            ask: server.ask,
+            requires: server.requires,
+            tools: server.tools.into_iter().map(filtering::ToolRules::from).collect(),
+        };
+        let selected = |SelectedShape { id, tools }| filtering::SelectedServer { id, tools };
+        let masks =
+            |shape: ServerMasksShape| execution::ServerMasks { server: shape.server, masks: shape.masks.into() };
+        Ok(execution::Settings {
+            policy: filtering::Policy {
+                servers: shape.servers.into_iter().map(server).collect(),
+                selection: shape.selection.map(|servers| servers.into_iter().map(selected).collect()),
+                read_only: shape.read_only,
+                destructive: Named::parse(&shape.destructive)?,
+                capabilities: shape.capabilities,
+            },
+            style: shape.style.try_into()?,
+            bare_names: shape.bare_names,
+            describe_server: shape.describe_server,
+            check_arguments: shape.check_arguments,
+            retry: Named::parse(&shape.retry)?,
+            masks: shape.masks.into(),
+            server_masks: shape.server_masks.into_iter().map(masks).collect(),
+            form: Named::parse(&shape.form)?,
+            max_result_bytes: shape.max_result_bytes,
+            spill: shape.spill,
+            summarize_above_tokens: shape.summarize_above_tokens,
+        })
+    }
+}
+
+impl From<&naming::NamingStyle> for StyleShape {
+    fn from(style: &naming::NamingStyle) -> Self {
+        match style {
+            naming::NamingStyle::Dot => StyleShape::Dot,
+            naming::NamingStyle::DoubleUnderscore => StyleShape::DoubleUnderscore,
+            naming::NamingStyle::McpPrefix => StyleShape::McpPrefix,
+            naming::NamingStyle::Fitted(naming::Audience { target, prefix }) => {
+                StyleShape::Fitted { target: target.name().to_owned(), prefix: prefix.clone() }
+            }
+        }
+    }
+}
+
+impl TryFrom<StyleShape> for naming::NamingStyle {
+    type Error = String;
+
+    fn try_from(shape: StyleShape) -> Result<Self, String> {
+        Ok(match shape {
+            StyleShape::Dot => naming::NamingStyle::Dot,
+            StyleShape::DoubleUnderscore => naming::NamingStyle::DoubleUnderscore,
+            StyleShape::McpPrefix => naming::NamingStyle::McpPrefix,
+            StyleShape::Fitted { target, prefix } => {
+                naming::NamingStyle::Fitted(naming::Audience { target: Named::parse(&target)?, prefix })
+            }
+        })
+    }
+}
+
+impl From<&masking::Masks> for MasksShape {
+    fn from(masks: &masking::Masks) -> Self {
+        let custom = |mask: &masking::CustomMask| CustomShape {
+            pattern: mask.pattern.clone(),
+            replacement: mask.replacement.clone(),
+        };
+        MasksShape {
+            groups: masks.groups.clone(),
+            patterns: masks.patterns.clone(),
+            custom: masks.custom.iter().map(custom).collect(),
+        }
+    }
+}
+
+impl From<MasksShape> for masking::Masks {
+    fn from(shape: MasksShape) -> Self {
+        let custom = |CustomShape { pattern, replacement }| masking::CustomMask { pattern, replacement };
+        let custom = shape.custom.into_iter().map(custom).collect();
+        masking::Masks { groups: shape.groups, patterns: shape.patterns, custom }
+    }
+}
+
+impl From<&filtering::ToolRules> for ToolRulesShape {
+    fn from(rules: &filtering::ToolRules) -> Self {
+        let annotations = rules.annotations.into();
+        ToolRulesShape { tool: rules.tool.clone(), annotations, requires: rules.requires.clone() }
+    }
+}
+
+impl From<ToolRulesShape> for filtering::ToolRules {
+    fn from(shape: ToolRulesShape) -> Self {
+        let ToolRulesShape { tool, annotations, requires } = shape;
+        filtering::ToolRules { tool, annotations: annotations.into(), requires }
+    }
+}
+
+impl From<Annotations> for AnnotationsShape {
+    fn from(annotations: Annotations) -> Self {
+        let Annotations { read_only, destructive, idempotent, open_world } = annotations;
+        AnnotationsShape { read_only, destructive, idempotent, open_world }
+    }
+}
+
+impl From<AnnotationsShape> for Annotations {
+    fn from(shape: AnnotationsShape) -> Self {
+        let AnnotationsShape { read_only, destructive, idempotent, open_world } = shape;
+        Annotations { read_only, destructive, idempotent, open_world }
+    }
+}
+
+impl From<&Tool> for ToolShape {
+    fn from(tool: &Tool) -> Self {
+        ToolShape {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            schema: tool.input_schema.clone().map(Text),
+            annotations: tool.annotations.into(),
+        }
+    }
+}
+
+impl From<ToolShape> for Tool {
+    fn from(shape: ToolShape) -> Self {
+        let ToolShape { name, description, schema, annotations } = shape;
+        Tool { name, description, input_schema: schema.map(|Text(schema)| schema), annotations: annotations.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logic::types::recovery;
+
+    fn annotations() -> Annotations {
+        Annotations { read_only: Some(true), destructive: None, idempotent: Some(false), open_world: None }
+    }
+
+    #[test]
+    fn settings_come_back_as_they_were() {
+        let masks = || masking::Masks {
+            groups: vec!["basic".to_owned()],
+            patterns: vec!["email".to_owned()],
+            custom: vec![masking::CustomMask { pattern: "a+".to_owned(), replacement: "[A]".to_owned() }],
+        };
+        let styles = [
+            naming::NamingStyle::Dot,
+            naming::NamingStyle::DoubleUnderscore,
+            naming::NamingStyle::McpPrefix,
+            naming::NamingStyle::Fitted(naming::Audience { target: naming::Target::Openai, prefix: "p".to_owned() }),
+        ];
+        for style in styles {
+            let settings = execution::Settings {
+                policy: filtering::Policy {
+                    servers: vec![filtering::ServerRules {
+                        id: "a".to_owned(),
+                        rules: filtering::Rules { allow: Some(vec!["*".to_owned()]), deny: vec!["b".to_owned()] },
+                        ask: vec!["c".to_owned()],
+                        requires: vec!["d".to_owned()],
+                        tools: vec![filtering::ToolRules {
+                            tool: "t".to_owned(),
+                            annotations: annotations(),
+                            requires: vec!["e".to_owned()],
+                        }],
+                    }],
+                    selection: Some(vec![filtering::SelectedServer { id: "a".to_owned(), tools: Vec::new() }]),
+                    read_only: true,
+                    destructive: filtering::DestructivePolicy::Ask,
+                    capabilities: Some(Vec::new()),
+                },
+                style,
+                bare_names: true,
+                describe_server: true,
+                check_arguments: false,
+                retry: recovery::RetryPolicy::Never,
+                masks: masks(),
+                server_masks: vec![execution::ServerMasks { server: "a".to_owned(), masks: masks() }],
+                form: execution::ResultForm::PassThrough,
+                max_result_bytes: 7,
+                spill: true,
+                summarize_above_tokens: Some(9),
+            };
+            let json = serde_json::to_string(&SettingsShape::from(&settings)).unwrap();
+            let shape: SettingsShape = serde_json::from_str(&json).unwrap();
+            assert_eq!(execution::Settings::try_from(shape), Ok(settings), "{json}");
+        }
+    }
+
+    #[test]
+    fn tools_come_back_as_they_were() {
+        for schema in [None, Some("{\"type\":\n\"object\"}"), Some("{\"n\":1.10}"), Some("no JSON")] {
+            let tool = Tool {
+                name: "t".to_owned(),
+                description: Some("d".to_owned()),
+                input_schema: schema.map(str::to_owned),
+                annotations: annotations(),
+            };
+            let json = serde_json::to_string(&ToolShape::from(&tool)).unwrap();
+            assert_eq!(Tool::from(serde_json::from_str::<ToolShape>(&json).unwrap()), tool, "{json}");
+        }
+    }
+}

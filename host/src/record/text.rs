@@ -1,0 +1,94 @@
+//! JSON within a record: as it is where that keeps a record on one line, else as a text that holds it.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::ser::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+/// The text of a JSON value, kept byte for byte. Its `Debug` shows how long it is.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Text(pub String);
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = self.0.as_str();
+        // What begins otherwise could be taken for a text that holds JSON.
+        let plain = text.starts_with(['{', '[']) && memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none();
+        match plain.then(|| serde_json::from_str::<&RawValue>(text)) {
+            Some(Ok(raw)) if raw.get().len() == text.len() => raw.serialize(serializer),
+            _ => serializer.serialize_str(text),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        match raw.get().starts_with('"') {
+            true => serde_json::from_str(raw.get()).map(Text).map_err(D::Error::custom),
+            false => Ok(Text(Box::<str>::from(raw).into_string())),
+        }
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Text of {} bytes", self.0.len())
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Text(text)
+    }
+}
+
+/// The SHA-256 of some bytes, in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Bytes in hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    let mut digits = Vec::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        digits.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    }
+    String::from_utf8(digits).expect("digits are ASCII")
+}
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_comes_back_byte_for_byte_and_on_one_line() {
+        let texts = [
+            r#"{"a":1.10,"b":[12345678901234567890123]}"#,
+            "{ \"a\" : \"\\ud83d\" }",
+            "{\"a\":\n1}",
+            "[1,\r2]",
+            "\"a string\"",
+            "12",
+            "no JSON",
+            "{broken",
+            "{} ",
+            "",
+        ];
+        for text in texts {
+            let written = serde_json::to_string(&Text(text.to_owned())).unwrap();
+            assert!(!written.contains(['\n', '\r']), "{written}");
+            assert_eq!(serde_json::from_str::<Text>(&written).unwrap().0, text, "{written}");
+        }
+        assert_eq!(serde_json::to_string(&Text("{\"a\":1}".to_owned())).unwrap(), "{\"a\":1}");
+    }
+
+    #[test]
+    fn a_digest_is_that_of_sha_256() {
+        assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+}

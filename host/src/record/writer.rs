@@ -1,0 +1,388 @@
+//! Writes records: line after line into a file, the next file when one is full, and the oldest away.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::folder::{self, PARTS, Part, Segment};
+use super::line::{FIRST, Record};
+use crate::private;
+
+/// Where calls are recorded, and how many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The folder; made when the first call is recorded.
+    pub dir: PathBuf,
+    /// The most bytes of one file.
+    pub max_segment: u64,
+    /// The most bytes of all files.
+    pub max_total: u64,
+    /// How long a record is kept.
+    pub max_age: Duration,
+    /// Arguments and answers are recorded as they are.
+    pub raw: bool,
+}
+
+impl Rules {
+    /// The usual bounds, in this folder.
+    pub fn new(dir: PathBuf) -> Self {
+        let crate::config::model::RecordRules { max_segment, max_total, max_age, raw, .. } = Default::default();
+        Rules { dir, max_segment, max_total, max_age, raw }
+    }
+
+    /// The most bytes of one file, so that the oldest can make room for the newest.
+    fn segment_bytes(&self) -> u64 {
+        self.max_segment.min(self.max_total / 4)
+    }
+}
+
+/// Writes records.
+pub(super) struct Writer {
+    rules: Rules,
+    /// Tells the files of this process from all others.
+    run: String,
+    /// How many files were begun.
+    count: u32,
+    open: Option<Open>,
+    /// The digest of the last line that is certainly in a file, and of the last one that waits.
+    after: String,
+    last: String,
+    /// Lines that wait to be written together, and how many.
+    waiting: Vec<u8>,
+    lines: u64,
+    /// Parts that are there, and known to be as young as the file that is open.
+    known: HashSet<(Part, Arc<str>)>,
+    /// How many bytes of records were written.
+    bytes: u64,
+    tended: Option<SystemTime>,
+}
+
+struct Open {
+    /// It is locked for as long as it is open, so that nobody else removes it.
+    file: File,
+    bytes: u64,
+    since: SystemTime,
+}
+
+impl Writer {
+    /// Nothing is made or checked before the first record comes.
+    pub(super) fn new(rules: Rules) -> Self {
+        let rules = Rules { dir: std::path::absolute(&rules.dir).unwrap_or(rules.dir), ..rules };
+        Writer {
+            rules,
+            run: format!("{:08x}", fastrand::u32(..)),
+            count: 0,
+            open: None,
+            after: FIRST.to_owned(),
+            last: FIRST.to_owned(),
+            waiting: Vec::new(),
+            lines: 0,
+            known: HashSet::new(),
+            bytes: 0,
+            tended: None,
+        }
+    }
+
+    pub(super) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// How many bytes of records were written.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The line of a record, as it would be written next.
+    pub(super) fn seal(&self, record: &Record, line: &mut Vec<u8>) -> String {
+        record.seal(&self.last, line)
+    }
+
+    /// Takes a line that was sealed just now; it is in a file after the next `flush`.
+    pub(super) fn take(&mut self, line: &[u8], digest: String) -> io::Result<()> {
+        self.waiting.extend_from_slice(line);
+        self.waiting.push(b'\n');
+        self.lines += 1;
+        self.last = digest;
+        let most = BATCH.min(self.rules.segment_bytes() / 4);
+        if self.waiting.len() as u64 >= most { self.flush() } else { Ok(()) }
+    }
+
+    /// Whether a line is too long for a file.
+    pub(super) fn is_too_long(&self, line: &[u8]) -> bool {
+        line.len() as u64 >= self.rules.segment_bytes() / 2
+    }
+
+    /// How many lines wait; none of them was written where `flush` fails.
+    pub(super) fn waiting(&self) -> u64 {
+        self.lines
+    }
+
+    /// Writes what waits.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        let written = self.write(&waiting);
+        self.lines = 0;
+        match &written {
+            Ok(()) => self.after.clone_from(&self.last),
+            Err(_) => self.last.clone_from(&self.after),
+        }
+        self.waiting = waiting;
+        self.waiting.clear();
+        written
+    }
+
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        let now = SystemTime::now();
+        let most = self.rules.segment_bytes();
+        let is_over = |open: &Open| {
+            let age = now.duration_since(open.since).unwrap_or_default();
+            open.bytes + lines.len() as u64 > most || age > (self.rules.max_age / 4).min(DAY)
+        };
+        if self.open.as_ref().is_none_or(is_over) {
+            self.begin(now)?;
+        }
+        let open = self.open.as_mut().ok_or_else(|| io::Error::other("no file is open"))?;
+        let written = open.file.write_all(lines);
+        match written {
+            Ok(()) => {
+                open.bytes += lines.len() as u64;
+                self.bytes += lines.len() as u64;
+            }
+            Err(_) => {
+                // Half a line is worth nothing, and what follows goes into a file of its own.
+                let _ = open.file.set_len(open.bytes);
+                self.open = None;
+            }
+        }
+        written
+    }
+
+    /// Begins the next file, and removes the oldest to make room for it.
+    fn begin(&mut self, now: SystemTime) -> io::Result<()> {
+        self.open = None;
+        private::prepare(&self.rules.dir)?;
+        // What the last file needed may be needed by the lines that wait for this one.
+        for (part, digest) in self.known.drain() {
+            if let Ok(file) = OpenOptions::new().write(true).open(part.path(&self.rules.dir, &digest)) {
+                file.set_modified(now)?;
+            }
+        }
+        self.tend(now)?;
+        let segment = Segment::new(&self.rules.dir, now, &self.run, self.count + 1);
+        let file = private::file(&segment.path)?;
+        // Another process that looks for old files in this moment finds a young one.
+        file.lock()?;
+        self.count += 1;
+        self.open = Some(Open { file, bytes: 0, since: now });
+        Ok(())
+    }
+
+    /// Stores what many records share, where it is not there yet. Records that need it come after.
+    pub(super) fn part(&mut self, part: Part, digest: &Arc<str>, bytes: &[u8]) -> io::Result<()> {
+        if self.has(part, digest)? {
+            return Ok(());
+        }
+        private::folder(&self.rules.dir.join(PARTS))?;
+        private::replace(&part.path(&self.rules.dir, digest), bytes)?;
+        self.known.insert((part, Arc::clone(digest)));
+        Ok(())
+    }
+
+    /// Whether a part is stored; if so, it is as young as the file that is open.
+    pub(super) fn has(&mut self, part: Part, digest: &Arc<str>) -> io::Result<bool> {
+        let key = (part, Arc::clone(digest));
+        if self.open.is_some() && self.known.contains(&key) {
+            return Ok(true);
+        }
+        if self.open.is_none() {
+            self.begin(SystemTime::now())?;
+        }
+        match OpenOptions::new().write(true).open(part.path(&self.rules.dir, digest)) {
+            Ok(file) => file.set_modified(SystemTime::now())?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        self.known.insert(key);
+        Ok(true)
+    }
+
+    /// Looks once in a while whether anything has become too old.
+    pub(super) fn tend_later(&mut self) {
+        let now = SystemTime::now();
+        let lately = |tended: SystemTime| now.duration_since(tended).is_ok_and(|since| since < TEND);
+        if self.count > 0 && !self.tended.is_some_and(lately) {
+            // What cannot be removed now is tried again later.
+            let _ = self.tend(now);
+        }
+    }
+
+    /// Removes what is too old or too much.
+    fn tend(&mut self, now: SystemTime) -> io::Result<()> {
+        self.tended = Some(now);
+        let Rules { dir, max_total, max_age, .. } = &self.rules;
+        let sized =
+            |path: &Path| fs::metadata(path).map(|metadata| (metadata.len(), metadata.modified().unwrap_or(now)));
+        let parts = folder::parts(dir)?;
+        let mut segments: Vec<_> = folder::segments(dir)?
+            .into_iter()
+            .filter_map(|segment| sized(&segment.path).ok().map(|(bytes, at)| (segment, bytes, at)))
+            .collect();
+        let of_parts: u64 = parts.iter().filter_map(|path| sized(path).ok()).map(|(bytes, _)| bytes).sum();
+        let mut total = of_parts + segments.iter().map(|(_, bytes, _)| bytes).sum::<u64>();
+        // The file that is begun next has room, too.
+        let most = max_total.saturating_sub(self.rules.segment_bytes());
+        segments.retain(|(segment, bytes, at)| {
+            let expired = now.duration_since(*at).is_ok_and(|age| age > *max_age);
+            let remove = (expired || total > most) && removed(&segment.path);
+            total -= if remove { *bytes } else { 0 };
+            !remove
+        });
+        let oldest = segments.first().map(|(segment, ..)| segment.stamp.clone());
+        for path in parts {
+            let Ok((_, at)) = sized(&path) else { continue };
+            // A moment, since a part may be a little older than the first file that needs it.
+            let needed = oldest.as_ref().is_some_and(|oldest| folder::stamp(at + MOMENT) >= *oldest);
+            let young = now.duration_since(at).is_ok_and(|age| age < MOMENT);
+            if !needed && !young {
+                fs::remove_file(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes a file, unless a process still writes to it.
+fn removed(path: &Path) -> bool {
+    let free = OpenOptions::new().read(true).open(path).is_ok_and(|file| file.try_lock().is_ok());
+    free && fs::remove_file(path).is_ok()
+}
+
+/// How much is written at once.
+const BATCH: u64 = 1 << 20;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How often a writer that has little to do looks for what is too old.
+const TEND: Duration = Duration::from_secs(60 * 60);
+const MOMENT: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::super::line;
+    use super::super::line::tests::record;
+    use super::*;
+
+    fn rules(dir: &Path) -> Rules {
+        Rules { max_segment: 64 << 10, max_total: 4 << 20, ..Rules::new(dir.join("records")) }
+    }
+
+    fn put(writer: &mut Writer, record: &Record) {
+        let mut line = Vec::new();
+        let digest = writer.seal(record, &mut line);
+        writer.take(&line, digest).unwrap();
+    }
+
+    #[test]
+    fn files_are_full_at_some_time_and_the_oldest_make_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let rules = Rules { max_total: 1 << 20, ..rules(dir.path()) };
+        let mut writer = Writer::new(rules.clone());
+        writer.part(Part::Settings, &"d1".into(), b"{}").unwrap();
+        let mut lines = 0;
+        while writer.count < 40 {
+            put(&mut writer, &record());
+            writer.flush().unwrap();
+            lines += 1;
+        }
+        let kept = folder::segments(&rules.dir).unwrap();
+        let sizes: Vec<u64> = kept.iter().map(|segment| fs::metadata(&segment.path).unwrap().len()).collect();
+        assert!(sizes.iter().all(|size| *size <= 64 << 10), "{sizes:?}");
+        assert!(sizes.iter().sum::<u64>() <= 1 << 20, "{sizes:?}");
+        assert!(kept.len() > 8 && kept.len() < 40 && kept.last().unwrap().number == 40, "{}", kept.len());
+        assert!(lines > 40 * 30, "{lines}");
+        // Each line follows the one before, over the ends of files too.
+        let mut after: Option<String> = None;
+        for segment in &kept {
+            for line in fs::read(&segment.path).unwrap().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                let seal = line::Seal::find(line).unwrap();
+                assert!(seal.holds() && after.is_none_or(|after| after == seal.after));
+                after = Some(seal.digest.to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_old_goes_with_the_parts_that_nobody_needs() {
+        let dir = tempfile::tempdir().unwrap();
+        let rules = rules(dir.path());
+        let mut first = Writer::new(rules.clone());
+        first.part(Part::Tools, &"d1".into(), b"[]").unwrap();
+        put(&mut first, &record());
+        first.flush().unwrap();
+        let now = SystemTime::now();
+        // It is still written to.
+        let later = now + rules.max_age * 2;
+        let mut second = Writer::new(rules.clone());
+        second.tend(later).unwrap();
+        assert_eq!(folder::segments(&rules.dir).unwrap().len(), 1);
+        drop(first);
+        second.tend(now).unwrap();
+        assert_eq!(folder::segments(&rules.dir).unwrap().len(), 1);
+        assert_eq!(folder::parts(&rules.dir).unwrap().len(), 1);
+        second.tend(later).unwrap();
+        assert_eq!(folder::segments(&rules.dir).unwrap(), []);
+        assert!(folder::parts(&rules.dir).unwrap().is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_may_read_what_is_recorded() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let rules = rules(dir.path());
+        let mut writer = Writer::new(rules.clone());
+        writer.part(Part::Settings, &"d1".into(), b"{}").unwrap();
+        put(&mut writer, &record());
+        writer.flush().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&rules.dir), mode(&rules.dir.join(PARTS))), (0o700, 0o700));
+        let files = folder::segments(&rules.dir).unwrap().into_iter().map(|segment| segment.path);
+        for path in files.chain(folder::parts(&rules.dir).unwrap()) {
+            assert_eq!(mode(&path), 0o600, "{}", path.display());
+        }
+        // What others may write to is no place for records.
+        fs::set_permissions(&rules.dir, fs::Permissions::from_mode(0o777)).unwrap();
+        let mut refused = Writer::new(rules.clone());
+        put(&mut refused, &record());
+        let error = refused.flush().unwrap_err().to_string();
+        assert!(error.contains("others may write to it"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_no_half_line_and_what_follows_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let rules = rules(dir.path());
+        let mut writer = Writer::new(rules.clone());
+        put(&mut writer, &record());
+        writer.flush().unwrap();
+        // A disk that is full, where there is one for tests; else a file that takes nothing.
+        let file = folder::segments(&rules.dir).unwrap().remove(0).path;
+        let full = OpenOptions::new().write(true).open("/dev/full");
+        writer.open.as_mut().unwrap().file = full.or_else(|_| File::open(file)).unwrap();
+        put(&mut writer, &record());
+        assert_eq!(writer.waiting(), 1);
+        writer.flush().unwrap_err();
+        put(&mut writer, &record());
+        writer.flush().unwrap();
+        let kept = folder::segments(&rules.dir).unwrap();
+        let texts: Vec<String> = kept.iter().map(|segment| fs::read_to_string(&segment.path).unwrap()).collect();
+        let lines: Vec<&[u8]> = texts.iter().flat_map(|text| text.lines()).map(str::as_bytes).collect();
+        assert_eq!((kept.len(), lines.len()), (2, 2));
+        let seals: Vec<_> = lines.iter().map(|line| line::Seal::find(line).unwrap()).collect();
+        assert_eq!(seals[1].after, seals[0].digest);
+    }
+}

@@ -1,0 +1,190 @@
+//! `toolgate replay` and `toolgate explain`, on what `call --record` and `serve --record` leave behind.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::place::{Place, Ran, and, demo};
+
+/// A place whose demo server may say anything but secrets, and in which calls were recorded.
+fn recorded() -> (Place, PathBuf) {
+    let place = Place::configured(&json!({
+        "servers": {"demo": and(demo(), json!({"env": {"TOKEN": "${SECRET_TOKEN}"}}))},
+        "masking": {"groups": ["secrets"]},
+    }))
+    .set("SECRET_TOKEN", "s3cret-token-0451");
+    let dir = place.path("work/records");
+    for arguments in [
+        ["demo__add", "a: 1, b: 2"],
+        ["demo.echo", "text: 'password=hunter2-and-more s3cret-token-0451'"],
+        ["demo.nope", ""],
+        ["demo.add", "a: 1"],
+    ] {
+        place.run(&["call", arguments[0], arguments[1], "--record", "records", "--json"]);
+    }
+    (place, dir)
+}
+
+/// Runs it without the configuration of the place, which would be a candidate.
+fn run(place: &Place, arguments: &[&str]) -> Ran {
+    let bare = Place::new();
+    let mut command = bare.command(arguments);
+    command.current_dir(place.path("work"));
+    command.output().unwrap().into()
+}
+
+fn files(dir: &PathBuf) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries.filter(|path| path.is_file()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn what_is_recorded_replays_and_holds_no_secret() {
+    let (place, dir) = recorded();
+    let ran = run(&place, &["replay", "records"]).ends(0).prints("4 calls of 20").prints(": all came out the same\n");
+    assert_eq!(ran.stderr, "");
+    let report = run(&place, &["replay", "records", "--json"]).ends(0).json();
+    assert_eq!((&report["ok"], &report["calls"], &report["same"]), (&json!(true), &json!(4), &json!(4)), "{report}");
+    assert_eq!(report["backtest"], json!(false));
+    for path in files(&dir).into_iter().chain(files(&dir.join("parts"))) {
+        let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+        assert!(!text.contains("s3cret-token-0451") && !text.contains("hunter2-and-more"), "{}", path.display());
+    }
+}
+
+#[test]
+fn a_byte_that_was_changed_is_told_and_ends_with_1() {
+    let (place, dir) = recorded();
+    let path = files(&dir).remove(1);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[40] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let ran = run(&place, &["replay", "records"]).ends(1).says(":1: it was changed after it was written");
+    assert!(ran.stdout.starts_with("3 calls of "), "{ran:?}");
+    let report = run(&place, &["replay", "records", "--json"]).ends(1).json();
+    assert_eq!((&report["ok"], &report["damaged"]), (&json!(false), &json!(1)), "{report}");
+}
+
+#[test]
+fn a_new_policy_is_tried_on_what_was_recorded() {
+    let (place, _) = recorded();
+    let denied = and(demo(), json!({"deny": ["add"]}));
+    place.file("work/new.yaml", json!({"servers": {"demo": denied}, "masking": {"groups": ["secrets"]}}).to_string());
+    let arguments = ["replay", "records", "--config", "new.yaml"];
+    let ran = run(&place, &arguments).ends(0).prints("newly denied").prints("demo.add");
+    assert!(ran.stdout.contains("calls demo.add → not-allowed: "), "{ran:?}");
+    for (ways, code) in [("denied", 1), ("allowed,rerouted", 0), ("masking,denied", 1)] {
+        run(&place, &[&arguments[..], &["--fail-on", ways]].concat()).ends(code);
+    }
+    let report = run(&place, &[&arguments[..], &["--json", "--tool", "demo.add"]].concat()).ends(0).json();
+    assert_eq!((&report["calls"], &report["left_out"]), (&json!(2), &json!(2)), "{report}");
+    let group = &report["groups"][0];
+    assert_eq!((&group["change"], &group["tool"]), (&json!("denied"), &json!("demo.add")), "{report}");
+    assert_eq!(group["examples"][0]["was"], "calls demo.add", "{report}");
+    run(&place, &["replay", "records", "--since", "1h"]).ends(0).prints("4 calls");
+    run(&place, &["replay", "records", "--fail-on", "nothing"]).ends(2).says("write one of: denied, allowed");
+    place.file("work/bad.yaml", json!({"servers": {}, "masking": {"groups": ["no-such-group"]}}).to_string());
+    run(&place, &["replay", "records", "--config", "bad.yaml"]).ends(2).says("mask pattern group \"no-such-group\"");
+    run(&place, &["replay", "elsewhere"]).ends(2).says("the records in elsewhere cannot be read");
+    run(&place, &["replay", "."]).ends(2).says("there are no records in .");
+}
+
+#[test]
+fn one_call_is_explained_step_by_step() {
+    let (place, _) = recorded();
+    let called = place.run(&["call", "demo__add", "a: 20, b: 3", "--record", "records", "--json"]).ends(0).json();
+    let id = called["call_id"].as_str().unwrap();
+    let ran = run(&place, &["explain", id, "--record", "records"]).ends(0);
+    for line in [
+        &format!("call {id}, 20"),
+        "  name:      demo__add",
+        "  arguments: a: 20, b: 3",
+        " 1. → connect demo",
+        "   ← connected, and with it other tools",
+        " 2. → call \"add\" of server \"demo\" with {\"a\":20,\"b\":3}",
+        "   ← answered: {\"content\":",
+        " 3. → done: ok",
+        "why:",
+        "  arguments: read as key-value",
+        "decided by component ",
+    ] {
+        assert!(ran.stdout.contains(line), "no {line:?} in {}", ran.stdout);
+    }
+    let record = run(&place, &["explain", id, "--record", "records", "--json"]).ends(0).json();
+    assert_eq!((&record["record"]["id"], &record["record"]["name"]), (&json!(id), &json!("demo__add")), "{record}");
+    run(&place, &["explain", "nobody", "--record", "records"])
+        .ends(5)
+        .says("no call \"nobody\" is recorded in records");
+    run(&place, &["explain", id]).ends(2).says("no configuration found");
+}
+
+#[test]
+fn the_configuration_says_where_calls_are_recorded() {
+    let place = Place::configured(&json!({"servers": {"demo": demo()}, "record": {"dir": "../kept"}}));
+    let called = place.run(&["call", "demo__echo", "text: hi", "--json"]).ends(0).json();
+    let id = called["call_id"].as_str().unwrap();
+    place.run(&["explain", id]).ends(0).prints("→ done: ok");
+    // One of the user's own, where none is named.
+    let place = Place::configured(&json!({"servers": {"demo": demo()}, "record": true}));
+    place.run(&["call", "demo__echo", "text: hi"]).ends(0);
+    assert_eq!(files(&place.path("home/.local/state/toolgate/records")).len(), 1);
+}
+
+#[test]
+fn what_is_recorded_raw_is_said_aloud() {
+    let place = Place::configured(&json!({"servers": {"demo": demo()}, "record": {"dir": "../kept", "raw": true}}));
+    let ran = place.run(&["call", "demo__echo", "text: hi"]).ends(0).says("as they are, with whatever secrets");
+    assert_eq!(ran.stdout, "hi\n");
+    let text = std::fs::read_to_string(&files(&place.path("kept"))[0]).unwrap();
+    let record: Value = serde_json::from_str(&text).unwrap();
+    assert!(record["steps"][2]["event"]["forwarded"]["answer"].as_str().unwrap().contains("\"hi\""), "{record}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_told_once_and_changes_no_call() {
+    let place = Place::with(json!({"demo": demo()}));
+    place.file("work/file", "");
+    let ran = place.run(&["call", "demo__echo", "text: hi", "--record", "file/records"]).ends(0);
+    assert_eq!(ran.stdout, "hi\n");
+    assert_eq!(ran.stderr.matches("cannot be recorded in").count(), 1, "{ran:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn figures_say_what_is_recorded() {
+    use crate::serving::{LONG, Serving, Web};
+    let place = Place::with(json!({"demo": demo()}));
+    let serving = Serving::start(&place, &["--http", "127.0.0.1:0", "--record", "records"]);
+    let address = serving.address();
+    let mut web = Web { address: &address, token: None, session: None };
+    web.greet();
+    let params = json!({"name": "demo__add", "arguments": {"a": 1, "b": 2}});
+    web.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}));
+    let since = std::time::Instant::now();
+    loop {
+        let page = web.request("GET /metrics", "localhost", &[], "").body;
+        assert!(page.contains("toolgate_records_dropped_total{reason=\"pressure\"} 0\n"), "{page}");
+        // Calls do not wait for their records.
+        if page.contains("toolgate_records_total 1\n") {
+            break;
+        }
+        assert!(since.elapsed() < LONG, "{page}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_gateway_records_who_called_what() {
+    use crate::serving::Serving;
+    let place = Place::with(json!({"demo": demo()}));
+    let mut serving = Serving::greet(&place, &["--record", "records"]);
+    for _ in 0..3 {
+        serving.ask("tools/call", json!({"name": "demo__add", "arguments": {"a": 1, "b": 2}}));
+    }
+    serving.call("demo__nope");
+    serving.end();
+    let report = run(&place, &["replay", "records", "--principal", "local", "--json"]).json();
+    assert_eq!((&report["calls"], &report["same"]), (&json!(4), &json!(4)), "{report}");
+}

@@ -1,0 +1,130 @@
+//! Recorded calls tried on another configuration or component: what would be decided otherwise, and for whom.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toolgate::config;
+use toolgate::gate::View;
+use toolgate::record::compare::Kind;
+use toolgate::record::{Candidate, Report, Wanted};
+
+use super::{Stage, another_component, backtest};
+
+const SERVERS: &str = "servers:\n  one: {command: none}\n  two: {command: none}\n";
+
+/// What the usual calls, recorded with the first settings, come to with this configuration.
+async fn tried(recorded: &str, candidate: &str) -> Report {
+    tried_by(recorded, View::default(), candidate, Wanted::default()).await
+}
+
+async fn tried_by(recorded: &str, view: View, candidate: &str, wanted: Wanted) -> Report {
+    let stage = Stage::new(recorded, view);
+    stage.calls().await;
+    let dir = stage.written();
+    let config = config::parse(candidate, Path::new("toolgate.yaml")).expect("the test's configuration is right");
+    let mut test = backtest(&dir, Candidate { component: None, config: Some(Arc::new(config)) });
+    test.wanted = wanted;
+    let report = test.run(&|_| {}).expect("there are records");
+    assert!(report.is_sound(), "{report:?}");
+    report
+}
+
+/// How many calls differ in which way, reasons aside.
+fn counts(report: &Report) -> String {
+    let kinds = Kind::ALL.iter().map(|(kind, name, _)| (name, report.of_kind(*kind)));
+    kinds
+        .filter(|(name, count)| *count > 0 && **name != "trace")
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[tokio::test]
+async fn each_change_of_a_policy_shows_as_what_it_is() {
+    let rows: [(&str, String, &str); 12] = [
+        ("", SERVERS.to_owned(), ""),
+        ("", "servers: {one: {command: none, deny: [add]}, two: {command: none}}".to_owned(), "denied 2"),
+        ("", "servers: {one: {command: none}}".to_owned(), "denied 1"),
+        ("", "servers: {one: {command: none}, two: {command: none, enabled: false}}".to_owned(), "denied 1"),
+        ("", format!("read_only: true\n{SERVERS}"), "denied 1"),
+        ("", "servers: {one: {command: none, ask: [echo]}, two: {command: none}}".to_owned(), "asked 1"),
+        ("destructive: deny", SERVERS.to_owned(), ""),
+        ("", format!("check_arguments: false\n{SERVERS}"), "arguments 1"),
+        ("", format!("masking: {{groups: [all]}}\n{SERVERS}"), "unread 4"),
+        ("", format!("retry: never\n{SERVERS}"), ""),
+        ("", format!("names: dot\n{SERVERS}"), ""),
+        ("record: {raw: true}", format!("masking: {{custom: [{{pattern: hello}}]}}\n{SERVERS}"), "masking 1"),
+    ];
+    for (recorded, candidate, expected) in rows {
+        let report = tried(recorded, &candidate).await;
+        assert_eq!(counts(&report), expected, "{recorded} → {candidate}: {report:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_refused_and_is_let_through_now_is_newly_allowed() {
+    let selection = vec![toolgate::logic::types::filtering::SelectedServer {
+        id: "one".to_owned(),
+        tools: vec!["echo".to_owned()],
+    }];
+    let narrow = View { selection: Some(selection), ..View::default() };
+    let token = "gateway: {tokens: [{principal: ann, token: a-token-of-sixteen}]}\n";
+    let report = tried_by("", narrow.clone(), &format!("{token}{SERVERS}"), Wanted::default()).await;
+    assert_eq!(counts(&report), "allowed 3, result 1", "{report:?}");
+    // Who is not named keeps the choice of servers that nobody else has made.
+    let report = tried_by("", narrow.clone(), SERVERS, Wanted::default()).await;
+    assert_eq!(counts(&report), "", "{report:?}");
+    // Where none of them is left, nothing is.
+    let report = tried_by("", narrow, "servers: {two: {command: none}}", Wanted::default()).await;
+    assert_eq!((report.of_kind(Kind::Denied), report.of_kind(Kind::Allowed)), (1, 0), "{report:?}");
+    // Who was granted something once, and is not named any more, is granted nothing.
+    let granted = View { capabilities: Some(vec!["mcp_integration".to_owned()]), ..View::default() };
+    let report = tried_by("", granted, SERVERS, Wanted::default()).await;
+    assert_eq!(counts(&report), "denied 5", "{report:?}");
+}
+
+#[tokio::test]
+async fn differences_are_told_by_tool_and_principal_with_examples() {
+    let candidate = "servers: {one: {command: none, deny: ['*']}, two: {command: none}}";
+    let report = tried("", candidate).await;
+    let key = (Kind::Denied, "one.echo".to_owned(), "ann".to_owned());
+    let group = report.groups.get(&key).unwrap_or_else(|| panic!("{report:?}"));
+    let example = group.examples.values().next().unwrap();
+    assert_eq!((group.count, example.id.as_str(), example.was.as_str()), (1, "call-1", "calls one.echo"));
+    assert!(example.now.starts_with("not-allowed: "), "{example:?}");
+}
+
+#[tokio::test]
+async fn only_what_is_wanted_is_replayed() {
+    let wanted = |since: Option<&str>, tool: Option<&str>, principal: Option<&str>| Wanted {
+        since: since.map(str::to_owned),
+        tool: tool.map(str::to_owned),
+        principal: principal.map(str::to_owned),
+    };
+    let rows = [
+        (wanted(None, None, None), 7),
+        (wanted(Some("2026-01-01T00:00:00.000Z"), None, None), 7),
+        (wanted(Some("9999-01-01T00:00:00.000Z"), None, None), 0),
+        (wanted(None, Some("one.add"), None), 2),
+        (wanted(None, Some("add"), None), 2),
+        (wanted(None, Some("one.*"), None), 4),
+        (wanted(None, Some("three.x"), None), 1),
+        (wanted(None, None, Some("ann")), 7),
+        (wanted(None, None, Some("bob")), 0),
+    ];
+    for (wanted, expected) in rows {
+        let said = format!("{wanted:?}");
+        let report = tried_by("", View::default(), SERVERS, wanted).await;
+        assert_eq!((report.records, report.left_out), (expected, 7 - expected), "{said}: {report:?}");
+    }
+}
+
+#[tokio::test]
+async fn another_component_that_decides_alike_shows_no_difference() {
+    let stage = Stage::new("", View::default());
+    stage.calls().await;
+    let dir = stage.written();
+    let candidate = Candidate { component: Some(another_component()), config: None };
+    let report = backtest(&dir, candidate).run(&|_| {}).unwrap();
+    assert_eq!((report.same, counts(&report).as_str()), (7, ""), "{report:?}");
+}
