@@ -73,29 +73,35 @@ fn throughput() {
     report("the same in world client, on one instance", each(component), each(native), 2.0);
 }
 
-/// A host has an engine and the compiled file: how long until the first instance stands.
+/// A host has an engine, and the component was compiled before: how long until it is loaded, and the first instance stands.
 fn starting() {
     let engine = Engine::default();
     // The first time compiles, and keeps what came of it.
     toolgate_tests::client::compiled(&engine);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime can be had");
-    let mut times: Vec<Duration> = (0..25)
+    let (mut loading, mut linking): (Vec<Duration>, Vec<Duration>) = (0..25)
         .map(|_| {
             let begun = Instant::now();
             let component = toolgate_tests::client::compiled(&engine);
+            let loaded = begun.elapsed();
+            let begun = Instant::now();
             let mut linker = Linker::<View>::new(&engine);
             toolgate::add_to_linker(&mut linker).expect("the names are free");
             linker.define_unknown_imports_as_traps(&component).expect("the rest is WASI");
             let mut store = Store::new(&engine, View(toolgate::ToolgateCtx::new()));
             let started = runtime.block_on(linker.instantiate_async(&mut store, &component));
             started.expect("it starts");
-            begun.elapsed()
+            (loaded, begun.elapsed())
         })
-        .collect();
-    times.sort_unstable();
-    let median = times[times.len() / 2];
-    let verdict = if median < Duration::from_millis(5) { "ok" } else { "TOO SLOW" };
-    println!("{:<58} {median:>10.2?}  (less than 5 ms) {verdict}", "add_to_linker and the first instance");
+        .unzip();
+    let median = |times: &mut Vec<Duration>| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    base("the compiled component from the cache", median(&mut loading));
+    let linking = median(&mut linking);
+    let verdict = if linking < Duration::from_millis(5) { "ok" } else { "TOO SLOW" };
+    println!("{:<58} {linking:>10.2?}  (less than 5 ms) {verdict}", "add_to_linker and the first instance");
 }
 
 struct View(toolgate::ToolgateCtx);

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
@@ -139,9 +140,14 @@ async fn what_the_client_answers_reaches_the_server_byte_for_byte() {
         let answer: Value = serde_json::from_str(&ask(&given).await).unwrap();
         assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
         assert_eq!(answer["result"]["isError"], Value::Null, "{answer}");
-        let heard = std::fs::read_to_string(&heard).unwrap();
-        let last = heard.lines().rfind(|line| line.contains("tools/call")).unwrap();
-        assert!(last.contains(responses) && last.contains(state), "{last}");
+        // The file may hear of it a little later than the server.
+        let reached = async {
+            let all = |line: &str| line.contains(responses) && line.contains(state);
+            while !std::fs::read_to_string(&heard).unwrap().lines().any(all) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), reached).await.expect("it arrives as it was written");
     }
 }
 

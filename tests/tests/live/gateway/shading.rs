@@ -102,6 +102,11 @@ const TOKENS: &str = "gateway: {tokens: [\
     {principal: bob, token: bob-0123456789-token, servers: [one]},\
     {principal: cat, token: cat-0123456789-token}]}";
 
+/// Who sees everybody's calls.
+fn admin() -> Principal {
+    Principal { name: "root".to_owned(), admin: true }
+}
+
 #[tokio::test]
 async fn the_same_logic_in_the_shade_decides_alike() {
     for yaml in [None, Some(format!("{TOKENS}\n{SERVERS}"))] {
@@ -162,7 +167,7 @@ async fn what_another_configuration_would_decide_is_told_and_no_call_is_touched(
     assert_eq!(divergences(&gateway), expected);
     assert_eq!(counts, Counts { same: 2, different: 6, ..Counts::default() });
 
-    let page = gateway.shade(100).body;
+    let page = gateway.shade(&admin(), 100).body;
     let metrics = gateway.metrics();
     for what in [
         "toolgate_shadow_running 1",
@@ -221,7 +226,7 @@ async fn one_that_loops_hoards_or_traps_is_cut_off_and_then_switched_off() {
     let answer = call(&gateway, "ann", "one__echo", json!({"text": "loop"})).await;
     assert_eq!(answer["result"]["content"][0]["text"], "loop");
     assert_eq!(report.counts(), Counts { failed: 5, different: 1, ..Counts::default() }, "it is not asked any more");
-    let page = gateway.shade(100).body;
+    let page = gateway.shade(&admin(), 100).body;
     assert!(page.contains("it did not come to an end") && !page.contains("s3cret"), "{page}");
     assert!(gateway.metrics().contains("toolgate_shadow_running 0"));
     gateway.registry().close().await;
@@ -245,7 +250,7 @@ async fn what_there_is_no_room_for_is_left_out_and_counted() {
     call(&gateway, "ann", "one__add", json!({"a": 1, "b": 2})).await;
     assert_eq!(gateway.shadow().unwrap().report().counts(), Counts::default());
     gateway.set_shadow(None);
-    assert_eq!(gateway.shade(10).body, r#"{"shadow":null}"#);
+    assert_eq!(gateway.shade(&admin(), 10).body, r#"{"shadow":null}"#);
     assert!(!gateway.metrics().contains("toolgate_shadow"));
     gateway.registry().close().await;
 }
