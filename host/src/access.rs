@@ -183,7 +183,7 @@ impl Gate<'_> {
 }
 
 /// Whether a call that ended so was kept out, whatever it was called with.
-pub(crate) fn is_refusal(code: Code) -> bool {
+fn is_refusal(code: Code) -> bool {
     use Code::{Declined, InvalidName, NotAllowed, UnknownServer, UnknownTool};
     matches!(code, NotAllowed | UnknownTool | UnknownServer | InvalidName | Declined)
 }

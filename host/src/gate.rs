@@ -5,14 +5,13 @@ mod call;
 mod errand;
 mod events;
 mod failures;
+mod finished;
 mod forwarded;
 mod instructions;
 mod offers;
-mod recording;
 mod running;
 mod settings;
 mod shown;
-mod story;
 mod turn;
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,13 +24,12 @@ use serde_json::value::RawValue;
 pub(crate) use beside::Refused;
 pub use call::{Approve, CallOptions, Called};
 pub use events::{CallEvent, OnEvent};
-pub(crate) use forwarded::parts as plain_parts;
+pub use finished::{Finished, Observe};
 pub use offers::{Refreshed, ToolChange};
+pub(crate) use settings::settings;
 pub use settings::{View, find_problems};
-pub(crate) use settings::{fill as fill_settings, settings};
 pub use shown::Shown;
 pub(crate) use shown::millis;
-pub use story::{Observe, Step, Story};
 pub(crate) use turn::turn;
 
 use crate::config::model::Config;
@@ -42,7 +40,6 @@ use crate::registry::{Link, Registry, Tools};
 use crate::session::message;
 use crate::words::Say;
 use running::Calls;
-use story::Telling;
 
 /// One agent's view of the servers.
 ///
@@ -271,14 +268,11 @@ impl Gate {
         call: execution::ToolCall,
         begun: usize,
         keep: bool,
-        telling: &mut Telling,
     ) -> Answer<(crate::decide::ExecutionId, execution::Directive)> {
         self.sync(begun);
         let Core { logic, id, .. } = &mut *self.core();
         logic.keep_calls(keep);
-        let (execution, directive) = logic.begin(*id, call)?;
-        telling.begun(|| logic.known(*id), &directive);
-        Ok((execution, directive))
+        logic.begin(*id, call)
     }
 }
 

@@ -240,8 +240,7 @@ impl Inside {
             return Err(GateError::Settings(format!("{:?} may use nothing any more", principal.name)));
         }
         let view = shown.options.views.get(&principal.name).cloned().unwrap_or_default();
-        let principal = Some(principal.name.clone());
-        Ok(View { pass_through: true, principal, ..self.of_exposed(view) })
+        Ok(View { pass_through: true, ..self.of_exposed(view) })
     }
 
     /// The view of the exposed server alone, where there is one.

@@ -239,9 +239,11 @@ impl Registry {
         *self.observer.write().unwrap_or_else(PoisonError::into_inner) = observer;
     }
 
-    /// Who looks at calls when they are over.
-    pub(crate) fn observer(&self) -> Option<Arc<dyn Observe>> {
-        self.observer.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Who wants to look at a call that begins now when it is over: whoever records it, and whoever else was set.
+    pub(crate) fn observers(&self) -> Vec<Arc<dyn Observe>> {
+        let recorder = self.recorder().map(|recorder| recorder as Arc<dyn Observe>);
+        let observer = self.observer.read().unwrap_or_else(PoisonError::into_inner).clone();
+        recorder.into_iter().chain(observer).filter(|observer| observer.wants()).collect()
     }
 
     /// Who keeps and summarises results that are too long.

@@ -4,9 +4,7 @@
 //! It runs beside the calls, on a thread of its own, on what they were when they are over: nothing waits for it. Under
 //! pressure calls are left out and counted; a candidate that breaks off again and again is switched off.
 
-mod candidate;
-pub mod compare;
-mod play;
+mod judge;
 mod report;
 
 use std::sync::Arc;
@@ -17,16 +15,20 @@ use std::time::Duration;
 
 use tracing::warn;
 
-pub use candidate::{Candidate, limits};
 pub use report::{Counts, Divergence, Report, State};
 
-use crate::gate::{Observe, Story};
-use play::{Broken, Player};
+use crate::config::model::Config;
+use crate::gate::{Finished, GateError, Observe};
+use crate::logic::{self, Component, Limits};
+use crate::record::Candidate;
+use crate::record::play::PlayError;
+use judge::Judge;
+use report::Called;
 
 /// A candidate that is asked beside the logic that decides.
 pub struct Shadow {
     /// None where it never ran.
-    stories: Option<SyncSender<Story>>,
+    calls: Option<SyncSender<Arc<Finished>>>,
     options: Options,
     queued: Arc<AtomicUsize>,
     over: Arc<AtomicBool>,
@@ -50,21 +52,41 @@ impl Default for Options {
     }
 }
 
+/// The limits that the component of a candidate is to be loaded with: enough for any honest call, and little enough that one
+/// that loops or hoards is soon found out.
+pub fn limits() -> Limits {
+    Limits { fuel: Some(1_000_000_000), memory_bytes: 256 << 20 }
+}
+
+/// Why a candidate cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// No gate can be opened with its configuration.
+    #[error(transparent)]
+    Gate(#[from] GateError),
+    /// It gets no thread.
+    #[error(transparent)]
+    Thread(#[from] std::io::Error),
+}
+
 impl Shadow {
-    /// Asks this candidate about calls from now on. Its thread ends with this.
-    pub fn start(candidate: Candidate, options: Options) -> std::io::Result<Self> {
+    /// Asks this component about calls from now on, with a configuration that it decides by in place of the one in use. Its
+    /// thread ends with this.
+    pub fn start(component: Component, config: Option<Config>, options: Options) -> Result<Self, StartError> {
+        let candidate = Candidate { component: Some(component.clone()), config: config.map(Arc::new) };
+        let candidate = candidate.checked(&logic::Options::default())?;
         let (sender, receiver) = sync_channel(options.most_calls);
-        let report = Arc::new(Report::of(candidate.about()));
+        let report = Arc::new(Report::of(about(&component, candidate.config.as_deref())));
         let (queued, over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
         let worker = Worker {
-            player: Player::new(candidate),
+            judge: Judge::new(component, candidate),
             queued: Arc::clone(&queued),
             over: Arc::clone(&over),
             report: Arc::clone(&report),
             failures: 0,
         };
         thread::Builder::new().name("toolgate-shadow".to_owned()).spawn(move || worker.run(&receiver))?;
-        Ok(Shadow { stories: Some(sender), options, queued, over, report })
+        Ok(Shadow { calls: Some(sender), options, queued, over, report })
     }
 
     /// A candidate that cannot be asked, and why.
@@ -72,7 +94,7 @@ impl Shadow {
         let report = Report::of(about.to_owned());
         report.switch_off(why);
         Shadow {
-            stories: None,
+            calls: None,
             options: Options::default(),
             queued: Arc::default(),
             over: Arc::default(),
@@ -89,16 +111,16 @@ impl Shadow {
 impl Observe for Shadow {
     fn wants(&self) -> bool {
         let Options { sample, .. } = self.options;
-        self.stories.is_some() && self.report.runs() && (sample >= 1.0 || fastrand::f64() < sample)
+        self.calls.is_some() && self.report.runs() && (sample >= 1.0 || fastrand::f64() < sample)
     }
 
-    fn take(&self, story: Story) {
-        let Some(stories) = &self.stories else { return };
-        let bytes = story.bytes();
+    fn take(&self, finished: Arc<Finished>) {
+        let Some(calls) = &self.calls else { return };
+        let bytes = finished.bytes();
         let waiting = self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes;
         // One that is very long would take an honest candidate to its limits.
         let room = bytes <= LONGEST && waiting <= self.options.most_bytes;
-        if !(room && stories.try_send(story).is_ok()) {
+        if !(room && calls.try_send(finished).is_ok()) {
             self.queued.fetch_sub(bytes, Ordering::Relaxed);
             self.report.dropped();
         }
@@ -114,7 +136,7 @@ impl Drop for Shadow {
 
 /// What runs on the candidate's thread.
 struct Worker {
-    player: Player,
+    judge: Judge,
     queued: Arc<AtomicUsize>,
     over: Arc<AtomicBool>,
     report: Arc<Report>,
@@ -122,45 +144,54 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(mut self, stories: &Receiver<Story>) {
+    fn run(mut self, calls: &Receiver<Arc<Finished>>) {
         yield_to_others();
-        while let Ok(first) = stories.recv() {
+        while let Ok(first) = calls.recv() {
             // Calls come in rows, and to be woken for each of them would cost more than to look at it.
             thread::sleep(GATHER);
-            for story in std::iter::once(first).chain(stories.try_iter()) {
-                self.queued.fetch_sub(story.bytes(), Ordering::Relaxed);
+            for call in std::iter::once(first).chain(calls.try_iter()) {
+                self.queued.fetch_sub(call.bytes(), Ordering::Relaxed);
                 if self.over.load(Ordering::Relaxed) {
                     return;
                 }
                 match self.report.runs() {
-                    true => self.judge(&story),
+                    true => self.judge(Arc::unwrap_or_clone(call)),
                     false => self.report.dropped(),
                 }
             }
         }
     }
 
-    fn judge(&mut self, story: &Story) {
-        match self.player.play(story) {
-            Ok(played) => match played.difference(story) {
-                None => self.report.same(),
-                Some(difference) => self.report.different(story, difference),
-            },
-            Err(broken) => self.broke(story, &broken),
+    fn judge(&mut self, finished: Finished) {
+        let called = Called::of(&finished);
+        match self.judge.judge(finished) {
+            Ok(None) => self.report.same(),
+            Ok(Some(difference)) => self.report.different(called, &difference),
+            Err(broken) => self.broke(&called, &broken),
         }
     }
 
-    fn broke(&mut self, story: &Story, broken: &Broken) {
+    fn broke(&mut self, called: &Called, broken: &PlayError) {
         self.failures += 1;
         self.report.failed();
         // Why it broke off may quote what it was given.
-        let why = broken.kind();
-        warn!(call = story.call.id, "the shadow broke off ({why}); the call was not touched");
+        let why = judge::kind(broken);
+        warn!(call = called.id, "the shadow broke off ({why}); the call was not touched");
         if self.failures == MOST_FAILURES {
             let text = format!("it broke off {MOST_FAILURES} times, the last time for this: {why}");
             warn!("the shadow is switched off: {text}");
             self.report.switch_off(&text);
         }
+    }
+}
+
+/// What is tried, in short.
+fn about(component: &Component, config: Option<&Config>) -> String {
+    let digest = component.digest();
+    let digest = digest.get(..12).unwrap_or(digest);
+    match config.and_then(|config| config.file.as_ref()?.file_name()) {
+        Some(file) => format!("component {digest} with {}", file.to_string_lossy()),
+        None => format!("component {digest}"),
     }
 }
 

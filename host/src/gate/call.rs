@@ -7,9 +7,8 @@ use serde_json::value::RawValue;
 use tracing::{Instrument, debug};
 
 use super::errand::Errand;
+use super::finished::Watched;
 use super::forwarded::Parts;
-use super::recording::Recording;
-use super::story::Telling;
 use super::{Gate, GateError, OnEvent};
 use crate::decide::{Answer, Decide, ExecutionId};
 use crate::failure::Failed;
@@ -111,13 +110,12 @@ impl Gate {
         let span = tracing::error_span!("call", call = call.id);
         let id = call.id.clone();
         let trace = Span::begin("tools/call", &options.caller);
-        let mut telling = Telling::of(self, &call);
-        let recording = Recording::begin(self, options);
+        let watched = Watched::begin(self, options);
         let (execution, mut directive) = {
             let _decided = trace.step("toolgate.begin");
-            self.begin(call, 1, recording.is_some(), &mut telling)?
+            self.begin(call, 1, watched.is_some())?
         };
-        let mut end = End { gate: self, execution, recording };
+        let mut end = End { gate: self, execution, watched };
         let mut errand = Errand::new(self, options, execution, id, trace);
         let result = async {
             loop {
@@ -130,16 +128,13 @@ impl Gate {
                     },
                 };
                 let _decided = errand.trace.step("toolgate.next");
-                telling.happened(|| self.core().logic.offers_of(execution), &event);
                 directive = self.next(execution, event)?;
-                telling.follows(&directive);
             }
         };
         let result = result.instrument(span).await?;
         let called = errand.finish(result);
-        telling.ended(&called);
-        if let Some(recording) = &mut end.recording {
-            recording.finish(&called);
+        if let Some(watched) = &mut end.watched {
+            watched.finish(&called);
         }
         Ok(called)
     }
@@ -160,8 +155,8 @@ impl Gate {
     /// What a call would do, found out without doing it; servers that it needs are connected.
     pub async fn plan(&self, call: ToolCall) -> Result<Result<Plan, ToolResult>, GateError> {
         let id = call.id.clone();
-        let (execution, mut directive) = self.begin(call, 0, false, &mut Telling::nobody())?;
-        let _end = End { gate: self, execution, recording: None };
+        let (execution, mut directive) = self.begin(call, 0, false)?;
+        let _end = End { gate: self, execution, watched: None };
         let options = CallOptions::default();
         let trace = Span::begin("toolgate.plan", &options.caller);
         let mut errand = Errand::new(self, &options, execution, id, trace);
@@ -173,11 +168,11 @@ impl Gate {
     }
 }
 
-/// Forgets a call when nobody waits for it any more, and has it recorded, however it ended.
+/// Forgets a call when nobody waits for it any more, and has it looked at, however it ended.
 struct End<'a> {
     gate: &'a Gate,
     execution: ExecutionId,
-    recording: Option<Recording>,
+    watched: Option<Watched>,
 }
 
 impl Drop for End<'_> {
@@ -186,10 +181,10 @@ impl Drop for End<'_> {
         if let Err(error) = core.logic.end(self.execution) {
             debug!("a call could not be ended: {error}");
         }
-        let Some(recording) = self.recording.take() else { return };
+        let Some(watched) = self.watched.take() else { return };
         let past = core.logic.take_past(self.execution);
         drop(core);
-        recording.end(past);
+        watched.end(past);
     }
 }
 

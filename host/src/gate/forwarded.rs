@@ -52,13 +52,6 @@ fn blocks(answer: &str) -> Option<Answer<'_>> {
     plain.then_some(answer)
 }
 
-/// The text and the blocks of an answer that was forwarded unread.
-pub fn parts(answer: &str) -> (String, Vec<String>) {
-    let text = read(answer).map(|plain| plain.text).unwrap_or_default();
-    let parts: Parts<'_> = serde_json::from_str(answer).unwrap_or_default();
-    (text, parts.content.into_iter().map(|block| block.get().to_owned()).collect())
-}
-
 /// What is to be known of an answer that is passed on as it is; `None` where it cannot be read.
 pub fn pass(json: &str) -> Option<Plain> {
     #[derive(Deserialize)]

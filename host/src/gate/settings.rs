@@ -17,19 +17,13 @@ pub struct View {
     pub session: Option<String>,
     /// Answers are wanted as their servers wrote them, and not as text for a model.
     pub pass_through: bool,
-    /// Whose view it is, by the name that a gateway knows; none where there is no gateway.
-    pub principal: Option<String>,
     /// The most bytes of text in a result, in place of the configured limit; zero means no limit.
     pub max_result_bytes: Option<u64>,
 }
 
 /// The settings of a gate.
 pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer<execution::Settings> {
-    Ok(fill(logic.default_settings(&[])?, config, view))
-}
-
-/// The same, where it is known what holds where nothing is said.
-pub fn fill(mut settings: execution::Settings, config: &Config, view: &View) -> execution::Settings {
+    let mut settings = logic.default_settings(&[])?;
     let of_file = &config.settings;
     settings.policy = filtering::Policy {
         servers: config.servers.iter().filter(|server| is_usable(server)).map(rules).collect(),
@@ -64,7 +58,7 @@ pub fn fill(mut settings: execution::Settings, config: &Config, view: &View) -> 
     settings.spill = of_file.spill.is_some();
     settings.summarize_above_tokens = of_file.summarizer.as_ref().map(|_| of_file.summarize_above_tokens);
     settings.max_result_bytes = view.max_result_bytes.unwrap_or(of_file.max_result_bytes);
-    settings
+    Ok(settings)
 }
 
 /// Finds what only the component can see to be wrong with single servers, so that the others can be used.

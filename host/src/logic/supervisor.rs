@@ -32,6 +32,10 @@ pub struct Supervisor {
     keeps: bool,
     next_id: u64,
     replacements: u64,
+    /// Why an instance was replaced, until somebody asks.
+    fault: Option<LogicError>,
+    /// Its replacements are among the [`traps`].
+    counted: bool,
 }
 
 /// Arguments and answers under supervision may hold secrets, so they are only counted.
@@ -66,7 +70,23 @@ impl Supervisor {
     pub fn new(component: Component) -> Answer<Self> {
         let instance = Some(component.instantiate()?);
         let (gates, calls, past) = Default::default();
-        Ok(Supervisor { component, instance, gates, calls, past, keeps: false, next_id: 0, replacements: 0 })
+        Ok(Supervisor {
+            component,
+            instance,
+            gates,
+            calls,
+            past,
+            keeps: false,
+            next_id: 0,
+            replacements: 0,
+            fault: None,
+            counted: true,
+        })
+    }
+
+    /// The same for a component on which nothing depends: its replacements are not among the [`traps`].
+    pub fn beside(component: Component) -> Answer<Self> {
+        Ok(Supervisor { counted: false, ..Supervisor::new(component)? })
     }
 
     /// The component that is supervised.
@@ -79,6 +99,11 @@ impl Supervisor {
         self.replacements
     }
 
+    /// Why an instance had to be replaced since this was asked last, where one had to.
+    pub fn take_fault(&mut self) -> Option<LogicError> {
+        self.fault.take()
+    }
+
     /// How much linear memory the present instance has.
     pub fn memory_bytes(&self) -> usize {
         self.instance.as_ref().map_or(0, Instance::memory_bytes)
@@ -87,18 +112,6 @@ impl Supervisor {
     /// Whether a server counts as ready.
     pub fn counts_as_ready(&mut self, server: lifecycle::Server) -> Answer<bool> {
         self.ask(|logic| logic.counts_as_ready(server))
-    }
-
-    /// What a gate was opened with, and what it has been offered since.
-    pub fn known(&self, gate: GateId) -> Option<(Arc<execution::Settings>, Offers)> {
-        let gate = self.gates.get(&gate)?;
-        Some((Arc::clone(&gate.settings), Arc::clone(&gate.offers)))
-    }
-
-    /// What the gate of a call under way has been offered by now.
-    pub fn offers_of(&self, execution: ExecutionId) -> Option<Offers> {
-        let gate = self.gates.get(&self.calls.get(&execution)?.gate)?;
-        Some(Arc::clone(&gate.offers))
     }
 
     /// Decides on one tool by rules alone, with what its server says of it.
@@ -165,7 +178,9 @@ impl Supervisor {
         loop {
             self.calls.values_mut().for_each(CallRecord::displace);
             self.replacements += 1;
-            TRAPS.fetch_add(1, Ordering::Relaxed);
+            TRAPS.fetch_add(u64::from(self.counted), Ordering::Relaxed);
+            // Whoever asked has been told why, but nobody else.
+            self.fault.get_or_insert(LogicError::Dead);
             // The dead one goes first: in a pool that is full, its place is the only one.
             self.instance = None;
             let mut instance = self.component.instantiate()?;
@@ -412,8 +427,9 @@ impl Decide for Supervisor {
         let said = self.keeps.then(Vec::new);
         let mut call = CallRecord { gate, settings, call, offers, events: Vec::new(), requests: 0, place, said };
         let instance = self.instance.as_mut().ok_or(LogicError::Dead)?;
-        if let Ok(running) = call.feed(instance, self.gates.get(&gate)) {
-            call.place = Place::Running(Box::new(running));
+        match call.feed(instance, self.gates.get(&gate)) {
+            Ok(running) => call.place = Place::Running(Box::new(running)),
+            Err(error) => self.fault = Some(error),
         }
         let id = ExecutionId(self.next_id);
         self.next_id += 1;
@@ -445,7 +461,8 @@ impl Decide for Supervisor {
             Place::Nowhere => call.feed(instance, gate).map(|running| call.place = Place::Running(Box::new(running))),
             Place::Ahead(_) | Place::Broken(_) => Ok(()),
         };
-        if told.is_err() {
+        if let Err(error) = told {
+            self.fault = Some(error);
             self.replace()?;
         }
         self.directive(execution)

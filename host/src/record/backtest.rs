@@ -6,15 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-use super::candidate::{Candidate, Tried};
+use super::candidate::{Candidate, Tried, Whose, nobody};
 use super::compare::{Difference, Kind, compare};
 use super::folder;
 use super::line::{self, Record};
-use super::play::{PlayError, Player, Script, SharedSettings};
+use super::play::{PlayError, Player, Script};
 use super::reader::{Found, Lines, PartError, Parts, Spot};
 use super::report::Report;
-use super::said::{Digest, Said};
-use super::told::{Forwarded, Told};
 use crate::decide::Decide;
 use crate::gate::GateError;
 use crate::logic::types::filtering;
@@ -238,13 +236,20 @@ impl<'a> Worker<'a> {
         }
         let player = self.players.get_mut(digest).ok_or(LogicError::Dead)?;
         let settings = match config {
-            Some(config) => self.tried.settings(config, &record, &recorded.value, player)?,
-            None => recorded,
+            Some(config) => {
+                let whose = Whose { settings: &recorded, principal: record.principal.as_deref(), limit: record.limit };
+                self.tried.settings(config, whose, player)?
+            }
+            None => Some(recorded),
+        };
+        let Some(settings) = settings else {
+            self.differ(spot, &record, compare(record.said(), &[nobody()]));
+            return Ok(());
         };
         let same = digest == record.component && *settings.key == *record.settings;
         let (id, name, arguments) = (record.id.clone(), record.name.clone(), record.arguments.clone());
         let call = crate::logic::types::execution::ToolCall { id, name, arguments };
-        let script = Script { call, settings: &settings, offers: &offers, steps: &record.steps, changes };
+        let script = Script { call: &call, settings: &settings, offers: &offers, steps: &record.steps, changes };
         let now = player.play(script)?;
         let alike =
             now.len() == record.steps.len() && now.iter().zip(&record.steps).all(|(now, step)| *now == step.say);
@@ -253,15 +258,18 @@ impl<'a> Worker<'a> {
         } else if same {
             self.report.mismatch(spot, record, now);
         } else {
-            let mut differences = compare(record.said(), &now);
-            differences.extend(masked_now(player, &settings, &record, &now)?);
-            // Other reasons for the same end are nothing that anybody outside could see.
-            if differences.iter().all(|difference| difference.kind == Kind::Trace) {
-                self.report.same += 1;
-            }
-            self.report.differ(spot, &record, differences);
+            let differences = player.differences(&settings, &record.steps, &now)?;
+            self.differ(spot, &record, differences);
         }
         Ok(())
+    }
+
+    fn differ(&mut self, spot: &Spot, record: &Record, differences: Vec<Difference>) {
+        // Other reasons for the same end are nothing that anybody outside could see.
+        if differences.iter().all(|difference| difference.kind == Kind::Trace) {
+            self.report.same += 1;
+        }
+        self.report.differ(spot, record, differences);
     }
 
     fn is_wanted(&mut self, record: &Record) -> Result<bool, BacktestError> {
@@ -321,27 +329,6 @@ impl From<PlayError> for Stopped {
             PlayError::Logic(error) => Stopped::Logic(error),
         }
     }
-}
-
-/// What is masked now in an answer that passed unread then, where the answer is kept.
-fn masked_now(
-    player: &mut Player,
-    settings: &SharedSettings,
-    record: &Record,
-    now: &[Said],
-) -> Result<Option<Difference>, PlayError> {
-    let kept = record.steps.iter().find_map(|step| match &step.event {
-        Some(Told::Forwarded(Forwarded { answer: Some(answer), .. })) => Some(answer),
-        _ => None,
-    });
-    let (Some(answer), Some(Said::Done(ended))) = (kept, now.last()) else { return Ok(None) };
-    let Some(content) = &ended.content else { return Ok(None) };
-    let server = ended.server.as_deref().unwrap_or_default();
-    let masked = player.mask_json(settings, server, answer)?;
-    if masked == *answer || ended.truncated || *content == Digest::of(answer) {
-        return Ok(None);
-    }
-    Ok(Some(Difference { kind: Kind::Masking, was: answer.clone(), now: masked }))
 }
 
 /// Finds the record of a call, the newest where there are several.

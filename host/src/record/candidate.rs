@@ -1,19 +1,22 @@
-//! What recorded calls are tried on: another component, another configuration, or both.
+//! What calls are tried on when they are over: another component, another configuration, or both.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::line::Record;
+use super::keys::digest;
 use super::play::{PlayError, Player, Shared, SharedSettings};
+use super::said::{Ended, Said};
 use super::shapes::SettingsShape;
-use super::text::sha256;
-use crate::config::model::{Config, TokenRules};
+use crate::config::model::Config;
 use crate::gate::{GateError, View, check};
-use crate::logic::types::execution::{ResultForm, Settings};
+use crate::gateway;
+use crate::gateway::client::Principal;
+use crate::logic::types::execution::{Code, ResultForm, Settings};
 use crate::logic::types::filtering::SelectedServer;
 use crate::logic::{Component, Options};
+use crate::words::Named;
 
-/// What recorded calls are tried on; with neither, they are replayed as they were.
+/// What calls are tried on; with neither, they are played as they were.
 #[derive(Clone, Default)]
 pub struct Candidate {
     /// Another component.
@@ -24,7 +27,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// The same, once it is sure that gates can be opened with it; servers whose masks cannot be used have them no more.
-    pub(super) fn checked(&self, options: &Options) -> Result<Self, GateError> {
+    pub(crate) fn checked(&self, options: &Options) -> Result<Self, GateError> {
         let Some(config) = &self.config else { return Ok(self.clone()) };
         let component = match &self.component {
             Some(component) => component.clone(),
@@ -41,62 +44,89 @@ impl Candidate {
     }
 }
 
+/// Whose settings are wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct Whose<'a> {
+    /// What the gate of the call had.
+    pub settings: &'a SharedSettings,
+    /// Who made the call, where that is known.
+    pub principal: Option<&'a str>,
+    /// The caller's own limit of the text.
+    pub limit: Option<u64>,
+}
+
 /// The settings that calls would have had, by whose they are.
 #[derive(Default)]
-pub(super) struct Tried(HashMap<(String, Option<String>, Option<u64>), SharedSettings>);
+pub(crate) struct Tried(HashMap<Key, Option<SharedSettings>>);
+
+type Key = (Arc<str>, Option<String>, Option<u64>);
 
 impl Tried {
-    /// The settings that a recorded call would have had with this configuration.
-    pub(super) fn settings(
+    /// The settings that a call would have had with this configuration; none where that does not let the caller in.
+    pub(crate) fn settings(
         &mut self,
         config: &Config,
-        record: &Record,
-        recorded: &Settings,
+        whose: Whose<'_>,
         player: &mut Player,
-    ) -> Result<SharedSettings, PlayError> {
-        let key = (record.settings.clone(), record.principal.clone(), record.limit);
+    ) -> Result<Option<SharedSettings>, PlayError> {
+        let Whose { settings, principal, limit } = whose;
+        let key = (Arc::clone(&settings.key), principal.map(str::to_owned), limit);
         if let Some(known) = self.0.get(&key) {
             return Ok(known.clone());
         }
-        let mut view = view(config, record.principal.as_deref(), recorded);
-        view.pass_through = recorded.form == ResultForm::PassThrough;
-        view.max_result_bytes = record.limit;
-        let settings = crate::gate::settings(player.logic(), config, &view)?;
-        // Under its digest, so that what has not changed is known to be the same.
-        let json = serde_json::to_string(&SettingsShape::from(&settings))
-            .expect("shapes have string keys only, so they are always JSON");
-        let shared = Shared { key: sha256(json.as_bytes()).into(), value: Arc::new(settings) };
+        let tried = match view(config, principal, &settings.value) {
+            None => None,
+            Some(mut view) => {
+                view.pass_through = settings.value.form == ResultForm::PassThrough;
+                view.max_result_bytes = limit;
+                let settings = crate::gate::settings(player.logic(), config, &view)?;
+                // Under its digest, so that what has not changed is known to be the same.
+                Some(Shared { key: digest(&SettingsShape::from(&settings)), value: Arc::new(settings) })
+            }
+        };
         if self.0.len() >= MOST_TRIED {
             self.0.clear();
         }
-        self.0.insert(key, shared.clone());
-        Ok(shared)
+        self.0.insert(key, tried.clone());
+        Ok(tried)
     }
 }
 
-/// What a principal may use with this configuration.
+/// What is said to whoever is not let in.
+pub(crate) fn nobody() -> Said {
+    Said::Done(Box::new(Ended {
+        code: Code::NotAllowed.name().to_owned(),
+        server: None,
+        tool: None,
+        text: Some("no such principal".to_owned()),
+        content: None,
+        attempts: 0,
+        truncated: false,
+        trace: vec!["no such principal".to_owned()],
+    }))
+}
+
+/// What a principal may use with this configuration; none where there are tokens, and none of them is its own.
 ///
-/// Whoever is not named there may use all, as at a gateway without tokens; but who had been granted something once, and is
-/// not named any more, is granted nothing. A choice of servers that no token made stays as far as there are such servers.
-fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> View {
+/// Where there are no tokens, everybody keeps what it has, as far as there are such servers; and so does who needs none.
+fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option<View> {
     let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
-    let token = |token: &&TokenRules| Some(token.principal.as_str()) == principal;
-    let (selection, capabilities) = match config.settings.gateway.tokens.iter().find(token) {
-        Some(token) => {
-            let selected =
-                |(id, tools): &(String, Vec<String>)| SelectedServer { id: id.clone(), tools: tools.clone() };
-            let selection = token.selection.as_ref().map(|all| all.iter().map(selected).collect());
-            (selection, token.capabilities.clone())
+    let tokens = gateway::views(config);
+    let needs_one = !tokens.is_empty() && principal.is_some_and(|principal| principal != Principal::local().name);
+    let named = tokens.into_iter().find(|(name, _)| Some(name.as_str()) == principal);
+    let (selection, capabilities) = match named {
+        Some((_, view)) => (view.selection, view.capabilities),
+        None if needs_one => return None,
+        None => {
+            let kept = |servers: Vec<SelectedServer>| servers.into_iter().filter(|server| usable(&server.id)).collect();
+            (recorded.policy.selection.clone().map(kept), recorded.policy.capabilities.clone())
         }
-        None => (recorded.policy.selection.clone(), recorded.policy.capabilities.as_ref().map(|_| Vec::new())),
     };
-    let selection: Option<Vec<SelectedServer>> =
-        selection.map(|servers| servers.into_iter().filter(|server| usable(&server.id)).collect());
-    match selection {
+    Some(match selection {
         // A gate that could use no server at all is not opened.
         Some(none) if none.is_empty() => View { capabilities: Some(Vec::new()), ..View::default() },
         selection => View { selection, capabilities, ..View::default() },
-    }
+    })
 }
 
 const MOST_TRIED: usize = 1024;

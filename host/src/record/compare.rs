@@ -63,6 +63,8 @@ impl Kind {
 pub struct Difference {
     /// What became of it.
     pub kind: Kind,
+    /// The rule that decided, or what is not the same; no word of arguments or answers, which the sides may quote.
+    pub rule: String,
     /// What was decided then.
     pub was: String,
     /// What is decided now.
@@ -77,8 +79,18 @@ pub fn compare<'a>(
     now: impl IntoIterator<Item = &'a Said>,
 ) -> Vec<Difference> {
     let (was, now) = (Course::of(was), Course::of(now));
-    let differ = |kind, was: String, now: String| Difference { kind, was, now };
-    let whole = |kind| vec![differ(kind, was.say(), now.say())];
+    let whole = |kind| {
+        let rule = match kind {
+            Kind::Denied => now.last_note(),
+            Kind::Allowed => was.last_note(),
+            Kind::Rerouted => "another tool is called".to_owned(),
+            Kind::Arguments if now.has_bad_arguments() => "they are refused".to_owned(),
+            Kind::Arguments => "they are no longer refused".to_owned(),
+            Kind::Trace => OTHER_REASONS.to_owned(),
+            _ => other_end(was.code(), now.code()),
+        };
+        vec![Difference { kind, rule, was: was.say(), now: now.say() }]
+    };
     match (was.is_refused(), now.is_refused()) {
         (false, true) => return whole(Kind::Denied),
         (true, false) if now.is_through() || now.has_bad_arguments() => return whole(Kind::Allowed),
@@ -105,23 +117,25 @@ pub fn compare<'a>(
     };
     match (was.asked, now.asked) {
         (Some(_), None) if was.sent.is_empty() && was.code() == Some("declined") => return whole(Kind::Allowed),
-        (Some(_), None) | (None, Some(_)) => found.push(differ(Kind::Asked, asks(&was), asks(&now))),
+        (Some(asked), None) | (None, Some(asked)) => {
+            found.push(differ(Kind::Asked, &asked.reason, asks(&was), asks(&now)));
+        }
         _ => {}
     }
     if let (Some(before), Some(after)) = (was.arguments(), now.arguments())
         && before != after
     {
-        found.push(differ(Kind::Arguments, before, after));
+        found.push(differ(Kind::Arguments, "they are read otherwise", before, after));
     }
     if was.after != now.after {
-        found.push(differ(Kind::Retry, was.say_after(), now.say_after()));
+        found.push(differ(Kind::Retry, "the failure is met in another way", was.say_after(), now.say_after()));
         return found;
     }
     let unread = |course: &Course<'_>| course.sent.first().is_some_and(|sent| sent.forward_up_to.is_some());
     let content = |course: &Course<'_>| course.ended.is_some_and(|ended| ended.content.is_some());
     if unread(&was) && !unread(&now) && !content(&now) {
         let now = "the answer would be read, and masked where anything is found in it".to_owned();
-        found.push(differ(Kind::Unread, "the answer passed unread".to_owned(), now));
+        found.push(differ(Kind::Unread, "its answer is read", "the answer passed unread".to_owned(), now));
     }
     // Where more than the reasons differ, nobody needs to be told that these do.
     let end = compare_ends(&was, &now).filter(|end| found.is_empty() || end.kind != Kind::Trace);
@@ -131,10 +145,12 @@ pub fn compare<'a>(
 
 /// How the ends differ of two courses that went alike until then.
 fn compare_ends(was: &Course<'_>, now: &Course<'_>) -> Option<Difference> {
-    let differ = |kind, was, now| Some(Difference { kind, was, now });
+    let differ = |kind, rule: &str, was, now| Some(differ(kind, rule, was, now));
     let (Some(before), Some(after)) = (was.ended, now.ended) else {
-        return (was.ended.is_some() != now.ended.is_some()).then(|| Difference {
+        let other = was.ended.is_some() != now.ended.is_some();
+        return other.then(|| Difference {
             kind: Kind::Result,
+            rule: other_end(was.code(), now.code()),
             was: was.say(),
             now: now.say(),
         });
@@ -142,29 +158,51 @@ fn compare_ends(was: &Course<'_>, now: &Course<'_>) -> Option<Difference> {
     match (was.long, now.long) {
         (Some(long), Some(other)) if long.text != other.text => {
             let text = |long: &Long| format!("a text of {} bytes, {}", long.text.bytes, short(&long.text.sha256));
-            return differ(Kind::Masking, text(long), text(other));
+            return differ(Kind::Masking, "its text is masked otherwise", text(long), text(other));
         }
-        (long, other) if wants(long) != wants(other) => return differ(Kind::Result, wants(long), wants(other)),
+        (long, other) if wants(long) != wants(other) => {
+            return differ(Kind::Result, "a long text is met in another way", wants(long), wants(other));
+        }
         _ => {}
     }
     if before.code != after.code {
         let masked = [before, after].iter().any(|ended| ended.code == "masking-failed");
-        return differ(if masked { Kind::Masking } else { Kind::Result }, say_end(before), say_end(after));
+        let kind = if masked { Kind::Masking } else { Kind::Result };
+        return differ(kind, &other_end(was.code(), now.code()), say_end(before), say_end(after));
     }
     if before.truncated != after.truncated || before.text != after.text || before.attempts != after.attempts {
-        return differ(Kind::Result, say_end(before), say_end(after));
+        return differ(Kind::Result, "its result is another", say_end(before), say_end(after));
     }
     // What passed unread then is compared by whoever has the answer.
     if before.content != after.content && before.content.is_some() && is_answer(&after.code) {
-        return differ(Kind::Masking, say_end(before), say_end(after));
+        return differ(Kind::Masking, "its answer is masked otherwise", say_end(before), say_end(after));
     }
     (before.trace != after.trace).then(|| {
         let news = |of: &Ended, other: &Ended| {
             let notes = of.trace.iter().filter(|note| !other.trace.contains(note));
             notes.map(String::as_str).collect::<Vec<_>>().join("; ")
         };
-        Difference { kind: Kind::Trace, was: news(before, after), now: news(after, before) }
+        Difference {
+            kind: Kind::Trace,
+            rule: OTHER_REASONS.to_owned(),
+            was: news(before, after),
+            now: news(after, before),
+        }
     })
+}
+
+fn differ(kind: Kind, rule: &str, was: String, now: String) -> Difference {
+    Difference { kind, rule: rule.to_owned(), was, now }
+}
+
+/// How two calls end that end with these codes.
+fn other_end(was: Option<&str>, now: Option<&str>) -> String {
+    match (was, now) {
+        (Some(was), Some(now)) if was != now => format!("it ends with {now} and not with {was}"),
+        (Some(was), None) => format!("it does not end with {was}"),
+        (None, Some(now)) => format!("it ends with {now}"),
+        _ => "it ends otherwise".to_owned(),
+    }
 }
 
 /// What happens to a text that is too long.
@@ -224,6 +262,10 @@ impl<'a> Course<'a> {
         self.ended.map(|ended| ended.code.as_str())
     }
 
+    fn last_note(&self) -> String {
+        self.ended.and_then(|ended| ended.trace.last()).cloned().unwrap_or_default()
+    }
+
     /// The rules let it through, to its server or to a person.
     fn is_through(&self) -> bool {
         self.asked.is_some() || !self.sent.is_empty()
@@ -277,6 +319,8 @@ pub fn say_end(ended: &Ended) -> String {
 pub fn short(digest: &str) -> &str {
     digest.get(..12).unwrap_or(digest)
 }
+
+const OTHER_REASONS: &str = "for other reasons";
 
 #[cfg(test)]
 mod tests {
@@ -374,6 +418,31 @@ mod tests {
             let found = compare(&was, &now);
             let kinds: Vec<_> = found.iter().map(|difference| difference.kind.name()).collect();
             assert_eq!(kinds.join(" "), expected, "row {at}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_difference_names_its_rule_and_no_argument_or_answer() {
+        let x = || sent("a", "x", r#"{"key":"s3cret"}"#);
+        let noted = |code: &str| changed(done(code, None), |ended| ended.trace = vec!["first".into(), "rule".into()]);
+        let ok = || done("ok", Some("s3cret"));
+        let rows: Vec<(&str, Vec<Said>, Vec<Said>)> = vec![
+            ("rule", vec![x(), ok()], vec![noted("not-allowed")]),
+            ("rule", vec![noted("unknown-tool")], vec![x()]),
+            ("a rule", vec![x(), ok()], vec![ask(), x(), ok()]),
+            ("another tool is called", vec![x(), ok()], vec![sent("a", "y", "{}")]),
+            ("they are read otherwise", vec![x(), ok()], vec![sent("a", "x", r#"{"key":"s3cret 2"}"#), ok()]),
+            ("they are refused", vec![x(), ok()], vec![done("invalid-arguments", None)]),
+            ("they are no longer refused", vec![done("invalid-arguments", None)], vec![x()]),
+            ("its answer is masked otherwise", vec![x(), ok()], vec![x(), done("ok", Some("[MASKED]"))]),
+            ("the failure is met in another way", vec![x(), x(), ok()], vec![x(), done("timeout", None)]),
+            ("its answer is read", vec![unread(), done("ok", None)], vec![sent("a", "x", "{}"), done("ok", None)]),
+            ("it ends with timeout and not with ok", vec![x(), ok()], vec![x(), done("timeout", None)]),
+            ("it does not end with ok", vec![x(), ok()], vec![x()]),
+        ];
+        for (at, (expected, was, now)) in rows.into_iter().enumerate() {
+            let found = compare(&was, &now);
+            assert_eq!(found.first().map(|found| found.rule.as_str()), Some(expected), "row {at}: {found:?}");
         }
     }
 

@@ -1,13 +1,15 @@
-//! Plays a recorded call once more: on the component that decided it, or on another one, under these settings or others.
+//! Plays a call once more, and says what differs: on the component that decided it, or on another one, under these settings
+//! or others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::compare::{Difference, Kind, compare};
 use super::line::Step;
-use super::said::{Said, Sent};
+use super::said::{Digest, Said, Sent};
 use super::told::{Forwarded, Told};
 use crate::decide::{Answer, Decide, GateId};
-use crate::logic::types::execution::{Event, Failed, Settings, ToolCall};
+use crate::logic::types::execution::{Event, Failed, ResultForm, Settings, ToolCall};
 use crate::logic::types::{Failure, Phase};
 use crate::logic::{Component, LogicError, Offers, Supervisor};
 use crate::session::message;
@@ -30,7 +32,7 @@ pub type SharedOffers = Shared<Offers>;
 /// A call to be played.
 pub struct Script<'a> {
     /// The call.
-    pub call: ToolCall,
+    pub call: &'a ToolCall,
     /// The settings of its gate.
     pub settings: &'a SharedSettings,
     /// What had been offered when it began.
@@ -63,7 +65,7 @@ pub struct Player {
 impl Player {
     /// Starts an instance of the component.
     pub fn new(component: Component) -> Answer<Self> {
-        Ok(Player { logic: Supervisor::new(component)?, gates: HashMap::new(), count: 0 })
+        Ok(Player { logic: Supervisor::beside(component)?, gates: HashMap::new(), count: 0 })
     }
 
     /// What the component is asked with.
@@ -87,7 +89,7 @@ impl Player {
     fn run(&mut self, gate: GateId, script: Script<'_>) -> Answer<Vec<Said>> {
         let Script { call, offers, steps, changes, .. } = script;
         let mut known = Arc::clone(&offers.value);
-        let (execution, mut directive) = self.logic.begin(gate, call)?;
+        let (execution, mut directive) = self.logic.begin(gate, call.clone())?;
         let mut said = Vec::with_capacity(steps.len());
         let mut at = 0;
         loop {
@@ -103,6 +105,49 @@ impl Player {
         }
         self.logic.end(execution)?;
         Ok(said)
+    }
+
+    /// How what is said now differs from what was said then; `now` was played under these settings.
+    pub fn differences(
+        &mut self,
+        settings: &SharedSettings,
+        then: &[Step],
+        now: &[Said],
+    ) -> Result<Vec<Difference>, PlayError> {
+        let mut found = compare(then.iter().map(|step| &step.say), now);
+        found.extend(self.read_otherwise(settings, then, now)?);
+        Ok(found)
+    }
+
+    /// What is another now in an answer that passed unread then, where the answer is kept.
+    fn read_otherwise(
+        &mut self,
+        settings: &SharedSettings,
+        then: &[Step],
+        now: &[Said],
+    ) -> Result<Option<Difference>, PlayError> {
+        let kept = then.iter().find_map(|step| match &step.event {
+            Some(Told::Forwarded(Forwarded { answer: Some(answer), .. })) => Some(answer),
+            _ => None,
+        });
+        let (Some(answer), Some(Said::Done(ended))) = (kept, now.last()) else { return Ok(None) };
+        let Some(content) = &ended.content else { return Ok(None) };
+        if ended.truncated || *content == Digest::of(answer) {
+            return Ok(None);
+        }
+        let masked = self.mask_json(settings, ended.server.as_deref().unwrap_or_default(), answer)?;
+        let (kind, rule) = match masked == *answer {
+            false => (Kind::Masking, "its answer is masked otherwise"),
+            true if settings.value.form == ResultForm::PassThrough => (Kind::Result, "its answer is another"),
+            // Taken apart, it has no digest to compare with.
+            true => return Ok(None),
+        };
+        Ok(Some(Difference { kind, rule: rule.to_owned(), was: answer.clone(), now: masked }))
+    }
+
+    /// Why the component broke off since this was asked last, where it did.
+    pub fn take_fault(&mut self) -> Option<LogicError> {
+        self.logic.take_fault()
     }
 
     /// JSON of a server as the masks of these settings leave it; it stays JSON.
@@ -137,8 +182,11 @@ impl Player {
 
     fn open(&mut self, settings: &SharedSettings, offers: &SharedOffers) -> Result<GateId, PlayError> {
         let gate = self.logic.open_gate(&settings.value)?.map_err(|error| PlayError::Settings(error.say()))?;
-        for (server, tools) in offers.value.iter() {
-            self.logic.offer(gate, server, tools)?;
+        let offered =
+            offers.value.iter().try_for_each(|(server, tools)| self.logic.offer(gate, server, tools).map(drop));
+        if let Err(error) = offered {
+            self.logic.close_gate(gate)?;
+            return Err(error.into());
         }
         Ok(gate)
     }
@@ -193,6 +241,6 @@ fn is_same_tool(now: &Sent, then: &Sent) -> bool {
 }
 
 /// How many gates are kept open.
-const MOST_GATES: usize = 64;
+const MOST_GATES: usize = 32;
 /// No call has as many steps; a component that never ends one is stopped here.
 const MOST_STEPS: usize = 64;

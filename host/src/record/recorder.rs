@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
-use super::scribe::{Finished, Lost, Scribe};
+use super::scribe::{Lost, Scribe};
 use super::writer::{Rules, Writer};
 use crate::config::secrets::Secrets;
 use crate::failure::in_full;
+use crate::gate::{Finished, Observe};
 use crate::logic::Component;
-use crate::logic::types::execution::Event;
 
 /// Has calls recorded.
 pub struct Recorder {
@@ -36,7 +36,7 @@ struct Desk {
 
 #[derive(Default)]
 struct Queue {
-    calls: Vec<Finished>,
+    calls: Vec<Arc<Finished>>,
     bytes: usize,
     /// Calls were taken and are not in a file yet.
     busy: bool,
@@ -93,9 +93,26 @@ impl Recorder {
         RecordStats { written, dropped, failed, withheld, bytes }
     }
 
-    /// Takes a call that is over. It never waits: what is too much is counted and dropped.
-    pub(crate) fn take(&self, finished: Finished) {
-        let bytes = weight(&finished);
+    /// Waits until all that came so far is in a file, but no longer than this; says whether it is.
+    pub fn flush(&self, limit: Duration) -> bool {
+        let mut queue = self.desk.queue();
+        queue.hurry = true;
+        self.desk.wake.notify_one();
+        let busy = |queue: &mut Queue| !queue.over && (queue.busy || !queue.calls.is_empty());
+        let (_queue, waited) =
+            self.desk.idle.wait_timeout_while(queue, limit, busy).unwrap_or_else(PoisonError::into_inner);
+        !waited.timed_out()
+    }
+}
+
+impl Observe for Recorder {
+    fn wants(&self) -> bool {
+        true
+    }
+
+    /// It never waits: what is too much is counted and dropped.
+    fn take(&self, finished: Arc<Finished>) {
+        let bytes = finished.bytes();
         let mut queue = self.desk.queue();
         if queue.closed || queue.calls.len() >= MOST_CALLS || queue.bytes + bytes > MOST_BYTES {
             self.desk.dropped.fetch_add(1, Relaxed);
@@ -108,17 +125,6 @@ impl Recorder {
         if first {
             self.desk.wake.notify_one();
         }
-    }
-
-    /// Waits until all that came so far is in a file, but no longer than this; says whether it is.
-    pub fn flush(&self, limit: Duration) -> bool {
-        let mut queue = self.desk.queue();
-        queue.hurry = true;
-        self.desk.wake.notify_one();
-        let busy = |queue: &mut Queue| !queue.over && (queue.busy || !queue.calls.is_empty());
-        let (_queue, waited) =
-            self.desk.idle.wait_timeout_while(queue, limit, busy).unwrap_or_else(PoisonError::into_inner);
-        !waited.timed_out()
     }
 }
 
@@ -134,17 +140,6 @@ impl Desk {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// About how much memory a call takes that waits.
-fn weight(finished: &Finished) -> usize {
-    let events = finished.past.events.iter().map(|(_, event)| match event {
-        // Its result has it once more.
-        Event::Answered(json) => 2 * json.len(),
-        _ => 0,
-    });
-    let answer = finished.answer.as_ref().map_or(0, |answer| answer.json().len());
-    OF_A_CALL + finished.past.call.arguments.len() + answer + events.sum::<usize>()
 }
 
 /// Who records.
@@ -170,7 +165,7 @@ impl Thread {
         while let Some(calls) = self.wait() {
             for call in calls {
                 let waiting = self.writer.waiting();
-                let outcome = self.scribe.write(call, &mut self.writer);
+                let outcome = self.scribe.write(Arc::unwrap_or_clone(call), &mut self.writer);
                 // What waited with it may have been written, or lost.
                 self.settle(outcome, waiting);
             }
@@ -182,7 +177,7 @@ impl Thread {
     }
 
     /// Waits for calls; none when all is over.
-    fn wait(&mut self) -> Option<Vec<Finished>> {
+    fn wait(&mut self) -> Option<Vec<Arc<Finished>>> {
         let mut queue = self.desk.queue();
         queue.busy = false;
         while queue.calls.is_empty() {
@@ -278,8 +273,6 @@ impl Drop for Thread {
 const MOST_CALLS: usize = 8192;
 /// How much memory they may take.
 const MOST_BYTES: usize = 64 << 20;
-/// What a call takes beside its texts.
-const OF_A_CALL: usize = 1024;
 /// How long calls are gathered.
 const GATHER: Duration = Duration::from_millis(2);
 /// How often an idle recorder looks whether records are too old.
@@ -299,7 +292,7 @@ mod tests {
         "masks":{"groups":[],"patterns":[],"custom":[]},"server_masks":[],"form":"text","max_result_bytes":0,
         "spill":false,"summarize_above_tokens":null}"#;
 
-    fn finished(arguments: String) -> Finished {
+    fn finished(arguments: String) -> Arc<Finished> {
         let shape: SettingsShape = serde_json::from_str(SETTINGS).unwrap();
         let past = Past {
             settings: Arc::new(Settings::try_from(shape).unwrap()),
@@ -309,7 +302,7 @@ mod tests {
             said: Vec::new(),
         };
         let (at, latency) = (std::time::SystemTime::now(), Duration::ZERO);
-        Finished { past, at, latency, principal: None, answer: None, limit: None }
+        Arc::new(Finished { past, at, latency, principal: None, answer: None, limit: None })
     }
 
     /// A recorder whose thread never comes to it.

@@ -112,7 +112,7 @@ impl Report {
         // By the name it was called with, where no tool was found.
         let tool = record.tool().map_or_else(|| record.name.clone(), |(server, tool)| format!("{server}.{tool}"));
         let principal = record.principal.clone().unwrap_or_default();
-        for Difference { kind, was, now } in differences {
+        for Difference { kind, was, now, .. } in differences {
             let mut key = (kind, tool.clone(), principal.clone());
             // Names come from clients and servers, so there is a limit to how many are told apart.
             if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&key) {

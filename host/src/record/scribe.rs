@@ -6,39 +6,22 @@
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
 
 use super::folder::Part;
 use super::line::{Hidden, Record, Step, VERSION};
 use super::play::{PlayError, Player, Script, SharedOffers, SharedSettings};
 use super::said::{Digest, Said};
+use super::steps::steps;
 use super::store::Store;
 use super::text::Text;
 use super::told::Told;
 use super::writer::Writer;
 use crate::calendar::Utc;
 use crate::config::secrets::Secrets;
-use crate::gate::millis;
-use crate::logic::types::execution::{Directive, Settings, ToolCall};
+use crate::gate::{Finished, millis};
+use crate::logic::types::execution::{Settings, ToolCall};
 use crate::logic::types::masking;
 use crate::logic::{Component, Past};
-use crate::session::Reply;
-
-/// A call that is over.
-pub(crate) struct Finished {
-    /// Its story.
-    pub past: Past,
-    /// When it began.
-    pub at: SystemTime,
-    /// How long it took.
-    pub latency: Duration,
-    /// Who made it.
-    pub principal: Option<Arc<str>>,
-    /// The answer that went to the caller unread.
-    pub answer: Option<Reply>,
-    /// The caller's own limit of the text.
-    pub limit: Option<u64>,
-}
 
 /// Why a call was not recorded.
 #[derive(Debug, thiserror::Error)]
@@ -89,27 +72,18 @@ impl Scribe {
         let settings = self.store.settings(&settings, writer)?;
         let begun = self.store.offers(&offers, writer)?;
         let mut hidden = settings.hidden || begun.hidden;
-        let (mut changes, mut told) = (vec![None], vec![None]);
-        // An event to which nothing was said is one that nobody lived to hear of.
-        for (before, (now, event)) in said.iter().zip(events).take(said.len().saturating_sub(1)) {
+        let (mut steps, offered) = steps(&offers, said, events, answer, self.raw);
+        let mut changes = Vec::with_capacity(steps.len());
+        for (step, now) in steps.iter_mut().zip(offered) {
             let mut change = None;
-            // Once a call knows its tool, later offers do not touch it.
-            if matches!(before, Directive::Connect(_)) && !Arc::ptr_eq(&now, &offers) {
+            if let Some(now) = now {
                 let stored = self.store.offers(&now, writer)?;
                 hidden |= stored.hidden;
                 change = Some(stored.shared).filter(|change| change.key != begun.shared.key);
             }
+            step.catalog = change.as_ref().map(|offers| offers.key.to_string());
             changes.push(change);
-            told.push(Some(Told::from(event)));
         }
-        if let (Some(answer), Some(Some(Told::Forwarded(forwarded)))) = (answer, told.last_mut()) {
-            forwarded.take(answer.into_json(), self.raw);
-        }
-        let steps = said.into_iter().zip(told).zip(&changes).map(|((say, event), change)| Step {
-            event,
-            catalog: change.as_ref().map(|offers| offers.key.to_string()),
-            say: Said::from(say),
-        });
         let mut record = Record {
             v: VERSION,
             id,
@@ -121,7 +95,7 @@ impl Scribe {
             catalog: begun.shared.key.to_string(),
             name,
             arguments,
-            steps: steps.collect(),
+            steps,
             result: None,
             limit,
             masked: hidden.then_some(Hidden::Catalog).into_iter().collect(),
@@ -149,7 +123,7 @@ impl Scribe {
         let Around { settings, offers, changes } = around;
         let (id, name, arguments) = (record.id.clone(), record.name.clone(), record.arguments.clone());
         let call = ToolCall { id, name, arguments };
-        let script = Script { call, settings: &settings, offers: &offers, steps: &record.steps, changes };
+        let script = Script { call: &call, settings: &settings, offers: &offers, steps: &record.steps, changes };
         let said = self.player()?.play(script)?;
         let live = record.steps.iter().map(|step| step.say.kind());
         if said.iter().map(Said::kind).eq(live) {

@@ -33,16 +33,16 @@ pub(super) struct Store {
 }
 
 /// What [`Offers`] point to.
-type Servers = Vec<(String, Arc<[Tool]>)>;
+pub(super) type Servers = Vec<(String, Arc<[Tool]>)>;
 
 /// What was stored already, by where it is in memory. A weak reference lets it go, but nothing else can come to be there.
-struct Seen<T: ?Sized, V>(HashMap<usize, (Weak<T>, Known<V>)>);
+pub(super) struct Seen<T: ?Sized, V>(HashMap<usize, (Weak<T>, Known<V>)>);
 
 #[derive(Clone)]
-struct Known<V> {
-    digest: Arc<str>,
+pub(super) struct Known<V> {
+    pub digest: Arc<str>,
     /// What is stored in its place, where something had to be hidden.
-    instead: Option<V>,
+    pub instead: Option<V>,
 }
 
 impl Store {
@@ -132,7 +132,7 @@ fn put(part: Part, json: &str, writer: &mut Writer) -> Result<Arc<str>, Lost> {
 }
 
 impl<V: Clone> Known<V> {
-    fn stored(&self, live: &V) -> Stored<V> {
+    pub(super) fn stored(&self, live: &V) -> Stored<V> {
         let value = self.instead.as_ref().unwrap_or(live).clone();
         Stored { shared: Shared { key: Arc::clone(&self.digest), value }, hidden: self.instead.is_some() }
     }
@@ -145,11 +145,11 @@ impl<T: ?Sized, V> Default for Seen<T, V> {
 }
 
 impl<T: ?Sized, V: Clone> Seen<T, V> {
-    fn get(&self, live: &Arc<T>) -> Option<Known<V>> {
+    pub(super) fn get(&self, live: &Arc<T>) -> Option<Known<V>> {
         self.0.get(&place(live)).map(|(_, known)| known.clone())
     }
 
-    fn insert(&mut self, live: &Arc<T>, known: Known<V>) {
+    pub(super) fn insert(&mut self, live: &Arc<T>, known: Known<V>) {
         if self.0.len() >= MOST_SEEN {
             self.0.retain(|_, (seen, _)| seen.strong_count() > 0);
         }

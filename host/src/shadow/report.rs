@@ -7,9 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tracing::info;
 
-use super::compare::{Difference, Kind};
-use crate::gate::Story;
+use crate::gate::Finished;
 use crate::gateway::client::Principal;
+use crate::record::compare::{Difference, Kind};
 
 /// A call that the candidate would have decided otherwise. Neither arguments nor answers are kept.
 #[derive(Debug, Clone)]
@@ -26,6 +26,21 @@ pub struct Divergence {
     pub kind: Kind,
     /// The rule that decided, or what is not the same.
     pub rule: String,
+}
+
+/// The call that a report speaks of.
+pub(super) struct Called {
+    pub id: String,
+    principal: String,
+    name: String,
+}
+
+impl Called {
+    pub(super) fn of(finished: &Finished) -> Self {
+        let call = &finished.past.call;
+        let principal = finished.principal.as_ref().map_or_else(|| Principal::local().name, |name| name.to_string());
+        Called { id: call.id.clone(), principal, name: brief(&call.name) }
+    }
 }
 
 /// Whether the candidate is asked.
@@ -100,7 +115,9 @@ impl Report {
 
     /// How many calls differ in each kind.
     pub fn kinds(&self) -> impl Iterator<Item = (Kind, u64)> {
-        Kind::ALL.into_iter().zip(&self.kinds).map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
+        let kinds = Kind::ALL.into_iter().map(|(kind, ..)| kind).zip(&self.kinds);
+        // Other reasons alone are no difference.
+        kinds.filter(|(kind, _)| *kind != Kind::Trace).map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
     }
 
     /// The last so many calls that differ and are wanted, the newest first.
@@ -130,16 +147,18 @@ impl Report {
     }
 
     /// Keeps, counts and logs a difference.
-    pub(super) fn different(&self, story: &Story, difference: Difference) {
-        let Difference { kind, rule } = difference;
+    pub(super) fn different(&self, called: Called, difference: &Difference) {
+        // Both its sides may quote arguments and answers, so they stay here.
+        let Difference { kind, rule, .. } = difference;
+        let kind = *kind;
         self.kinds[kind as usize].fetch_add(1, Ordering::Relaxed);
         let divergence = Divergence {
-            call: story.call.id.clone(),
+            call: called.id,
             at: SystemTime::now(),
-            principal: story.principal().map_or_else(|| Principal::local().name, str::to_owned),
-            name: brief(&story.call.name),
+            principal: called.principal,
+            name: called.name,
             kind,
-            rule: brief(&rule),
+            rule: brief(rule),
         };
         let unwritten = {
             let mut notes = self.notes();

@@ -111,6 +111,8 @@ fn a_call_that_breaks_the_component_twice_ends_and_the_others_go_on() {
     assert_eq!((result.call_id.as_str(), result.name.as_str(), result.attempts), ("7", "a.y", 1));
     assert!(result.text.contains("the tool ran, but its answer could not be read"), "{}", result.text);
     assert_eq!(logic.replacements(), 2);
+    assert!(matches!(logic.take_fault(), Some(LogicError::Fuel { .. })));
+    assert!(logic.take_fault().is_none());
     let result = done(logic.next(bystander, answer("hello")).unwrap());
     assert_eq!((result.code, result.text.as_str()), (Code::Ok, "hello"));
     assert_eq!(done(begin(&mut logic, gate, "a.nope").1).code, Code::UnknownTool);

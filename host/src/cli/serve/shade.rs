@@ -10,7 +10,7 @@ use toolgate::config;
 use toolgate::config::resolve::FilledShadow;
 use toolgate::failure::in_full;
 use toolgate::gateway::Gateway;
-use toolgate::shadow::{Candidate, Options, Shadow, State, limits};
+use toolgate::shadow::{Options, Shadow, State, limits};
 use tracing::{info, warn};
 
 use super::watch::Watched;
@@ -85,12 +85,10 @@ fn digest(path: &Path) -> Option<[u8; 32]> {
 fn start(logic: &LogicArgs, wanted: &FilledShadow) -> Shadow {
     let about = files(wanted).map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     let options = Options { sample: wanted.sample, ..Options::default() };
-    let started = candidate(logic, wanted)
-        .and_then(|candidate| Shadow::start(candidate, options).map_err(|error| error.to_string()));
-    started.unwrap_or_else(|why| Shadow::off(&about, &why))
+    try_start(logic, wanted, options).unwrap_or_else(|why| Shadow::off(&about, &why))
 }
 
-fn candidate(logic: &LogicArgs, wanted: &FilledShadow) -> Result<Candidate, String> {
+fn try_start(logic: &LogicArgs, wanted: &FilledShadow, options: Options) -> Result<Shadow, String> {
     // A pipe gives what it has once, and may keep whoever reads it waiting.
     if let Some(path) = files(wanted).find(|path| path.metadata().is_ok_and(|metadata| !metadata.is_file())) {
         return Err(format!("{} is no regular file", path.display()));
@@ -100,7 +98,7 @@ fn candidate(logic: &LogicArgs, wanted: &FilledShadow) -> Result<Candidate, Stri
         None => None,
     };
     let component = logic.component_within(wanted.logic.as_deref(), limits()).map_err(|error| in_full(&error))?;
-    Candidate::new(component, config).map_err(|error| in_full(&error))
+    Shadow::start(component, config, options).map_err(|error| in_full(&error))
 }
 
 /// More than any component or configuration may have.

@@ -12,9 +12,9 @@ use toolgate::demo::Local;
 use toolgate::gateway::client::{House, Incoming, Outlet, Principal};
 use toolgate::gateway::{self, Gateway, Relay};
 use toolgate::logic::{Component, Limits};
+use toolgate::record::compare::Kind;
 use toolgate::registry::{self, Registry};
-use toolgate::shadow::compare::Kind;
-use toolgate::shadow::{Candidate, Counts, Options, Shadow, State};
+use toolgate::shadow::{Counts, Options, Shadow, State};
 use toolgate::transport::Connect;
 
 use crate::fixtures::{LONG, component};
@@ -41,16 +41,19 @@ fn gateway_over(config: Config) -> Arc<Gateway> {
 
 /// Has the gateway try the built-in component with this configuration, or with its own.
 fn shade(gateway: &Gateway, yaml: Option<&str>) {
-    let candidate = Candidate::new(component(), yaml.map(parse)).expect("it can be tried");
-    gateway.set_shadow(Some(Arc::new(Shadow::start(candidate, Options::default()).expect("a thread starts"))));
+    put(gateway, component(), yaml.map(parse), Options::default());
+}
+
+fn put(gateway: &Gateway, component: Component, config: Option<Config>, options: Options) {
+    gateway.set_shadow(Some(Arc::new(Shadow::start(component, config, options).expect("it can be tried"))));
 }
 
 /// The component that does what the arguments of a call say, or keeps it out.
-fn faulty() -> Candidate {
+fn faulty() -> Component {
     let limits = Limits { fuel: Some(50_000_000), memory_bytes: 32 << 20 };
     let options = toolgate::logic::Options { limits, ..Default::default() };
     let file = toolgate_tests::faulty(env!("CARGO_TARGET_TMPDIR"));
-    Candidate::new(Component::from_file(file, &options).expect("it fits the world"), None).expect("it can be tried")
+    Component::from_file(file, &options).expect("it fits the world")
 }
 
 /// Nobody listens.
@@ -157,8 +160,8 @@ async fn what_another_configuration_would_decide_is_told_and_no_call_is_touched(
     let expected = [
         (Kind::Denied, "cat two__picture", "no such principal"),
         (Kind::Denied, "ann one__picture", r#"deny: "picture" keeps it out"#),
-        (Kind::Approval, "ann one__forecast", r#"ask: "forecast" wants a person's approval"#),
-        (Kind::Result, "ann one__echo", "the answer is another"),
+        (Kind::Asked, "ann one__forecast", r#"ask: "forecast" wants a person's approval"#),
+        (Kind::Masking, "ann one__echo", "its answer is masked otherwise"),
         (Kind::Arguments, "ann one__add", "they are no longer refused"),
         (Kind::Allowed, "bob two__picture", r#"name "two__picture" leads to no tool"#),
     ];
@@ -190,7 +193,7 @@ async fn what_another_configuration_would_decide_is_told_and_no_call_is_touched(
 #[tokio::test]
 async fn a_component_that_keeps_all_out_keeps_nothing_out() {
     let gateway = gateway("");
-    gateway.set_shadow(Some(Arc::new(Shadow::start(faulty(), Options::default()).unwrap())));
+    put(&gateway, faulty(), None, Options::default());
     let answer = call(&gateway, "ann", "one__add", json!({"a": 1, "b": 2})).await;
     assert_eq!(answer["result"]["structuredContent"]["sum"], 3);
     counted(&gateway, 1).await;
@@ -202,7 +205,7 @@ async fn a_component_that_keeps_all_out_keeps_nothing_out() {
 #[tokio::test]
 async fn one_that_loops_hoards_or_traps_is_cut_off_and_then_switched_off() {
     let gateway = gateway("");
-    gateway.set_shadow(Some(Arc::new(Shadow::start(faulty(), Options::default()).unwrap())));
+    put(&gateway, faulty(), None, Options::default());
     let faults = ["loop", "grow", "panic", "s3cret recurse"];
     for (at, fault) in (1..).zip(faults) {
         let answer = call(&gateway, "ann", "one__echo", json!({"text": fault})).await;
@@ -235,18 +238,14 @@ async fn one_that_loops_hoards_or_traps_is_cut_off_and_then_switched_off() {
 #[tokio::test]
 async fn what_there_is_no_room_for_is_left_out_and_counted() {
     let gateway = gateway("");
-    let candidate = Candidate::new(component(), None).unwrap();
-    let options = Options { most_bytes: 0, ..Options::default() };
-    gateway.set_shadow(Some(Arc::new(Shadow::start(candidate, options).unwrap())));
+    put(&gateway, component(), None, Options { most_bytes: 0, ..Options::default() });
     for _ in 0..5 {
         assert!(call(&gateway, "ann", "one__add", json!({"a": 1, "b": 2})).await["result"].is_object());
     }
     assert_eq!(counted(&gateway, 5).await, Counts { dropped: 5, ..Counts::default() });
     assert!(gateway.metrics().contains("toolgate_shadow_calls_total{outcome=\"dropped\"} 5"));
     // Without a sample nothing is even looked at.
-    let candidate = Candidate::new(component(), None).unwrap();
-    gateway
-        .set_shadow(Some(Arc::new(Shadow::start(candidate, Options { sample: 0.0, ..Options::default() }).unwrap())));
+    put(&gateway, component(), None, Options { sample: 0.0, ..Options::default() });
     call(&gateway, "ann", "one__add", json!({"a": 1, "b": 2})).await;
     assert_eq!(gateway.shadow().unwrap().report().counts(), Counts::default());
     gateway.set_shadow(None);

@@ -77,10 +77,13 @@ async fn what_was_refused_and_is_let_through_now_is_newly_allowed() {
     // Where none of them is left, nothing is.
     let report = tried_by("", narrow, "servers: {two: {command: none}}", Wanted::default()).await;
     assert_eq!((report.of_kind(Kind::Denied), report.of_kind(Kind::Allowed)), (1, 0), "{report:?}");
-    // Who was granted something once, and is not named any more, is granted nothing.
+    // Who was granted something once keeps that where nobody is named, and is let in no more where others are.
     let granted = View { capabilities: Some(vec!["mcp_integration".to_owned()]), ..View::default() };
-    let report = tried_by("", granted, SERVERS, Wanted::default()).await;
-    assert_eq!(counts(&report), "denied 5", "{report:?}");
+    let report = tried_by("", granted.clone(), SERVERS, Wanted::default()).await;
+    assert_eq!(counts(&report), "", "{report:?}");
+    let others = "gateway: {tokens: [{principal: bob, token: a-token-of-sixteen}]}\n";
+    let report = tried_by("", granted, &format!("{others}{SERVERS}"), Wanted::default()).await;
+    assert_eq!(report.of_kind(Kind::Denied), 5, "{report:?}");
 }
 
 #[tokio::test]

@@ -1,0 +1,108 @@
+//! A call that is over, for whoever looks at calls then.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::Instant;
+
+use super::Gate;
+use super::call::{CallOptions, Called};
+use crate::logic::Past;
+use crate::logic::types::execution::{Directive, Event};
+use crate::session::Reply;
+
+/// A call that is over. It may hold secrets, so it has no `Debug`.
+#[derive(Clone)]
+pub struct Finished {
+    /// Its story.
+    pub past: Past,
+    /// When it began.
+    pub at: SystemTime,
+    /// How long it took.
+    pub latency: Duration,
+    /// Who made it, where that is known.
+    pub principal: Option<Arc<str>>,
+    /// The answer that went to the caller unread.
+    pub answer: Option<Reply>,
+    /// The caller's own limit of the text.
+    pub limit: Option<u64>,
+}
+
+/// Looks at calls when they are over.
+pub trait Observe: Send + Sync {
+    /// Whether the call that begins now is wanted.
+    fn wants(&self) -> bool;
+
+    /// Takes a call that is over, which others may look at too; it must not block.
+    fn take(&self, finished: Arc<Finished>);
+}
+
+impl Finished {
+    /// About how much memory it takes, beside what it shares with others.
+    pub fn bytes(&self) -> usize {
+        let Past { call, events, said, .. } = &self.past;
+        let of_event = |(_, event): &(_, Event)| match event {
+            Event::Answered(json) => json.len(),
+            Event::Condensed(condensed) => condensed.summary.as_ref().map_or(0, String::len),
+            _ => 0,
+        };
+        let of_directive = |directive: &Directive| match directive {
+            Directive::Done(result) => {
+                let parts = [&result.structured, &result.more, &result.answer].into_iter().flatten();
+                result.text.len() + parts.chain(&result.content).map(String::len).sum::<usize>()
+            }
+            Directive::Request(request) => request.params.len(),
+            Directive::Ask(question) => question.arguments.len(),
+            Directive::Condense(oversize) => oversize.text.len(),
+            _ => 0,
+        };
+        let answer = self.answer.as_ref().map_or(0, |answer| answer.json().len());
+        let told = events.iter().map(of_event).sum::<usize>() + said.iter().map(of_directive).sum::<usize>();
+        SMALL + call.arguments.len() + answer + told
+    }
+}
+
+/// A call under way that somebody wants to look at when it is over.
+pub(super) struct Watched {
+    observers: Vec<Arc<dyn Observe>>,
+    at: SystemTime,
+    started: Instant,
+    /// How long it took, once it is over.
+    latency: Option<Duration>,
+    principal: Option<Arc<str>>,
+    answer: Option<Reply>,
+    limit: Option<u64>,
+}
+
+impl Watched {
+    /// Begins with the call; none where nobody wants it.
+    pub(super) fn begin(gate: &Gate, options: &CallOptions) -> Option<Self> {
+        let observers = gate.registry().observers();
+        if observers.is_empty() {
+            return None;
+        }
+        let (principal, limit) = (options.principal.clone(), gate.view().max_result_bytes);
+        let (at, started) = (SystemTime::now(), Instant::now());
+        Some(Watched { observers, at, started, latency: None, principal, answer: None, limit })
+    }
+
+    /// Takes what the component has not seen of it.
+    pub(super) fn finish(&mut self, called: &Called) {
+        self.latency = Some(called.latency);
+        self.answer.clone_from(&called.answer);
+    }
+
+    /// The call is over, or nobody waits for it any more.
+    pub(super) fn end(self, past: Option<Past>) {
+        let Some(past) = past else { return };
+        let latency = self.latency.unwrap_or_else(|| self.started.elapsed());
+        let Watched { observers, at, principal, answer, limit, .. } = self;
+        let finished = Arc::new(Finished { past, at, latency, principal, answer, limit });
+        for observer in observers {
+            observer.take(Arc::clone(&finished));
+        }
+    }
+}
+
+/// What a call takes whatever is told in it.
+const SMALL: usize = 1024;
