@@ -13,8 +13,6 @@ pub use compare::{Change, Direction, changes};
 use crate::config::model::Config;
 use crate::decide::{Decide, GateId};
 use crate::gate::{self, GateError, View};
-use crate::gateway;
-use crate::gateway::client::Principal;
 use crate::logic::Supervisor;
 use crate::logic::types::execution::{Code, Directive, Settings, ToolCall};
 use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, Verdict};
@@ -62,10 +60,9 @@ pub struct Right {
 /// All who may use a gateway with this configuration, and what of it: those with tokens, and who comes without one over
 /// standard input and output or the local socket.
 pub fn principals(config: &Config) -> Vec<(String, View)> {
-    let mut all = gateway::views(config);
-    let local = Principal::local().name;
-    if !all.iter().any(|(name, _)| *name == local) {
-        all.push((local, View::default()));
+    let mut all = gate::views(config);
+    if !all.iter().any(|(name, _)| name == gate::LOCAL) {
+        all.push((gate::LOCAL.to_owned(), View::default()));
     }
     all
 }

@@ -27,7 +27,7 @@ pub use events::{CallEvent, OnEvent};
 pub use finished::{Finished, Observe};
 pub use offers::{Refreshed, ToolChange};
 pub(crate) use settings::settings;
-pub use settings::{View, find_problems};
+pub use settings::{LOCAL, View, find_problems, views};
 pub use shown::Shown;
 pub(crate) use shown::millis;
 pub(crate) use turn::turn;

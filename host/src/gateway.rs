@@ -24,7 +24,7 @@ pub use recent::{Recent, RecentCall};
 pub use relay::Relay;
 
 use self::http::Load;
-use crate::config::model::{Config, TokenRules};
+use crate::config::model::Config;
 use crate::gate::{self, Called, Gate, GateError, View};
 use crate::logic::types::{filtering, naming};
 use crate::registry::{Changes, Registry};
@@ -42,23 +42,6 @@ pub struct Options {
     pub expose: Option<String>,
     /// What each principal may use; who is not named here may use all.
     pub views: HashMap<String, View>,
-}
-
-/// What the tokens of a configuration let their principals use, in its order. The component knows no server that is
-/// switched off in the configuration.
-pub fn views(config: &Config) -> Vec<(String, View)> {
-    let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
-    let selected =
-        |(id, tools): &(String, Vec<String>)| filtering::SelectedServer { id: id.clone(), tools: tools.clone() };
-    let view = |token: &TokenRules| View {
-        selection: token
-            .selection
-            .as_ref()
-            .map(|servers| servers.iter().filter(|(id, _)| usable(id)).map(selected).collect()),
-        capabilities: token.capabilities.clone(),
-        ..View::default()
-    };
-    config.settings.gateway.tokens.iter().map(|token| (token.principal.clone(), view(token))).collect()
 }
 
 /// The gateway: it lets clients in, each with a gate of its own.

@@ -1,7 +1,7 @@
 //! The configuration in the words of the component.
 
 use crate::config::is_id;
-use crate::config::model::{Config, Destructive, Masking, NamesStyle, Problem, Retry, Server};
+use crate::config::model::{Config, Destructive, Masking, NamesStyle, Problem, Retry, Server, TokenRules};
 use crate::decide::{Answer, Decide};
 use crate::logic::types::{Annotations, execution, filtering, masking, naming, recovery};
 use crate::words::Say;
@@ -129,4 +129,24 @@ fn in_words(masking: &Masking) -> masking::Masks {
         patterns: masking.patterns.clone(),
         custom: masking.custom.iter().map(custom).collect(),
     }
+}
+
+/// The principal who comes over standard input and output, or where no token is asked for: the user who runs toolgate.
+pub const LOCAL: &str = "local";
+
+/// What the tokens of a configuration let their principals use, in its order. The component knows no server that is
+/// switched off in the configuration.
+pub fn views(config: &Config) -> Vec<(String, View)> {
+    let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
+    let selected =
+        |(id, tools): &(String, Vec<String>)| filtering::SelectedServer { id: id.clone(), tools: tools.clone() };
+    let view = |token: &TokenRules| View {
+        selection: token
+            .selection
+            .as_ref()
+            .map(|servers| servers.iter().filter(|(id, _)| usable(id)).map(selected).collect()),
+        capabilities: token.capabilities.clone(),
+        ..View::default()
+    };
+    config.settings.gateway.tokens.iter().map(|token| (token.principal.clone(), view(token))).collect()
 }

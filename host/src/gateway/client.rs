@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::gate::LOCAL;
 use crate::transport::BoxFuture;
 
 /// Who a client is, by the token that it showed.
@@ -16,7 +17,7 @@ pub struct Principal {
 impl Principal {
     /// Who comes over standard input and output, or where no token is asked for: the user who runs the gateway.
     pub fn local() -> Self {
-        Principal { name: "local".to_owned(), admin: true }
+        Principal { name: LOCAL.to_owned(), admin: true }
     }
 }
 

@@ -8,9 +8,7 @@ use super::play::{PlayError, Player, Shared, SharedSettings};
 use super::said::{Ended, Said};
 use super::shapes::SettingsShape;
 use crate::config::model::Config;
-use crate::gate::{GateError, View, check};
-use crate::gateway;
-use crate::gateway::client::Principal;
+use crate::gate::{GateError, LOCAL, View, check, views};
 use crate::logic::types::execution::{Code, ResultForm, Settings};
 use crate::logic::types::filtering::SelectedServer;
 use crate::logic::{Component, Options};
@@ -111,8 +109,8 @@ pub(crate) fn nobody() -> Said {
 /// Where there are no tokens, everybody keeps what it has, as far as there are such servers; and so does who needs none.
 fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option<View> {
     let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
-    let tokens = gateway::views(config);
-    let needs_one = !tokens.is_empty() && principal.is_some_and(|principal| principal != Principal::local().name);
+    let tokens = views(config);
+    let needs_one = !tokens.is_empty() && principal.is_some_and(|principal| principal != LOCAL);
     let named = tokens.into_iter().find(|(name, _)| Some(name.as_str()) == principal);
     let (selection, capabilities) = match named {
         Some((_, view)) => (view.selection, view.capabilities),

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tracing::info;
 
-use crate::gate::Finished;
-use crate::gateway::client::Principal;
+use crate::gate::{Finished, LOCAL};
 use crate::record::compare::{Difference, Kind};
 
 /// A call that the candidate would have decided otherwise. Neither arguments nor answers are kept.
@@ -38,7 +37,7 @@ pub(super) struct Called {
 impl Called {
     pub(super) fn of(finished: &Finished) -> Self {
         let call = &finished.past.call;
-        let principal = finished.principal.as_ref().map_or_else(|| Principal::local().name, |name| name.to_string());
+        let principal = finished.principal.as_ref().map_or_else(|| LOCAL.to_owned(), |name| name.to_string());
         Called { id: call.id.clone(), principal, name: brief(&call.name) }
     }
 }

@@ -7,6 +7,7 @@ use toolgate::config::resolve::{FilledGateway, FilledShadow, FilledToken, resolv
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
 use toolgate::failure::in_full;
+use toolgate::gate;
 use toolgate::gateway;
 use toolgate::gateway::client::Principal;
 use toolgate::gateway::http::{self, Tokens};
@@ -48,7 +49,7 @@ impl Setup {
             Some(address) => Some(door(address.as_deref(), &config, &filled)?),
             None => None,
         };
-        let views = gateway::views(&config).into_iter().collect();
+        let views = gate::views(&config).into_iter().collect();
         let names = args.names.or(config.settings.gateway.names).map(style);
         let options = gateway::Options { names, expose: args.expose.clone(), views };
         let FilledGateway { tokens, secrets, .. } = filled;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use toolgate::config;
 use toolgate::config::model::Config;
 use toolgate::demo::Local;
+use toolgate::gate;
 use toolgate::gateway::client::{House, Incoming, Outlet, Principal};
 use toolgate::gateway::{self, Gateway, Relay};
 use toolgate::logic::{Component, Limits};
@@ -33,7 +34,7 @@ fn gateway(settings: &str) -> Arc<Gateway> {
 fn gateway_over(config: Config) -> Arc<Gateway> {
     let transports = HashMap::from(["one", "two"].map(|id| (id.to_owned(), Arc::new(Local) as Arc<dyn Connect>)));
     let relay = Arc::new(Relay::default());
-    let options = gateway::Options { views: gateway::views(&config).into_iter().collect(), ..Default::default() };
+    let options = gateway::Options { views: gate::views(&config).into_iter().collect(), ..Default::default() };
     let of_registry = registry::Options { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
     let registry = Registry::new(&component(), config, of_registry).expect("the component starts");
     Arc::new(Gateway::new(registry, relay, options))
