@@ -35,19 +35,5 @@ impl<T: Send + 'static> HostWithStore<T> for Toolgate {
 
 /// A call that nothing came of.
 fn refused(call: &ToolCall, code: Code, why: &str) -> ToolResult {
-    ToolResult {
-        call_id: call.id.clone(),
-        name: call.name.clone(),
-        tool: None,
-        text: format!("MCP tool execution failed: {why}"),
-        content: Vec::new(),
-        structured: None,
-        more: None,
-        answer: None,
-        is_error: true,
-        code,
-        attempts: 0,
-        truncated: false,
-        trace: vec![why.to_owned()],
-    }
+    ToolResult::failed(call, code, format!("MCP tool execution failed: {why}"), why.to_owned())
 }

@@ -29,6 +29,27 @@ pub mod execution {
         Code, Condensed, Directive, Event, Failed, OfferNote, Oversize, Question, Request, ResultForm, ServerMasks,
         Settings, SettingsError, Summary, ToolCall, ToolResult,
     };
+
+    impl ToolResult {
+        /// The result of a call that nothing came of, in the words of the host; the note says why.
+        pub(crate) fn failed(call: &ToolCall, code: Code, text: String, note: String) -> Self {
+            ToolResult {
+                call_id: call.id.clone(),
+                name: call.name.clone(),
+                tool: None,
+                text,
+                content: Vec::new(),
+                structured: None,
+                more: None,
+                answer: None,
+                is_error: true,
+                code,
+                attempts: 0,
+                truncated: false,
+                trace: vec![note],
+            }
+        }
+    }
 }
 
 /// Who may see and call what.

@@ -1,22 +1,27 @@
 //! Calls through the component: what is retried, what is not, and what is never run twice.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use toolgate::config;
 use toolgate::config::variables::Variables;
 use toolgate::gate::{CallOptions, Called, Gate, View};
 use toolgate::logic::types::execution::{Code, ToolCall};
-use toolgate::registry::{Options, Registry, Stay};
+use toolgate::registry::{self, Options, Registry, Stay};
 
 use super::fixtures::component;
 
 /// A gate over the servers of a `toolgate.yaml`, with `FIXTURE` for the path of the fixture.
 fn gate(yaml: &str) -> Gate {
+    gate_with(yaml, Options::default())
+}
+
+fn gate_with(yaml: &str, options: Options) -> Gate {
     let yaml = yaml.replace("FIXTURE", env!("CARGO_BIN_EXE_fixture"));
     let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
     assert!(config.notices.is_empty(), "{:?}", config.notices);
-    let options = Options { stay: Stay::Once, ..Options::default() };
+    let options = Options { stay: Stay::Once, ..options };
     let registry = Registry::new(&component(), config, options).expect("the component starts");
     Gate::open(&registry, View::default()).expect("the gate opens")
 }
@@ -32,6 +37,23 @@ async fn call(gate: &Gate, name: &str, arguments: &str) -> Called {
 async fn call_with(gate: &Gate, name: &str, arguments: &str, options: &CallOptions) -> Called {
     let call = ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
     gate.call(call, options).await.expect("the component answers")
+}
+
+#[tokio::test]
+async fn only_a_long_answer_is_read_aside() {
+    static ASIDE: AtomicUsize = AtomicUsize::new(0);
+    let aside: registry::Aside = |work| {
+        ASIDE.fetch_add(1, Ordering::SeqCst);
+        work();
+    };
+    let yaml = "masking: {groups: [basic]}\nservers:\n  a: {command: FIXTURE, args: [plain]}\n";
+    let gate = gate_with(yaml, Options { aside, ..Options::default() });
+    for (length, aside) in [(1_000, 0), (100_000, 1)] {
+        let text = format!("password: hunter2hunter2 {}", "x".repeat(length));
+        let called = call(&gate, "a.echo", &format!(r#"{{"text":"{text}"}}"#)).await;
+        assert!(called.result.text.starts_with("password: [MASKED_PASSWORD] xxx"), "{:.80}", called.result.text);
+        assert_eq!(ASIDE.load(Ordering::SeqCst), aside, "{length}");
+    }
 }
 
 #[tokio::test]

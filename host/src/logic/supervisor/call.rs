@@ -130,21 +130,9 @@ impl CallRecord {
                 ),
             ),
         };
-        execution::ToolResult {
-            call_id: self.call.id.clone(),
-            name: self.call.name.clone(),
-            tool: None,
-            text,
-            content: Vec::new(),
-            structured: None,
-            more: None,
-            answer: None,
-            is_error: true,
-            code,
-            attempts: self.requests,
-            truncated: false,
-            trace: vec![format!("the component broke off twice: {reason}")],
-        }
+        let note = format!("the component broke off twice: {reason}");
+        let failed = execution::ToolResult::failed(&self.call, code, text, note);
+        execution::ToolResult { attempts: self.requests, ..failed }
     }
 }
 
