@@ -61,8 +61,8 @@ Examples:
   echo '{\"op\":\"normalize\",\"name\":\"a__b\"}' | toolgate eval
   toolgate component --out logic.wasm                  the component, to embed it elsewhere
 
-Without a configuration, a built-in demo server answers. It is looked for in: --config, TOOLGATE_CONFIG, ./toolgate.yaml,
-./.mcp.json, ./mcp.json, the user's configuration folder.
+The configuration is looked for in: --config, TOOLGATE_CONFIG, ./toolgate.yaml, ./.mcp.json, ./mcp.json, the user's
+configuration folder. Where there is none, `tools`, `call` and `route` ask a built-in demo server.
 
 Exit codes: 0 ok · 1 the tool or server answered with an error · 2 usage or configuration · 3 server unavailable ·
 4 outcome unknown · 5 no such tool, or not allowed · 6 timeout · 7 needs authorization · 70 internal · 130 interrupted")]
