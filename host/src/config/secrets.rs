@@ -130,10 +130,11 @@ impl Secrets {
     /// The text with `[REDACTED]` in place of every secret, also where it is escaped, percent-encoded or in base64.
     /// What was JSON stays JSON.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        match self.finder.get_or_init(|| build(&self.values)) {
-            Some(finder) if finder.is_match(text) => Cow::Owned(json::replace(text, &found(finder, text), REDACTED)),
-            _ => Cow::Borrowed(text),
-        }
+        let found = match self.finder.get_or_init(|| build(&self.values)) {
+            Some(finder) if finder.is_match(text) => found(finder, text),
+            _ => Vec::new(),
+        };
+        if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(json::replace(text, &found, REDACTED)) }
     }
 
     fn insert(&mut self, value: &str) {
@@ -195,6 +196,9 @@ fn found(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
     // They come in the order of their ends.
     for one in finder.find_overlapping_iter(text) {
         let mut one = one.range();
+        if names::is_within_word(text, &one) {
+            continue;
+        }
         while let Some(before) = found.pop_if(|before| before.end > one.start) {
             one.start = one.start.min(before.start);
         }

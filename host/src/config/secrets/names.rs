@@ -1,5 +1,7 @@
 //! What is secret by the looks of its name, and what is no secret whatever it is used for.
 
+use std::ops::Range;
+
 /// Whether a value of this name is likely a secret: a key, a token, a password.
 pub fn looks_secret(name: &str) -> bool {
     let name = name.trim_start_matches('-').to_ascii_lowercase();
@@ -38,6 +40,17 @@ pub(super) fn is_telling(value: &str) -> bool {
     value.len() >= MIN_BYTES && !small_number && !COMMON.iter().any(|common| value.eq_ignore_ascii_case(common))
 }
 
+/// Whether a place holds nothing but a short word that is part of a longer one: `east` is not what `northeast` says.
+pub(super) fn is_within_word(text: &str, place: &Range<usize>) -> bool {
+    let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
+    let bytes = text.as_bytes();
+    place.len() < LONG_WORD
+        && bytes[place.clone()].iter().all(u8::is_ascii_lowercase)
+        && (is_letter(bytes.get(place.end)) || is_letter(place.start.checked_sub(1).and_then(|at| bytes.get(at))))
+}
+
+/// A secret of as many letters is hidden even within a word.
+const LONG_WORD: usize = 8;
 const MIN_BYTES: usize = 4;
 const MIN_DIGITS: usize = 6;
 

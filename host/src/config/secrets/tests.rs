@@ -16,9 +16,17 @@ fn every_occurrence_of_every_secret_goes() {
     check(&["hunter22"], "hunter22, hunter22hunter22.", "[REDACTED], [REDACTED][REDACTED].");
     check(&["token", "token-abc", "abc-token-abc-x"], "token-abc and abc-token-abc-x", "[REDACTED] and [REDACTED]");
     check(&["abcd-efgh", "efgh-ijkl"], "(abcd-efgh-ijkl)", "([REDACTED])");
-    check(&["aaaa"], "baaaaaaab", "b[REDACTED]b");
+    check(&["a1a1"], "ba1a1a1a1b", "b[REDACTED]b");
     check(&["  padded-value \n"], "padded-value", "[REDACTED]");
     check(&["pässwörd"], "das pässwörd!", "das [REDACTED]!");
+}
+
+#[test]
+fn a_short_word_is_not_found_within_a_longer_one() {
+    check(&["east"], "northeast, easter, east-1, \"east\"", "northeast, easter, [REDACTED]-1, \"[REDACTED]\"");
+    check(&["opensesame"], "myopensesames", "my[REDACTED]s");
+    check(&["east1"], "northeast1", "north[REDACTED]");
+    assert!(matches!(secrets(&["east"]).redact("northeast"), Cow::Borrowed(_)));
 }
 
 #[test]
