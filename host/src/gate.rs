@@ -24,6 +24,7 @@ use serde_json::value::RawValue;
 pub(crate) use beside::Refused;
 pub use call::{Approve, CallOptions, Called};
 pub use events::{CallEvent, OnEvent};
+pub(crate) use finished::Spent;
 pub use finished::{Finished, Observe};
 pub use offers::{Refreshed, ToolChange};
 pub(crate) use settings::settings;

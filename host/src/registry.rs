@@ -27,7 +27,7 @@ use crate::config::model::{self, Config};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::decide::Answer;
-use crate::gate::{Observe, find_problems};
+use crate::gate::{Observe, Spent, find_problems};
 use crate::logic::types::lifecycle::State;
 use crate::logic::{Component, Supervisor};
 #[cfg(feature = "oauth")]
@@ -49,6 +49,7 @@ pub struct Registry {
     book: Mutex<Book>,
     /// Who looks at calls when they are over.
     observer: RwLock<Option<Arc<dyn Observe>>>,
+    spent: Spent,
 }
 
 /// Does a piece of work that takes a while, such as masking a long answer.
@@ -169,8 +170,8 @@ impl Registry {
             edition: 0,
             roster: 0,
         });
-        let observer = RwLock::default();
-        Ok(Arc::new(Registry { component: component.clone(), surroundings, aside, book, observer }))
+        let (observer, spent) = Default::default();
+        Ok(Arc::new(Registry { component: component.clone(), surroundings, aside, book, observer, spent }))
     }
 
     /// The component that decides.
@@ -244,6 +245,11 @@ impl Registry {
         let recorder = self.recorder().map(|recorder| recorder as Arc<dyn Observe>);
         let observer = self.observer.read().unwrap_or_else(PoisonError::into_inner).clone();
         recorder.into_iter().chain(observer).filter(|observer| observer.wants()).collect()
+    }
+
+    /// Where calls that were looked at wait to be freed.
+    pub(crate) fn spent(&self) -> &Spent {
+        &self.spent
     }
 
     /// Who keeps and summarises results that are too long.

@@ -172,7 +172,7 @@ impl Gate {
 struct End<'a> {
     gate: &'a Gate,
     execution: ExecutionId,
-    watched: Option<Watched>,
+    watched: Option<Watched<'a>>,
 }
 
 impl Drop for End<'_> {

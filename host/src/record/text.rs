@@ -52,9 +52,9 @@ pub fn sha256(bytes: &[u8]) -> String {
 
 /// Bytes in hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut digits = Vec::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        digits.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+    let mut digits = vec![0; bytes.len() * 2];
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
+        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
     }
     String::from_utf8(digits).expect("digits are ASCII")
 }
