@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use toolgate::config;
 use toolgate::config::duration::{self, Unit};
+use toolgate::config::lineage::{self, Role};
 use toolgate::config::model::Config;
 use toolgate::config::search::{self, Found, Source};
 use toolgate::config::secrets::Secrets;
@@ -129,6 +130,12 @@ pub fn configuration_of(
     }
 }
 
+/// What is started from now on is told who started it.
+pub fn enter(variables: &mut Variables, origin: Option<&Origin>, role: Role) -> Result<(), Failure> {
+    let config = origin.map(|origin| (origin.path.as_path(), origin.text.as_str()));
+    lineage::enter(variables, config, role).map_err(|error| Failure::Usage(error.to_string()))
+}
+
 /// A file in the working directory may have come with somebody else's project, and can start any program.
 fn trusted(path: &Path, text: &str, variables: &Variables) -> Result<(), Failure> {
     let store = TrustStore::user(variables);
@@ -160,7 +167,8 @@ impl Desk {
     ) -> Result<Self, Failure> {
         let mut variables = Variables::of_process();
         variables.ask = Arc::new(Terminal::default());
-        let mut config = configuration(flag, &variables, otherwise)?;
+        let (mut config, origin) = configuration_of(flag, &variables, otherwise)?;
+        enter(&mut variables, origin.as_ref(), Role::Command)?;
         for id in &servers.server {
             if !config.servers.iter().any(|server| &server.id == id) {
                 let known: Vec<_> = config.servers.iter().map(|server| server.id.as_str()).collect();

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use toolgate::config::lineage::Role;
 use toolgate::config::model::GatewayNames;
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
@@ -51,8 +52,9 @@ pub fn run(
     args: &Args,
     secrets: &Arc<Mutex<Secrets>>,
 ) -> Result<ExitCode, Failure> {
-    let variables = Variables::of_process();
+    let mut variables = Variables::of_process();
     let (config, origin) = desk::configuration_of(flag, &variables, Otherwise::GiveUp)?;
+    desk::enter(&mut variables, origin.as_ref(), Role::Gateway)?;
     let Setup { config, options, door, tokens, shadow, secrets: of_gateway } = Setup::new(args, config, &variables)?;
     secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&of_gateway);
     let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, tokens, shadow, logic, secrets));

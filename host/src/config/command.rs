@@ -1,5 +1,7 @@
 //! Command lines: those written as one text, and those that would start us again.
 
+use std::path::{Path, PathBuf};
+
 use super::model::{Kind, Located, Server};
 use super::reading::Reading;
 
@@ -78,31 +80,58 @@ pub fn words(line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Whether the server's program is our own gateway, plainly or through a launcher.
+/// Whether the server's program is our own gateway by its name, plainly or through a launcher, with the file that the
+/// server is from. A gateway with a configuration of its own is a server like others.
 pub fn starts_us(server: &Server) -> bool {
     let Some(command) = server.command.as_ref().filter(|_| server.kind == Kind::Stdio) else { return false };
-    let line = std::iter::once(command).chain(&server.args).map(|word| word.text.clone()).collect();
-    is_us(line, 0)
+    let line: Vec<&str> = std::iter::once(command).chain(&server.args).map(|word| word.text.as_str()).collect();
+    is_us(&line, &server.place.file, &|_| false, 0)
 }
 
-fn is_us(line: Vec<String>, depth: usize) -> bool {
+/// The same of a program that is about to be started: then it is known by its file, whatever that is called.
+pub fn is_this_program(line: &[&str], config: &Path, path: Option<&str>, folder: &Path) -> bool {
+    let Some(this) = std::env::current_exe().and_then(std::fs::canonicalize).ok() else { return false };
+    let is_this = |program: &str| {
+        let found: Vec<PathBuf> = match program.contains('/') {
+            true => vec![folder.join(program)],
+            false => path.map(std::env::split_paths).into_iter().flatten().map(|dir| dir.join(program)).collect(),
+        };
+        let first = found.iter().find(|file| file.is_file());
+        first.and_then(|file| std::fs::canonicalize(file).ok()).is_some_and(|file| file == this)
+    };
+    is_us(line, config, &is_this, 0)
+}
+
+fn is_us(line: &[&str], config: &Path, is_this: &dyn Fn(&str) -> bool, depth: usize) -> bool {
     let Some((program, rest)) = line.split_first() else { return false };
-    let is_flag = |word: &&String| word.starts_with('-');
+    let is_flag = |word: &&&str| word.starts_with('-');
+    let behind = |rest: Vec<&str>| is_us(&rest, config, is_this, depth + 1);
     match program_name(program).as_str() {
-        "toolgate" => rest.iter().any(|word| word == "serve"),
+        "toolgate" => serves(rest, config),
+        _ if is_this(program) => serves(rest, config),
         _ if depth > 4 => false,
-        "env" => {
-            is_us(rest.iter().skip_while(|word| is_flag(word) || word.contains('=')).cloned().collect(), depth + 1)
-        }
+        "env" => behind(rest.iter().skip_while(|word| is_flag(word) || word.contains('=')).copied().collect()),
         "npx" | "bunx" | "pnpx" | "uvx" | "nohup" | "exec" | "sudo" | "nice" | "setsid" => {
-            is_us(rest.iter().skip_while(is_flag).cloned().collect(), depth + 1)
+            behind(rest.iter().skip_while(is_flag).copied().collect())
         }
         "sh" | "bash" | "zsh" | "dash" => {
             let script = rest.iter().skip_while(|word| !(word.starts_with('-') && word.ends_with('c'))).nth(1);
-            script.and_then(|script| words(script)).is_some_and(|line| is_us(line, depth + 1))
+            let line = script.and_then(|script| words(script));
+            line.is_some_and(|line| behind(line.iter().map(String::as_str).collect()))
         }
         _ => false,
     }
+}
+
+/// Whether these arguments have us serve this configuration; where they name none, it may be this one.
+fn serves(args: &[&str], config: &Path) -> bool {
+    let real = |file: &Path| std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let named = args.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--config") {
+        Some("") => args.get(at + 1).copied(),
+        Some(rest) => rest.strip_prefix('='),
+        None => None,
+    });
+    args.contains(&"serve") && named.is_none_or(|named| real(Path::new(named)) == real(config))
 }
 
 /// `toolgate` of `/usr/bin/toolgate`, `toolgate.exe` and `@scope/toolgate@1.2`.
@@ -158,9 +187,13 @@ mod tests {
 
     #[test]
     fn what_would_start_us_again_is_seen() {
-        let rows: [(&str, &[&str], bool); 12] = [
+        let rows: [(&str, &[&str], bool); 15] = [
             ("toolgate", &["serve"], true),
-            ("/opt/bin/toolgate", &["--config", "x", "serve", "--stdio"], true),
+            ("/opt/bin/toolgate", &["--config", "f", "serve", "--stdio"], true),
+            ("/opt/bin/toolgate", &["--config=f", "serve"], true),
+            // One that has another configuration is no loop.
+            ("/opt/bin/toolgate", &["--config", "x", "serve"], false),
+            ("sh", &["-c", "exec toolgate serve --config=x"], false),
             ("C:\\bin\\ToolGate.exe", &["serve"], true),
             ("env", &["-i", "A=b", "toolgate", "serve"], true),
             ("npx", &["-y", "@x/toolgate@1.0", "serve"], true),
@@ -174,6 +207,31 @@ mod tests {
         ];
         for (command, args, expected) in rows {
             assert_eq!(starts_us(&server(command, args)), expected, "{command} {args:?}");
+        }
+    }
+    #[cfg(unix)]
+    #[test]
+    fn this_very_program_is_known_by_whatever_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let this = std::env::current_exe().unwrap();
+        std::os::unix::fs::symlink(&this, folder.path().join("gate")).unwrap();
+        std::fs::write(folder.path().join("other"), "").unwrap();
+        let by_path = folder.path().join("gate").display().to_string();
+        let script = format!("exec {by_path} serve");
+        let rows: [(&[&str], bool); 9] = [
+            (&["gate", "serve"], true),
+            (&["./gate", "serve"], true),
+            (&[&by_path, "serve"], true),
+            (&["env", "-i", "A=b", &by_path, "serve"], true),
+            (&["sh", "-c", &script], true),
+            (&["gate", "--config", "other.yaml", "serve"], false),
+            (&["gate", "demo-server"], false),
+            (&["other", "serve"], false),
+            (&["nobody", "serve"], false),
+        ];
+        for (line, expected) in rows {
+            let found = is_this_program(line, Path::new("f"), folder.path().to_str(), folder.path());
+            assert_eq!(found, expected, "{line:?}");
         }
     }
 }

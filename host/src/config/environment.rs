@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use dotenv::{DotenvError, parse as parse_dotenv};
 
 use super::expand::{INPUT_PREFIX, Rules, variables_used};
+use super::lineage::LINEAGE;
 use super::model::{Auth, Config, GatewayRules, Inherit, Located, Server, SummarizeWith, Summarizer};
 use super::secrets::looks_secret;
 use super::variables::Variables;
@@ -34,6 +35,10 @@ pub fn environment(
     environment.extend(passed.map(clone));
     for (name, value) in env_file.iter().map(clone).chain(own) {
         set(&mut environment, name, value);
+    }
+    // Whatever else it gets: what does not know who started it could start us without end.
+    if let Some(lineage) = variables.environment.get(LINEAGE) {
+        set(&mut environment, LINEAGE.to_owned(), lineage.clone());
     }
     environment
 }

@@ -1,9 +1,11 @@
 //! `toolgate serve` as its client and whoever starts it meet it.
 
+use std::os::unix::fs::PermissionsExt;
+
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::place::{Place, demo, fixture};
+use crate::place::{Place, TOOLGATE, demo, fixture};
 use crate::serving::{Serving, Web};
 
 #[test]
@@ -57,4 +59,38 @@ fn over_http_it_serves_until_it_is_told_to_stop() {
     assert_eq!(web.request("GET /health", "localhost", &[], "").status, 200);
     serving.signal(Signal::TERM);
     assert_eq!(serving.ended().code(), Some(0));
+}
+
+#[test]
+fn a_gateway_does_not_start_itself_again_by_whatever_name() {
+    let place = Place::new();
+    let config = place.path("home/servers.yaml").display().to_string();
+    let started = place.path("started").display().to_string();
+    std::os::unix::fs::symlink(TOOLGATE, place.path("gate")).unwrap();
+    // A wrapper is seen by nobody before it runs, and may pass on nothing but what it must.
+    let wrapper = format!("#!/bin/sh\necho x >> '{started}'\nexec '{TOOLGATE}' --config '{config}' serve\n");
+    let wrapper = place.file("wrapper", wrapper);
+    std::fs::set_permissions(&wrapper, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let servers = json!({
+        "linked": {"command": place.path("gate"), "args": ["--config", config, "serve"]},
+        "wrapped": {"command": wrapper, "inherit_env": "minimal"},
+        "well": fixture("ok"),
+    });
+    place.file("home/servers.yaml", json!({"version": 1, "servers": servers}).to_string());
+    let ran = place.run(&["tools", "--config", &config]).ends(0).prints("well.look");
+    let ran = ran.says("is toolgate itself, which would start itself again without end");
+    ran.says("is served already by the toolgate that started this one");
+    let count = std::fs::read_to_string(&started).unwrap().lines().count();
+    assert!(count <= 2, "the wrapper was started {count} times");
+}
+
+#[test]
+fn a_gateway_may_stand_in_front_of_another_one() {
+    let place = Place::new();
+    let inner = place.file("inner.yaml", json!({"servers": {"other": fixture("ok")}}).to_string());
+    let servers = json!({"inner": {"command": TOOLGATE, "args": ["serve", "--config", inner]}});
+    let outer = place.file("outer.yaml", json!({"servers": servers}).to_string());
+    let mut serving = Serving::greet(&place, &["--config", outer.to_str().unwrap()]);
+    assert_eq!(serving.tools(), ["inner__other__do", "inner__other__look"]);
+    assert_eq!(serving.call("inner__other__do")["result"]["content"][0]["text"], "done");
 }

@@ -146,3 +146,15 @@ fn its_own_variables_come_before_those_of_its_file_and_these_before_ours() {
     let values: Vec<&str> = environment.values().map(String::as_str).collect();
     assert_eq!(values, ["ours", "of the file", "its own"]);
 }
+
+#[test]
+fn who_started_it_is_told_whatever_else_it_gets() {
+    let mut config = config(vec![server("a")]);
+    for inherit in [Inherit::All, Inherit::Scoped, Inherit::Minimal, Inherit::None] {
+        config.servers[0].inherit_env = inherit;
+        let variables = Variables::of_test(&[(LINEAGE, "above")]);
+        let own = vec![(LINEAGE.to_owned(), String::new())];
+        let environment = super::environment(&config.servers[0], &config, &variables, &BTreeMap::new(), own);
+        assert_eq!(environment[LINEAGE], "above", "{inherit:?}");
+    }
+}

@@ -1,6 +1,9 @@
 //! A server that is a subprocess.
 
+use std::path::Path;
+
 use super::{Filling, is_path};
+use crate::config::command::is_this_program;
 use crate::config::environment::environment;
 use crate::config::expand::path_of;
 use crate::config::model::{Config, Problem};
@@ -44,6 +47,14 @@ pub(super) fn program(filling: &mut Filling<'_>, config: &Config) -> Result<Prog
         if !plain || server.env.iter().any(|(own, _)| own == name) {
             filling.secrets.add_named(name, value);
         }
+    }
+    let line: Vec<&str> = std::iter::once(&command).chain(&args).map(String::as_str).collect();
+    let file = config.file.as_deref().unwrap_or(Path::new(""));
+    let folder = working_dir.as_deref().unwrap_or(Path::new(""));
+    if let Some(located) = &server.command
+        && is_this_program(&line, file, env.get("PATH").map(String::as_str), folder)
+    {
+        return Err(filling.problem(located, "is toolgate itself, which would start itself again without end"));
     }
     Ok(Program {
         command,
