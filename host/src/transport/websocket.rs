@@ -200,6 +200,11 @@ fn farewell_of(frame: Option<CloseFrame>) -> Failure {
         CloseCode::Normal | CloseCode::Away | CloseCode::Status | CloseCode::Restart | CloseCode::Again => {
             Failure::Closed
         }
+        // It broke, as a process does that dies: what it had begun may be asked for again where that is safe.
+        CloseCode::Error => {
+            warn!("the server closed the WebSocket with code {code}{words}");
+            Failure::Closed
+        }
         _ => Failure::Protocol(format!("it closed the WebSocket with code {code}{words}")),
     }
 }

@@ -67,6 +67,7 @@ const MODES: &[Mode] = &[
     // Processes that end when they should not, or do not when they should.
     ("dies-before", "", "says why on stderr and exits with 3, at once", dying::before),
     ("dies-during", "FILE", "upon tools/call appends its pid to FILE and exits with 4, unanswered", dying::during),
+    ("dies-within", "FILE", "upon tools/call appends its pid to FILE, writes half an answer and exits", dying::within),
     ("dies-after", "", "answers tools/call, then exits with 5", dying::after),
     ("launcher", "FILE", "starts `plain` on its own pipes, as npx does; both pids are in FILE", dying::launcher),
     (

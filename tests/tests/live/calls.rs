@@ -69,27 +69,34 @@ async fn a_call_starts_the_server_that_it_needs_and_no_other() {
 
 #[tokio::test]
 async fn a_tool_that_may_have_run_is_not_run_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let runs = folder.path().join("runs");
-    let yaml = format!("{}    args: [dies-during, {}]\n", UNSAFE, runs.display());
-    let called = call(&gate(&yaml), "a.echo", "text: x").await;
-    assert_eq!(called.result.code, Code::OutcomeUnknown, "{}", called.result.text);
-    assert_eq!(std::fs::read_to_string(&runs).unwrap().lines().count(), 1);
+    for how in DEATHS {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        let yaml = format!("{}    args: [{how}, {}]\n", UNSAFE, runs.display());
+        let called = call(&gate(&yaml), "a.echo", "text: x").await;
+        assert_eq!(called.result.code, Code::OutcomeUnknown, "{how}: {}", called.result.text);
+        assert_eq!(std::fs::read_to_string(&runs).unwrap().lines().count(), 1, "{how}");
+    }
 }
 
 #[tokio::test]
 async fn a_tool_that_is_safe_is_run_again_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let runs = folder.path().join("runs");
-    let yaml = format!(
-        "servers:\n  a:\n    command: FIXTURE\n    args: [dies-during, {}]\n    tools: {{echo: {{annotations: {{read_only: true}}}}}}\n",
-        runs.display()
-    );
-    let called = call(&gate(&yaml), "a.echo", "text: x").await;
-    assert_eq!(called.result.attempts, 2, "{:?}", called.result.trace);
-    assert_eq!(called.result.code, Code::ServerUnavailable, "{}", called.result.text);
-    assert_eq!(std::fs::read_to_string(&runs).unwrap().lines().count(), 2);
+    for how in DEATHS {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        let yaml = format!(
+            "servers:\n  a:\n    command: FIXTURE\n    args: [{how}, {}]\n    tools: {{echo: {{annotations: {{read_only: true}}}}}}\n",
+            runs.display()
+        );
+        let called = call(&gate(&yaml), "a.echo", "text: x").await;
+        assert_eq!(called.result.attempts, 2, "{how}: {:?}", called.result.trace);
+        assert_eq!(called.result.code, Code::ServerUnavailable, "{how}: {}", called.result.text);
+        assert_eq!(std::fs::read_to_string(&runs).unwrap().lines().count(), 2, "{how}");
+    }
 }
+
+/// Before a word of the answer, and in the middle of it.
+const DEATHS: [&str; 2] = ["dies-during", "dies-within"];
 
 #[tokio::test]
 async fn a_server_that_died_between_two_calls_is_opened_again() {

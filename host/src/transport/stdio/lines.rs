@@ -53,8 +53,7 @@ impl Lines {
                 }
             };
             if count == 0 {
-                let last = mem::take(&mut self.buffer);
-                self.deliver(last);
+                self.deliver_last();
                 return End::Closed;
             }
             if let Err(TooLong) = self.split(searched) {
@@ -98,9 +97,25 @@ impl Lines {
         if self.buffer.len() > self.limit { Err(TooLong) } else { Ok(()) }
     }
 
+    /// What has no end of a line is a message only if it is whole: a server may have died in the middle of one, and then
+    /// its end says more than half of its answer.
+    fn deliver_last(&mut self) {
+        let last = mem::take(&mut self.buffer);
+        let begun = matches!(last.trim_ascii_start().first(), Some(b'{' | b'['));
+        if begun && serde_json::from_slice::<serde::de::IgnoredAny>(&last).is_err() {
+            let line = excerpt::of(&last, SHOWN, &self.secrets);
+            return self.warn(|| tracing::warn!(line, "standard output ended in the middle of a message"));
+        }
+        self.deliver(last);
+    }
+
     fn deliver(&mut self, mut line: Vec<u8>) {
         let Some(receiver) = self.receiver.clone() else { return };
         line.truncate(line.trim_ascii_end().len());
+        // Some runtimes begin their output with a byte order mark.
+        if line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
         match line.trim_ascii_start().first() {
             None => return,
             Some(b'{' | b'[') => {}
@@ -131,6 +146,7 @@ impl Lines {
 /// A line is too long.
 struct TooLong;
 
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const READ: usize = 64 * 1024;
 const SHOWN: usize = 200;
 const MOST_WARNINGS: u32 = 20;

@@ -17,6 +17,21 @@ async fn messages_are_lines_that_begin_like_json() {
 }
 
 #[tokio::test]
+async fn half_a_message_at_the_end_is_none() {
+    for half in [r#"{"id":1,"result":{"a":"#, "[1,", "{"] {
+        let script = format!("printf '[0]\\n%s' '{half}'; echo last words >&2; exit 3");
+        let (_transport, mut events) = start(&shell(&script)).await;
+        assert_eq!(events.rest().await, (vec!["[0]".to_owned()], Failed::sent(exited(3, "last words"))), "{half}");
+    }
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_is_no_part_of_a_message() {
+    let (_transport, mut events) = start(&shell(r"printf '\357\273\277[1]\n[2]\n'")).await;
+    assert_eq!(events.rest().await.0, ["[1]", "[2]"]);
+}
+
+#[tokio::test]
 async fn noise_is_a_warning_but_not_for_ever() {
     let log = Log::default();
     let _guard = tracing::subscriber::set_default(log.clone());
