@@ -109,7 +109,15 @@ fn read<'a>(reply: &'a Reply, method: &str) -> Result<Outcome<'a>, Failed> {
     }
     match reply.read::<Marked>(method)?.result_type.map(RawValue::get) {
         None | Some(r#""complete""#) => Ok(Outcome::Complete),
-        Some(r#""input_required""#) => reply.read::<Wanted>(method).map(Outcome::Wants),
+        Some(r#""input_required""#) => {
+            let wanted = reply.read::<Wanted>(method)?;
+            // To ask again with nothing new would bring the same answer.
+            if wanted.request_state.is_none() && wanted.input_requests.as_ref().is_none_or(BTreeMap::is_empty) {
+                let how = format!("{method} wants input, but neither says which nor has a requestState to go on with");
+                return Err(Failed::sent(Failure::Protocol(how)));
+            }
+            Ok(Outcome::Wants(wanted))
+        }
         Some(other) => {
             let how = format!("the result of {method} is of a type that nobody knows: {other}");
             Err(Failed::sent(Failure::Protocol(how)))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use toolgate::failure::RpcError;
+use toolgate::failure::{Failure, RpcError};
 use toolgate::session::{Handler, Kind, News, Options, Patience, Progress, Question, Request, Topics};
 use toolgate::transport::BoxFuture;
 
@@ -187,4 +187,36 @@ async fn a_call_that_wants_input_is_asked_again_with_it() {
     assert_eq!((calls[1].header("mcp-method"), calls[1].header("mcp-name")), ("tools/call", "echo"));
     let capabilities = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     assert_eq!(capabilities["elicitation"], json!({"form": {}}));
+}
+
+#[tokio::test]
+async fn a_call_that_wants_nothing_is_refused_and_one_that_only_has_a_state_goes_on() {
+    for nothing in [json!({}), json!({"inputRequests": {}}), json!({"inputRequests": null, "requestState": null})] {
+        let server = Server::start(move |seen| match seen.method() {
+            "tools/call" => {
+                let mut result = nothing.clone();
+                result["resultType"] = json!("input_required");
+                reply(seen, &result)
+            }
+            _ => modern(seen),
+        })
+        .await;
+        let session = open_with(&server.url(), &with_person()).await;
+        let failed = call(&session, "echo", r#"{"text":"x"}"#).await.unwrap_err();
+        let words = "tools/call wants input, but neither says which nor has a requestState to go on with";
+        assert_eq!(failed.failure, Failure::Protocol(words.to_owned()));
+        assert_eq!(server.count("tools/call"), 1);
+    }
+    let server = Server::start(|seen| match seen.method() {
+        "tools/call" if seen.body["params"]["requestState"].is_null() => {
+            reply(seen, &json!({"resultType": "input_required", "requestState": "half way"}))
+        }
+        _ => modern(seen),
+    })
+    .await;
+    let session = open(&server.url()).await;
+    assert_eq!(text(&call(&session, "echo", r#"{"text":"x"}"#).await.unwrap()), "x");
+    let calls = server.all("tools/call");
+    assert_eq!((calls.len(), &calls[1].body["params"]["requestState"]), (2, &json!("half way")));
+    assert!(calls[1].body["params"]["inputResponses"].is_null());
 }
