@@ -11,9 +11,20 @@ use crate::transport::RequestId;
 use crate::transport::web::body::{self, Content};
 use crate::transport::web::{self, Web};
 
-/// Whether this message, or one of this batch, answers the request. An error without an id answers its exchange.
-pub(super) fn is_in(text: &str, id: RequestId) -> bool {
-    let mut found = false;
+/// What a text in an exchange is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// No message: a sign of life, or a line of some log.
+    Noise,
+    /// A message, or what is meant as the answer and is none.
+    Message,
+    /// The answer to the request, or a batch with it.
+    Answer,
+}
+
+/// What this text is to the request. An error without an id answers its exchange.
+pub(super) fn look(text: &str, id: RequestId) -> Found {
+    let mut found = Found::Noise;
     let mut json = serde_json::Deserializer::from_str(text);
     // Reading stops with an error as soon as the answer is known; what is not JSON is none.
     let _ = Search { id, found: &mut found, nested: false }.deserialize(&mut json);
@@ -22,7 +33,7 @@ pub(super) fn is_in(text: &str, id: RequestId) -> bool {
 
 struct Search<'a> {
     id: RequestId,
-    found: &'a mut bool,
+    found: &'a mut Found,
     nested: bool,
 }
 
@@ -50,17 +61,18 @@ impl<'de> Visitor<'de> for Search<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let (mut id, mut result, mut error, mut method) = (Whose::Nobody, false, false, false);
+        let (mut id, mut result, mut error, mut method, mut named) = (Whose::Nobody, false, false, false, false);
         while let Some(field) = fields.next_key::<Field>()? {
             match field {
                 Field::Id => id = fields.next_value::<Id>()?.whose(self.id),
                 Field::Result => result = true,
                 Field::Error => error = true,
                 Field::Method => method = true,
+                Field::Jsonrpc => named = true,
                 Field::Other => {}
             }
             if id == Whose::Ours && (result || error) && !method {
-                *self.found = true;
+                *self.found = Found::Answer;
                 return Err(A::Error::custom("found"));
             }
             if field != Field::Id {
@@ -68,7 +80,9 @@ impl<'de> Visitor<'de> for Search<'_> {
             }
         }
         if id == Whose::Nobody && error && !method {
-            *self.found = true;
+            *self.found = Found::Answer;
+        } else if *self.found == Found::Noise && (method || result || error || named && id == Whose::Ours) {
+            *self.found = Found::Message;
         }
         Ok(())
     }
@@ -81,6 +95,7 @@ enum Field {
     Result,
     Error,
     Method,
+    Jsonrpc,
     #[serde(other)]
     Other,
 }
@@ -170,23 +185,31 @@ mod tests {
 
     #[test]
     fn the_answer_is_told_from_other_messages() {
-        let check = |text: &str, expected: bool| assert_eq!(is_in(text, 7), expected, "{text}");
-        check(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#, true);
-        check(r#"{"result":{"id":8},"id":7}"#, true);
-        check(r#"{"id":"7","error":{"code":1,"message":"x"}}"#, true);
-        check(r#"{"error":{"code":1},"id":null}"#, true);
-        check(r#"{"error":{"code":1}}"#, true);
-        check(r#"[{"id":1,"result":1},{"id":7,"result":1}]"#, true);
-        check(r#"{"id":8,"result":{}}"#, false);
-        check(r#"{"id":8,"error":{}}"#, false);
-        check(r#"{"id":-7,"result":{}}"#, false);
-        check(r#"{"id":7,"method":"ping"}"#, false);
-        check(r#"{"method":"x","params":{"id":7,"result":1}}"#, false);
-        check(r#"{"result":{}}"#, false);
-        check(r#"[[{"id":7,"result":1}]]"#, false);
-        check(r#"[]"#, false);
-        check("nonsense", false);
-        check(r#"{"id":7,"result":"#, true);
-        check(r#"{"id":{"a":[1]},"result":1}"#, false);
+        use Found::{Answer, Message, Noise};
+        let check = |text: &str, expected: Found| assert_eq!(look(text, 7), expected, "{text}");
+        check(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#, Answer);
+        check(r#"{"result":{"id":8},"id":7}"#, Answer);
+        check(r#"{"id":"7","error":{"code":1,"message":"x"}}"#, Answer);
+        check(r#"{"error":{"code":1},"id":null}"#, Answer);
+        check(r#"{"error":{"code":1}}"#, Answer);
+        check(r#"[{"id":1,"result":1},{"id":7,"result":1}]"#, Answer);
+        check(r#"{"id":8,"result":{}}"#, Message);
+        check(r#"{"id":8,"error":{}}"#, Message);
+        check(r#"{"id":-7,"result":{}}"#, Message);
+        check(r#"{"id":7,"method":"ping"}"#, Message);
+        check(r#"{"method":"x","params":{"id":7,"result":1}}"#, Message);
+        check(r#"{"result":{}}"#, Message);
+        check(r#"[[{"id":7,"result":1}]]"#, Noise);
+        check(r#"[]"#, Noise);
+        check("nonsense", Noise);
+        check(r#"{"id":7,"result":"#, Answer);
+        check(r#"{"id":{"a":[1]},"result":1}"#, Message);
+        // What is meant as the answer, though it is none.
+        check(r#"{"jsonrpc":"2.0","id":7}"#, Message);
+        check(r#"{"jsonrpc":"2.0","id":8}"#, Noise);
+        check(r#"{"id":7,"level":"info"}"#, Noise);
+        check(r#"{"level":"info"}"#, Noise);
+        check(r#"[{"level":"info"},{"method":"x"}]"#, Message);
+        check(r#"{"result":{"a":"#, Noise);
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::{Response, StatusCode};
-use tracing::debug;
+use tracing::{debug, warn};
 
-use super::{Extra, Link, answer, lock};
+use super::answer::{self, Found};
+use super::{Extra, Link, lock};
 use crate::failure::{Failed, Failure};
 use crate::transport::RequestId;
 use crate::transport::events::Parser;
@@ -18,6 +19,8 @@ pub(super) async fn follow(link: &Link, first: Response, id: RequestId, extra: E
     let mut last_id: Option<String> = None;
     let mut wait = RETRY;
     let mut tries = 0;
+    // The last event that was no message: where no answer comes, it may say why.
+    let mut noise = None;
     loop {
         let mut parser = Parser::new(link.web.max_message_bytes());
         let mut answered = false;
@@ -27,9 +30,17 @@ pub(super) async fn follow(link: &Link, first: Response, id: RequestId, extra: E
             let Ok(Some(chunk)) = body::next(response).await else { break };
             let pushed = parser.push(&chunk, |event| {
                 progress = true;
-                if is_message(&event.name) {
-                    answered = answered || answer::is_in(&event.data, id);
-                    link.ending.receive(event.data, Some(id));
+                if !is_message(&event.name) {
+                    return;
+                }
+                match answer::look(&event.data, id) {
+                    // An event without data only says where to take the stream up again.
+                    Found::Noise if event.data.trim().is_empty() => {}
+                    Found::Noise => noise = Some(skipped(link, event.data, noise.is_none())),
+                    found => {
+                        answered = answered || found == Found::Answer;
+                        link.ending.receive(event.data, Some(id));
+                    }
                 }
             });
             pushed.map_err(|_| body::too_large("an event", link.web.max_message_bytes()))?;
@@ -47,12 +58,24 @@ pub(super) async fn follow(link: &Link, first: Response, id: RequestId, extra: E
         let resumable = lock(&link.state).resumable;
         let after = last_id.as_deref().filter(|id| resumable && !id.is_empty());
         let Some(after) = after.filter(|_| tries <= RESUMPTIONS) else {
-            return Err(Failed::sent(Failure::Closed));
+            return Err(Failed::sent(noise.map_or(Failure::Closed, |noise| {
+                Failure::Protocol(format!("its stream ended without an answer, and had what is no message: {noise}"))
+            })));
         };
         debug!(request = id, "the stream ended before the answer; taking it up again");
         tokio::time::sleep(wait).await;
         stream = resume(link, &extra, after).await?;
     }
+}
+
+/// Warns of the first event that is no message, and gives its beginning.
+fn skipped(link: &Link, data: String, first: bool) -> String {
+    let shown = body::excerpt(&link.web.clean(data));
+    match first {
+        true => warn!("skipped an event that is no message: {shown}"),
+        false => debug!("skipped one more event that is no message: {shown}"),
+    }
+    shown
 }
 
 /// A stream that goes on after this event; none where it is worth trying again.

@@ -57,6 +57,29 @@ async fn an_answer_may_come_as_an_event_among_others() {
 }
 
 #[tokio::test]
+async fn events_that_are_no_messages_are_passed_over_where_the_answer_follows() {
+    let noise = "data: ping\n\ndata: {\"level\":\"info\",\"id\":1}\n\n";
+    for (era, answers) in [(legacy as fn(&Seen) -> Answer, true), (modern, true), (legacy, false), (modern, false)] {
+        let server = Server::start(move |seen| match seen.method() {
+            "tools/call" => {
+                let answer = if answers { event(&message(seen, &answers::said(seen))) } else { String::new() };
+                Answer::of("200 OK", "text/event-stream", format!("{noise}{answer}data: [DONE]\n\n"))
+            }
+            _ => era(seen),
+        })
+        .await;
+        let session = open(&server.url()).await;
+        match call(&session, "echo", r#"{"text":"x"}"#).await {
+            Ok(result) => assert!(answers && text(&result) == "x", "{result}"),
+            Err(failed) => {
+                let said = failed.to_string();
+                assert!(!answers && said.ends_with("had what is no message: [DONE]"), "{said}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn questions_on_the_stream_of_a_call_are_answered_by_post() {
     let (feed, call_seen) = (Feed::default(), Mutex::new(Seen::default()));
     let got = Mutex::new(Vec::new());
