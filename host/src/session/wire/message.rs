@@ -162,8 +162,21 @@ fn answer_id(id: &RawValue) -> AnswerId {
     number.map_or(AnswerId::Foreign, AnswerId::Number)
 }
 
-/// The id that a text seems to have that cannot be read, so that who waits for it can be told.
+/// The id that a text seems to have that cannot be read, so that who waits for it can be told. What neither says that it
+/// is a message nor looks like an answer has none: a line of a log may have an `id` of its own.
 pub fn probable_id(text: &str) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(default)]
+        jsonrpc: Option<serde::de::IgnoredAny>,
+    }
+    let meant = match serde_json::from_str::<Named>(text) {
+        Ok(Named { jsonrpc }) => jsonrpc.is_some(),
+        Err(_) => [r#""jsonrpc""#, r#""result""#, r#""error""#].iter().any(|key| text.contains(key)),
+    };
+    if !meant {
+        return None;
+    }
     let near_both_ends =
         [&text[..text.floor_char_boundary(ENDS)], &text[text.ceil_char_boundary(text.len().saturating_sub(ENDS))..]];
     near_both_ends.into_iter().find_map(|part| {
@@ -271,7 +284,9 @@ mod tests {
         let rows = [
             (r#"{"jsonrpc":"2.0","id":4}"#, Some(4)),
             ("{\"result\":\"\u{0}\",\"id\" : 17}", Some(17)),
-            (r#"{"id":"x"}"#, None),
+            (r#"{"jsonrpc":"2.0","id":"x"}"#, None),
+            (r#"{"id":4,"level":"info","message":"error"}"#, None),
+            (r#"{"id":4,"level":"info""#, None),
             ("{", None),
         ];
         for (text, id) in rows {
