@@ -31,14 +31,21 @@ pub struct ToolChange {
 }
 
 impl Gate {
-    /// Connects all servers that the gate may use, side by side, and takes what they offer now.
+    /// Connects all servers that the gate may use, side by side, and takes what they offer now. One that is being
+    /// restarted offers what it did before, and is not waited for.
     pub async fn refresh(&self) -> Refreshed {
         let links = self.links();
-        let offers = links.iter().map(|link| async move { (link.id().to_owned(), self.offer(link).await) });
+        let offers = links.iter().map(|link| async move {
+            let offer = match link.known_tools().filter(|_| link.is_restarting()) {
+                Some(tools) => self.take_tools(link, &tools),
+                None => self.offer(link).await.map(|(_, changes)| changes),
+            };
+            (link.id().to_owned(), offer)
+        });
         let mut refreshed = Refreshed::default();
         for (server, outcome) in futures_util::future::join_all(offers).await {
             match outcome {
-                Ok((_, changes)) => refreshed.changes.extend(changes),
+                Ok(changes) => refreshed.changes.extend(changes),
                 Err(why) => refreshed.failed.push((server, why)),
             }
         }
@@ -71,8 +78,12 @@ impl Gate {
     async fn offer(&self, link: &Link) -> Result<(Lease, Vec<ToolChange>), Unavailable> {
         let lease = link.lease().await?;
         let tools = link.tools_of(&lease).await?;
-        let changes = self.core().offer(link.id(), &tools);
-        changes.map(|changes| (lease, changes)).map_err(|error| Unavailable::Failed(failures::internal(&error)))
+        Ok((lease, self.take_tools(link, &tools)?))
+    }
+
+    fn take_tools(&self, link: &Link, tools: &Arc<Tools>) -> Result<Vec<ToolChange>, Unavailable> {
+        let changes = self.core().offer(link.id(), tools);
+        changes.map_err(|error| Unavailable::Failed(failures::internal(&error)))
     }
 
     /// Takes in what has changed since the gate was last used: the configuration, and lists of tools.

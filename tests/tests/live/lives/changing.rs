@@ -252,3 +252,20 @@ async fn a_refresh_tells_what_has_changed() {
     let removed = ToolChange { server: "a".to_owned(), tool: "grown_1".to_owned(), change: Change::Removed };
     assert_eq!(refreshed.changes, [removed]);
 }
+
+#[tokio::test]
+async fn a_server_that_waits_to_be_restarted_offers_what_it_did_before() {
+    let world = World::of_one(", restart_delays: [10m]");
+    let gate = world.gate();
+    assert_ok(&call(&gate, "a.note", "one").await, "one");
+    // Whoever holds it wants it back.
+    let _lease = world.registry.link("a").unwrap().lease().await.unwrap();
+    kill(world.pid("a")).await;
+    until("a restart that is waited for", || world.status("a").state == State::Restarting).await;
+    let newcomer = world.gate();
+    let refreshed = timeout(Duration::from_secs(30), newcomer.refresh()).await.expect("nobody waits for the restart");
+    assert!(refreshed.failed.is_empty(), "{refreshed:?}");
+    assert_eq!(names(&newcomer), names(&gate));
+    assert!(names(&newcomer).contains("a__note"));
+    assert_eq!(world.status("a").state, State::Restarting);
+}
