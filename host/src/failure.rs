@@ -14,7 +14,11 @@ pub fn in_full(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {
-        text = format!("{text}: {source}");
+        let words = source.to_string();
+        // Some errors say what caused them, and some leave that to us.
+        if !text.ends_with(&words) {
+            text = format!("{text}: {words}");
+        }
         cause = source.source();
     }
     text
@@ -81,6 +85,8 @@ pub struct Exit {
     pub signal: Option<i32>,
     /// The last lines that it wrote to its standard error.
     pub stderr: String,
+    /// What it had started still held its output, as where a launcher does not wait for its server.
+    pub left_others: bool,
 }
 
 /// An HTTP answer that is no MCP answer.
@@ -240,6 +246,9 @@ impl fmt::Display for Exit {
             (None, Some(signal)) => write!(f, "the server's process was killed by signal {signal}")?,
             (None, None) => f.write_str("the server's process ended")?,
         }
+        if self.left_others {
+            f.write_str(", though what it had started went on; a server runs in the foreground")?;
+        }
         last_words(f, &self.stderr)
     }
 }
@@ -295,5 +304,24 @@ impl PartialEq for RpcError {
     fn eq(&self, other: &Self) -> bool {
         let data = |error: &Self| error.data.as_deref().map(|data| data.get().to_owned());
         self.code == other.code && self.message == other.message && data(self) == data(other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        #[derive(Debug, thiserror::Error)]
+        enum Outer {
+            #[error("it cannot be read: {0}")]
+            Says(#[source] std::io::Error),
+            #[error("it cannot be read")]
+            Leaves(#[source] std::io::Error),
+        }
+        for outer in [Outer::Says as fn(std::io::Error) -> Outer, Outer::Leaves] {
+            assert_eq!(in_full(&outer(std::io::Error::other("no such file"))), "it cannot be read: no such file");
+        }
     }
 }

@@ -131,6 +131,9 @@ fn hint(link: &Link, why: &Unavailable) -> Option<String> {
         }
         Cause::Timeout { .. } => Some(format!("raise servers.{id}.timeouts.list if it is only slow")),
         Cause::NotReady { .. } => Some(format!("raise servers.{id}.timeouts.initialize if it is only slow to start")),
+        Cause::Exited(exit) if exit.left_others => {
+            Some("its command must be the server itself: without `&`, and with `exec` in a script".to_owned())
+        }
         Cause::Exited(_) => Some("run its command by hand to see more".to_owned()),
         _ => None,
     }

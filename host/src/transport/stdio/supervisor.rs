@@ -79,7 +79,9 @@ impl Supervisor {
             }
             (_, Some(exit)) => {
                 link.group.bury();
-                self.end(Failure::Exited(Exit { stderr: link.tail.text(), ..exit }));
+                // Whether what still holds the output would answer, nobody can tell from here.
+                let left_others = self.read.is_none();
+                self.end(Failure::Exited(Exit { stderr: link.tail.text(), left_others, ..exit }));
             }
             (_, None) => {
                 let what = if let Cause::Broken = cause { "input" } else { "output" };

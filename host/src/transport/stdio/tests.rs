@@ -108,7 +108,7 @@ fn outgoing(text: impl Into<String>) -> Outgoing {
 }
 
 fn exited(code: i32, stderr: &str) -> Failure {
-    Failure::Exited(Exit { code: Some(code), signal: None, stderr: stderr.to_owned() })
+    Failure::Exited(Exit { code: Some(code), stderr: stderr.to_owned(), ..Exit::default() })
 }
 
 async fn in_time<T>(future: impl Future<Output = T>) -> T {

@@ -6,7 +6,7 @@ const SOON: Duration = Duration::from_millis(50);
 
 #[tokio::test]
 async fn the_end_of_a_process_says_how_it_ended() {
-    let signal = |signal| Failure::Exited(Exit { code: None, signal: Some(signal), stderr: String::new() });
+    let signal = |signal| Failure::Exited(Exit { signal: Some(signal), ..Exit::default() });
     let rows = [
         ("echo '{}'; exit 0", exited(0, "")),
         ("echo 'bad token' >&2; echo '{}'; exit 42", exited(42, "bad token")),
@@ -36,11 +36,12 @@ async fn a_server_that_closes_its_output_and_lives_is_ended() {
 #[tokio::test]
 async fn the_end_of_a_launcher_ends_what_it_left_behind() {
     // One holds the output, the other holds nothing.
-    for redirect in ["", ">/dev/null 2>&1"] {
+    for (redirect, left_others) in [("", true), (">/dev/null 2>&1", false)] {
         let script = format!("sleep 1000 {redirect} & echo \"[$!]\"; exit 4");
         let (_transport, mut events) = start(&shell(&script)).await;
         let (messages, why) = events.rest().await;
-        assert_eq!(why, Failed::sent(exited(4, "")));
+        let exit = Exit { code: Some(4), left_others, ..Exit::default() };
+        assert_eq!(why, Failed::sent(Failure::Exited(exit)));
         until_ended(&numbers(&messages[0])).await;
     }
 }
