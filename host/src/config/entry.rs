@@ -19,11 +19,13 @@ pub struct Entry<'n> {
     pub path: String,
     /// What holds where it does not say otherwise.
     pub lifecycle: Lifecycle,
+    /// It is known to be one of Claude Code.
+    pub claude_code: bool,
 }
 
 /// Reads an entry. One that is not for us is left out with a notice; one that is wrong becomes a server with a problem.
 pub fn read(entry: Entry<'_>, shape: Shape, notices: &mut Vec<Notice>) -> Option<Server> {
-    let mut reading = Reading { path: entry.path, ..Reading::new(shape) };
+    let mut reading = Reading { path: entry.path, claude_code: entry.claude_code, ..Reading::new(shape) };
     let server = understand(
         Server { lifecycle: entry.lifecycle, ..Server::new(entry.id, entry.place, Kind::Stdio) },
         entry.node,

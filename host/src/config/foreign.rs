@@ -33,8 +33,12 @@ pub fn read(root: &Node, found: &Found<'_>) -> Result<Said, ConfigError> {
     for Named { name, place, node } in named {
         let id = id_of(name, &servers, &written, &place, &mut notices);
         let path = if found.path.is_empty() { name.to_owned() } else { format!("{}.{name}", found.path) };
-        let lifecycle = settings.lifecycle.clone();
-        servers.extend(entry::read(Entry { id, place, node, path, lifecycle }, found.shape, &mut notices));
+        let (lifecycle, claude_code) = (settings.lifecycle.clone(), found.claude_code);
+        let entry = Entry { id, place, node, path, lifecycle, claude_code };
+        servers.extend(entry::read(entry, found.shape, &mut notices));
+    }
+    if found.shape == Shape::OpenCode {
+        servers.iter_mut().flat_map(Server::texts).for_each(|text| text.text = in_our_words(&text.text));
     }
     choose(root, found.shape, &mut servers);
     tell_of_projects(root, &mut notices);
@@ -124,6 +128,23 @@ fn choose(root: &Node, shape: Shape, servers: &mut [Server]) {
         let is_allowed = allowed.as_ref().is_none_or(|allowed| allowed.contains(&server.id));
         server.enabled &= is_allowed && !excluded.contains(&server.id);
     }
+}
+
+/// opencode writes `{env:VAR}` and `{file:PATH}` where we write `${env:VAR}` and `${file:PATH}`.
+fn in_our_words(text: &str) -> String {
+    let mut ours = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        let (before, place) = rest.split_at(at);
+        ours.push_str(before);
+        let is_theirs = place.starts_with("{env:") || place.starts_with("{file:");
+        if is_theirs && place.contains('}') && !ours.ends_with(['$', '{']) {
+            ours.push('$');
+        }
+        ours.push('{');
+        rest = &place[1..];
+    }
+    ours + rest
 }
 
 /// Claude Code keeps servers of single projects in the same file; which of them is meant here nobody can tell.

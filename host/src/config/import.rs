@@ -85,6 +85,7 @@ pub fn import(client: Client, text: &str, file: &Path) -> Result<Imported, Confi
         Shape::McpServers | Shape::Gemini if client.shape() != Shape::VsCode => found.shape = client.shape(),
         _ => {}
     }
+    found.claude_code = client == Client::ClaudeCode && found.shape == Shape::McpServers;
     let (settings, mut servers, mut notices) = foreign::read(&document.root, &found)?;
     servers.retain(|server| match &server.problem {
         None => true,

@@ -40,6 +40,7 @@ pub fn read(root: &Node) -> Result<Said, ConfigError> {
                 node: &named.value,
                 path: path.clone(),
                 lifecycle: settings.lifecycle.clone(),
+                claude_code: false,
             };
             let Some(mut server) = entry::read(entry, Shape::Native, &mut notices) else { continue };
             if !is_id(&named.key) {

@@ -13,6 +13,8 @@ pub struct Reading {
     pub shape: Shape,
     /// Where in the file we are, such as `servers.jira`; empty at the top.
     pub path: String,
+    /// It is known to be a file of Claude Code, which counts in milliseconds.
+    pub claude_code: bool,
     /// What the reader of the file should know.
     pub notices: Vec<Notice>,
     /// What is wrong.
@@ -40,7 +42,7 @@ pub struct Given<'n> {
 impl Reading {
     /// Begins to read a file.
     pub fn new(shape: Shape) -> Self {
-        Reading { shape, path: String::new(), notices: Vec::new(), problems: Vec::new() }
+        Reading { shape, path: String::new(), claude_code: false, notices: Vec::new(), problems: Vec::new() }
     }
 
     /// Our own files are read strictly, those of others with tolerance.

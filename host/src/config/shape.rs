@@ -18,12 +18,14 @@ pub struct Found<'n> {
     pub path: &'static str,
     /// What the file asks of a person.
     pub inputs: Option<&'n Node>,
+    /// It is known to be a file of Claude Code.
+    pub claude_code: bool,
 }
 
 /// Decides whose kind of file it is.
 pub fn find<'n>(document: &'n Document, file: &Path) -> Result<Found<'n>, ConfigError> {
     let root = &document.root;
-    let found = |shape, servers, path| Ok(Found { shape, servers, path, inputs: None });
+    let found = |shape, servers, path| Ok(Found { shape, servers, path, inputs: None, claude_code: false });
     if let Value::List(_) = &root.value {
         return found(Shape::List, root, "");
     }
@@ -33,7 +35,9 @@ pub fn find<'n>(document: &'n Document, file: &Path) -> Result<Found<'n>, Config
     };
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if let Some(servers) = root.at("mcpServers") {
-        return found(mcp_servers(servers, file), servers, "mcpServers");
+        let shape = mcp_servers(servers, file);
+        let claude_code = shape == Shape::McpServers && CLAUDE_CODE.contains(&name);
+        return found(shape, servers, "mcpServers").map(|found| Found { claude_code, ..found });
     }
     if let Some(servers) = root.at("mcp_servers") {
         return found(Shape::Codex, servers, "mcp_servers");
@@ -44,7 +48,7 @@ pub fn find<'n>(document: &'n Document, file: &Path) -> Result<Found<'n>, Config
     if let Some(mcp) = root.at("mcp").filter(|mcp| mcp.entries().is_some()) {
         return match (mcp.at("servers"), mcp.at("mcpServers")) {
             (Some(servers), _) if servers.at("command").is_none() => {
-                Ok(Found { shape: Shape::VsCode, servers, path: "mcp.servers", inputs: mcp.at("inputs") })
+                found(Shape::VsCode, servers, "mcp.servers").map(|found| Found { inputs: mcp.at("inputs"), ..found })
             }
             (_, Some(servers)) => found(Shape::McpServers, servers, "mcp.mcpServers"),
             _ => found(Shape::OpenCode, mcp, "mcp"),
@@ -58,7 +62,7 @@ pub fn find<'n>(document: &'n Document, file: &Path) -> Result<Found<'n>, Config
             return found(Shape::List, servers, "servers");
         }
         Some(servers) if !by_name && !only_ours && document.format == Format::Json => {
-            return Ok(Found { shape: Shape::VsCode, servers, path: "servers", inputs: root.at("inputs") });
+            return found(Shape::VsCode, servers, "servers").map(|found| Found { inputs: root.at("inputs"), ..found });
         }
         Some(_) => return found(Shape::Native, root, ""),
         None if by_name => return found(Shape::Native, root, ""),
@@ -98,5 +102,6 @@ fn is_server(node: &Node) -> bool {
 }
 
 const ROOTS: [&str; 5] = ["servers", "mcpServers", "mcp_servers", "context_servers", "mcp"];
+const CLAUDE_CODE: [&str; 2] = [".mcp.json", ".claude.json"];
 const GEMINI: [&str; 4] = ["httpUrl", "includeTools", "excludeTools", "trust"];
 const SERVER: [&str; 8] = ["command", "url", "httpUrl", "serverUrl", "baseUrl", "type", "transport", "cmd"];

@@ -128,6 +128,21 @@ fn a_token_becomes_a_variable_and_a_secret_in_plain_text_gets_a_word_of_advice()
 }
 
 #[test]
+fn the_client_says_what_a_number_without_a_unit_means() {
+    let text = r#"{"mcpServers": {"a": {"command": "x", "timeout": 5000}}}"#;
+    let rows =
+        [(Client::ClaudeCode, "call: 5s", 0), (Client::Gemini, "call: 5s", 0), (Client::Cursor, "call: 5000s", 1)];
+    for (client, call, notices) in rows {
+        // Whatever the file is called.
+        for file in ["m.json", ".mcp.json"] {
+            let imported = import(client, text, Path::new(file)).unwrap();
+            assert!(imported.yaml.contains(call), "{client:?}: {}", imported.yaml);
+            assert_eq!(imported.notices.len(), notices, "{client:?}: {imported:?}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_come_along_is_said() {
     let text = r#"{"mcpServers": {"a": {"type": "grpc", "url": "x"}, "b": {"command": "y"}}, "projects": {"/p": {"mcpServers": {"c": {"command": "z"}}}}}"#;
     let (_, notices) = check(Client::ClaudeCode, ".claude.json", text);

@@ -22,7 +22,7 @@ impl Server {
         Server { place: nowhere(), ..server }
     }
 
-    fn texts(&mut self) -> Vec<&mut Located> {
+    pub(in crate::config) fn texts(&mut self) -> Vec<&mut Located> {
         let mut texts: Vec<&mut Located> = Vec::new();
         texts.extend(&mut self.command);
         texts.extend(&mut self.args);

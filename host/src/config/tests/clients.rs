@@ -215,8 +215,8 @@ fn zed_opencode_a_bare_map_and_a_list_are_read() {
         ),
         (
             "opencode.json",
-            r#"{"$schema": "x", "mcp": {"a": {"type": "local", "command": ["npx", "-y", "p"], "environment": {"K": "v"}, "timeout": 5000}, "b": {"type": "remote", "url": "https://x", "enabled": false, "oauth": false}}}"#,
-            "servers:\n  a:\n    type: stdio\n    command: npx\n    args: [\"-y\", p]\n    env:\n      K: v\n    timeouts:\n      call: 5s\n  b:\n    enabled: false\n    type: http\n    url: \"https://x\"\n",
+            r#"{"$schema": "x", "mcp": {"a": {"type": "local", "command": ["npx", "-y", "p"], "environment": {"K": "{env:T}-{file:~/t} ${U} {x} {env:"}, "timeout": 5000}, "b": {"type": "remote", "url": "https://x", "enabled": false, "oauth": false}}}"#,
+            "servers:\n  a:\n    type: stdio\n    command: npx\n    args: [\"-y\", p]\n    env:\n      K: \"${env:T}-${file:~/t} ${U} {x} {env:\"\n    timeouts:\n      call: 5s\n  b:\n    enabled: false\n    type: http\n    url: \"https://x\"\n",
         ),
         (
             "any.json",
@@ -236,6 +236,24 @@ fn zed_opencode_a_bare_map_and_a_list_are_read() {
     for (file, text, expected) in rows {
         assert_eq!(said(file, text), expected, "{text}");
     }
+}
+
+#[test]
+fn claude_code_counts_in_milliseconds() {
+    let text = |timeout: u32| format!(r#"{{"mcpServers": {{"a": {{"command": "x", "timeout": {timeout}}}}}}}"#);
+    for file in [".mcp.json", "home/.claude.json"] {
+        for (timeout, seconds) in [(5000, 5.0), (60_000, 60.0), (30, 0.03)] {
+            let config = parse(&text(timeout), Path::new(file)).unwrap();
+            assert_eq!(config.servers[0].timeouts.call.as_secs_f64(), seconds, "{file}: {timeout}");
+            let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
+            assert_eq!(
+                notices.iter().any(|notice| notice.contains("as Claude Code has it")),
+                seconds < 1.0,
+                "{notices:?}"
+            );
+        }
+    }
+    assert_eq!(parse(&text(5000), Path::new("mcp.json")).unwrap().servers[0].timeouts.call.as_secs(), 5000);
 }
 
 #[test]

@@ -179,9 +179,13 @@ fn a_foreign_entry_goes_on_where_a_key_means_nothing_to_us() {
         ),
         (
             r#"{"command": "x", "timeout": 60000}"#,
-            "notice m.json:1:50: mcpServers.a: timeout is taken for milliseconds",
+            "notice m.json:1:50: mcpServers.a: timeout is taken for milliseconds; write a unit, as in \"60s\"",
         ),
-        (r#"{"command": "x", "timeout": 3600}"#, ""),
+        (
+            r#"{"command": "x", "timeout": 3600}"#,
+            "notice m.json:1:50: mcpServers.a: timeout is taken for seconds; write a unit, as in \"60s\"",
+        ),
+        (r#"{"command": "x", "timeout": "60s"}"#, ""),
         (
             r#"{"comand": "x"}"#,
             "problem m.json:1:17: mcpServers.a: command required for stdio transport\n\
@@ -226,9 +230,9 @@ fn the_aliases_that_people_use_are_read() {
         ),
         (r#"{"command": "x", "tools": ["*"]}"#, "    type: stdio\n    command: x\n    allow: [\"*\"]\n"),
         (r#"{"command": ["x", "y"], "args": ["z"]}"#, "    type: stdio\n    command: x\n    args: [\"y\", z]\n"),
-        (r#"{"command": "x", "timeout": "90"}"#, "    type: stdio\n    command: x\n    timeouts:\n      call: 90s\n"),
+        (r#"{"command": "x", "timeout": "90s"}"#, "    type: stdio\n    command: x\n    timeouts:\n      call: 90s\n"),
         (
-            r#"{"command": "x", "timeout": 1200}"#,
+            r#"{"command": "x", "timeout": "1200s"}"#,
             "    type: stdio\n    command: x\n    timeouts:\n      call: 20m\n      total: 20m\n",
         ),
     ];

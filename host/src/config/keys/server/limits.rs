@@ -61,8 +61,8 @@ pub const TIMEOUTS: &[Key<Timeouts>] = &[
 
 /// A limit; a number without a unit has that of the shape.
 ///
-/// Gemini CLI and opencode count in milliseconds. In `mcpServers` some clients count in seconds and some in
-/// milliseconds: nobody waits ten thousand seconds, so such a number is taken for milliseconds.
+/// Gemini CLI, opencode and Claude Code count in milliseconds. In `mcpServers` some clients count in seconds and some in
+/// milliseconds: nobody waits ten thousand seconds, so such a number is taken for milliseconds. What is guessed is told.
 pub fn limit(given: &Given<'_>, reading: &mut Reading) -> Result<Duration, Misfit> {
     limit_in(given, unit(given, reading))
 }
@@ -73,17 +73,38 @@ pub fn span(given: &Given<'_>, reading: &mut Reading) -> Result<Option<Duration>
 }
 
 fn unit(given: &Given<'_>, reading: &mut Reading) -> Unit {
-    let number = given.text().ok().and_then(|text| text.trim().parse::<f64>().ok());
+    // Nothing is nothing in every unit.
+    let number = given.text().ok().and_then(|text| text.trim().parse::<f64>().ok()).filter(|number| *number != 0.0);
     match reading.shape {
         Shape::Gemini | Shape::OpenCode => Unit::Milliseconds,
         Shape::Native | Shape::Codex => Unit::Seconds,
-        _ if number.is_some_and(|number| number >= 10_000.0) => {
-            reading.notice(&given.node.place, format!("{} is taken for milliseconds", given.field));
+        _ if reading.claude_code => {
+            // Hardly meant, wherever such a number came from.
+            if number.is_some_and(|number| number < 1000.0) {
+                let text = format!("{} is taken for milliseconds, as Claude Code has it", given.field);
+                reading.notice(&given.node.place, text);
+            }
             Unit::Milliseconds
         }
-        _ => Unit::Seconds,
+        _ => {
+            let Some(number) = number else { return Unit::Seconds };
+            let (unit, name) = match number >= 10_000.0 {
+                true => (Unit::Milliseconds, "milliseconds"),
+                false => (Unit::Seconds, "seconds"),
+            };
+            let field = &given.field;
+            // The other keys are ours, which count in seconds.
+            if unit == Unit::Milliseconds || field == THEIRS {
+                let text = format!("{field} is taken for {name}; write a unit, as in \"60s\"");
+                reading.notice(&given.node.place, text);
+            }
+            unit
+        }
     }
 }
+
+/// The key whose unit each client chooses for itself.
+const THEIRS: &str = "timeout";
 
 pub fn limit_in(given: &Given<'_>, unit: Unit) -> Result<Duration, Misfit> {
     match given.span(unit)? {
