@@ -126,7 +126,7 @@ impl Web {
             let client = if away { self.away().await? } else { &self.home };
             let mut response = client.execute(request).await.map_err(|error| {
                 let url = error.url().unwrap_or(&self.address);
-                let failed = failing::of_sending(&error, url, self.site.connect_timeout);
+                let failed = failing::of_sending(&error, &self.shown(url), self.site.connect_timeout);
                 // Whoever redirected us has read it.
                 Failed { sent: failed.sent || hop > 0, ..failed }
             })?;
@@ -143,7 +143,7 @@ impl Web {
             let target = redirect_target(&response)?;
             let kept = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
             if method != Method::GET && !kept {
-                let body = format!("it redirects to {}; use that address", address::shown(&target));
+                let body = format!("it redirects to {}; use that address", self.shown(&target));
                 let error = HttpError { status: status.as_u16(), body, ..HttpError::default() };
                 return Err(Failed::sent(Failure::Http(error)));
             }
@@ -153,8 +153,16 @@ impl Web {
             }
             url = target;
         }
-        let last = address::shown(&url);
+        let last = self.shown(&url);
         Err(Failed::sent(Failure::Protocol(format!("it redirects more than {REDIRECTS} times, last to {last}"))))
+    }
+
+    /// An address as messages may show it, and as the configuration writes it.
+    fn shown(&self, url: &Url) -> String {
+        match self.version {
+            Version::Any => address::shown(url),
+            Version::One => address::shown_as_socket(url),
+        }
     }
 
     async fn away(&self) -> Result<&Client, Failed> {

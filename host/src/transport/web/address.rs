@@ -30,6 +30,11 @@ pub(in crate::transport) fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
+/// The same of a WebSocket, whose address has a scheme of its own.
+pub(super) fn shown_as_socket(url: &Url) -> String {
+    format!("ws{}", shown(url).trim_start_matches("http"))
+}
+
 /// Whether scheme, host and port are the same.
 pub(in crate::transport) fn same_origin(one: &Url, other: &Url) -> bool {
     one.scheme() == other.scheme()
@@ -66,6 +71,8 @@ mod tests {
     fn an_address_is_shown_without_its_secrets() {
         let url = parse("https://me:word@host.example:8443/mcp?key=1#x").unwrap();
         assert_eq!(shown(&url), "https://host.example:8443/mcp");
+        assert_eq!(shown_as_socket(&url), "wss://host.example:8443/mcp");
+        assert_eq!(shown_as_socket(&parse("ws://me:word@a.example/x").unwrap()), "ws://a.example/x");
     }
 
     #[test]

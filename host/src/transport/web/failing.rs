@@ -6,14 +6,14 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 use http::header;
-use reqwest::{Response, Url};
+use reqwest::Response;
 use rustls::{AlertDescription, CertificateError};
 
 use super::{Edition, Web, address, body};
 use crate::failure::{Failed, Failure, HttpError};
 
 /// Why a request got no answer.
-pub(super) fn of_sending(error: &reqwest::Error, url: &Url, connect_timeout: Duration) -> Failed {
+pub(super) fn of_sending(error: &reqwest::Error, address: &str, connect_timeout: Duration) -> Failed {
     let tls = tls_error(error);
     // In TLS 1.3 a server refuses our certificate, or its absence, only after we began to speak; it read nothing then.
     let refused = matches!(tls, Some(rustls::Error::AlertReceived(alert)) if REFUSALS.contains(alert));
@@ -28,7 +28,7 @@ pub(super) fn of_sending(error: &reqwest::Error, url: &Url, connect_timeout: Dur
         None if error.is_timeout() => format!("no connection within {connect_timeout:?}"),
         None => root_cause(error),
     };
-    Failed::unsent(Failure::Connect(format!("{why} ({})", address::shown(url))))
+    Failed::unsent(Failure::Connect(format!("{why} ({address})")))
 }
 
 /// The last of the causes: the others say only that something failed.
@@ -104,8 +104,9 @@ fn challenge(response: &Response) -> Option<String> {
 /// Seconds, or a date (RFC 9110 §10.2.3). A date that has passed is no wait.
 fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
-    if let Ok(seconds) = value.parse() {
-        return Some(Duration::from_secs(seconds));
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A number that is too large to be read means for ever.
+        return Some(value.parse().map_or(Duration::MAX, Duration::from_secs));
     }
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(http_date(value)?);
     Some(at.duration_since(now).unwrap_or_default())
@@ -188,6 +189,8 @@ mod tests {
         check("Sat, 05 Nov 1994 08:49:37 GMT", Some(0));
         check("soon", None);
         check("-1", None);
+        check("", None);
+        assert_eq!(retry_after("99999999999999999999", now), Some(Duration::MAX));
         check("Sun, 06 Nox 1994 08:49:37 GMT", None);
         check("Sun, 99 Nov 1994 08:49:37 GMT", None);
     }

@@ -75,6 +75,7 @@ async fn the_code_of_a_close_is_told() {
     for (code, reason, expected) in [
         (CloseCode::Normal, "bye", Failure::Closed),
         (CloseCode::Away, "", Failure::Closed),
+        (CloseCode::Error, "out of memory", Failure::Closed),
         (
             CloseCode::Policy,
             "who are you",
@@ -162,6 +163,16 @@ async fn many_senders_and_dropped_ones_tear_no_frame() {
     soon(bench.transport.close()).await;
     let whole = soon(reading).await.unwrap();
     assert!(whole.iter().all(|sender| (0..20).all(|n| n % 3 == 0 || sender[n])));
+}
+
+#[tokio::test]
+async fn what_cannot_be_reached_is_named_as_the_configuration_names_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let (receiver, _inbox) = Inbox::new();
+    let failed = soon(open(&site(&format!("ws://{address}/ws?key=1")), receiver)).await.err().unwrap();
+    assert!(failed.to_string().ends_with(&format!("(ws://{address}/ws)")), "{failed}");
 }
 
 #[tokio::test]
