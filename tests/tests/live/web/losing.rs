@@ -101,6 +101,24 @@ async fn a_busy_server_is_asked_again_on_the_same_session() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_busy_for_longer_than_the_call_lasts_is_not_waited_for() {
+    for retry_after in ["86400", "99999999999999999999"] {
+        let server = Server::start(move |seen| match seen.method() {
+            "tools/call" => Answer::status("429 Too Many Requests").with(&format!("Retry-After: {retry_after}")),
+            _ => legacy(seen),
+        })
+        .await;
+        let called = call(&gate(&server.url(), ""), "echo", "x").await;
+        assert_eq!((called.result.code, called.result.attempts), (Code::ServerUnavailable, 1), "{:?}", called.result);
+        let text = &called.result.text;
+        assert!(text.contains("HTTP status 429, and wants to be asked again only after"), "{text}");
+        // A call lasts a minute where nothing else is said.
+        assert!(called.latency < std::time::Duration::from_secs(30), "{:?}", called.latency);
+        assert_eq!(server.count("tools/call"), 1);
+    }
+}
+
+#[tokio::test]
 async fn what_may_have_run_is_repeated_only_where_that_is_safe() {
     type Loss = fn(&Seen) -> Answer;
     let losses: [(&str, Loss); 4] = [
