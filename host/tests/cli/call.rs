@@ -160,3 +160,19 @@ fn a_long_answer_is_cut_where_asked() {
     let ran = place.run(&["call", "demo.echo", "@long", "--max-result-bytes", "0"]).ends(0);
     assert_eq!(ran.stdout.len(), 5001);
 }
+
+#[test]
+fn a_line_of_the_log_names_its_server_once() {
+    let place = Place::with(json!({"weak": fixture("dies")}));
+    // A tool that only looks is called once more, on a connection that the end of the first one begins.
+    let ran = place.run(&["call", "weak.look", "-vvv", "--log-format", "json"]).ends(3);
+    let mut seen = 0;
+    for line in ran.stderr.lines().filter(|line| line.starts_with('{')) {
+        let count = line.matches(r#""server":"weak""#).count();
+        let spans = serde_json::from_str::<Value>(line).unwrap()["spans"].as_array().map_or(0, Vec::len);
+        // The formatter names the innermost span twice, once by itself.
+        assert!(count <= 1 + usize::from(spans > 0) && spans <= 1, "{line}");
+        seen += usize::from(spans == 1);
+    }
+    assert!(seen > 0, "{}", ran.stderr);
+}

@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, Weak};
 
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tracing::{Instrument, debug, warn};
 
 use super::super::task::Task;
 use super::Link;
+use crate::failure::Failed;
 use crate::session::{Kind, News, Session};
 
 /// The place of a server's one connection, kept until nothing is left of it.
@@ -38,31 +40,70 @@ async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
         session.set_level(level).await;
     }
     // Whoever wants the tools finds them; and what was listed before the server was lost may no longer be so.
-    if link.upgrade().is_some_and(|link| link.lists_at_once() || link.known_tools().is_some()) {
-        relist(&session, &link).await;
+    if link.upgrade().is_some_and(|link| link.lists_at_once() || link.known_tools().is_some())
+        && let Err(why) = relist(&session, &link).await
+    {
+        warn!("its tools cannot be listed: {why}");
     }
     // It may have ended before anyone listened.
     while session.over().is_none() {
-        tokio::select! {
-            heard = news.recv() => match heard {
-                Ok(News::Closed) | Err(RecvError::Closed) => break,
-                // What was missed may have been about the tools.
-                Ok(News::ToolsChanged) | Err(RecvError::Lagged(_)) => relist(&session, &link).await,
-                Ok(news) => {
-                    if let News::Log { level, logger, data, .. } = &news {
-                        debug!(level, logger, "the server logs: {}", data.get());
-                    }
-                    if let Some(link) = link.upgrade() {
-                        link.pass_on(news);
-                    }
+        let heard = tokio::select! {
+            heard = news.recv() => heard,
+            () = &mut subscription, if subscribed => {
+                subscribed = false;
+                continue;
+            }
+        };
+        match hear(heard, &mut news, &link) {
+            Heard::Closed => break,
+            Heard::ToolsChanged => {
+                if let Err(why) = relist(&session, &link).await {
+                    warn!("the tools changed, and cannot be listed: {why}");
                 }
-            },
-            () = &mut subscription, if subscribed => subscribed = false,
+            }
+            Heard::Others => {}
         }
     }
     if let Some(link) = link.upgrade() {
         link.ended(number);
     }
+}
+
+/// What the news come to.
+enum Heard {
+    Closed,
+    ToolsChanged,
+    Others,
+}
+
+/// Passes on what was heard and all that waits behind it, so that many changes of the tools cost one list.
+fn hear(first: Result<News, RecvError>, news: &mut broadcast::Receiver<News>, link: &Weak<Link>) -> Heard {
+    let mut next = Some(first);
+    let mut heard = Heard::Others;
+    // What comes meanwhile waits for the next time, or a server that talks without end would never be asked.
+    for _ in 0..=news.len() {
+        match next.take() {
+            None => break,
+            Some(Ok(News::Closed) | Err(RecvError::Closed)) => return Heard::Closed,
+            // What was missed may have been about the tools.
+            Some(Ok(News::ToolsChanged) | Err(RecvError::Lagged(_))) => heard = Heard::ToolsChanged,
+            Some(Ok(news)) => {
+                if let News::Log { level, logger, data, .. } = &news {
+                    debug!(level, logger, "the server logs: {}", data.get());
+                }
+                if let Some(link) = link.upgrade() {
+                    link.pass_on(news);
+                }
+            }
+        }
+        next = match news.try_recv() {
+            Ok(news) => Some(Ok(news)),
+            Err(TryRecvError::Lagged(count)) => Some(Err(RecvError::Lagged(count))),
+            Err(TryRecvError::Closed) => Some(Err(RecvError::Closed)),
+            Err(TryRecvError::Empty) => None,
+        };
+    }
+    heard
 }
 
 /// Servers of 2026-07-28 tell their news to who asks for them.
@@ -76,15 +117,40 @@ async fn subscribe(session: &Session) {
     }
 }
 
-async fn relist(session: &Arc<Session>, link: &Weak<Link>) {
-    let Some(listing) = link.upgrade().map(|link| Arc::clone(&link.listing)) else { return };
+/// Asks for the tools anew. That a server is gone is no fault of its list, and told elsewhere.
+async fn relist(session: &Arc<Session>, link: &Weak<Link>) -> Result<(), Failed> {
+    let Some(listing) = link.upgrade().map(|link| Arc::clone(&link.listing)) else { return Ok(()) };
     let _turn = listing.acquire().await.expect("nobody closes the semaphore");
     // The link owns this task, so it must not be kept by it: the list may never come.
     let listed = session.list(Kind::Tools).await;
-    let Some(link) = link.upgrade() else { return };
-    if let Err(why) = link.listed(session, listed) {
-        warn!("the tools changed, and cannot be listed: {why}");
+    let Some(link) = link.upgrade() else { return Ok(()) };
+    match link.listed(session, listed) {
+        Err(why) if session.over().is_none() => Err(why),
+        _ => Ok(()),
     }
 }
 
 const LISTEN_AGAIN: std::time::Duration = std::time::Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_changes_of_the_tools_are_one() {
+        let (sender, mut news) = broadcast::channel(4);
+        let mut told = |all: &[News]| {
+            all.iter().for_each(|news| drop(sender.send(news.clone())));
+            let first = news.try_recv().map_err(|_| RecvError::Lagged(1));
+            let heard = hear(first, &mut news, &Weak::new());
+            assert!(matches!(heard, Heard::Closed) || news.is_empty());
+            heard
+        };
+        assert!(matches!(told(&[News::ToolsChanged, News::PromptsChanged, News::ToolsChanged]), Heard::ToolsChanged));
+        assert!(matches!(told(&[News::PromptsChanged, News::ToolsChanged]), Heard::ToolsChanged));
+        assert!(matches!(told(&[News::PromptsChanged]), Heard::Others));
+        // More than are kept: what was missed may have been about the tools.
+        assert!(matches!(told(&vec![News::PromptsChanged; 9]), Heard::ToolsChanged));
+        assert!(matches!(told(&[News::ToolsChanged, News::Closed]), Heard::Closed));
+    }
+}

@@ -33,10 +33,11 @@ impl Link {
         let lifecycle::Transition { server, commands } = match stepped {
             Ok(transition) => transition,
             // The component has been replaced by now; the server stands where it stood.
-            Err(error) => return error!(server = self.id(), "the lifecycle broke off: {error}"),
+            Err(error) => return self.span().in_scope(|| error!("the lifecycle broke off: {error}")),
         };
         if server.state != state.machine.state {
-            info!(server = self.id(), from = ?state.machine.state, to = ?server.state, "the server's state");
+            let (from, to) = (state.machine.state, server.state);
+            self.span().in_scope(|| info!(?from, ?to, "the server's state"));
             state.since = SystemTime::now();
             surroundings.state_changed();
         }
@@ -287,7 +288,8 @@ impl Link {
     }
 
     fn span(&self) -> tracing::Span {
-        tracing::error_span!("server", server = self.id(), remote = format_args!("mcp:{}", self.id()))
+        // Of its own, wherever it is begun: the end of one connection begins the next, and calls begin the first.
+        tracing::error_span!(parent: None, "server", server = self.id(), remote = format_args!("mcp:{}", self.id()))
     }
 }
 
