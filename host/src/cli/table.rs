@@ -60,4 +60,13 @@ pub fn first_line(text: &str) -> String {
     }
 }
 
+/// The first line of a text and the last, which of what a server wrote mostly says why.
+pub fn first_and_last_line(text: &str) -> String {
+    let first = first_line(text);
+    match text.trim().lines().skip(1).last() {
+        Some(last) => format!("{first} {}", first_line(last)),
+        None => first,
+    }
+}
+
 const CELL: usize = 160;

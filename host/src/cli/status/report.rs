@@ -112,7 +112,7 @@ impl Server {
     pub fn trouble(&self) -> Option<String> {
         let error = || {
             let LastError { text, ago_s } = self.last_error.as_ref()?;
-            Some(format!("{} ({} ago)", table::first_line(text), age(*ago_s)))
+            Some(format!("{} ({} ago)", table::first_and_last_line(text), age(*ago_s)))
         };
         self.problem.as_deref().map(table::first_line).or_else(error)
     }
@@ -147,6 +147,34 @@ pub fn milliseconds(time: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn trouble_has_what_the_server_wrote_last() {
+        let server = |text: &str| Server {
+            server: "a".to_owned(),
+            state: "failed".to_owned(),
+            for_s: 1,
+            era: None,
+            version: None,
+            tools: None,
+            calls: Calls { calls: 0, failures: 0, unknown: 0, in_flight: 0, p50_ms: None, p90_ms: None, p99_ms: None },
+            restarts: 0,
+            pid: None,
+            problem: None,
+            last_error: Some(LastError { text: text.to_owned(), ago_s: 2 }),
+            queues: Vec::new(),
+        };
+        let rows = [
+            (
+                "it ended; it last wrote:\n  at line 1\nno such token\n",
+                "it ended; it last wrote: no such token (2s ago)",
+            ),
+            ("it ended", "it ended (2s ago)"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(server(text).trouble().as_deref(), Some(expected));
+        }
+    }
 
     #[test]
     fn times_are_as_long_as_they_need_be() {
