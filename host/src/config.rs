@@ -11,6 +11,7 @@ pub mod expand;
 mod foreign;
 pub mod import;
 mod keys;
+pub mod lineage;
 pub mod model;
 mod native;
 mod nearest;
@@ -70,10 +71,15 @@ pub fn demo(command: String) -> Config {
 /// The text of a file, if it is one that could be a configuration.
 pub fn text_of(file: &Path) -> Result<String, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { file: file.to_path_buf(), source };
-    let opened = File::open(file).map_err(unreadable)?;
-    if opened.metadata().map_err(unreadable)?.is_dir() {
+    let metadata = std::fs::metadata(file).map_err(unreadable)?;
+    if metadata.is_dir() {
         return Err(ConfigError::Folder(file.to_path_buf()));
     }
+    // To open a pipe that has a name may never end. What was opened for us has no other name.
+    if !metadata.is_file() && !HANDED_OVER.iter().any(|folder| file.starts_with(folder)) {
+        return Err(ConfigError::NoFile(file.to_path_buf()));
+    }
+    let opened = File::open(file).map_err(unreadable)?;
     let mut bytes = Vec::new();
     opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_BYTES {
@@ -90,6 +96,7 @@ pub fn text_of(file: &Path) -> Result<String, ConfigError> {
 }
 
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
+const HANDED_OVER: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
 
 #[cfg(test)]
 mod tests;

@@ -19,6 +19,9 @@ pub enum ConfigError {
     /// There is a folder where a file should be.
     #[error("{}: this is a folder; name the file in it", .0.display())]
     Folder(PathBuf),
+    /// There is something else where a file should be.
+    #[error("{}: this is no regular file; name one, or /dev/stdin", .0.display())]
+    NoFile(PathBuf),
     /// The file is too large to be a configuration.
     #[error("{}: larger than {limit} bytes, so it is hardly a configuration", file.display())]
     TooLarge {

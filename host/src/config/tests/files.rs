@@ -30,6 +30,16 @@ fn a_file_that_cannot_be_a_configuration_is_said_to_be_none() {
     assert_eq!((config.shape, config.servers.len()), (Shape::McpServers, 1));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_with_a_name_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe.yaml");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let error = load(&pipe).unwrap_err().to_string();
+    assert!(error.ends_with("pipe.yaml: this is no regular file; name one, or /dev/stdin"), "{error}");
+}
+
 #[test]
 fn the_demo_is_one_server_of_our_own_program() {
     let config = demo("/opt/${x}/toolgate".to_owned());
