@@ -9,16 +9,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tracing::warn;
 
 use super::call::{CallOptions, Called};
 use super::forwarded::Plain;
 use super::{CallEvent, Gate, OnEvent, failures, forwarded, turn};
 use crate::decide::ExecutionId;
-use crate::failure::{Failed, Failure, HttpError};
+use crate::failure::{Failed, Failure};
+use crate::logic::types::WaitRange;
 use crate::logic::types::execution::{
     Code, Condensed, Directive, Event, Oversize, Question, Request, Summary, ToolResult,
 };
-use crate::logic::types::{self, WaitRange};
 use crate::queue::{Queue, Turn};
 use crate::registry::{Link, Unavailable};
 use crate::session::{OnProgress, Patience, Progress, Reply, Session};
@@ -293,29 +294,15 @@ impl<'a> Errand<'a> {
         let WaitRange { min_ms, max_ms } = range;
         let wait = Duration::from_millis(fastrand::u64(min_ms..=max_ms.max(min_ms)));
         if wait > self.left() {
-            // To wait until there is no time left would tell the caller the same, only later.
-            return self.hopeless(wait);
+            // The time of the call is up before anything could come of it, and that can be said now.
+            warn!("the call would be over before its server may be asked again, in {wait:?}");
+            let failure = Failure::Timeout { method: "tools/call".to_owned(), after: self.clock.last().elapsed() };
+            return self.failed(Failed::unsent(failure));
         }
         self.tell(CallEvent::Retrying { after: wait });
         let _step = self.trace.step("toolgate.retry");
         tokio::time::sleep(wait).await;
         Event::Waited
-    }
-
-    /// It cannot be tried again before the call is over: what the server said is how the call ends.
-    fn hopeless(&mut self, wait: Duration) -> Event {
-        let Some(failed) = self.failure.clone() else {
-            let failure = Failure::Timeout { method: "tools/call".to_owned(), after: self.clock.last().elapsed() };
-            return self.failed(Failed::unsent(failure));
-        };
-        let mut event = failures::event(&failed);
-        if let (Event::Failed(told), Failure::Http(HttpError { status, retry_after: Some(_), .. })) =
-            (&mut event, &failed.failure)
-        {
-            let why = format!("it answered with HTTP status {status}, and wants to be asked again only after {wait:?}");
-            told.failure = types::Failure::Connect(why);
-        }
-        event
     }
 
     async fn ask(&self, question: Question) -> Event {
