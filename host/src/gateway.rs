@@ -1,6 +1,7 @@
 //! The gateway: one MCP server in front of all configured servers, for clients of both eras.
 
 pub mod api;
+mod bounds;
 pub mod client;
 mod front;
 pub mod http;

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Gateway;
+use super::bounds;
 use super::client::Principal;
 use super::recent::RecentCall;
 use crate::calendar::Utc;
@@ -255,6 +256,9 @@ impl Gateway {
         let Ok(Body { name, arguments }) = serde_json::from_slice::<Body>(body) else {
             return reply(400, &json!({"error": "send {\"name\": …, \"arguments\": an object or text}"}));
         };
+        if let Err(refused) = bounds::tool_name(&name) {
+            return reply(400, &json!({"error": refused.message}));
+        }
         let arguments = arguments.map_or_else(String::new, |raw| {
             serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
         });

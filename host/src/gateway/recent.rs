@@ -6,10 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
 
+use super::bounds::cut;
 use crate::logic::types::ToolRef;
 use crate::logic::types::execution::Code;
 
-/// A call that is over. Neither arguments nor answers are kept.
+/// A call that is over. Neither arguments nor answers are kept, and of long names and notes the beginning alone.
 #[derive(Debug, Clone)]
 pub struct RecentCall {
     /// The gateway's id of the call, as it stands in the log.
@@ -32,34 +33,67 @@ pub struct RecentCall {
     pub trace: Vec<String>,
 }
 
+impl RecentCall {
+    /// The same with as much of each text as is worth keeping.
+    fn shortened(mut self) -> Self {
+        let tool = self.tool.iter_mut().flat_map(|tool| [&mut tool.server, &mut tool.tool]);
+        for name in [&mut self.principal, &mut self.name].into_iter().chain(tool) {
+            cut(name, MOST_NAME);
+        }
+        if self.trace.len() > MOST_NOTES {
+            let left = self.trace.split_off(MOST_NOTES - 1).len();
+            self.trace.push(format!("… ({left} more)"));
+        }
+        self.trace.iter_mut().for_each(|note| cut(note, MOST_NOTE));
+        self
+    }
+
+    /// How many bytes it takes, or a little less.
+    fn size(&self) -> usize {
+        let tool = self.tool.iter().flat_map(|tool| [&tool.server, &tool.tool]);
+        let texts = [&self.id, &self.principal, &self.name].into_iter().chain(tool).map(String::len).sum::<usize>();
+        let notes = self.trace.iter().map(|note| note.len() + size_of::<String>()).sum::<usize>();
+        size_of::<Self>() + texts + notes
+    }
+}
+
 /// The calls of late.
 #[derive(Debug)]
 pub struct Recent {
-    calls: Mutex<VecDeque<RecentCall>>,
+    kept: Mutex<Kept>,
     count: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    calls: VecDeque<RecentCall>,
+    bytes: usize,
 }
 
 impl Default for Recent {
     fn default() -> Self {
-        Recent { calls: Mutex::default(), count: watch::Sender::new(0) }
+        Recent { kept: Mutex::default(), count: watch::Sender::new(0) }
     }
 }
 
 impl Recent {
     /// Keeps a call, and forgets the oldest.
     pub(super) fn add(&self, call: RecentCall) {
-        let mut calls = self.calls();
-        if calls.len() == KEPT {
-            calls.pop_front();
+        let call = call.shortened();
+        let mut kept = self.kept();
+        kept.bytes += call.size();
+        kept.calls.push_back(call);
+        while kept.calls.len() > MOST || kept.bytes > MOST_BYTES {
+            let Some(oldest) = kept.calls.pop_front() else { break };
+            kept.bytes -= oldest.size();
         }
-        calls.push_back(call);
-        drop(calls);
+        drop(kept);
         self.count.send_modify(|count| *count += 1);
     }
 
     /// The last so many that are wanted, the newest first.
     pub fn last(&self, most: usize, wanted: impl Fn(&RecentCall) -> bool) -> Vec<RecentCall> {
-        self.calls().iter().rev().filter(|call| wanted(call)).take(most).cloned().collect()
+        self.kept().calls.iter().rev().filter(|call| wanted(call)).take(most).cloned().collect()
     }
 
     /// Counts the calls: who waits for it to change hears of each.
@@ -67,9 +101,60 @@ impl Recent {
         self.count.subscribe()
     }
 
-    fn calls(&self) -> MutexGuard<'_, VecDeque<RecentCall>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-const KEPT: usize = 500;
+/// The most calls that are kept.
+const MOST: usize = 500;
+/// The most bytes that they take together.
+const MOST_BYTES: usize = 2 << 20;
+/// The most bytes that are kept of a name.
+const MOST_NAME: usize = 256;
+/// The most bytes that are kept of a note.
+const MOST_NOTE: usize = 512;
+/// The most notes that are kept of a call.
+const MOST_NOTES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(name: &str, trace: Vec<String>) -> RecentCall {
+        RecentCall {
+            id: "0123456789abcdef".to_owned(),
+            at: SystemTime::UNIX_EPOCH,
+            principal: "p".repeat(10_000),
+            name: name.to_owned(),
+            tool: Some(ToolRef { server: "s".to_owned(), tool: "t".repeat(10_000) }),
+            code: Code::Ok,
+            attempts: 1,
+            latency: Duration::ZERO,
+            trace,
+        }
+    }
+
+    #[test]
+    fn calls_of_any_size_take_little_and_the_oldest_are_forgotten() {
+        let recent = Recent::default();
+        for number in 0..600 {
+            recent.add(call(&format!("{number}{}", "n".repeat(1000)), vec!["note".repeat(1000); 100]));
+        }
+        let sizes = |kept: &Kept| (kept.calls.len(), kept.bytes);
+        let (count, bytes) = sizes(&recent.kept());
+        assert!(bytes <= MOST_BYTES && (30..500).contains(&count), "{count} calls, {bytes} bytes");
+        let newest = &recent.last(1, |_| true)[0];
+        assert!(newest.name.starts_with("599n") && newest.name.ends_with('…') && newest.name.len() <= MOST_NAME);
+        assert!(newest.principal.len() <= MOST_NAME && newest.tool.as_ref().unwrap().tool.len() <= MOST_NAME);
+        assert!(newest.trace.iter().all(|note| note.len() <= MOST_NOTE));
+        assert_eq!((newest.trace.len(), newest.trace.last().unwrap().as_str()), (MOST_NOTES, "… (37 more)"));
+        // Small ones push the large ones out, and then only their number counts.
+        for _ in 0..600 {
+            recent.add(call("a", vec!["note".to_owned()]));
+        }
+        assert_eq!(recent.last(usize::MAX, |_| true).len(), MOST);
+        let sum = recent.kept().calls.iter().map(RecentCall::size).sum::<usize>();
+        assert_eq!(recent.kept().bytes, sum);
+    }
+}

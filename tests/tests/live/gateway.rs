@@ -1,6 +1,7 @@
 //! The gateway as its clients see it: one MCP server of both eras in front of many.
 
 mod asking;
+mod bounding;
 mod changing;
 mod leaving;
 mod passing;

@@ -11,6 +11,7 @@ use super::stops::{Stop, Stoppable};
 use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, outcome, params_of};
 use crate::failure::{Failed, Failure, RpcError};
 use crate::gate::{CallEvent, CallOptions, Called};
+use crate::gateway::bounds;
 use crate::gateway::client::Incoming;
 use crate::gateway::relay::Working;
 use crate::logic::types::execution::{Code, ToolCall};
@@ -32,6 +33,7 @@ pub(super) async fn call(
     incoming: &Incoming,
 ) -> Result<String, RpcError> {
     let Params { name, arguments } = params_of("tools/call", params)?;
+    bounds::tool_name(&name)?;
     if let (Era::Modern, Some(headers)) = (context.era, &incoming.headers) {
         front.lists.check_headers(&name, arguments, &headers.params)?;
     }

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use super::era::{Context, Era, askable, level_of};
 use super::{Front, INVALID_PARAMS, calls, lists, news, params_of, prompts, resources};
 use crate::failure::RpcError;
+use crate::gateway::bounds;
 use crate::gateway::client::Incoming;
 use crate::session::{LEGACY_VERSIONS, METHOD_NOT_FOUND, MODERN_VERSION};
 
@@ -71,9 +72,11 @@ fn initialize(front: &Front, params: &str) -> Result<String, RpcError> {
     let Params { protocol_version, capabilities: theirs } = params_of("initialize", params)?;
     let known = LEGACY_VERSIONS.into_iter().find(|version| *version == protocol_version);
     let version = known.unwrap_or(LEGACY_VERSIONS[0]);
+    let theirs = theirs.map(|theirs| askable(theirs.get()));
+    bounds::capabilities(theirs.as_deref().unwrap_or_default())?;
     let mut session = front.session();
     session.version = Some(version);
-    session.capabilities = theirs.map(|theirs| askable(theirs.get()));
+    session.capabilities = theirs;
     let result = json!({
         "protocolVersion": version,
         "capabilities": capabilities(),

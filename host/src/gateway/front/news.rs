@@ -15,8 +15,9 @@ use super::calls::{is_wanted, log_line};
 use super::era::{Context, Era};
 use super::resources::{self, owner};
 use super::stops::{Stop, Stoppable};
-use super::{Front, INVALID_PARAMS, params_of};
+use super::{Front, INVALID_PARAMS, Session, params_of};
 use crate::failure::RpcError;
+use crate::gateway::bounds;
 use crate::gateway::client::{Incoming, Outlet};
 use crate::registry::Told;
 use crate::session::{News, message};
@@ -96,6 +97,7 @@ pub(super) async fn listen(
         resources: filter.resources_list_changed,
         uris: filter.resource_subscriptions.unwrap_or_default().into_iter().collect(),
     };
+    bounds::watched(wanted.uris.iter().map(String::as_str))?;
     let mut watching = Vec::new();
     for uri in &wanted.uris {
         // What cannot be watched is not told of; that is all that can be said here.
@@ -147,12 +149,21 @@ pub(super) async fn subscribe(front: &Front, params: &str, on: bool) -> Result<S
     }
     let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
     let Params { uri } = params_of(method, params)?;
+    bounds::uri(&uri)?;
+    let room = |session: &Session| {
+        let others = session.subscribed.keys().filter(|known| on && **known != uri);
+        bounds::watched(others.chain([&uri]).map(String::as_str))
+    };
+    room(&front.session())?;
     let missing = || RpcError::new(INVALID_PARAMS, format!("no server has {uri:?}"));
     let owner = owner(front, &uri).await.ok_or_else(missing)?;
     if on {
         let watching = owner.lease.session().watch(&uri).await;
         let watching = watching.map_err(|failed| resources::refused(front, owner.link.id(), failed))?;
-        front.session().subscribed.insert(uri, watching);
+        let mut session = front.session();
+        // Others may have come meanwhile.
+        room(&session)?;
+        session.subscribed.insert(uri, watching);
     } else {
         front.session().subscribed.remove(&uri);
     }

@@ -7,6 +7,7 @@ use super::lists::page;
 use super::resources::{self, Asked, Listed, gather, text};
 use super::{Front, INVALID_PARAMS, params_of};
 use crate::failure::RpcError;
+use crate::gateway::bounds;
 use crate::gateway::client::Incoming;
 use crate::json::{Object, raw};
 use crate::logic::types::naming::NamingStyle;
@@ -85,6 +86,7 @@ pub(super) async fn complete(
             owner
         }
         _ => {
+            bounds::uri(&reference.uri)?;
             own.set("uri", &reference.uri);
             let templates = gather(front, Kind::Templates).await;
             let has = |listed: &Listed| {
@@ -111,6 +113,7 @@ pub(super) async fn complete(
 
 /// The server of a prompt, and its own name for it.
 async fn owner(front: &Front, name: &str) -> Result<(Listed, String), RpcError> {
+    bounds::prompt_name(name)?;
     for listed in gather(front, Kind::Prompts).await {
         let names = listed.items.iter().filter_map(|item| text(item, "name"));
         let found = names.into_iter().find(|own| shown(front, listed.link.id(), own) == name);

@@ -13,6 +13,7 @@ use super::lists::page;
 use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, params_of};
 use crate::failure::{Failed, Failure, RpcError};
 use crate::gate::Refused;
+use crate::gateway::bounds;
 use crate::gateway::client::Incoming;
 use crate::json::Object;
 use crate::registry::{Lease, Link};
@@ -48,6 +49,7 @@ pub(super) async fn read(
         uri: String,
     }
     let Params { uri } = params_of("resources/read", params)?;
+    bounds::uri(&uri)?;
     let missing = || {
         let code = if context.era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
         let mut data = Object::default();
