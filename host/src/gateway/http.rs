@@ -23,6 +23,7 @@ mod rate;
 mod refusal;
 mod session;
 mod sessions;
+mod shares;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -101,10 +102,12 @@ impl Door {
         options: Options,
     ) -> Self {
         let load = Arc::new(Load::new(&options.limits));
+        let keeper = Doorkeeper::new(options.tokens.clone());
+        load.set(&options.limits, keeper.knows_several());
         let current = Current::new(Rules {
             limits: options.limits.clone(),
             hosts,
-            keeper: Doorkeeper::new(options.tokens.clone()),
+            keeper,
             buckets: options.rate.map(|rate| Arc::new(Buckets::new(rate))),
         });
         let sessions = Sessions::new(current.clone(), load.clone());

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::call::Call;
 use super::channel::{Reader, encode};
-use super::load::Slot;
+use super::load::{Seat, Slot};
 use super::pace::Busy;
 use super::pages::PageEvent;
 use super::session::InUse;
@@ -77,6 +77,8 @@ pub(super) struct Events {
     keep_alive: Duration,
     /// Who uses the session while the stream is open.
     _session: Option<InUse>,
+    /// The place of one who listens without a session.
+    _seat: Option<Seat>,
     /// The connection waits for us, not for the client.
     _busy: Busy,
 }
@@ -99,6 +101,7 @@ impl Events {
             silence: Box::pin(sleep(keep_alive)),
             keep_alive,
             _session: None,
+            _seat: None,
             _busy: busy,
         }
     }
@@ -120,6 +123,11 @@ impl Events {
 
     pub(super) fn using(mut self, session: InUse) -> Self {
         self._session = Some(session);
+        self
+    }
+
+    pub(super) fn sitting(mut self, seat: Seat) -> Self {
+        self._seat = Some(seat);
         self
     }
 

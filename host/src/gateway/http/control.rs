@@ -128,7 +128,7 @@ impl Prepared {
         };
         let keeper = Doorkeeper::new(options.tokens.clone());
         let rules = Arc::new(Rules { limits: options.limits.clone(), hosts, keeper, buckets });
-        inner.load.set(&options.limits);
+        inner.load.set(&options.limits, rules.keeper.knows_several());
         inner.current.0.send_replace(Arc::clone(&rules));
         applied.ended_sessions = inner.sessions.end_those(|principal| !rules.keeper.knows(principal));
         // What needs a restart is asked for until then, and told each time.

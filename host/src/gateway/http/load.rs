@@ -7,6 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::options::Limits;
 use super::refusal::Refusal;
+use super::shares::{Full, Limit, Shares, Tab, take};
+use crate::gateway::client::Principal;
 
 /// What a door carries, and what it turned away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,6 +62,8 @@ pub struct Load {
     requests: AtomicUsize,
     bytes: AtomicUsize,
     event_bytes: AtomicUsize,
+    seats: AtomicUsize,
+    shares: Shares,
     pub(super) sessions: AtomicUsize,
     accepted: AtomicU64,
     shed_connections: AtomicU64,
@@ -72,18 +76,22 @@ pub struct Load {
 
 impl Load {
     pub(super) fn new(limits: &Limits) -> Self {
-        Load {
-            most: Most {
-                connections: limits.max_connections.into(),
-                requests: limits.max_requests.into(),
-                bytes: limits.max_inflight_bytes.into(),
-                event_bytes: limits.max_event_bytes.into(),
-            },
+        let most = Most {
+            connections: AtomicUsize::default(),
+            requests: Limit::new(limits.max_requests),
+            bytes: Limit::new(limits.max_inflight_bytes),
+            seats: Limit::new(limits.max_sessions),
+            event_bytes: AtomicUsize::default(),
+        };
+        let load = Load {
+            most,
             connections: AtomicUsize::default(),
             turned_away: AtomicUsize::default(),
             requests: AtomicUsize::default(),
             bytes: AtomicUsize::default(),
             event_bytes: AtomicUsize::default(),
+            seats: AtomicUsize::default(),
+            shares: Shares::default(),
             sessions: AtomicUsize::default(),
             accepted: AtomicU64::default(),
             shed_connections: AtomicU64::default(),
@@ -92,15 +100,20 @@ impl Load {
             shed_sessions: AtomicU64::default(),
             unauthorized: AtomicU64::default(),
             foreign: AtomicU64::default(),
-        }
+        };
+        load.set(limits, false);
+        load
     }
 
-    /// Takes other limits; what is over them now goes on.
-    pub(super) fn set(&self, limits: &Limits) {
+    /// Takes other limits, which several principals may share; what is over them now goes on.
+    pub(super) fn set(&self, limits: &Limits, several: bool) {
         self.most.connections.store(limits.max_connections, Relaxed);
-        self.most.requests.store(limits.max_requests, Relaxed);
-        self.most.bytes.store(limits.max_inflight_bytes, Relaxed);
+        self.most.requests.set(limits.max_requests, 1);
+        // One request must always find room.
+        self.most.bytes.set(limits.max_inflight_bytes, limits.max_body_bytes);
+        self.most.seats.set(limits.max_sessions, 1);
         self.most.event_bytes.store(limits.max_event_bytes, Relaxed);
+        self.shares.set(several);
     }
 
     /// What it is now.
@@ -131,19 +144,31 @@ impl Load {
         take(&self.turned_away, 1, TURNED_AWAY).then(|| Connected { load: self.clone(), welcome: false })
     }
 
-    /// Lets a request in.
-    pub(super) fn enter(self: &Arc<Self>) -> Result<Slot, Refusal> {
-        if !take(&self.requests, 1, self.most.requests.load(Relaxed)) {
+    /// Lets a request of a principal in.
+    pub(super) fn enter(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<Slot, Refusal> {
+        let tab = self.shares.of(principal);
+        let own = tab.as_ref().map(|tab| &tab.requests);
+        if let Err(full) = self.most.requests.take(&self.requests, own, 1) {
             self.shed_requests.fetch_add(1, Relaxed);
-            return Err(Refusal::busy("too many requests are in flight: try again later"));
+            return Err(match full {
+                Full::All => Refusal::busy("too many requests are in flight: try again later"),
+                Full::Own => Refusal::share("too many requests of this principal are in flight: try again later"),
+            });
         }
         self.accepted.fetch_add(1, Relaxed);
-        Ok(Slot { load: self.clone(), bytes: 0, counted: true })
+        Ok(Slot { load: self.clone(), tab, bytes: 0, counted: true })
     }
 
     /// A place for the content of a request that is not counted otherwise.
     pub(super) fn aside(self: &Arc<Self>) -> Slot {
-        Slot { load: self.clone(), bytes: 0, counted: false }
+        Slot { load: self.clone(), tab: None, bytes: 0, counted: false }
+    }
+
+    /// A place for a session of a principal, or for one that listens without a session.
+    pub(super) fn seat(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<Seat, Full> {
+        let tab = self.shares.of(principal);
+        self.most.seats.take(&self.seats, tab.as_ref().map(|tab| &tab.seats), 1)?;
+        Ok(Seat { load: self.clone(), tab })
     }
 
     /// Makes room for an event.
@@ -178,6 +203,7 @@ impl Drop for Connected {
 /// A request that is counted, with its content.
 pub(super) struct Slot {
     load: Arc<Load>,
+    tab: Option<Arc<Tab>>,
     bytes: usize,
     counted: bool,
 }
@@ -185,9 +211,13 @@ pub(super) struct Slot {
 impl Slot {
     /// Makes room for more content of the request.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
-        if !take(&self.load.bytes, bytes, self.load.most.bytes.load(Relaxed)) {
+        let own = self.tab.as_ref().map(|tab| &tab.bytes);
+        if let Err(full) = self.load.most.bytes.take(&self.load.bytes, own, bytes) {
             self.load.shed_requests.fetch_add(1, Relaxed);
-            return Err(Refusal::busy("too many bytes are in flight: try again later"));
+            return Err(match full {
+                Full::All => Refusal::busy("too many bytes are in flight: try again later"),
+                Full::Own => Refusal::share("too many bytes of this principal are in flight: try again later"),
+            });
         }
         self.bytes += bytes;
         Ok(())
@@ -195,8 +225,10 @@ impl Slot {
 
     /// The request has been answered: the answer takes its place, even where it is larger.
     pub(super) fn replace(&mut self, bytes: usize) {
-        self.load.bytes.fetch_add(bytes, Relaxed);
-        self.load.bytes.fetch_sub(self.bytes, Relaxed);
+        for count in [&self.load.bytes].into_iter().chain(self.tab.as_ref().map(|tab| &tab.bytes)) {
+            count.fetch_add(bytes, Relaxed);
+            count.fetch_sub(self.bytes, Relaxed);
+        }
         self.bytes = bytes;
     }
 }
@@ -204,8 +236,25 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.load.bytes.fetch_sub(self.bytes, Relaxed);
-        if self.counted {
-            self.load.requests.fetch_sub(1, Relaxed);
+        self.load.requests.fetch_sub(usize::from(self.counted), Relaxed);
+        if let Some(tab) = &self.tab {
+            tab.bytes.fetch_sub(self.bytes, Relaxed);
+            tab.requests.fetch_sub(usize::from(self.counted), Relaxed);
+        }
+    }
+}
+
+/// A session that is counted, or one that listens without a session.
+pub(super) struct Seat {
+    load: Arc<Load>,
+    tab: Option<Arc<Tab>>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.load.seats.fetch_sub(1, Relaxed);
+        if let Some(tab) = &self.tab {
+            tab.seats.fetch_sub(1, Relaxed);
         }
     }
 }
@@ -213,18 +262,10 @@ impl Drop for Slot {
 #[derive(Debug)]
 struct Most {
     connections: AtomicUsize,
-    requests: AtomicUsize,
-    bytes: AtomicUsize,
+    requests: Limit,
+    bytes: Limit,
+    seats: Limit,
     event_bytes: AtomicUsize,
-}
-
-fn take(count: &AtomicUsize, amount: usize, most: usize) -> bool {
-    let before = count.fetch_add(amount, Relaxed);
-    let fits = before.saturating_add(amount) <= most;
-    if !fits {
-        count.fetch_sub(amount, Relaxed);
-    }
-    fits
 }
 
 /// Connections over the limit that are told so at the same time; further ones are closed without a word.

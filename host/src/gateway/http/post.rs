@@ -11,7 +11,7 @@ use super::body::{Body, Events, Source};
 use super::call::{Beginning, Call};
 use super::channel::{Channel, Nowhere};
 use super::desk::Visit;
-use super::load::Slot;
+use super::load::{Seat, Slot};
 use super::message::{self, Claim, Message};
 use super::pace::Busy;
 use super::refusal::{JSON, PARSE_ERROR, Refusal};
@@ -30,7 +30,7 @@ pub(super) async fn answer(
 ) -> Result<Response<Body>, Refusal> {
     let desk = &*visit.desk;
     media::check_post(&head.headers)?;
-    let mut slot = desk.load.enter()?;
+    let mut slot = desk.load.enter(principal)?;
     let content = content::read(body, &desk.rules().limits, &visit.pace, &mut slot).await?;
     let text = String::from_utf8(content).map_err(|_| not_text())?;
     let claim = Claim::of(&head.headers);
@@ -44,8 +44,9 @@ pub(super) async fn answer(
         if !message.asks {
             return tell(client, text, headers, Arc::new(Nowhere), slot).await;
         }
+        let seat = if listens(&headers, &text) { Some(desk.sessions.seat(principal)?) } else { None };
         let channel = Channel::passing(desk.rules().limits.kept_events, desk.load.clone());
-        let exchange = Exchange { client, channel, session: None, primed: false, stream };
+        let exchange = Exchange { client, channel, session: None, seat, primed: false, stream };
         return exchange.run(visit, text, headers, slot, busy).await;
     }
     if message.initialize {
@@ -60,7 +61,8 @@ pub(super) async fn answer(
     }
     let channel = session.session().stream();
     let primed = claim == Claim::Legacy { primed: true };
-    Exchange { client, channel, session: Some(session), primed, stream }.run(visit, text, headers, slot, busy).await
+    let exchange = Exchange { client, channel, session: Some(session), seat: None, primed, stream };
+    exchange.run(visit, text, headers, slot, busy).await
 }
 
 /// A message that wants an answer.
@@ -68,6 +70,8 @@ struct Exchange {
     client: Arc<dyn Client>,
     channel: Arc<Channel>,
     session: Option<InUse>,
+    /// The place of one who only listens.
+    seat: Option<Seat>,
     /// The client knows an event without data at the start of a stream.
     primed: bool,
     /// The client rather has a stream.
@@ -93,6 +97,11 @@ impl Exchange {
             Beginning::Stream => {
                 let reader = call.channel().attach(None);
                 let mut events = Events::new(Source::Stream(reader), keep_alive, busy);
+                if let Some(seat) = self.seat {
+                    // Who listens asks for nothing more, and may do so for days.
+                    drop(call.slot());
+                    events = events.sitting(seat);
+                }
                 if resumable {
                     events = events.opening(call.channel().opening(self.primed));
                 }
@@ -149,9 +158,18 @@ fn plain(answer: Option<Answer>, slot: Option<Slot>) -> Response<Body> {
     response
 }
 
+/// Whether a request is one to listen, by its header: one that lies is refused behind the door. A large one counts as
+/// any other.
+fn listens(headers: &McpHeaders, text: &str) -> bool {
+    let small = text.len() <= MOST_LISTEN && !text.trim_ascii_start().starts_with('[');
+    small && headers.method.as_deref() == Some("subscriptions/listen")
+}
+
 fn not_text() -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, "the body is not UTF-8").code(PARSE_ERROR)
 }
 
+/// The largest request to listen, with the addresses of all that it is to hear of.
+const MOST_LISTEN: usize = 320 << 10;
 /// A message of 2026-07-28 of which nothing else is known.
 const MODERN: Message = Message { asks: true, modern: true, initialize: false };

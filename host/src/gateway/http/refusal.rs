@@ -49,6 +49,11 @@ impl Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).retry_after(Duration::from_secs(1))
     }
 
+    /// One principal has its share of what several want; it is worth trying again.
+    pub(super) fn share(message: impl Into<Cow<'static, str>>) -> Self {
+        Refusal::new(StatusCode::TOO_MANY_REQUESTS, message).retry_after(Duration::from_secs(1))
+    }
+
     pub(super) fn retry_after(self, wait: Duration) -> Self {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         Refusal { header: Some((RETRY_AFTER, HeaderValue::from(seconds.max(1)))), full: true, ..self }

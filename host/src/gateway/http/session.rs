@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::call::Work;
 use super::channel::Channel;
-use super::load::{Load, Slot};
+use super::load::{Load, Seat, Slot};
 use super::options::Limits;
 use crate::gateway::client::{Client, Principal};
 
@@ -66,10 +66,11 @@ impl Session {
         principal: Arc<Principal>,
         client: Arc<dyn Client>,
         unasked: Arc<Channel>,
+        seat: Seat,
         load: Arc<Load>,
         limits: &Limits,
     ) -> Arc<Self> {
-        let state = State { users: 0, used: Instant::now(), ended: false, streams: VecDeque::new() };
+        let state = State { users: 0, used: Instant::now(), seat: Some(seat), streams: VecDeque::new() };
         let (kept_events, last_stream) = (limits.kept_events, AtomicU64::new(0));
         let (state, calls) = (Mutex::new(state), Mutex::new(Some(JoinSet::new())));
         Arc::new(Session { id, principal, client, unasked, load, kept_events, last_stream, state, calls })
@@ -78,7 +79,7 @@ impl Session {
     /// Somebody uses the session; none where it has ended.
     pub(super) fn enter(self: &Arc<Self>) -> Option<InUse> {
         let mut state = self.state();
-        if state.ended {
+        if state.has_ended() {
             return None;
         }
         state.users += 1;
@@ -94,7 +95,7 @@ impl Session {
     /// Keeps a stream for a client that comes back, in place of the oldest that is over.
     pub(super) fn keep(&self, channel: Arc<Channel>) {
         let mut state = self.state();
-        if state.ended {
+        if state.has_ended() {
             return;
         }
         if state.streams.len() >= KEPT_STREAMS {
@@ -136,7 +137,7 @@ impl Session {
     pub(super) fn end(&self) -> bool {
         let streams = {
             let mut state = self.state();
-            if mem::replace(&mut state.ended, true) {
+            if state.seat.take().is_none() {
                 return false;
             }
             mem::take(&mut state.streams)
@@ -193,11 +194,16 @@ impl Drop for InUse {
 struct State {
     users: usize,
     used: Instant,
-    ended: bool,
+    /// Its place among the sessions, until it ends.
+    seat: Option<Seat>,
     streams: VecDeque<Kept>,
 }
 
 impl State {
+    fn has_ended(&self) -> bool {
+        self.seat.is_none()
+    }
+
     fn is_idle(&self, now: Instant, idle: Duration) -> bool {
         self.users == 0 && now.saturating_duration_since(self.used) >= idle
     }

@@ -14,9 +14,10 @@ use tracing::{debug, warn};
 
 use super::channel::Channel;
 use super::control::Current;
-use super::load::Load;
+use super::load::{Load, Seat};
 use super::refusal::{NO_SESSION, Refusal};
 use super::session::{InUse, Session, SessionId};
+use super::shares::Full;
 use crate::gateway::client::{House, Principal};
 
 /// The sessions of a door.
@@ -30,20 +31,20 @@ pub(super) struct Sessions {
 
 impl Sessions {
     pub(super) fn new(rules: Arc<Current>, load: Arc<Load>) -> Arc<Self> {
-        let state = Mutex::new(State { table: HashMap::new(), opening: 0 });
+        let state = Mutex::new(State { table: HashMap::new() });
         Arc::new(Sessions { rules, load, state, closing: Mutex::new(Some(JoinSet::new())) })
     }
 
     /// Lets a client in; it has a session once that is settled.
     pub(super) fn open(self: &Arc<Self>, house: &dyn House, principal: &Arc<Principal>) -> Result<Opening, Refusal> {
-        self.reserve()?;
+        let seat = self.seat(principal)?;
         let mut opening = Opening { sessions: self.clone(), session: None };
         let id = SessionId::draw().ok_or_else(|| Refusal::busy("there are no random numbers for a session now"))?;
         let rules = self.rules.get();
         let limits = &rules.limits;
         let unasked = Channel::kept(0, limits.kept_events, self.load.clone());
         let client = house.open(principal, unasked.clone()).map_err(Refusal::busy)?;
-        opening.session = Some(Session::new(id, principal.clone(), client, unasked, self.load.clone(), limits));
+        opening.session = Some(Session::new(id, principal.clone(), client, unasked, seat, self.load.clone(), limits));
         Ok(opening)
     }
 
@@ -107,20 +108,22 @@ impl Sessions {
         }
     }
 
-    fn reserve(&self) -> Result<(), Refusal> {
-        let most = self.rules.get().limits.max_sessions;
-        let full = |state: &State| state.table.len() + state.opening >= most;
-        if full(&self.state()) {
+    /// A place for one more who stays: with a session, or listening without one.
+    pub(super) fn seat(&self, principal: &Arc<Principal>) -> Result<Seat, Refusal> {
+        let seat = self.load.seat(principal).or_else(|_| {
             self.sweep();
-        }
-        let mut state = self.state();
-        if full(&state) {
-            drop(state);
+            self.load.seat(principal)
+        });
+        seat.map_err(|full| {
             self.load.shed_sessions.fetch_add(1, Relaxed);
-            return Err(Refusal::busy("there are too many sessions: end one with DELETE, or try again later"));
-        }
-        state.opening += 1;
-        Ok(())
+            let refusal = match full {
+                Full::All => Refusal::busy("there are too many sessions: end one with DELETE, or try again later"),
+                Full::Own => {
+                    Refusal::share("this principal has too many sessions: end one with DELETE, or try again later")
+                }
+            };
+            refusal.retry_after(LATER)
+        })
     }
 
     /// Closes the client of a session that has just ended.
@@ -173,7 +176,6 @@ impl Opening {
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        self.sessions.state().opening -= 1;
         if let Some(session) = self.session.take() {
             self.sessions.close(&session);
         }
@@ -182,8 +184,6 @@ impl Drop for Opening {
 
 struct State {
     table: HashMap<SessionId, Arc<Session>>,
-    /// Sessions that are not settled yet.
-    opening: usize,
 }
 
 fn unknown() -> Refusal {
@@ -195,5 +195,7 @@ fn unknown() -> Refusal {
 pub(super) static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// How long a client may take to be closed.
 const CLOSE: Duration = Duration::from_secs(5);
+/// How long to wait for a session to end.
+const LATER: Duration = Duration::from_secs(30);
 /// The longest time between two sweeps.
 const SWEEP: Duration = Duration::from_secs(30);

@@ -79,6 +79,11 @@ impl Doorkeeper {
         self.tokens.is_empty()
     }
 
+    /// Whether several principals share what there is.
+    pub(super) fn knows_several(&self) -> bool {
+        self.tokens.0.windows(2).any(|pair| pair[0].principal != pair[1].principal)
+    }
+
     pub(super) fn look(&self, headers: &HeaderMap) -> Shown {
         if self.tokens.is_empty() {
             return Shown::Known(self.everybody.clone());

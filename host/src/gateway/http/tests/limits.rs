@@ -140,3 +140,88 @@ async fn the_bytes_in_flight_are_bounded_and_given_back() {
     assert_eq!(door.ask(ask("echo", 1000)).await.status, 200);
     door.stop().await;
 }
+
+#[tokio::test]
+async fn who_only_listens_takes_a_place_among_the_sessions_and_none_among_the_requests() {
+    let limits = |options: &mut Options| (options.limits.max_requests, options.limits.max_sessions) = (1, 3);
+    let door = Running::with(limits).await;
+    let listen = || Ask::modern("progress+listen+wait").with("Mcp-Method", "subscriptions/listen");
+    let mut listening = Vec::new();
+    for _ in 0..3 {
+        let mut wire = door.connect().await;
+        wire.send(listen()).await;
+        assert_eq!(wire.head().await.status, 200);
+        listening.push(wire);
+    }
+    let stats = door.load.stats();
+    assert_eq!((stats.requests, stats.bytes), (0, 0));
+    assert_eq!(door.ask(Ask::modern("echo")).await.status, 200);
+    for ask in [listen(), Ask::post(legacy("initialize"))] {
+        let reply = door.ask(ask).await;
+        assert_eq!((reply.status, reply.header("retry-after")), (503, Some("30")));
+        assert_eq!(reply.reason(), "queue-full");
+    }
+    listening.pop();
+    // As soon as the door has seen that it is gone.
+    let free = async {
+        while door.ask(Ask::post(legacy("initialize"))).await.status != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LONG, free).await.unwrap();
+    // What is large, or many in one, counts as any other request.
+    let mut large = listen();
+    large.body = format!("{}{}", " ".repeat(400 << 10), large.body);
+    let mut wire = door.connect().await;
+    wire.send(large).await;
+    assert_eq!(wire.head().await.status, 200);
+    assert_eq!(door.load.stats().requests, 1);
+    assert_eq!(door.ask(Ask::modern("echo")).await.status, 503);
+    door.stop().await;
+}
+
+#[tokio::test]
+async fn one_of_several_principals_leaves_room_for_the_others() {
+    let limits = |options: &mut Options| {
+        options.tokens = tokens();
+        (options.limits.max_requests, options.limits.max_sessions) = (4, 4);
+    };
+    let door = Running::with(limits).await;
+    let of = |who: &str, ask: Ask| ask.with("Authorization", format!("Bearer {who}-s3cret"));
+    let mut wires = Vec::new();
+    for _ in 0..3 {
+        let mut wire = door.connect().await;
+        wire.send(of("ann", Ask::modern("wait"))).await;
+        wires.push(wire);
+    }
+    door.house.wait("waiting", 3).await;
+    let reply = door.ask(of("ann", Ask::modern("echo"))).await;
+    assert_eq!((reply.status, reply.header("retry-after")), (429, Some("1")));
+    assert_eq!(reply.reason(), "queue-full");
+    assert_eq!(door.ask(of("bob", Ask::modern("echo"))).await.status, 200);
+    door.house.release.add_permits(3);
+    for wire in &mut wires {
+        assert_eq!(wire.reply().await.status, 200);
+    }
+    assert_eq!(door.ask(of("ann", Ask::modern("echo"))).await.status, 200);
+
+    let initialize = |who: &str| of(who, Ask::post(legacy("initialize")));
+    for _ in 0..3 {
+        assert_eq!(door.ask(initialize("ann")).await.status, 200);
+    }
+    let reply = door.ask(initialize("ann")).await;
+    assert_eq!((reply.status, reply.header("retry-after")), (429, Some("30")));
+    assert_eq!(door.ask(initialize("bob")).await.status, 200);
+    let stats = door.load.stats();
+    assert_eq!((stats.shed_requests, stats.shed_sessions), (1, 1));
+
+    // Who is alone may have all.
+    let mut alone = Options::new(door.address);
+    alone.tokens =
+        Tokens::new([("ann-s3cret".to_owned(), Principal { name: "ann".to_owned(), admin: false })]).unwrap();
+    alone.limits.max_sessions = 4;
+    assert_eq!(door.control.prepare(alone).unwrap().apply().ended_sessions, 1);
+    assert_eq!(door.ask(initialize("ann")).await.status, 200);
+    assert_eq!(door.ask(initialize("ann")).await.status, 503);
+    door.stop().await;
+}
