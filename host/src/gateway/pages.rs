@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use http::{Method, StatusCode};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -31,6 +31,7 @@ impl Pages for Site {
                     let Reply { status, body } = gateway.ready(request.principal.as_ref());
                     Some(json(status, body))
                 }
+                (_, [] | ["health"] | ["ready"]) => Some(not_allowed(&request.method, READ)),
                 (_, ["metrics"] | ["api", "v1", ..]) => match &request.principal {
                     None => Some(unauthorized()),
                     Some(principal) => api(&gateway, &request, &parts, principal).await,
@@ -63,15 +64,9 @@ async fn api(
         ["servers", ..] | ["mcp", "call"] if post && !principal.admin => forbidden(),
         ["servers", server, action] if post => gateway.act(server, Action::read(action)?),
         ["mcp", "call"] if post => gateway.try_call(principal, &request.body).await,
-        ["servers"]
-        | ["servers", _, _]
-        | ["mcp", "tools" | "call"]
-        | ["calls"]
-        | ["shadow"]
-        | ["events"]
-        | ["metrics"] => {
-            let error = json!({"error": format!("{} is not for this address", request.method)});
-            Reply { status: 405, body: error.to_string() }
+        ["servers", _, _] | ["mcp", "call"] => return Some(not_allowed(&request.method, "POST")),
+        ["servers"] | ["mcp", "tools"] | ["calls"] | ["shadow"] | ["events"] | ["metrics"] => {
+            return Some(not_allowed(&request.method, READ));
         }
         _ => return None,
     };
@@ -140,6 +135,13 @@ fn unauthorized() -> PageResponse {
     response
 }
 
+fn not_allowed(method: &Method, allowed: &'static str) -> PageResponse {
+    let error = json!({"error": format!("{method} is not for this address: use {allowed}")});
+    let mut response = json(405, error.to_string());
+    response.headers.push((ALLOW, HeaderValue::from_static(allowed)));
+    response
+}
+
 fn forbidden() -> Reply {
     Reply { status: 403, body: json!({"error": "this token may look, and do nothing"}).to_string() }
 }
@@ -151,5 +153,7 @@ fn json(status: u16, body: String) -> PageResponse {
     response
 }
 
+/// The methods of a page that is only read.
+const READ: &str = "GET, HEAD";
 const DASHBOARD: &str = include_str!("dashboard.html");
 const PAUSE: Duration = Duration::from_millis(100);

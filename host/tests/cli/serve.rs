@@ -94,3 +94,21 @@ fn a_gateway_may_stand_in_front_of_another_one() {
     assert_eq!(serving.tools(), ["inner__other__do", "inner__other__look"]);
     assert_eq!(serving.call("inner__other__do")["result"]["content"][0]["text"], "done");
 }
+
+#[test]
+fn pages_have_heads_and_say_which_methods_they_know() {
+    let place = Place::with(json!({"other": fixture("ok")}));
+    let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
+    let address = serving.address();
+    let web = Web { address: &address, token: None, session: None };
+    for path in ["/", "/health", "/ready", "/metrics", "/api/v1/servers"] {
+        let head = web.request(&format!("HEAD {path}"), "localhost", &[], "");
+        let whole = web.request(&format!("GET {path}"), "localhost", &[], "");
+        assert_eq!((head.status, head.body.as_str()), (whole.status, ""), "{path}: {head:?}");
+        let refused = web.request(&format!("DELETE {path}"), "localhost", &[], "");
+        assert!(refused.status == 405 && refused.head.contains("allow: get, head"), "{path}: {refused:?}");
+    }
+    assert_eq!(web.request("POST /health", "localhost", &[], "{}").status, 405);
+    let refused = web.request("GET /api/v1/servers/other/disable", "localhost", &[], "");
+    assert!(refused.status == 405 && refused.head.contains("allow: post"), "{refused:?}");
+}

@@ -23,7 +23,7 @@ pub trait Pages: Send + Sync + 'static {
 
 /// A request for a page.
 pub struct PageRequest {
-    /// The method.
+    /// The method; GET for HEAD, which has the same answer without its content.
     pub method: Method,
     /// The path, as it was sent.
     pub path: String,
@@ -93,7 +93,7 @@ pub(super) async fn answer(
         headers.remove(secret);
     }
     let request = PageRequest {
-        method: head.method.clone(),
+        method: if head.method == Method::HEAD { Method::GET } else { head.method.clone() },
         path: head.uri.path().to_owned(),
         query: head.uri.query().map(str::to_owned),
         headers,

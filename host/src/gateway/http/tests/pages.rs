@@ -25,6 +25,20 @@ async fn a_page_sees_who_asks_for_what_but_no_token() {
 }
 
 #[tokio::test]
+async fn who_asks_for_the_head_of_a_page_gets_no_more() {
+    let door = Running::start().await;
+    let mut wire = door.connect().await;
+    let whole = wire.ask(Ask::new("GET /page")).await;
+    wire.send(Ask::new("HEAD /page")).await;
+    let head = wire.head().await;
+    assert_eq!((head.status, head.header("content-length")), (200, whole.header("content-length")));
+    assert_eq!(head.header("content-type"), Some("text/plain"));
+    // What follows is the next answer.
+    assert_eq!(wire.ask(Ask::new("GET /page")).await.body, whole.body);
+    door.stop().await;
+}
+
+#[tokio::test]
 async fn without_tokens_a_page_sees_the_local_admin() {
     let door = Running::start().await;
     assert!(door.ask(Ask::new("GET /page")).await.body.ends_with(r#"Some("local")"#));
