@@ -231,6 +231,11 @@ impl Gate {
         self.calls.cancel(call)
     }
 
+    /// Cancels all calls; each ends with a result that says so.
+    pub fn cancel_all(&self) {
+        self.calls.cancel_all();
+    }
+
     /// How many calls are under way.
     pub fn running(&self) -> usize {
         self.calls.count()

@@ -197,6 +197,10 @@ impl House for Gateway {
         stateless.insert(principal.clone(), Arc::clone(&front));
         Ok(front)
     }
+
+    fn all_stateless(&self) -> Vec<Arc<dyn Client>> {
+        self.lock_stateless().values().map(|front| Arc::clone(front) as _).collect()
+    }
 }
 
 impl Inside {

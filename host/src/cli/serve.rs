@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use toolgate::config::lineage::Role;
 use toolgate::config::model::GatewayNames;
@@ -59,7 +60,8 @@ pub fn run(
     secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&of_gateway);
     let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, tokens, shadow, logic, secrets));
     // Before the component is compiled, which may take a moment: SIGHUP is no reason to end.
-    let signals = Signals::of_service()?;
+    let grace = config.settings.gateway.grace;
+    let signals = Signals::of_service(grace)?;
     let component = logic.component()?;
     let mut builder = match door {
         Some(_) => tokio::runtime::Builder::new_multi_thread(),
@@ -92,7 +94,7 @@ pub fn run(
         let announced = socket::announce(&gateway, &runtime_folder).await;
         let outcome = match door {
             Some(options) => over_http(&gateway, options, &signals, reloader).await,
-            None => over_stdio(&gateway, &signals, reloader).await,
+            None => over_stdio(&gateway, grace, &signals, reloader).await,
         };
         if let Some(announced) = announced {
             announced.end().await;
@@ -105,11 +107,24 @@ pub fn run(
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
-async fn over_stdio(gateway: &Arc<Gateway>, signals: &Signals, reloader: Option<Reloader>) -> Result<(), Failure> {
+async fn over_stdio(
+    gateway: &Arc<Gateway>,
+    grace: Duration,
+    signals: &Signals,
+    reloader: Option<Reloader>,
+) -> Result<(), Failure> {
     let (input, output) = (standard::input()?, standard::output()?);
+    let served = async {
+        let mut interrupted = false;
+        let stop = async {
+            signals.interrupted().await;
+            interrupted = true;
+        };
+        stdio::serve(&**gateway, input, output, stop, grace).await?;
+        if interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+    };
     tokio::select! {
-        outcome = stdio::serve(&**gateway, input, output) => outcome.map_err(Failure::from),
-        () = signals.interrupted() => Err(Failure::Interrupted),
+        outcome = served => outcome,
         never = reloading(reloader, gateway, None, signals) => match never {},
     }
 }

@@ -28,15 +28,16 @@ impl Signals {
     /// From now on, SIGINT, SIGTERM and SIGHUP end the program in good manners. Those that whoever started us wants
     /// ignored stay ignored.
     pub fn new() -> std::io::Result<Self> {
-        Self::with(Hangup::Ends)
+        Self::with(Hangup::Ends, PATIENCE)
     }
 
-    /// The same, but for SIGHUP: it asks to look at the configuration again, unless the terminal has gone.
-    pub fn of_service() -> std::io::Result<Self> {
-        Self::with(Hangup::Reloads)
+    /// The same for a service that gives its clients some time at its end. SIGHUP asks it to look at the configuration
+    /// again, unless the terminal has gone.
+    pub fn of_service(grace: Duration) -> std::io::Result<Self> {
+        Self::with(Hangup::Reloads, grace.saturating_add(PATIENCE))
     }
 
-    fn with(hangup: Hangup) -> std::io::Result<Self> {
+    fn with(hangup: Hangup, patience: Duration) -> std::io::Result<Self> {
         let signals = Signals { first: Arc::new(Notify::new()), hangup: Arc::new(Notify::new()) };
         let heard = signals.clone();
         let at_terminal = has_terminal();
@@ -58,7 +59,7 @@ impl Signals {
                 heard.first.notify_one();
                 // Whatever still blocks then blocks for good; the watchdog ends the servers that are left.
                 let second = async { while reloads(next(&mut signals).await) {} };
-                let _ = tokio::time::timeout(PATIENCE, second).await;
+                let _ = tokio::time::timeout(patience, second).await;
                 terminal::restore();
                 std::process::exit(i32::from(INTERRUPTED));
             });

@@ -65,6 +65,12 @@ pub trait Client: Send + Sync + 'static {
     /// Dropping the future cancels the request.
     fn take(self: Arc<Self>, message: Incoming) -> BoxFuture<'static, Option<Answer>>;
 
+    /// Ends what only waits for news: it has no end of its own, and the door is about to close.
+    fn end_news(&self);
+
+    /// Cancels what is under way: each request gets an answer that says so.
+    fn cancel(&self);
+
     /// The client has gone.
     fn close(self: Arc<Self>) -> BoxFuture<'static, ()>;
 }
@@ -76,4 +82,7 @@ pub trait House: Send + Sync + 'static {
 
     /// The clients of 2026-07-28 that show the same token; they have no session.
     fn stateless(&self, principal: &Principal) -> Result<Arc<dyn Client>, String>;
+
+    /// Those of them that are there.
+    fn all_stateless(&self) -> Vec<Arc<dyn Client>>;
 }

@@ -12,12 +12,12 @@ mod resources;
 mod stops;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 use super::Inside;
 use super::client::{Answer, Client, Incoming, Outlet, Principal};
@@ -48,6 +48,12 @@ pub(crate) struct Front {
     /// What the client was asked, and who waits for its answer.
     asked: Mutex<Asked>,
     next: AtomicU64,
+    /// Tells those who only listen that there will be no more news.
+    no_news: Notify,
+    /// The client of a session will ask nothing more.
+    leaving: AtomicBool,
+    /// Tells requests that are no calls that they are cancelled.
+    cancelled: Notify,
     lists: Lists,
     /// Which of the gateway's settings it has taken over.
     edition: AtomicU64,
@@ -93,6 +99,9 @@ impl Front {
             stops: Mutex::default(),
             asked: Mutex::default(),
             next: AtomicU64::new(1),
+            no_news: Notify::new(),
+            leaving: AtomicBool::new(false),
+            cancelled: Notify::new(),
             lists: Lists::default(),
             edition,
             told: Mutex::default(),
@@ -150,7 +159,13 @@ impl Front {
             Ok(context) => context,
             Err((error, status)) => return Some(Answer { text: error_text(id.get(), &error), status }),
         };
-        match methods::answer(self, &context, id, &method, params, incoming).await {
+        let answer = methods::answer(self, &context, id, &method, params, incoming);
+        let answer = match &*method {
+            // The gate cancels it, and knows what became of it.
+            "tools/call" => answer.await,
+            _ => self.unless_cancelled(answer).await,
+        };
+        match answer {
             Ok(mut text) => {
                 // A result mostly stands in the memory of the message that it came in, where such a head had room.
                 let head = format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, id.get());
@@ -238,6 +253,17 @@ impl Client for Front {
             let texts: Vec<_> = answers.iter().map(|answer| answer.text.as_str()).collect();
             (!texts.is_empty()).then(|| Answer { text: format!("[{}]", texts.join(",")), status: 200 })
         })
+    }
+
+    fn end_news(&self) {
+        // Clients without a session may come through another door.
+        self.leaving.store(self.outlet.is_some(), Ordering::SeqCst);
+        self.no_news.notify_waiters();
+    }
+
+    fn cancel(&self) {
+        self.gate.cancel_all();
+        self.cancelled.notify_waiters();
     }
 
     fn close(self: Arc<Self>) -> BoxFuture<'static, ()> {

@@ -131,7 +131,8 @@ impl Door {
         self.load.clone()
     }
 
-    /// Lets clients in until `stop`; then lets requests in flight finish for a while, and closes every session.
+    /// Lets clients in until `stop`; then lets requests in flight finish for a while, cancels the rest, and closes every
+    /// session.
     pub async fn serve(self, house: Arc<dyn House>, pages: Arc<dyn Pages>, stop: impl Future<Output = ()>) {
         let (stopping, stopped) = watch::channel(false);
         let sessions = self.sessions;
@@ -147,14 +148,13 @@ impl Door {
         accept(&self.listener, &desk, self.certificate, &mut connections, stop).await;
         drop(self.listener);
         stopping.send_replace(true);
-        let grace = desk.rules().limits.grace;
-        let finished = timeout(grace, async {
-            while let Some(ended) = connections.join_next().await {
-                tell(ended);
-            }
-        });
-        if finished.await.is_err() {
-            info!(connections = connections.len(), "the rest is cut off: the time to finish is over");
+        desk.house.all_stateless().iter().for_each(|client| client.end_news());
+        if !finished(&mut connections, desk.rules().limits.grace).await {
+            info!(connections = connections.len(), "the rest is cancelled: the time to finish is over");
+            // Each gets its answer before its connection is closed.
+            sessions.cancel_all();
+            desk.house.all_stateless().iter().for_each(|client| client.cancel());
+            finished(&mut connections, FAREWELL).await;
             connections.shutdown().await;
         }
         sessions.end_all().await;
@@ -257,6 +257,16 @@ async fn accept(
     }
 }
 
+/// Waits for all connections, for at most so long; says whether all have ended.
+async fn finished(connections: &mut JoinSet<()>, limit: Duration) -> bool {
+    let all = async {
+        while let Some(ended) = connections.join_next().await {
+            tell(ended);
+        }
+    };
+    timeout(limit, all).await.is_ok()
+}
+
 fn tell(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
@@ -265,5 +275,7 @@ fn tell(ended: Result<(), JoinError>) {
     }
 }
 
+/// How long requests may take to be cancelled, and clients to read the answers.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// How long to wait after a connection that could not be accepted.
 const BREATH: Duration = Duration::from_millis(50);

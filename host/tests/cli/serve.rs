@@ -3,10 +3,80 @@
 use std::os::unix::fs::PermissionsExt;
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::place::{Place, TOOLGATE, demo, fixture};
-use crate::serving::{Serving, Web};
+use crate::place::{Place, Ran, TOOLGATE, demo, fixture, fixture_with};
+use crate::serving::{Serving, Web, appears, hello};
+
+/// The messages of a client that says hello and calls a tool, one a line.
+fn greeting_and_call(name: &str, arguments: Value) -> String {
+    let params = json!({"name": name, "arguments": arguments});
+    let messages = [
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello()}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}),
+    ];
+    messages.map(|message| format!("{message}\n")).concat()
+}
+
+/// The answer to a request among all that was printed.
+fn answer(ran: &Ran, id: u64) -> Value {
+    let mut messages = ran.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    messages.find(|message| message["id"] == id).unwrap_or_else(|| panic!("no answer to {id} in {ran:#?}"))
+}
+
+#[test]
+fn what_was_asked_is_answered_though_the_input_has_ended() {
+    let place = Place::with(json!({"demo": demo()}));
+    let ran = place.feed(&["serve"], &greeting_and_call("demo__sleep", json!({"seconds": 0.2}))).ends(0);
+    assert_eq!(answer(&ran, 0)["result"]["serverInfo"]["name"], "toolgate");
+    assert_eq!(answer(&ran, 1)["result"]["content"][0]["text"], "slept for 0.2 seconds");
+}
+
+#[test]
+fn what_takes_longer_than_the_grace_is_cancelled_and_says_so() {
+    let place = Place::configured(&json!({"gateway": {"grace": "300ms"}, "servers": {"demo": demo()}}));
+    let ran = place.feed(&["serve"], &greeting_and_call("demo__sleep", json!({"seconds": 500}))).ends(0);
+    assert_eq!(answer(&ran, 1)["result"]["isError"], true, "{ran:#?}");
+}
+
+#[test]
+fn a_signal_lets_the_calls_of_its_client_finish() {
+    let folder = Place::new();
+    let (begun, go) = (folder.path("begun"), folder.path("go"));
+    let habit = fixture_with("holds", &[begun.to_str().unwrap(), go.to_str().unwrap()]);
+    let place = Place::with(json!({"slow": habit}));
+    let mut serving = Serving::greet(&place, &[]);
+    let id = serving.begin("tools/call", json!({"name": "slow__do", "arguments": {}}));
+    appears(&begun);
+    serving.signal(Signal::TERM);
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(serving.answer(id)["result"]["content"][0]["text"], "done");
+    assert_eq!(serving.ended().code(), Some(130));
+}
+
+#[test]
+fn over_http_a_call_that_outlasts_the_grace_is_cancelled_and_answered() {
+    let folder = Place::new();
+    let begun = folder.path("begun");
+    let slow = fixture_with("holds", &[begun.to_str().unwrap(), "/no/such/file"]);
+    let place = Place::configured(&json!({"gateway": {"grace": "200ms"}, "servers": {"slow": slow}}));
+    let mut serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
+    let address = serving.address();
+    let mut web = Web { address: &address, token: None, session: None };
+    assert_eq!(web.greet().status, 200);
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "slow__do"}});
+    let reply = std::thread::scope(|scope| {
+        let call = scope.spawn(|| web.post(&call));
+        appears(&begun);
+        serving.signal(Signal::TERM);
+        call.join().unwrap()
+    });
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let answer: Value = serde_json::from_str(&reply.body).unwrap_or_else(|_| panic!("{reply:?}"));
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(true)), "{answer}");
+    assert_eq!(serving.ended().code(), Some(0));
+}
 
 #[test]
 fn a_client_has_all_servers_behind_one_and_its_end_is_the_end() {

@@ -57,7 +57,8 @@ fn serve_over(
         let registry = Registry::new(&component(), config, of_registry).expect("the component starts");
         let gateway = Gateway::new(Arc::clone(&registry), relay, options);
         let (input, output) = tokio::io::split(theirs);
-        stdio::serve(&gateway, input, output).await.expect("the client speaks");
+        let (stop, grace) = (std::future::pending(), Duration::from_millis(500));
+        stdio::serve(&gateway, input, output, stop, grace).await.expect("the client speaks");
         registry.close().await;
     });
     (ours, served)

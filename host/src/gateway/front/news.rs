@@ -1,6 +1,8 @@
 //! What the gateway lets its clients know unasked: lists that have changed, resources that have new content.
 
 use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -106,6 +108,8 @@ pub(super) async fn listen(
         }
     }
     let mut changes = Changes::new(&front.inside.registry);
+    let mut no_news = pin!(front.no_news.notified());
+    no_news.as_mut().enable();
     let stop = Arc::new(Notify::new());
     let _stoppable = Stoppable::new(front, id, Stop::Work(Arc::clone(&stop)));
     let meta = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
@@ -124,10 +128,11 @@ pub(super) async fn listen(
     }
     let acknowledged = format!(r#"{{{meta},"notifications":{}}}"#, serde_json::Value::Object(granted));
     incoming.outlet.send(message::notification("notifications/subscriptions/acknowledged", Some(&acknowledged)));
-    while !front.is_departed() {
+    while !front.is_departed() && !front.leaving.load(Ordering::SeqCst) {
         let untold = tokio::select! {
             untold = changes.next(&front.me, Era::Modern) => untold,
             () = stop.notified() => None,
+            () = &mut no_news => None,
         };
         let Some(untold) = untold else { break };
         for (method, params) in notifications(front, &wanted, &untold) {

@@ -54,6 +54,18 @@ impl Front {
         }
     }
 
+    /// Does something that is given up when the gateway cancels all that is under way.
+    pub(super) async fn unless_cancelled(
+        &self,
+        work: impl Future<Output = Result<String, RpcError>>,
+    ) -> Result<String, RpcError> {
+        tokio::select! {
+            biased;
+            () = self.cancelled.notified() => Err(RpcError::new(CANCELLED, "the gateway ends, and cancelled the request")),
+            outcome = work => outcome,
+        }
+    }
+
     /// The client no longer wants the answer to this request.
     pub(super) fn stop(&self, id: &RawValue) {
         match self.stops().get(id.get()) {

@@ -91,7 +91,7 @@ pub struct Limits {
     pub kept_for: Duration,
     /// A stream that is silent for so long gets a comment, and a request that is not answered by then gets a stream.
     pub keep_alive: Duration,
-    /// How long requests in flight may go on after the door was told to stop.
+    /// How long requests in flight may go on after the door was told to stop; they are cancelled then.
     pub grace: Duration,
 }
 

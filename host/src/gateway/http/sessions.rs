@@ -97,6 +97,12 @@ impl Sessions {
         (limits.session_idle.min(limits.kept_for) / 4).clamp(Duration::from_millis(100), SWEEP)
     }
 
+    /// Cancels what is under way in all sessions: each request gets an answer that says so.
+    pub(super) fn cancel_all(&self) {
+        let all: Vec<_> = self.state().table.values().cloned().collect();
+        all.iter().for_each(|session| session.client.cancel());
+    }
+
     /// Ends all sessions and waits for their clients to be closed. There are no new ones after that.
     pub(super) async fn end_all(&self) {
         let all: Vec<_> = self.state().table.values().cloned().collect();

@@ -90,3 +90,35 @@ async fn what_is_no_call_can_be_cancelled_too() {
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32800)));
     until("that it is cancelled", || heard("notifications/cancelled")).await;
 }
+
+#[tokio::test]
+async fn who_listens_is_answered_when_the_input_ends() {
+    let (mut lines, served) = Lines::open(Options::default()).await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let listen = json!({"notifications": {"toolsListChanged": true}, "_meta": meta});
+    lines.send(json!({"jsonrpc": "2.0", "id": 5, "method": "subscriptions/listen", "params": listen})).await;
+    assert_eq!(lines.next().await["method"], "notifications/subscriptions/acknowledged");
+    lines.0.get_mut().shutdown().await.unwrap();
+    let answer = lines.next().await;
+    assert_eq!((&answer["id"], answer["result"].is_object()), (&json!(5), true), "{answer}");
+    tokio::time::timeout(LONG, served).await.expect("it ends").unwrap();
+}
+
+#[tokio::test]
+async fn requests_that_outlast_the_end_are_cancelled_and_answered() {
+    let (mut lines, served) = Lines::open(Options::default()).await;
+    let sleep = json!({"name": "one__sleep", "arguments": {"seconds": 500}, "_meta": {"progressToken": "p"}});
+    lines.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": sleep})).await;
+    assert_eq!(lines.next().await["method"], "notifications/progress", "it runs");
+    lines.0.get_mut().shutdown().await.unwrap();
+    let answer = loop {
+        match lines.next().await {
+            progress if progress["method"] == "notifications/progress" => {}
+            answer => break answer,
+        }
+    };
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(1), &json!(true)), "{answer}");
+    tokio::time::timeout(LONG, served).await.expect("it ends").unwrap();
+}

@@ -48,7 +48,7 @@ async fn calls_in_flight_finish_and_everything_else_ends_at_once() {
 }
 
 #[tokio::test]
-async fn calls_that_do_not_finish_in_time_are_cut_off() {
+async fn calls_that_do_not_finish_in_time_are_cancelled_and_answered() {
     let door = Running::with(|options| options.limits.grace = Duration::from_millis(50)).await;
     let mut modern = door.connect().await;
     let id = open(&mut modern).await;
@@ -63,9 +63,51 @@ async fn calls_that_do_not_finish_in_time_are_cut_off() {
     let (house, since) = (door.house.clone(), Instant::now());
     door.stop().await;
     assert!(since.elapsed() < LONG / 2);
+    let reply = modern.reply().await;
+    assert_eq!(reply.status, 200);
+    assert!(reply.body.contains("given up"), "{}", reply.body);
+    legacy_call.head().await;
+    let mut last = None;
+    while let Some(event) = legacy_call.message().await {
+        last = event.data;
+    }
+    assert!(last.unwrap().contains("given up"));
     assert!(modern.closed().await && legacy_call.closed().await);
-    house.wait("cancelled", 3).await;
+    house.wait("released", 3).await;
+    assert_eq!((house.count("opened"), house.count("closed"), house.count("cancelled")), (1, 1, 0));
+}
+
+#[tokio::test]
+async fn calls_that_cannot_even_be_cancelled_are_cut_off() {
+    let door = Running::with(|options| options.limits.grace = Duration::from_millis(50)).await;
+    let mut modern = door.connect().await;
+    let id = open(&mut modern).await;
+    let mut legacy_call = door.connect().await;
+    modern.send(Ask::modern("stubborn+wait")).await;
+    legacy_call.send(Ask::post(legacy("progress+stubborn+wait")).session(&id)).await;
+    door.house.wait("waiting", 2).await;
+    let (house, since) = (door.house.clone(), Instant::now());
+    door.stop().await;
+    assert!(since.elapsed() < LONG / 2);
+    assert!(modern.closed().await && legacy_call.closed().await);
+    house.wait("cancelled", 2).await;
     assert_eq!((house.count("opened"), house.count("closed")), (1, 1));
+}
+
+#[tokio::test]
+async fn who_only_listens_is_told_the_end_at_once() {
+    let door = Running::with(|options| options.limits.grace = LONG).await;
+    let mut wire = door.connect().await;
+    wire.send(Ask::modern("progress+listen+wait").with("Mcp-Method", "subscriptions/listen")).await;
+    wire.head().await;
+    door.house.wait("waiting", 1).await;
+    let _ = door.stop.send(());
+    let mut last = None;
+    while let Some(event) = wire.message().await {
+        last = event.data;
+    }
+    assert!(last.unwrap().contains("result"));
+    timeout(LONG / 2, door.served).await.expect("nothing is waited for").unwrap();
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub(super) struct Seen {
     pub(super) headers: Mutex<Option<McpHeaders>>,
     counts: Mutex<HashMap<&'static str, usize>>,
     changed: Notify,
+    given_up: Notify,
+    no_news: Notify,
     refuses: AtomicUsize,
 }
 
@@ -38,6 +40,8 @@ impl Default for TestHouse {
             headers: Mutex::default(),
             counts: Mutex::default(),
             changed: Notify::new(),
+            given_up: Notify::new(),
+            no_news: Notify::new(),
             refuses: AtomicUsize::new(0),
         }))
     }
@@ -107,6 +111,10 @@ impl House for TestHouse {
     fn stateless(&self, _: &Principal) -> Result<Arc<dyn Client>, String> {
         self.0.client()
     }
+
+    fn all_stateless(&self) -> Vec<Arc<dyn Client>> {
+        vec![Arc::new(TestClient(self.0.clone()))]
+    }
 }
 
 struct TestClient(Arc<Seen>);
@@ -144,7 +152,13 @@ impl Client for TestClient {
             if has("wait") {
                 let mut cancelled = Cancelled(Some(seen.clone()));
                 seen.note("waiting");
-                timeout(100 * LONG, seen.release.acquire()).await.expect("released").unwrap().forget();
+                tokio::select! {
+                    permit = timeout(100 * LONG, seen.release.acquire()) => permit.expect("released").unwrap().forget(),
+                    () = seen.given_up.notified(), if !has("stubborn") => {
+                        text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"given up"}}"#.to_owned();
+                    }
+                    () = seen.no_news.notified(), if has("listen") => {}
+                }
                 seen.note("released");
                 message.outlet.send(r#"{"method":"late"}"#.to_owned());
                 cancelled.0 = None;
@@ -157,6 +171,14 @@ impl Client for TestClient {
             }
             Some(Answer { text, status })
         })
+    }
+
+    fn end_news(&self) {
+        self.0.no_news.notify_waiters();
+    }
+
+    fn cancel(&self) {
+        self.0.given_up.notify_waiters();
     }
 
     fn close(self: Arc<Self>) -> BoxFuture<'static, ()> {
