@@ -140,7 +140,12 @@ impl Front {
     async fn one(&self, text: &str, incoming: &Incoming) -> Option<Answer> {
         self.follow();
         let (id, method, params) = match message::read(text) {
-            Ok(message::Incoming::Request { id, method, params }) => (id, method, params),
+            Ok(message::Incoming::Request { id, method, params }) if is_id(id.get()) => (id, method, params),
+            Ok(message::Incoming::Request { .. }) => return Some(no_message("its id is neither a text nor a number")),
+            // `null` is no id, and what has none is a notification (2025-11-25, basic, requests).
+            Ok(message::Incoming::Notification { .. }) if has_id(text) => {
+                return Some(no_message("its id is neither a text nor a number"));
+            }
             Ok(message::Incoming::Notification { method, params }) => {
                 self.notified(&method, params);
                 return None;
@@ -149,10 +154,7 @@ impl Front {
                 self.answered(id, outcome.map(|range| text[range].to_owned()));
                 return None;
             }
-            Err(why) => {
-                let error = RpcError::new(INVALID_REQUEST, format!("this is no JSON-RPC message: {why}"));
-                return Some(Answer { text: error_text("null", &error), status: 400 });
-            }
+            Err(why) => return Some(unreadable(text, &why)),
         };
         let params = params.map_or("{}", RawValue::get);
         let context = match Context::read(self, &method, params, incoming.headers.as_ref()) {
@@ -243,10 +245,8 @@ impl Client for Front {
             let parts = match message::batch(&incoming.text) {
                 None => return self.one(&incoming.text, &incoming).await,
                 Some(Ok(parts)) if !parts.is_empty() => parts,
-                Some(_) => {
-                    let error = RpcError::new(INVALID_REQUEST, "this batch holds no message");
-                    return Some(Answer { text: error_text("null", &error), status: 400 });
-                }
+                Some(Ok(_)) => return Some(no_message("this batch holds none")),
+                Some(Err(why)) => return Some(unreadable(&incoming.text, &why)),
             };
             let answers = parts.iter().map(|part| self.one(part.get(), &incoming));
             let answers: Vec<_> = futures_util::future::join_all(answers).await.into_iter().flatten().collect();
@@ -300,8 +300,42 @@ fn error_text(id: &str, error: &RpcError) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{},"message":{message}{data}}}}}"#, error.code)
 }
 
+/// The answer to a text that is no message, and so has no id to answer to.
+fn no_message(why: &str) -> Answer {
+    refused(INVALID_REQUEST, format!("this is no JSON-RPC message: {why}"))
+}
+
+/// The same where the text may not even be JSON.
+fn unreadable(text: &str, why: &str) -> Answer {
+    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        Ok(_) => no_message(why),
+        Err(why) => refused(PARSE_ERROR, format!("this is not JSON: {why}")),
+    }
+}
+
+fn refused(code: i64, text: String) -> Answer {
+    Answer { text: error_text("null", &RpcError::new(code, text)), status: 400 }
+}
+
+/// Whether a request can have this id.
+fn is_id(id: &str) -> bool {
+    id.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
+}
+
+/// Whether a message has an id, whatever it is.
+fn has_id(text: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Envelope {
+        #[serde(rename = "id")]
+        _id: serde::de::IgnoredAny,
+    }
+    // Nearly no notification has the word.
+    text.contains("\"id\"") && serde_json::from_str::<Envelope>(text).is_ok()
+}
+
 /// What follows a result: the end of the message, and that of the line.
 const ENDS: usize = 2;
+const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 const INTERNAL_ERROR: i64 = -32603;

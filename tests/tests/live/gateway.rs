@@ -239,6 +239,31 @@ async fn what_is_no_request_gets_an_error_that_says_so() {
     }
 }
 
+#[tokio::test]
+async fn what_is_no_json_and_what_is_no_message_are_told_apart() {
+    let (mut lines, _served) = Lines::open(Options::default()).await;
+    for (text, code) in [
+        ("garbage", -32700),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping""#, -32700),
+        ("[1,", -32700),
+        ("[]", -32600),
+        ("7", -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, -32600),
+        (r#"{"jsonrpc":"2.0","method":5}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, -32600),
+    ] {
+        lines.0.get_mut().write_all(format!("{text}\n").as_bytes()).await.unwrap();
+        let answer = lines.next().await;
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(code)), "{text}: {answer}");
+    }
+    for id in [json!(-1), json!("x"), json!(12345678901234567890u64)] {
+        lines.send(json!({"jsonrpc": "2.0", "id": id, "method": "ping"})).await;
+        assert_eq!(lines.next().await["id"], id);
+    }
+}
+
 /// Two demo servers behind a gateway over HTTP; gives its address, and stops when it is dropped.
 async fn serve_http(options: Options, tokens: Tokens) -> (String, tokio::sync::oneshot::Sender<()>) {
     let yaml = "servers:\n  one: {command: none}\n  two: {command: none}\n";

@@ -188,7 +188,7 @@ impl Reloader {
         let (args, variables) = (self.args.clone(), self.variables.clone());
         let Origin { path, found_in, .. } = self.origin.clone();
         let read = move || {
-            let wrong = |error: config::ConfigError| Refused::Wrong(in_full(&error));
+            let wrong = |error: config::ConfigError| Refused::Wrong(error.to_string());
             // A pipe gives what it has once, and may keep whoever reads it waiting.
             if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
                 return Err(Refused::Wrong(format!("{} is no regular file, so it is read once", path.display())));

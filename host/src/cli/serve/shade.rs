@@ -94,7 +94,7 @@ fn try_start(logic: &LogicArgs, wanted: &FilledShadow, options: Options) -> Resu
         return Err(format!("{} is no regular file", path.display()));
     }
     let config = match &wanted.config {
-        Some(file) => Some(config::load(file).map_err(|error| in_full(&error))?),
+        Some(file) => Some(config::load(file).map_err(|error| error.to_string())?),
         None => None,
     };
     let component = logic.component_within(wanted.logic.as_deref(), limits()).map_err(|error| in_full(&error))?;

@@ -53,20 +53,15 @@ pub(super) async fn read(
 /// Throws away what is left of a request that is refused, so that the client comes to read why.
 pub(super) async fn drain(body: &mut Incoming) {
     let mut left = LINGER_BYTES;
-    let drained = poll_fn(|cx| {
-        loop {
-            match Pin::new(&mut *body).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    left = left.saturating_sub(frame.data_ref().map_or(0, |data| data.len()));
-                    if left == 0 {
-                        return Poll::Ready(());
-                    }
-                }
-                Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
+    let drained = async {
+        // Who sends nothing more waits for us, whatever it said it would send.
+        while let Ok(Some(Ok(frame))) = timeout(QUIET, poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx))).await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, |data| data.len()));
+            if left == 0 {
+                return;
             }
         }
-    });
+    };
     // Whether it was in time does not matter: what is left closes the connection.
     let _ = timeout(LINGER, drained).await;
 }
@@ -91,3 +86,5 @@ const FIRST: usize = 64 << 10;
 const LINGER_BYTES: usize = 16 << 20;
 /// How long that may take.
 const LINGER: Duration = Duration::from_secs(2);
+/// How long nothing may come meanwhile.
+const QUIET: Duration = Duration::from_millis(200);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderValue, VARY,
+    ACCESS_CONTROL_REQUEST_METHOD, EXPECT, HeaderMap, HeaderValue, VARY,
 };
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
@@ -92,11 +92,11 @@ impl Visit {
             Ok(Looked { origin, principal }) => {
                 let response = match self.route(&head, &mut body, principal, busy).await {
                     Ok(response) => response,
-                    Err(refusal) => self.refuse(refusal, &mut body).await,
+                    Err(refusal) => self.refuse(refusal, asks_first(&head), &mut body).await,
                 };
                 Ok(if origin.is_some() { shared(response, origin) } else { response })
             }
-            Err(refusal) => Ok(self.refuse(refusal, &mut body).await),
+            Err(refusal) => Ok(self.refuse(refusal, asks_first(&head), &mut body).await),
         }
     }
 
@@ -193,10 +193,10 @@ impl Visit {
         principal
     }
 
-    async fn refuse(&self, refusal: Refusal, body: &mut Incoming) -> Response<Body> {
+    async fn refuse(&self, refusal: Refusal, asks_first: bool, body: &mut Incoming) -> Response<Body> {
         debug!(peer = %self.peer, status = refusal.status.as_u16(), "a request is refused");
-        // Who was late once is not waited for again.
-        if !body.is_end_stream() && refusal.status != StatusCode::REQUEST_TIMEOUT {
+        // Who was late once is not waited for again, and who asked first has sent nothing.
+        if !body.is_end_stream() && refusal.status != StatusCode::REQUEST_TIMEOUT && !asks_first {
             content::drain(body).await;
         }
         refusal.into_response()
@@ -207,6 +207,11 @@ struct Looked<'a> {
     /// The page that asks, where one does.
     origin: Option<&'a HeaderValue>,
     principal: Shown,
+}
+
+/// Whether the client waits for our word before it sends the content.
+fn asks_first(head: &Parts) -> bool {
+    head.headers.contains_key(EXPECT)
 }
 
 fn is_preflight(head: &Parts) -> bool {

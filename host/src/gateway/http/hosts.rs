@@ -33,7 +33,7 @@ impl Hosts {
         if known && uri.authority().is_none_or(|other| self.allows(other.as_str(), local)) {
             return Ok(host);
         }
-        let message = "this gateway is not called by this host: add it to the allowed hosts, or use its address";
+        let message = "this gateway is not called by this host: add it to gateway.hosts, or use its address";
         Err(Refusal::new(StatusCode::FORBIDDEN, message))
     }
 
@@ -48,7 +48,7 @@ impl Hosts {
         if named.next().is_none() && origin.to_str().is_ok_and(|origin| self.allows_origin(origin, local)) {
             return Ok(Some(origin));
         }
-        let message = "pages of this origin may not ask: add its host to the allowed hosts";
+        let message = "pages of this origin may not ask: add it to gateway.origins, or its host to gateway.hosts";
         Err(Refusal::new(StatusCode::FORBIDDEN, message))
     }
 

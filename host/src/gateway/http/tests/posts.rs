@@ -92,6 +92,20 @@ async fn a_body_that_is_too_large_is_refused_whether_it_says_so_or_not() {
     door.stop().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_our_word_before_it_sends_too_much_has_it_at_once() {
+    let inside = Inside::new(Limits { max_body_bytes: 1000, ..Limits::default() });
+    for (header, millis) in [("Expect: 100-continue\r\n", 0), ("", 200)] {
+        let mut wire = inside.connect(1 << 20);
+        let head = wire::write(&Ask::modern("echo")).split("Content-Length").next().unwrap().to_owned();
+        let since = Instant::now();
+        wire.write(format!("{head}{header}Content-Length: 2000\r\n\r\n").as_bytes()).await;
+        assert_eq!(wire.reply().await.status, 413, "{header}");
+        // Who may be in the middle of it is waited for a moment.
+        assert_eq!(since.elapsed().as_millis(), millis, "{header}");
+    }
+}
+
 #[tokio::test]
 async fn messages_before_the_answer_make_it_a_stream_without_ids_in_the_modern_era() {
     let door = Running::start().await;

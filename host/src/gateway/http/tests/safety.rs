@@ -37,6 +37,10 @@ async fn a_foreign_host_or_origin_is_refused_everywhere() {
     let reply = door.ask(Ask::new("GET http://evil.example/page")).await;
     assert_eq!(reply.status, 403);
     assert_eq!(door.load.stats().foreign, 16);
+    for (name, key) in [("Host", "gateway.hosts"), ("Origin", "gateway.origins")] {
+        let reply = door.ask(Ask::modern("echo").with(name, "https://evil.example")).await;
+        assert!(reply.status == 403 && reply.body.contains(key), "{}", reply.body);
+    }
     door.stop().await;
 }
 
