@@ -32,6 +32,7 @@ use crate::registry::{Changes, Registry};
 use crate::shadow::Shadow;
 use client::{Client, House, Outlet, Principal};
 use front::Front;
+use front::late::Late;
 use metrics::Tally;
 
 /// How the gateway shows itself.
@@ -71,6 +72,8 @@ struct OpenDoor {
 pub(crate) struct Inside {
     registry: Arc<Registry>,
     relay: Arc<Relay>,
+    /// Servers that nobody waits for, since they kept others waiting.
+    late: Arc<Late>,
     recent: Recent,
     tally: Tally,
     /// The one server that is shown with its own names.
@@ -94,6 +97,7 @@ impl Gateway {
         let inside = Arc::new(Inside {
             registry,
             relay,
+            late: Late::new(),
             recent: Recent::default(),
             tally: Tally::default(),
             expose: options.expose.clone(),

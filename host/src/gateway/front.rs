@@ -3,12 +3,14 @@
 mod asking;
 mod calls;
 mod era;
+pub(super) mod late;
 mod lists;
 mod methods;
 mod news;
 pub mod outcome;
 mod prompts;
 mod resources;
+mod sources;
 mod stops;
 
 use std::collections::{HashMap, VecDeque};

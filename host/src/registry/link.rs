@@ -28,7 +28,7 @@ use crate::queue::Queue;
 use crate::session::{LogLevel, News, Session};
 use crate::stats::CallStats;
 use connection::Connection;
-use listing::Lists;
+use listing::{Lists, Others};
 use opener::Opener;
 
 /// One configured server. All gates that share it share its connection.
@@ -51,6 +51,8 @@ pub struct Link {
     /// One list is asked for at a time; who waits meanwhile takes what comes of it.
     listing: Arc<Semaphore>,
     lists: Mutex<Lists>,
+    /// What the server last listed beside its tools, by kind.
+    others: Mutex<Others>,
     /// There is one connection at a time, and the next waits until nothing is left of the last.
     place: Arc<Semaphore>,
     /// How calls of this server went, over whichever connection.
@@ -142,6 +144,7 @@ impl Link {
             tools: Mutex::default(),
             listing: Arc::new(Semaphore::new(1)),
             lists: Mutex::default(),
+            others: Mutex::default(),
             place: Arc::new(Semaphore::new(1)),
             stats,
             queues,

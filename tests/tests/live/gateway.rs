@@ -7,6 +7,7 @@ mod leaving;
 mod passing;
 mod seeing;
 mod shading;
+mod waiting;
 
 use std::collections::HashMap;
 use std::path::Path;

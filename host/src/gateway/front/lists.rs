@@ -164,8 +164,8 @@ impl Front {
 
 /// How many items a page has.
 const PAGE: usize = 1000;
-/// How long the first list waits for servers.
-const FIRST_LIST: Duration = Duration::from_secs(10);
+/// How long a list waits for servers.
+pub(super) const FIRST_LIST: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,8 @@ use tokio::time::Instant;
 
 use super::calls::{is_wanted, log_line};
 use super::era::{Context, Era};
-use super::resources::{self, owner};
+use super::resources;
+use super::sources::owner;
 use super::stops::{Stop, Stoppable};
 use super::{Front, INVALID_PARAMS, Session, params_of};
 use crate::failure::RpcError;
@@ -103,7 +104,7 @@ pub(super) async fn listen(
     let mut watching = Vec::new();
     for uri in &wanted.uris {
         // What cannot be watched is not told of; that is all that can be said here.
-        if let Some(owner) = owner(front, uri).await {
+        if let Ok(Some(owner)) = owner(front, uri).await {
             watching.extend(owner.lease.session().watch(uri).await.ok());
         }
     }
@@ -154,24 +155,24 @@ pub(super) async fn subscribe(front: &Front, params: &str, on: bool) -> Result<S
     }
     let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
     let Params { uri } = params_of(method, params)?;
+    if !on {
+        drop(front.session().subscribed.remove(&uri));
+        return Ok("{}".to_owned());
+    }
     bounds::uri(&uri)?;
     let room = |session: &Session| {
-        let others = session.subscribed.keys().filter(|known| on && **known != uri);
+        let others = session.subscribed.keys().filter(|known| **known != uri);
         bounds::watched(others.chain([&uri]).map(String::as_str))
     };
     room(&front.session())?;
     let missing = || RpcError::new(INVALID_PARAMS, format!("no server has {uri:?}"));
-    let owner = owner(front, &uri).await.ok_or_else(missing)?;
-    if on {
-        let watching = owner.lease.session().watch(&uri).await;
-        let watching = watching.map_err(|failed| resources::refused(front, owner.link.id(), failed))?;
-        let mut session = front.session();
-        // Others may have come meanwhile.
-        room(&session)?;
-        session.subscribed.insert(uri, watching);
-    } else {
-        front.session().subscribed.remove(&uri);
-    }
+    let owner = owner(front, &uri).await?.ok_or_else(missing)?;
+    let watching = owner.lease.session().watch(&uri).await;
+    let watching = watching.map_err(|failed| resources::refused(front, owner.link.id(), failed))?;
+    let mut session = front.session();
+    // Others may have come meanwhile.
+    room(&session)?;
+    session.subscribed.insert(uri, watching);
     Ok("{}".to_owned())
 }
 

@@ -4,7 +4,8 @@ use serde::Deserialize;
 
 use super::era::Context;
 use super::lists::page;
-use super::resources::{self, Asked, Listed, gather, text};
+use super::resources::{self, Asked, text};
+use super::sources::{self, Listed, Owner, gather, gather_from};
 use super::{Front, INVALID_PARAMS, params_of};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
@@ -88,16 +89,13 @@ pub(super) async fn complete(
         _ => {
             bounds::uri(&reference.uri)?;
             own.set("uri", &reference.uri);
-            let templates = gather(front, Kind::Templates).await;
-            let has = |listed: &Listed| {
-                listed.items.iter().any(|item| text(item, "uriTemplate").as_deref() == Some(&reference.uri))
+            let owner = match sources::owner_of_template(front, &reference.uri).await? {
+                Some(owner) => Some(owner),
+                None => sources::owner(front, &reference.uri).await?,
             };
-            match templates.into_iter().find(has) {
-                Some(listed) => listed,
-                None => resources::owner(front, &reference.uri).await.ok_or_else(|| {
-                    RpcError::new(INVALID_PARAMS, format!("no server has the template {:?}", reference.uri))
-                })?,
-            }
+            owner.ok_or_else(|| {
+                RpcError::new(INVALID_PARAMS, format!("no server has the template {:?}", reference.uri))
+            })?
         }
     };
     let mut params = Object::default();
@@ -111,25 +109,39 @@ pub(super) async fn complete(
     Ok(context.dress(result))
 }
 
-/// The server of a prompt, and its own name for it.
-async fn owner(front: &Front, name: &str) -> Result<(Listed, String), RpcError> {
+/// The server of a prompt, and its own name for it. The name says whose it is, so that no other server is asked, unless it
+/// can be read in several ways.
+async fn owner(front: &Front, name: &str) -> Result<(Owner, String), RpcError> {
     bounds::prompt_name(name)?;
-    for listed in gather(front, Kind::Prompts).await {
-        let names = listed.items.iter().filter_map(|item| text(item, "name"));
-        let found = names.into_iter().find(|own| shown(front, listed.link.id(), own) == name);
-        if let Some(own) = found {
-            return Ok((listed, own));
-        }
+    let missing = || RpcError::new(INVALID_PARAMS, format!("no prompt {name:?}"));
+    let own = |server: &str| name.strip_prefix(&prefix(front, server)).filter(|own| !own.is_empty());
+    let mut named = front.gate.sources();
+    named.retain(|link| own(link.id()).is_some());
+    if named.len() > 1 {
+        let mut listed = gather_from(front, named, Kind::Prompts).await;
+        listed.retain(|listed| {
+            let own = own(listed.link.id());
+            listed.items.iter().any(|item| text(item, "name").as_deref() == own)
+        });
+        named = listed.into_iter().map(|listed| listed.link).collect();
     }
-    Err(RpcError::new(INVALID_PARAMS, format!("no prompt {name:?}")))
+    let link = named.first().ok_or_else(missing)?;
+    let owner = sources::lease(front, link).await?;
+    let own = own(link.id()).filter(|_| owner.lease.session().peer().offers.prompts).ok_or_else(missing)?.to_owned();
+    Ok((owner, own))
 }
 
 /// The name that the client is shown.
 fn shown(front: &Front, server: &str, prompt: &str) -> String {
+    format!("{}{prompt}", prefix(front, server))
+}
+
+/// What stands before the server's own name in the one that the client is shown.
+fn prefix(front: &Front, server: &str) -> String {
     match front.style() {
-        _ if front.exposed().is_some() => prompt.to_owned(),
-        NamingStyle::Dot => format!("{server}.{prompt}"),
-        NamingStyle::McpPrefix => format!("mcp__{server}__{prompt}"),
-        NamingStyle::DoubleUnderscore | NamingStyle::Fitted(_) => format!("{server}__{prompt}"),
+        _ if front.exposed().is_some() => String::new(),
+        NamingStyle::Dot => format!("{server}."),
+        NamingStyle::McpPrefix => format!("mcp__{server}__"),
+        NamingStyle::DoubleUnderscore | NamingStyle::Fitted(_) => format!("{server}__"),
     }
 }

@@ -1,11 +1,11 @@
-//! The tools of one server: asked for once for all who want them, and kept for those who come later.
+//! What one server lists: asked for once for all who want it, and kept for those who come later.
 
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 
 use super::super::tools::Tools;
 use super::{Lease, Link, Unavailable};
 use crate::failure::Failed;
-use crate::session::{Kind, Listing, Session};
+use crate::session::{Kind, Listing, News, Session};
 
 /// What came of asking for a list of tools.
 type Listed = Result<Arc<Tools>, Failed>;
@@ -19,7 +19,35 @@ pub(super) struct Lists {
     last: Option<(Weak<Session>, Listed)>,
 }
 
+/// What a server last listed, by kind.
+pub(super) type Others = [Option<Arc<Listing>>; 4];
+
 impl Link {
+    /// What the server has of a kind beside its tools, asked for where the last list no longer holds.
+    pub(crate) async fn others_of(&self, lease: &Lease, kind: Kind) -> Result<Arc<Listing>, Failed> {
+        let listing = lease.session.list(kind).await?;
+        self.others()[kind as usize] = Some(Arc::clone(&listing));
+        Ok(listing)
+    }
+
+    /// What it last listed of a kind beside its tools, if it ever did; that may have changed since.
+    pub(crate) fn known_others(&self, kind: Kind) -> Option<Arc<Listing>> {
+        self.others()[kind as usize].clone()
+    }
+
+    /// Lets all who listen know that a list is there which they were shown without.
+    pub(crate) fn tell_of(&self, kind: Kind) {
+        match kind {
+            Kind::Tools => self.opener.surroundings.tools_changed(),
+            Kind::Prompts => self.pass_on(News::PromptsChanged),
+            Kind::Resources | Kind::Templates => self.pass_on(News::ResourcesChanged),
+        }
+    }
+
+    fn others(&self) -> MutexGuard<'_, Others> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The tools of the server, asked for where the last list no longer holds.
     pub async fn tools_of(&self, lease: &Lease) -> Result<Arc<Tools>, Unavailable> {
         self.list_tools(&lease.session).await

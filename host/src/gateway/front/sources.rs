@@ -1,0 +1,223 @@
+//! Which server has what beside its tools: what is known counts first, then all are asked, side by side and for a limited
+//! time.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::Front;
+use super::lists::FIRST_LIST;
+use super::resources::refused;
+use crate::failure::RpcError;
+use crate::json::Object;
+use crate::registry::{Lease, Link};
+use crate::session::{Kind, Listing};
+
+/// A server that can be asked.
+pub(super) struct Owner {
+    pub(super) link: Arc<Link>,
+    pub(super) lease: Lease,
+}
+
+/// What one server lists.
+pub(super) struct Listed {
+    pub(super) link: Arc<Link>,
+    pub(super) lease: Lease,
+    /// Its items, masked.
+    pub(super) items: Vec<Object>,
+}
+
+/// Whose a resource is.
+pub(super) enum Found {
+    /// This one's.
+    Owner(Owner),
+    /// Nobody lists it. These have resources, and may have more than they list.
+    Perhaps(Vec<Owner>),
+}
+
+/// Asks all servers for a list, side by side; those that cannot be asked, or take too long, are left out, and in the log.
+pub(super) async fn gather(front: &Front, kind: Kind) -> Vec<Listed> {
+    gather_from(front, front.gate.sources(), kind).await
+}
+
+/// The same for some servers.
+pub(super) async fn gather_from(front: &Front, links: Vec<Arc<Link>>, kind: Kind) -> Vec<Listed> {
+    let ask = links.into_iter().map(|link| async move {
+        let (lease, listing) = list(front, &link, kind).await?;
+        let mask = |item: &RawValue| Object::read(&front.gate.mask(link.id(), item.get()).ok()?);
+        let items = listing.items.iter().filter_map(|item| mask(item)).collect();
+        Some(Listed { link, lease, items })
+    });
+    futures_util::future::join_all(ask).await.into_iter().flatten().collect()
+}
+
+/// The server that a resource is of: the one that lists it, or the one whose template fits.
+pub(super) async fn find(front: &Front, uri: &str) -> Result<Found, RpcError> {
+    let sources = front.gate.sources();
+    if let Some(link) = known(&sources, uri) {
+        return Ok(Found::Owner(lease(front, link).await?));
+    }
+    let ask = sources.iter().enumerate().map(|(place, link)| async move {
+        let (lease, listing) = list(front, link, Kind::Resources).await?;
+        let owns = lists(&listing, uri) || {
+            let templates = list(front, link, Kind::Templates).await;
+            templates.is_some_and(|(_, templates)| has_fitting(&templates, uri))
+        };
+        Some((place, Owner { link: Arc::clone(link), lease }, owns))
+    });
+    let mut asked: FuturesUnordered<_> = ask.collect();
+    let mut others = Vec::new();
+    while let Some(answer) = asked.next().await {
+        match answer {
+            Some((_, owner, true)) => return Ok(Found::Owner(owner)),
+            Some((place, owner, false)) if owner.lease.session().peer().offers.resources => others.push((place, owner)),
+            _ => {}
+        }
+    }
+    others.sort_by_key(|(place, _)| *place);
+    Ok(Found::Perhaps(others.into_iter().map(|(_, owner)| owner).collect()))
+}
+
+/// The same where nothing can be tried: the one that lists it or whose template fits, or the only one there is.
+pub(super) async fn owner(front: &Front, uri: &str) -> Result<Option<Owner>, RpcError> {
+    Ok(match find(front, uri).await? {
+        Found::Owner(owner) => Some(owner),
+        Found::Perhaps(mut owners) if owners.len() == 1 => owners.pop(),
+        Found::Perhaps(_) => None,
+    })
+}
+
+/// The server that has this very template.
+pub(super) async fn owner_of_template(front: &Front, template: &str) -> Result<Option<Owner>, RpcError> {
+    let has = |listing: &Listing| templates(listing).any(|known| known == template);
+    let known = |link: &&Arc<Link>| link.known_others(Kind::Templates).is_some_and(|listing| has(&listing));
+    let sources = front.gate.sources();
+    if let Some(link) = sources.iter().find(known) {
+        return Ok(Some(lease(front, link).await?));
+    }
+    let listed = gather_from(front, sources, Kind::Templates).await;
+    let found = listed.into_iter().find(|listed| known(&&listed.link));
+    Ok(found.map(|Listed { link, lease, .. }| Owner { link, lease }))
+}
+
+/// A server that is wanted by its name.
+pub(super) async fn lease(front: &Front, link: &Arc<Link>) -> Result<Owner, RpcError> {
+    match link.lease().await {
+        Ok(lease) => Ok(Owner { link: Arc::clone(link), lease }),
+        Err(why) => Err(refused(front, link.id(), why.to_failed())),
+    }
+}
+
+/// Whose a resource is by what servers have listed so far.
+fn known<'a>(sources: &'a [Arc<Link>], uri: &str) -> Option<&'a Arc<Link>> {
+    let usable = || sources.iter().filter(|link| !link.is_disabled());
+    let by = |kind: Kind, has: fn(&Listing, &str) -> bool| {
+        usable().find(|link| link.known_others(kind).is_some_and(|listing| has(&listing, uri)))
+    };
+    by(Kind::Resources, lists).or_else(|| by(Kind::Templates, has_fitting))
+}
+
+/// Asks one server for a list; none where it fails, takes too long, or did so a while ago.
+async fn list(front: &Front, link: &Arc<Link>, kind: Kind) -> Option<(Lease, Arc<Listing>)> {
+    let late = &front.inside.late;
+    if late.has(link, kind) {
+        return None;
+    }
+    let began = Instant::now();
+    let ask = async {
+        let lease = link.lease().await.map_err(|why| why.to_string())?;
+        let listing = link.others_of(&lease, kind).await.map_err(|why| why.to_string())?;
+        Ok::<_, String>((lease, listing))
+    };
+    match tokio::time::timeout(FIRST_LIST, ask).await {
+        Ok(Ok(listed)) => Some(listed),
+        Ok(Err(why)) => {
+            warn!(server = link.id(), "{why}");
+            if began.elapsed() > SLOW {
+                late.note(link, kind);
+            }
+            None
+        }
+        Err(_) => {
+            warn!(server = link.id(), "no {} within {FIRST_LIST:?}; it is left out until it comes", kind.method());
+            late.ask_aside(link, kind);
+            None
+        }
+    }
+}
+
+/// Whether a list has a resource of this address.
+fn lists(listing: &Listing, uri: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Resource<'a> {
+        #[serde(borrow)]
+        uri: Cow<'a, str>,
+    }
+    let mut read = listing.items.iter().filter_map(|item| serde_json::from_str::<Resource<'_>>(item.get()).ok());
+    read.any(|resource| resource.uri == uri)
+}
+
+/// Whether an address can be made from a template of a list.
+fn has_fitting(listing: &Listing, uri: &str) -> bool {
+    templates(listing).any(|template| fits(&template, uri))
+}
+
+fn templates(listing: &Listing) -> impl Iterator<Item = Cow<'_, str>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Template<'a> {
+        #[serde(borrow)]
+        uri_template: Cow<'a, str>,
+    }
+    let read = listing.items.iter().filter_map(|item| serde_json::from_str::<Template<'_>>(item.get()).ok());
+    read.map(|template| template.uri_template)
+}
+
+/// Whether an address can be made from a template: its fixed parts, in their order, with something between them.
+fn fits(template: &str, uri: &str) -> bool {
+    let mut fixed = template.split('{').map(|part| part.split_once('}').map_or(part, |(_, after)| after));
+    let Some(mut rest) = fixed.next().and_then(|first| uri.strip_prefix(first)) else { return false };
+    let mut last = None;
+    for part in fixed {
+        last = Some(part);
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    match last {
+        None => rest.is_empty(),
+        Some(last) => last.is_empty() || uri.ends_with(last),
+    }
+}
+
+/// A failure that took longer would be felt if it were waited for again.
+const SLOW: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_fits_a_template_with_something_in_each_gap() {
+        let rows = [
+            ("demo://a", "demo://a", true),
+            ("demo://a", "demo://ab", false),
+            ("demo://{x}", "demo://ab", true),
+            ("demo://{x}/end", "demo://ab/end", true),
+            ("demo://{x}/end", "demo://ab/other", false),
+            ("demo://{x}/{y}", "demo://a/b", true),
+            ("other://{x}", "demo://a", false),
+        ];
+        for (template, uri, expected) in rows {
+            assert_eq!(fits(template, uri), expected, "{template} {uri}");
+        }
+    }
+}

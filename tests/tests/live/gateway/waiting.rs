@@ -1,0 +1,76 @@
+//! Servers that hang, or never come up: nobody who wants something of another one waits for them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolgate::config;
+use toolgate::gateway::Options;
+
+use super::{Lines, serve_over};
+
+/// A plain server between one that never comes up and one that does not answer requests with these words.
+fn config(deaf_to: &[&str]) -> config::model::Config {
+    let fixture = env!("CARGO_BIN_EXE_fixture");
+    let words: String = deaf_to.iter().map(|word| format!(" -e {word}")).collect();
+    let script = format!("grep --line-buffered -v{words} | {fixture} plain");
+    let yaml = format!(
+        "servers:\n  never: {{command: sleep, args: ['1000']}}\n  deaf: {{command: sh, args: [-c, {script:?}]}}\n  \
+         well: {{command: {fixture:?}, args: [chatty]}}\n"
+    );
+    config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right")
+}
+
+/// Asks, and says how long the answer took.
+async fn timed(lines: &mut Lines, method: &str, params: Value) -> (Value, Duration) {
+    let began = Instant::now();
+    let (answer, _) = lines.ask(method, method, params).await;
+    (answer, began.elapsed())
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_keeps_nobody_waiting_for_another() {
+    let config = config(&["resources/list", "resources/templates/list", "prompts/list"]);
+    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let mut lines = Lines::greet(stream, json!({})).await;
+    // Less than any limit that would be waited for.
+    let soon = Duration::from_secs(5);
+    for _ in 0..2 {
+        let (answer, took) = timed(&mut lines, "resources/read", json!({"uri": "chatty://secret"})).await;
+        assert!(answer["result"]["contents"][0]["text"].is_string(), "{answer}");
+        assert!(took < soon, "{took:?}");
+        let (answer, took) = timed(&mut lines, "prompts/get", json!({"name": "well__big"})).await;
+        assert!(answer["result"]["messages"].is_array(), "{answer}");
+        assert!(took < soon, "{took:?}");
+    }
+    let (answer, _) = timed(&mut lines, "resources/read", json!({"uri": "chatty://of/anything"})).await;
+    assert_eq!(answer["error"]["message"], "no such thing", "its template fits");
+    let names = |answer: &Value, list: &str| {
+        let items = answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}"));
+        items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // The first list waits as long as that of tools does, and the next ones do not.
+    let (answer, took) = timed(&mut lines, "prompts/list", json!({})).await;
+    assert_eq!(names(&answer, "prompts"), ["well__big"]);
+    assert!(took < Duration::from_secs(25), "{took:?}");
+    let (answer, took) = timed(&mut lines, "prompts/list", json!({})).await;
+    assert_eq!(names(&answer, "prompts"), ["well__big"]);
+    assert!(took < soon, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_list_that_comes_late_is_told_of() {
+    let fixture = env!("CARGO_BIN_EXE_fixture");
+    let yaml = format!(
+        "servers:\n  slow: {{command: {fixture:?}, args: [slow-start, '11']}}\n  well: {{command: {fixture:?}, args: [chatty]}}\n"
+    );
+    let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
+    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let mut lines = Lines::greet(stream, json!({})).await;
+    let (answer, _) = timed(&mut lines, "resources/list", json!({})).await;
+    assert_eq!(answer["result"]["resources"].as_array().unwrap().len(), 2, "{answer}");
+    while lines.next().await["method"] != "notifications/resources/list_changed" {}
+    let (answer, _) = timed(&mut lines, "resources/list", json!({})).await;
+    assert_eq!(answer["result"]["resources"].as_array().unwrap().len(), 3, "{answer}");
+}
