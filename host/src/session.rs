@@ -25,7 +25,7 @@ use tracing::debug;
 
 pub(crate) use caller::is_of_session;
 pub use caller::{Caller, Given};
-pub use handler::{Handler, Nobody, Question, Topic, Topics};
+pub use handler::{During, Handler, Nobody, Question, Topic, Topics};
 pub use level::LogLevel;
 pub use listing::{Kind, Listing};
 pub use open::Options;

@@ -189,7 +189,7 @@ impl<'a> Errand<'a> {
         let patience = self.patience();
         let progress = Some(self.clock.listener(self.options.events.clone()));
         let asked = crate::session::Request { method: &method, params: &params, patience, progress };
-        self.tell(CallEvent::Requesting { server });
+        self.tell(CallEvent::Requesting { server, connection: link.number() });
         let mut logs = self.options.events.as_ref().map(|_| session.news());
         let (span, caller) = self.trace.request(link.id(), &method, &params, session.peer(), &self.options.caller);
         let mut answer = pin!(session.request_for(asked, &caller));
@@ -208,6 +208,7 @@ impl<'a> Errand<'a> {
                 }
             }
         };
+        self.tell(CallEvent::Answered);
         // What was logged before the answer is told before it.
         while let Some(news) = logs.as_mut().and_then(|logs| logs.try_recv().ok()) {
             self.heard(link.id(), news);

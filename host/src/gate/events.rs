@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::CallOptions;
 use crate::logic::types::execution::Question;
-use crate::session::Progress;
+use crate::session::{During, Progress};
 
 /// Something that happened to a call on its way.
 #[derive(Debug, Clone)]
@@ -23,6 +23,8 @@ pub enum CallEvent {
         logger: Option<String>,
         /// What, as the server wrote it, masked.
         data: Box<RawValue>,
+        /// For whom the server worked when the line came; it may work on other calls too.
+        during: During,
         /// Tells this line from all others.
         number: u64,
     },
@@ -35,7 +37,11 @@ pub enum CallEvent {
     Requesting {
         /// The id of the server.
         server: String,
+        /// Tells its connection from all others.
+        connection: u64,
     },
+    /// Its request is over: what the server does from now on is not for it.
+    Answered,
     /// A person is asked.
     Asking(Question),
     /// It is tried once more, after this pause.

@@ -157,6 +157,11 @@ impl Link {
         &self.server().id
     }
 
+    /// Tells its connection from those of all other links.
+    pub(crate) fn number(&self) -> u64 {
+        self.opener.number
+    }
+
     /// What the configuration says of it.
     pub fn server(&self) -> &Server {
         self.opener.server()

@@ -1,6 +1,7 @@
 //! Who answers when a server asks: roots, a model's words, a person's.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
@@ -17,6 +18,24 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Answers one question with the `result` that the protocol wants, or refuses.
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>>;
+
+    /// For whom the server of this connection works now, as far as this handler knows.
+    fn during(&self, connection: u64) -> During {
+        let _ = connection;
+        During::Nobody
+    }
+}
+
+/// For whom a server works at a moment: whose business it is what it logs then.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum During {
+    /// For nobody that is known of.
+    #[default]
+    Nobody,
+    /// For this principal alone.
+    One(Arc<str>),
+    /// For several, and nobody knows which of them is meant.
+    Several,
 }
 
 /// What a handler can answer.
@@ -37,6 +56,8 @@ pub struct Topics {
 pub struct Question {
     /// The id of the server, as configured; empty where a session has no configuration.
     pub server: String,
+    /// Tells the connections of configured servers from each other.
+    pub connection: u64,
     /// About what.
     pub topic: Topic,
     /// The `params` of the question, as the server wrote them.

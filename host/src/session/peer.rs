@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::During;
+
 /// The two ways in which MCP is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
@@ -112,6 +114,8 @@ pub enum News {
         logger: Option<String>,
         /// What, as the server wrote it.
         data: Box<RawValue>,
+        /// For whom the server worked when the line came.
+        during: During,
         /// Tells this line from all others.
         number: u64,
     },
@@ -146,7 +150,7 @@ impl News {
                 let level = params.level.unwrap_or_else(|| "info".to_owned());
                 let data = params.data.unwrap_or_else(super::empty_object);
                 let number = LINES.fetch_add(1, Ordering::Relaxed);
-                Some(News::Log { level, logger: params.logger, data, number })
+                Some(News::Log { level, logger: params.logger, data, during: During::Nobody, number })
             }
             _ => None,
         }

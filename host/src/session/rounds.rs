@@ -158,7 +158,7 @@ async fn answer(handler: &dyn Handler, method: &str, asked: &InputRequest<'_>) -
     let unknown = || RpcError::new(METHOD_NOT_FOUND, "nobody here can give that");
     let topic = Topic::of(&asked.method).ok_or_else(|| refused(unknown()))?;
     let params = asked.params.map_or_else(super::empty_object, ToOwned::to_owned);
-    handler.answer(Question { server: String::new(), topic, params }).await.map_err(refused)
+    handler.answer(Question { server: String::new(), connection: 0, topic, params }).await.map_err(refused)
 }
 
 /// The code for what a client would have to be able to do.

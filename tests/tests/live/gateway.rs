@@ -7,6 +7,7 @@ mod leaving;
 mod passing;
 mod seeing;
 mod shading;
+mod sharing;
 mod waiting;
 
 use std::collections::HashMap;

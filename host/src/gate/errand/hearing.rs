@@ -30,10 +30,10 @@ impl Errand<'_> {
 
     /// Tells a line of the server's log, masked.
     pub(super) fn heard(&self, server: &str, news: News) {
-        let News::Log { level, logger, data, number } = news else { return };
+        let News::Log { level, logger, data, during, number } = news else { return };
         let masked = self.gate.mask(server, data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
         if let Some(data) = masked {
-            self.tell(CallEvent::Log { level, logger, data, number });
+            self.tell(CallEvent::Log { level, logger, data, during, number });
         }
     }
 }

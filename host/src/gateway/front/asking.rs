@@ -1,11 +1,12 @@
 //! What a server asks while it works for a client, brought to that client in the way of its era.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::era::{Context, Era};
 use super::{Front, INTERNAL_ERROR};
@@ -14,7 +15,7 @@ use crate::gateway::client::{Incoming, Outlet};
 use crate::gateway::relay::Working;
 use crate::json::{Object, raw};
 use crate::session::message::{self, AnswerId};
-use crate::session::{Handler, METHOD_NOT_FOUND, MODERN_VERSION, Nobody, Question, Topic, Topics};
+use crate::session::{During, Handler, METHOD_NOT_FOUND, MODERN_VERSION, Nobody, Question, Topic, Topics};
 use crate::transport::BoxFuture;
 
 /// One request of a client, as far as a server that works on it may ask something back.
@@ -24,6 +25,8 @@ pub(crate) struct Asker {
     /// The way for what belongs to the request.
     outlet: Arc<dyn Outlet>,
     server: OnceLock<String>,
+    /// How often it is with a server at this moment; a second attempt may begin before the first has ended.
+    works: watch::Sender<usize>,
     /// What was asked and could not be brought to the client.
     unheard: OnceLock<Topic>,
 }
@@ -35,15 +38,45 @@ impl Asker {
             era: context.era,
             outlet: Arc::clone(&incoming.outlet),
             server: OnceLock::new(),
+            works: watch::Sender::new(0),
             unheard: OnceLock::new(),
         })
     }
 
     /// The server works on the request, for as long as what is given lives.
-    pub(super) fn work(self: &Arc<Self>, front: &Front, server: &str) -> Working {
+    pub(super) fn work(self: &Arc<Self>, front: &Front, server: &str, connection: u64) -> Working {
         // A request has one server, however often it is sent.
         let _ = self.server.set(server.to_owned());
-        front.inside.relay.enter(server, self)
+        self.works.send_modify(|works| *works += 1);
+        front.inside.relay.enter(connection, &front.name, Some(self))
+    }
+
+    /// The server no longer works on the request.
+    pub(crate) fn left(&self) {
+        self.works.send_modify(|works| *works = works.saturating_sub(1));
+    }
+
+    /// Waits until no server works on the request.
+    pub(crate) async fn over(&self) {
+        // The sender is a part of this, so that it is there.
+        let _ = self.works.subscribe().wait_for(|works| *works == 0).await;
+    }
+
+    /// Asks the client, until nobody wants the answer any more.
+    pub(crate) async fn ask(
+        &self,
+        question: Question,
+        given_up: impl Future<Output = ()>,
+    ) -> Result<Box<RawValue>, RpcError> {
+        let topic = question.topic;
+        tokio::select! {
+            biased;
+            answer = self.put(question) => answer,
+            () = given_up => match topic {
+                Topic::Elicitation => Ok(raw(&[("action", "cancel")].into_iter().collect::<BTreeMap<_, _>>())),
+                _ => Err(RpcError::new(INTERNAL_ERROR, "nobody waits any more for what this was asked for")),
+            },
+        }
     }
 
     /// The server that works on the request; empty while nobody does.
@@ -58,7 +91,7 @@ impl Asker {
     }
 
     /// Whether the request is of this client, which has a session.
-    pub(crate) fn is_of(&self, front: &Weak<Front>) -> bool {
+    fn is_of(&self, front: &Weak<Front>) -> bool {
         self.era == Era::Legacy && Weak::ptr_eq(&self.front, front)
     }
 
@@ -90,16 +123,27 @@ impl Handler for Asker {
     }
 
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+        Box::pin(self.ask(question, self.over()))
+    }
+
+    fn during(&self, _: u64) -> During {
+        // What comes on the stream of a request is of that request.
+        self.front.upgrade().map_or(During::Several, |front| During::One(Arc::clone(&front.name)))
+    }
+}
+
+impl Asker {
+    async fn put(&self, question: Question) -> Result<Box<RawValue>, RpcError> {
         let question = Question { server: self.server().to_owned(), ..question };
         match (self.era, self.front.upgrade()) {
-            (Era::Legacy, Some(front)) => Box::pin(async move { front.ask(question, &*self.outlet).await }),
-            (Era::Legacy, None) => Box::pin(async move { Nobody.answer(question).await }),
+            (Era::Legacy, Some(front)) => front.ask(question, &*self.outlet).await,
+            (Era::Legacy, None) => Nobody.answer(question).await,
             (Era::Modern, _) => {
                 // Who has no roots says so in both eras, and servers go on without.
                 if question.topic != Topic::Roots {
                     let _ = self.unheard.set(question.topic);
                 }
-                Box::pin(async move { Nobody.answer(question).await })
+                Nobody.answer(question).await
             }
         }
     }
@@ -118,7 +162,7 @@ impl Front {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         self.asked().insert(id, sender);
-        let _forget = Forget(self, id);
+        let _forget = Forget { front: self, id, outlet };
         if !outlet.send(message::request(id, method, &params)) {
             return Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway has gone"));
         }
@@ -147,12 +191,19 @@ impl Front {
     }
 }
 
-/// Forgets a question when nobody waits for its answer any more.
-struct Forget<'a>(&'a Front, u64);
+/// Forgets a question when nobody waits for its answer any more; a client that has yet to answer hears that.
+struct Forget<'a> {
+    front: &'a Front,
+    id: u64,
+    outlet: &'a dyn Outlet,
+}
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
-        self.0.asked().remove(&self.1);
+        if self.front.asked().remove(&self.id).is_some() {
+            let params = format!(r#"{{"requestId":{},"reason":"nobody waits for the answer any more"}}"#, self.id);
+            self.outlet.send(message::notification("notifications/cancelled", Some(&params)));
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::gateway::bounds;
 use crate::gateway::client::Incoming;
 use crate::gateway::relay::Working;
 use crate::logic::types::execution::{Code, ToolCall};
-use crate::session::{LogLevel, message};
+use crate::session::{During, LogLevel, message};
 
 #[derive(Deserialize)]
 struct Params<'a> {
@@ -82,9 +82,13 @@ fn events(front: &Front, context: &Context, asker: &Arc<Asker>, incoming: &Incom
     let (asker, me) = (Arc::clone(asker), front.me.clone());
     let working: Mutex<Option<Working>> = Mutex::default();
     Arc::new(move |event| match event {
-        CallEvent::Requesting { server } => {
-            let now = me.upgrade().map(|front| asker.work(&front, &server));
+        CallEvent::Requesting { server, connection } => {
+            let now = me.upgrade().map(|front| asker.work(&front, &server, connection));
             *working.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        }
+        CallEvent::Answered => {
+            let over = working.lock().unwrap_or_else(PoisonError::into_inner).take();
+            over.into_iter().for_each(Working::end);
         }
         CallEvent::Progress(progress) => {
             let Some(token) = &token else { return };
@@ -101,9 +105,11 @@ fn events(front: &Front, context: &Context, asker: &Arc<Asker>, incoming: &Incom
             let params = format!(r#"{{"progressToken":{token},{}"#, &params[1..]);
             outlet.send(message::notification("notifications/progress", Some(&params)));
         }
-        CallEvent::Log { level: grave, logger, data, number } => {
-            let wanted = is_wanted(&grave, level);
-            if wanted && me.upgrade().is_some_and(|front| front.is_untold(number)) {
+        CallEvent::Log { level: grave, logger, data, during, number } => {
+            let Some(front) = me.upgrade().filter(|_| is_wanted(&grave, level)) else { return };
+            // What may be of somebody else's call is for nobody.
+            let own = matches!(during, During::One(principal) if principal == front.name);
+            if own && front.is_untold(number) {
                 outlet.send(log_line(&grave, logger.as_deref(), &data));
             }
         }

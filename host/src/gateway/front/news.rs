@@ -23,7 +23,7 @@ use crate::failure::RpcError;
 use crate::gateway::bounds;
 use crate::gateway::client::{Incoming, Outlet};
 use crate::registry::Told;
-use crate::session::{News, message};
+use crate::session::{During, News, message};
 
 /// What a client wants to hear.
 #[derive(Default)]
@@ -256,11 +256,12 @@ impl Untold {
             News::PromptsChanged => self.prompts = true,
             News::ResourcesChanged => self.resources = true,
             News::ResourceUpdated { uri } => drop(self.uris.insert(uri)),
-            // What is logged during a request goes the way of that request; the later era knows no other lines.
-            News::Log { level, logger, data, number } if era == Era::Legacy => {
+            // What is logged during a request goes the way of that request, to its client alone; the later era knows no
+            // other lines.
+            News::Log { level, logger, data, during: During::Nobody, number } if era == Era::Legacy => {
                 let Some(link) = link.flatten() else { return false };
                 let wanted = is_wanted(&level, front.session().log_level);
-                if !wanted || front.inside.relay.works_for(link.id(), &front.me) || !front.is_untold(number) {
+                if !wanted || !front.is_untold(number) {
                     return false;
                 }
                 let masked =

@@ -110,9 +110,9 @@ pub(super) async fn ask(
     let asker = Asker::new(front, context, incoming);
     let caller = context.caller(&asker, asked.of);
     let server = owner.link.id();
-    let working = asker.work(front, server);
+    let working = asker.work(front, server, owner.link.number());
     let fetched = front.gate.fetch(&owner.link, owner.lease.session(), asked.method, asked.params, &caller).await;
-    drop(working);
+    working.end();
     let outcome = fetched.map_err(|why| match why {
         Refused::Failed(failed) => refused(front, server, failed),
         Refused::Logic(error) => RpcError::new(INTERNAL_ERROR, error.to_string()),

@@ -1,5 +1,6 @@
 //! Opens sessions with one server, as its configuration says.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::config::{model::Auth, resolve::resolve_oauth};
 use crate::failure::{Failure, RpcError};
 #[cfg(feature = "oauth")]
 use crate::oauth::Account;
-use crate::session::{Handler, Options, Protocol, Question, Session, Topics};
+use crate::session::{During, Handler, Options, Protocol, Question, Session, Topics};
 use crate::transport::BoxFuture;
 use crate::transport::authorize::Authorize;
 #[cfg(feature = "oauth")]
@@ -23,6 +24,8 @@ use crate::transport::endpoint::Endpoint;
 
 /// Opens sessions with one server.
 pub(super) struct Opener {
+    /// Tells the connections that it opens, one at a time, from those of others.
+    pub(super) number: u64,
     pub(super) surroundings: Arc<Surroundings>,
     /// The configuration that it was made for; what this server is told of others comes from that of now.
     config: Arc<Config>,
@@ -47,6 +50,7 @@ impl Opener {
         session: Option<String>,
     ) -> Self {
         Opener {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             surroundings,
             config,
             place,
@@ -73,8 +77,11 @@ impl Opener {
         let _turn = starts.acquire().await.expect("nobody closes the semaphore");
         let remembered = self.era().filter(|_| server.protocol == Protocol::Auto);
         let protocol = remembered.unwrap_or(server.protocol);
-        let handler: Arc<dyn Handler> =
-            Arc::new(Asked { server: server.id.clone(), handler: Arc::clone(&self.surroundings.handler) });
+        let handler: Arc<dyn Handler> = Arc::new(Asked {
+            server: server.id.clone(),
+            connection: self.number,
+            handler: Arc::clone(&self.surroundings.handler),
+        });
         let options = Options { protocol, limit, list: server.timeouts.list, handler };
         let mut opened = Session::open(&endpoint, &options).await;
         if let (Err(failed), Some(_)) = (&opened, remembered)
@@ -174,6 +181,7 @@ impl Opener {
 /// Lets the handler know which server asks.
 struct Asked {
     server: String,
+    connection: u64,
     handler: Arc<dyn Handler>,
 }
 
@@ -183,6 +191,12 @@ impl Handler for Asked {
     }
 
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
-        self.handler.answer(Question { server: self.server.clone(), ..question })
+        self.handler.answer(Question { server: self.server.clone(), connection: self.connection, ..question })
+    }
+
+    fn during(&self, _: u64) -> During {
+        self.handler.during(self.connection)
     }
 }
+
+static NEXT: AtomicU64 = AtomicU64::new(1);

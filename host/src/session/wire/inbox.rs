@@ -157,7 +157,7 @@ impl Inbox {
                 self.answered(id, exchange, outcome);
             }
             Ok(Incoming::Request { id, method, params }) => self.asked(id, &method, params, exchange),
-            Ok(Incoming::Notification { method, params }) => self.notified(&method, params),
+            Ok(Incoming::Notification { method, params }) => self.notified(&method, params, exchange),
             Err(why) => {
                 let shown = self.shown(&text);
                 self.complain(|| warn!(%why, "skipped a message that is none: {shown}"));
@@ -192,11 +192,10 @@ impl Inbox {
             warn!(method, "ignored a request of the server: this version of the protocol has none");
             return;
         }
-        let own = exchange.and_then(|exchange| self.handlers().get(&exchange).cloned());
-        let handler = own.unwrap_or_else(|| Arc::clone(&self.handler));
+        let handler = self.handler_of(exchange);
         let question = Topic::of(method)
             .map(|topic| (topic, params.map_or_else(empty_object, ToOwned::to_owned)))
-            .map(|(topic, params)| Question { server: String::new(), topic, params });
+            .map(|(topic, params)| Question { server: String::new(), connection: 0, topic, params });
         let ping = method == "ping";
         let method = method.to_owned();
         let key = id.get().to_owned();
@@ -231,13 +230,23 @@ impl Inbox {
         self.answering().spawn(key, answer);
     }
 
-    fn notified(&self, method: &str, params: Option<&RawValue>) {
+    /// Who answers what is asked on the stream of this request, or on none.
+    fn handler_of(&self, exchange: Option<RequestId>) -> Arc<dyn Handler> {
+        let own = exchange.and_then(|exchange| self.handlers().get(&exchange).cloned());
+        own.unwrap_or_else(|| Arc::clone(&self.handler))
+    }
+
+    fn notified(&self, method: &str, params: Option<&RawValue>, exchange: Option<RequestId>) {
         let params = params.map_or("{}", RawValue::get);
         match method {
             "notifications/progress" => self.progressed(params),
             "notifications/cancelled" => self.cancelled(params),
             _ => match News::read(method, params) {
-                Some(news) => {
+                Some(mut news) => {
+                    // Once the answer is there, nobody could say any more whom a line was for.
+                    if let News::Log { during, .. } = &mut news {
+                        *during = self.handler_of(exchange).during(0);
+                    }
                     self.shelf.hear(&news);
                     // That nobody listens is no fault.
                     let _ = self.news.send(news);
