@@ -224,17 +224,23 @@ impl Access {
         self.servers.contains_key(server)
     }
 
-    /// Whether the gate may use the server at all.
-    pub fn selects(&self, server: &str) -> bool {
-        self.servers.get(server).is_some_and(|server| server.selected.is_some())
+    /// Whether the gate may use anything of the server: who may not does not hear of it.
+    pub fn selects(&self, id: &str) -> bool {
+        self.opens(id, Grants::touch).is_some()
     }
 
     /// Whether the gate may have what a server has beside its tools: resources, prompts, logs. They belong to the server as
-    /// a whole, so a grant of single tools is none of them.
+    /// a whole, so a selection or a grant of single tools is none of them.
     pub fn admits(&self, id: &str) -> bool {
-        let Some(server) = self.servers.get(id).filter(|server| server.selected.is_some()) else { return false };
-        let Some(grants) = &self.grants else { return true };
-        grants.cover_server(id) && server.requires.iter().all(|needed| grants.holds(needed))
+        self.opens(id, Grants::cover_server).is_some_and(Globs::fit_all)
+    }
+
+    /// The tools of a server that are selected, where it is and these grants open it.
+    fn opens(&self, id: &str, open: fn(&Grants, &str) -> bool) -> Option<&Globs> {
+        let server = self.servers.get(id)?;
+        let granted =
+            |grants: &Grants| open(grants, id) && server.requires.iter().all(|needed| grants.holds(needed));
+        server.selected.as_ref().filter(|_| self.grants.as_ref().is_none_or(granted))
     }
 
     /// What is said of a tool: by the configuration, else by its server.

@@ -32,6 +32,11 @@ impl Globs {
         Globs(vec![Glob { text: String::new(), pattern: "*".to_owned() }])
     }
 
+    /// Whether everything fits, by one pattern alone.
+    pub fn fit_all(&self) -> bool {
+        self.0.iter().any(|glob| glob.pattern == "*")
+    }
+
     /// The first pattern that fits, as it was written.
     pub fn find(&self, name: &str) -> Option<&str> {
         if let [Glob { text, pattern }] = &self.0[..]

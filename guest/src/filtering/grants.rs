@@ -51,6 +51,15 @@ impl Grants {
         self.0.iter().find(|grant| !grant.ambiguous && grant.covers(server, tool)).map(|grant| &*grant.text)
     }
 
+    /// Whether a grant covers the server, or a tool of it.
+    pub fn touch(&self, server: &str) -> bool {
+        let touches = |meaning: &Meaning| match meaning {
+            Meaning::Everything => true,
+            Meaning::Server(id) | Meaning::Tool(id, _) => id == server,
+        };
+        self.0.iter().any(|grant| !grant.ambiguous && grant.meanings.iter().any(touches))
+    }
+
     /// Whether a grant covers the server as a whole.
     pub fn cover_server(&self, server: &str) -> bool {
         let whole = |meaning: &Meaning| match meaning {

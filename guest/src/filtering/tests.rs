@@ -155,28 +155,33 @@ fn ids_are_checked() {
 
 #[test]
 fn what_a_server_has_beside_tools_is_for_who_may_use_the_server_as_a_whole() {
-    for (selection, capabilities, requires, admitted) in [
-        (None, None, &[][..], true),
-        (Some("a"), None, &[], true),
-        (Some("b"), None, &[], false),
-        (None, None, &["x"], true),
-        (None, Some(&[][..]), &[], false),
-        (None, Some(&["mcp_integration"]), &[], true),
-        (None, Some(&["mcp_a"]), &[], true),
-        (None, Some(&["server:a"]), &[], true),
-        (None, Some(&["server:b"]), &[], false),
-        (None, Some(&["tool:a/x"]), &[], false),
-        (None, Some(&["mcp_a_x"]), &[], false),
-        (None, Some(&["server:a"]), &["extra"], false),
-        (None, Some(&["server:a", "extra"]), &["extra"], true),
-        (Some("b"), Some(&["server:a"]), &[], false),
+    for (selection, capabilities, requires, selected, admitted) in [
+        (None, None, &[][..], true, true),
+        (Some(("a", &[][..])), None, &[], true, true),
+        (Some(("a", &["*"])), None, &[], true, true),
+        (Some(("a", &["x", " Any "])), None, &[], true, true),
+        (Some(("a", &["only"])), None, &[], true, false),
+        (Some(("b", &[])), None, &[], false, false),
+        (None, None, &["x"], true, true),
+        (None, Some(&[][..]), &[], false, false),
+        (None, Some(&["mcp_integration"]), &[], true, true),
+        (None, Some(&["mcp_a"]), &[], true, true),
+        (None, Some(&["server:a"]), &[], true, true),
+        (None, Some(&["server:b"]), &[], false, false),
+        (None, Some(&["tool:a/x"]), &[], true, false),
+        (None, Some(&["mcp_a_x"]), &[], true, false),
+        (None, Some(&["server:a"]), &["extra"], false, false),
+        (None, Some(&["server:a", "extra"]), &["extra"], true, true),
+        (Some(("a", &["only"])), Some(&["server:a"]), &[], true, false),
+        (Some(("b", &[])), Some(&["server:a"]), &[], false, false),
     ] {
         let mut policy = policy(&["a", "b"]);
         policy.servers[0].requires = strings(requires);
-        policy.selection = selection.map(|id| vec![SelectedServer { id: id.to_owned(), tools: strings(&["only"]) }]);
+        policy.selection = selection.map(|(id, tools)| vec![SelectedServer { id: id.to_owned(), tools: strings(tools) }]);
         policy.capabilities = capabilities.map(strings);
         let access = Access::new(&policy).unwrap();
-        assert_eq!(access.admits("a"), admitted, "{selection:?} {capabilities:?} {requires:?}");
-        assert!(!access.admits("unknown"));
+        let said = (access.selects("a"), access.admits("a"));
+        assert_eq!(said, (selected, admitted), "{selection:?} {capabilities:?} {requires:?}");
+        assert!(!access.admits("unknown") && !access.selects("unknown"));
     }
 }

@@ -87,14 +87,17 @@ impl Gateway {
         if principal.admin {
             return Seen::All;
         }
-        let Ok(gate) = self.desk(principal) else { return Seen::These(HashSet::new()) };
+        let Ok(gate) = self.desk(principal) else { return Seen::These { servers: HashSet::new(), tools: HashSet::new() } };
         if !gate.is_bounded() {
             return Seen::All;
         }
         gate.take_known();
         let tools = gate.tools(&gate.style()).unwrap_or_default();
         let sources = gate.sources().into_iter().map(|link| link.id().to_owned());
-        Seen::These(sources.chain(tools.into_iter().map(|tool| tool.tool.server)).collect())
+        Seen::These {
+            servers: sources.chain(tools.iter().map(|tool| tool.tool.server.clone())).collect(),
+            tools: tools.into_iter().map(|tool| (tool.tool.server, tool.tool.tool)).collect(),
+        }
     }
 
     fn warnings(&self, readiness: &Readiness, seen: &Seen) -> Value {
@@ -272,7 +275,11 @@ impl Gateway {
             None => name,
         };
         let call = ToolCall { id: format!("{:016x}", fastrand::u64(..)), name, arguments };
-        let options = CallOptions { principal: Some(principal.name.as_str().into()), ..CallOptions::default() };
+        let options = CallOptions {
+            principal: Some(principal.name.as_str().into()),
+            events: Some(self.inside.relay.note(&principal.name)),
+            ..CallOptions::default()
+        };
         let mut called = match gate.call(call, &options).await {
             Ok(called) => called,
             Err(error) => return reply(500, &json!({"error": error.to_string()})),
@@ -283,9 +290,10 @@ impl Gateway {
         Reply { status: 200, body: self.clean(&body) }
     }
 
-    /// All figures, for Prometheus.
-    pub fn metrics(&self) -> String {
-        super::metrics::render(self.registry(), &self.inside.tally, &self.doors(), self.shadow().as_deref())
+    /// The figures for Prometheus, of the servers and tools that the principal may use.
+    pub fn metrics(&self, principal: &Principal) -> String {
+        let (doors, shadow) = (self.doors(), self.shadow());
+        super::metrics::render(self.registry(), &self.inside.tally, &doors, shadow.as_deref(), &self.seen_by(principal))
     }
 
     fn status(&self, status: &Status) -> Value {
@@ -337,17 +345,24 @@ impl Gateway {
     }
 }
 
-/// The servers that somebody is shown.
-enum Seen {
+/// The servers that somebody is shown, and their tools.
+pub(super) enum Seen {
     All,
-    These(HashSet<String>),
+    These { servers: HashSet<String>, tools: HashSet<(String, String)> },
 }
 
 impl Seen {
-    fn has(&self, server: &str) -> bool {
+    pub(super) fn has(&self, server: &str) -> bool {
         match self {
             Seen::All => true,
-            Seen::These(servers) => servers.contains(server),
+            Seen::These { servers, .. } => servers.contains(server),
+        }
+    }
+
+    pub(super) fn has_tool(&self, server: &str, tool: &str) -> bool {
+        match self {
+            Seen::All => true,
+            Seen::These { tools, .. } => tools.contains(&(server.to_owned(), tool.to_owned())),
         }
     }
 }

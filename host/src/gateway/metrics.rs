@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::OpenDoor;
+use super::api::Seen;
 use super::http::DoorStats;
 use crate::logic;
 use crate::logic::types::ToolRef;
@@ -34,16 +35,26 @@ impl Tally {
     }
 }
 
-/// All figures, in the text format of Prometheus.
-pub(super) fn render(registry: &Registry, tally: &Tally, doors: &[OpenDoor], shadow: Option<&Shadow>) -> String {
+/// All figures of what somebody is shown, in the text format of Prometheus.
+pub(super) fn render(
+    registry: &Registry,
+    tally: &Tally,
+    doors: &[OpenDoor],
+    shadow: Option<&Shadow>,
+    seen: &Seen,
+) -> String {
     let mut page = Page::default();
     page.family("toolgate_calls_total", "counter", "Calls of tools, by how they ended.");
     for ((server, tool, code), count) in &*tally.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        // Names that led nowhere are counted together.
+        if !server.is_empty() && !seen.has_tool(server, tool) {
+            continue;
+        }
         page.sample("toolgate_calls_total", &[("server", server), ("tool", tool), ("code", code)], *count);
     }
     let links = registry.links();
     page.family("toolgate_call_duration_seconds", "histogram", "How long calls took.");
-    for link in links.iter() {
+    for link in links.iter().filter(|link| seen.has(link.id())) {
         let latencies = link.stats().latencies();
         let name = "toolgate_call_duration_seconds";
         for (bound, count) in BOUNDS.iter().zip(latencies.buckets(&BOUNDS)) {
@@ -54,7 +65,8 @@ pub(super) fn render(registry: &Registry, tally: &Tally, doors: &[OpenDoor], sha
         page.sample(&format!("{name}_sum"), &[("server", link.id())], latencies.sum().as_secs_f64());
         page.sample(&format!("{name}_count"), &[("server", link.id())], latencies.count());
     }
-    let statuses = registry.statuses();
+    let mut statuses = registry.statuses();
+    statuses.retain(|status| seen.has(&status.server));
     page.family("toolgate_calls_in_flight", "gauge", "Calls under way.");
     for status in &statuses {
         page.sample("toolgate_calls_in_flight", &[("server", &status.server)], status.calls.in_flight);
@@ -71,7 +83,9 @@ pub(super) fn render(registry: &Registry, tally: &Tally, doors: &[OpenDoor], sha
         page.sample("toolgate_server_restarts_total", &[("server", &status.server)], status.restarts);
     }
     // The samples of a family stand together.
-    let queues = registry.queues();
+    let mut queues = registry.queues();
+    let used = |name: &str| statuses.iter().any(|status| status.queues.iter().any(|queue| queue.name == name));
+    queues.retain(|queue| matches!(seen, Seen::All) || used(&queue.name));
     let mut queue = |name: &str, kind: &str, help: &str, figure: fn(&QueueStats) -> u64| {
         page.family(name, kind, help);
         for queue in &queues {

@@ -54,7 +54,7 @@ async fn api(
     let reply = match path {
         ["metrics"] if get => {
             let kind = "text/plain; version=0.0.4; charset=utf-8";
-            return Some(PageResponse::text(StatusCode::OK, kind, gateway.metrics()));
+            return Some(PageResponse::text(StatusCode::OK, kind, gateway.metrics(principal)));
         }
         ["events"] if get => return Some(events(gateway)),
         ["servers"] if get => gateway.servers(principal),

@@ -176,4 +176,12 @@ async fn the_pages_show_a_principal_its_own_servers_and_calls() {
     assert_eq!(seen(&principal("bob")), (texts(&["one", "two"]), texts(&["two__add"])));
     let admin = Principal { name: "root".to_owned(), admin: true };
     assert_eq!(seen(&admin), (texts(&["one", "two"]), texts(&["two__add", "one__add"])));
+    for (who, shown) in [(principal("ann"), [true, false]), (principal("bob"), [true, true]), (admin, [true, true])] {
+        let figures = gateway.metrics(&who);
+        for (server, shown) in ["one", "two"].into_iter().zip(shown) {
+            let of_calls = format!("toolgate_calls_total{{server=\"{server}\",tool=\"add\"");
+            assert_eq!(figures.contains(&of_calls), shown, "{}: {figures}", who.name);
+            assert_eq!(figures.contains(&format!("server=\"{server}\"")), shown, "{}: {figures}", who.name);
+        }
+    }
 }

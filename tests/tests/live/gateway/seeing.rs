@@ -12,6 +12,7 @@ use toolgate::gate::View;
 use toolgate::gateway::Options;
 use toolgate::gateway::client::Principal;
 use toolgate::gateway::http::Tokens;
+use toolgate::logic::types::filtering::SelectedServer;
 
 use super::{Lines, fixtures, http_client_of, serve_http_over, serve_over};
 use crate::fixtures::{Basket, LONG};
@@ -89,6 +90,42 @@ async fn who_may_not_use_a_server_sees_nothing_of_it() {
     .await
     .unwrap_or_else(|_| panic!("{:?}", heard(0)));
     assert_eq!((heard(1), heard(2)), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn who_may_not_use_a_server_does_not_hear_its_name() {
+    let names = ["none", "tool", "chosen"];
+    let principal = |name: &str| Principal { name: name.to_owned(), admin: false };
+    let tokens = Tokens::new(names.map(|name| (format!("a-long-token-for-{name}"), principal(name)))).unwrap();
+    let view = |grants: &[&str]| View {
+        capabilities: Some(grants.iter().map(|grant| (*grant).to_owned()).collect()),
+        ..View::default()
+    };
+    let only = SelectedServer { id: "open".to_owned(), tools: vec!["echo".to_owned()] };
+    let views = HashMap::from([
+        ("none".to_owned(), view(&[])),
+        ("tool".to_owned(), view(&["tool:open/echo"])),
+        ("chosen".to_owned(), View { selection: Some(vec![only]), ..View::default() }),
+    ]);
+    let config = fixtures(&[("open", "plain"), ("hidden", "chatty")], "");
+    let (url, _stop) = serve_http_over(config, HashMap::new(), Options { views, ..Options::default() }, tokens).await;
+    for name in names {
+        let token = format!("a-long-token-for-{name}");
+        let client = http_client_of(Watcher::default(), &url, Some(&token), "legacy").await;
+        for tool in ["nothing.x", "hidden.say", "hidden__say", "hidden.x"] {
+            let refused = client.call_tool(rmcp::model::CallToolRequestParams::new(tool)).await.unwrap_err();
+            let text = refused.to_string().replace(tool, "");
+            let asked = tool.split(['.', '_']).next().unwrap();
+            assert!(asked == "hidden" || !text.contains("hidden"), "{name} {tool}: {refused}");
+            assert!(!text.contains("not available on server"), "{name} {tool}: {refused}");
+            let known: Vec<_> = text.split_once("Available servers: ").into_iter().map(|(_, list)| list).collect();
+            assert!(known.iter().all(|list| !list.contains("hidden")), "{name} {tool}: {refused}");
+            assert_eq!(known.iter().any(|list| list.contains("open")), name != "none", "{name} {tool}: {refused}");
+        }
+        assert_eq!(call(&client, "open__echo").await, name != "none", "{name}");
+        assert!(client.list_all_resources().await.unwrap().is_empty(), "{name}");
+        assert!(client.list_all_prompts().await.unwrap().is_empty(), "{name}");
+    }
 }
 
 #[tokio::test]
