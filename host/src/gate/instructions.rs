@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 
-use super::{Gate, GateError};
-use crate::decide::Decide;
+use super::{Gate, GateError, naming};
+use crate::decide::{Answer, Decide};
 use crate::logic::types::catalog::{ExposedTool, FailedServer, ServerNotes, ToolNote};
 use crate::registry::{Link, Unavailable};
-use crate::session::{Kind, Session};
+use crate::session::{Kind, Listing, Session};
 
 impl Gate {
     /// One text for the model, of all servers that the gate may use; they are connected for it.
@@ -25,6 +25,38 @@ impl Gate {
         Ok(self.core().logic.instructions(&notes, &failed)?)
     }
 
+    /// The same of what is known at this moment, with tools named in this style: of servers that are not connected, what the
+    /// configuration says. Those that have nothing to say are left out.
+    pub fn known_instructions(&self, style: &naming::NamingStyle) -> Result<String, GateError> {
+        let links = self.links();
+        // Nearly no configuration has notes on tools.
+        let noted = links.iter().any(|link| link.server().tools.iter().any(|rules| rules.note.is_some()));
+        let tools = if noted { self.tools(style)? } else { Vec::new() };
+        let mut notes = Vec::new();
+        for link in links {
+            let (mut own, mut prompts) = (None, Vec::new());
+            if self.admits(link.id()) {
+                own = self.instructions_of(&link)?;
+                prompts = link.known_others(Kind::Prompts).map(|listing| descriptions(&listing)).unwrap_or_default();
+            }
+            let note = self.note(&link, own, &prompts, &tools)?;
+            if note.instructions.is_some() || !note.prompts.is_empty() || !note.tools.is_empty() {
+                notes.push(note);
+            }
+        }
+        Ok(self.core().logic.instructions(&notes, &[])?)
+    }
+
+    /// What a server wants a model to know: by the configuration, else by its own account, where it is connected.
+    pub(crate) fn instructions_of(&self, link: &Link) -> Answer<Option<String>> {
+        let configured = link.server().instructions.clone();
+        if configured.is_some() {
+            return Ok(configured);
+        }
+        let own = link.current().and_then(|session| session.peer().instructions.clone());
+        own.map(|text| self.mask_text(link.id(), &text)).transpose()
+    }
+
     /// The block of text that tells a model which servers it cannot use; empty where it can use all.
     pub fn unavailable(&self, failed: &[(String, Unavailable)]) -> Result<String, GateError> {
         let links = self.registry().links();
@@ -41,28 +73,43 @@ impl Gate {
     }
 
     async fn notes(&self, link: &Link, session: &Session, tools: &[ExposedTool]) -> Result<ServerNotes, GateError> {
-        let server = link.server();
         let prompts = match session.list(Kind::Prompts).await {
             _ if !self.admits(link.id()) => Vec::new(),
-            Ok(listing) => listing.items.iter().filter_map(|item| description(item.get())).collect(),
+            Ok(listing) => descriptions(&listing),
             Err(why) => {
                 tracing::warn!(server = link.id(), "its prompts cannot be listed: {why}");
                 Vec::new()
             }
         };
-        let prompts = prompts.iter().map(|text: &String| self.mask_text(link.id(), text));
+        let own = session.peer().instructions.as_deref().map(|text| self.mask_text(link.id(), text)).transpose()?;
+        let own = link.server().instructions.clone().or(own);
+        self.note(link, own, &prompts, tools)
+    }
+
+    fn note(
+        &self,
+        link: &Link,
+        instructions: Option<String>,
+        prompts: &[String],
+        tools: &[ExposedTool],
+    ) -> Result<ServerNotes, GateError> {
+        let prompts = prompts.iter().map(|text| self.mask_text(link.id(), text));
         let noted = tools.iter().filter(|tool| tool.tool.server == link.id()).filter_map(|tool| {
-            let rules = server.tools.iter().find(|rules| rules.tool == tool.tool.tool)?;
+            let rules = link.server().tools.iter().find(|rules| rules.tool == tool.tool.tool)?;
             Some(ToolNote { name: tool.name.clone(), text: rules.note.clone()? })
         });
-        let own = session.peer().instructions.as_deref().map(|text| self.mask_text(link.id(), text)).transpose()?;
         Ok(ServerNotes {
             server: link.id().to_owned(),
-            instructions: server.instructions.clone().or(own),
+            instructions,
             prompts: prompts.collect::<Result<_, _>>()?,
             tools: noted.collect(),
         })
     }
+}
+
+/// What the prompts of a list are for.
+fn descriptions(prompts: &Listing) -> Vec<String> {
+    prompts.items.iter().filter_map(|item| description(item.get())).collect()
 }
 
 /// What a prompt is for.

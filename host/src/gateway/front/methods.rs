@@ -3,10 +3,12 @@
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
+use tracing::warn;
 
 use super::era::{Context, Era, askable, level_of};
 use super::{Front, INVALID_PARAMS, calls, lists, news, params_of, prompts, resources};
 use crate::failure::RpcError;
+use crate::gate::GateError;
 use crate::gateway::bounds;
 use crate::gateway::client::Incoming;
 use crate::session::{LEGACY_VERSIONS, METHOD_NOT_FOUND, MODERN_VERSION};
@@ -53,11 +55,14 @@ fn server_info() -> serde_json::Value {
 
 fn discover(front: &Front, context: &Context) -> String {
     let versions: Vec<_> = std::iter::once(MODERN_VERSION).chain(LEGACY_VERSIONS).collect();
-    let result = json!({
+    let mut result = json!({
         "supportedVersions": versions,
         "capabilities": capabilities(),
         "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
     });
+    if let Some(text) = instructions(front) {
+        result["instructions"] = text.into();
+    }
     context.dress_kept(result.to_string(), 0, front.is_private())
 }
 
@@ -74,15 +79,37 @@ fn initialize(front: &Front, params: &str) -> Result<String, RpcError> {
     let version = known.unwrap_or(LEGACY_VERSIONS[0]);
     let theirs = theirs.map(|theirs| askable(theirs.get()));
     bounds::capabilities(theirs.as_deref().unwrap_or_default())?;
-    let mut session = front.session();
-    session.version = Some(version);
-    session.capabilities = theirs;
-    let result = json!({
+    {
+        let mut session = front.session();
+        session.version = Some(version);
+        session.capabilities = theirs;
+    }
+    let mut result = json!({
         "protocolVersion": version,
         "capabilities": capabilities(),
         "serverInfo": server_info(),
     });
+    if let Some(text) = instructions(front) {
+        result["instructions"] = text.into();
+    }
     Ok(result.to_string())
+}
+
+/// What servers want a model to know, as far as it is known without waiting for any; one that is exposed says it in its own
+/// words.
+fn instructions(front: &Front) -> Option<String> {
+    let known = match front.exposed() {
+        Some(server) => {
+            let link = front.gate.sources().into_iter().find(|link| link.id() == server)?;
+            front.gate.instructions_of(&link).map_err(GateError::Logic)
+        }
+        None => front.gate.known_instructions(&front.style()).map(Some),
+    };
+    let known = known.unwrap_or_else(|error| {
+        warn!("no instructions for the client: {error}");
+        None
+    });
+    known.filter(|text| !text.trim().is_empty())
 }
 
 /// Servers are told the least grave level that any client wants; a client is told no more than it wants itself.

@@ -161,3 +161,35 @@ async fn errors_of_servers_keep_their_codes_and_data_and_lose_their_secrets() {
     let expected = json!({"code": -32002, "message": "no such thing", "data": {"n": 7, "hint": MASKED}});
     assert_eq!(answer["error"], expected);
 }
+
+#[tokio::test]
+async fn what_servers_want_a_model_to_know_reaches_clients_of_both_eras() {
+    let rows = [
+        (None, "#### MCP Server: p\na fixture for tests\n\n#### MCP Server: q\nAsk nicely.", "p__echo"),
+        (Some("p".to_owned()), "a fixture for tests", "echo"),
+    ];
+    for (expose, expected, tool) in rows {
+        let fixture = env!("CARGO_BIN_EXE_fixture");
+        let yaml = format!(
+            "servers:\n  p: {{command: {fixture:?}, args: [plain]}}\n  q: {{command: none, instructions: Ask nicely.}}\n  \
+             r: {{command: none}}\n"
+        );
+        let config = toolgate::config::parse(&yaml, std::path::Path::new("toolgate.yaml")).unwrap();
+        let options = Options { expose: expose.clone(), ..Options::default() };
+        let (stream, _served) = serve_over(config, HashMap::new(), options);
+        let mut lines = Lines::greet(stream, json!({})).await;
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        let (answer, _) = lines.ask("1", "initialize", hello.clone()).await;
+        // Nobody waits for a server that is not there yet.
+        let known = if expose.is_some() { Value::Null } else { json!("#### MCP Server: q\nAsk nicely.") };
+        assert_eq!(answer["result"]["instructions"], known);
+        lines.ask("2", "tools/call", json!({"name": tool, "arguments": {"text": "x"}})).await;
+        let (answer, _) = lines.ask("3", "initialize", hello).await;
+        assert_eq!(answer["result"]["instructions"], expected);
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let (answer, _) = lines.ask("4", "server/discover", json!({"_meta": meta})).await;
+        assert_eq!(answer["result"]["instructions"], expected, "{answer}");
+    }
+}
