@@ -4,6 +4,7 @@ mod asking;
 mod calls;
 mod era;
 pub(super) mod late;
+mod linked;
 mod lists;
 mod methods;
 mod news;
@@ -31,6 +32,7 @@ use crate::session::{LogLevel, METHOD_NOT_FOUND, Watching};
 use crate::transport::BoxFuture;
 pub(crate) use asking::Asker;
 use era::{Context, Era};
+use linked::Linked;
 use lists::Lists;
 use stops::Stop;
 
@@ -57,6 +59,8 @@ pub(crate) struct Front {
     /// Tells requests that are no calls that they are cancelled.
     cancelled: Notify,
     lists: Lists,
+    /// The resources that servers named in their answers.
+    linked: Linked,
     /// Which of the gateway's settings it has taken over.
     edition: AtomicU64,
     /// The lines of servers' logs that it was told last.
@@ -105,6 +109,7 @@ impl Front {
             leaving: AtomicBool::new(false),
             cancelled: Notify::new(),
             lists: Lists::default(),
+            linked: Linked::default(),
             edition,
             told: Mutex::default(),
         }))

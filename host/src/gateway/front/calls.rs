@@ -59,6 +59,9 @@ pub(super) async fn call(
     let told = outcome::is_wanted(params).then(|| outcome::of(front, &called));
     front.inside.remember(&front.principal, &mut called);
     let answer = asker.settle(result(front, called));
+    if let Ok(answer) = &answer {
+        front.linked.learn(asker.server(), answer);
+    }
     let answer = match told {
         Some(told) => Ok(outcome::add(answer, &told)),
         None => answer,

@@ -51,6 +51,7 @@ pub(super) async fn get(
     }
     let asked = Asked { method: "prompts/get", params: &params.to_text(), of };
     let result = resources::ask(front, context, &owner, asked, incoming).await?;
+    front.linked.learn(owner.link.id(), &result);
     Ok(context.dress(result))
 }
 

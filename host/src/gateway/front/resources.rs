@@ -7,7 +7,7 @@ use serde_json::json;
 use tracing::warn;
 
 use super::era::{Context, Era};
-use super::lists::page;
+use super::lists::{FIRST_LIST, page};
 use super::sources::{Found, Listed, Owner, find, gather};
 use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, params_of};
 use crate::failure::{Failed, Failure, RpcError};
@@ -49,13 +49,34 @@ pub(super) async fn read(
     let asked = Asked { method: "resources/read", params: &json!({"uri": uri}).to_string(), of: params };
     let result = match find(front, &uri).await? {
         Found::Owner(owner) => ask(front, context, &owner, asked, incoming).await,
-        Found::Perhaps(owners) => match owners.as_slice() {
-            [only] => ask(front, context, only, asked, incoming).await,
-            _ => Err(missing()),
-        },
+        Found::Perhaps(owners) => try_each(front, context, &owners, asked, incoming).await.unwrap_or_else(|| Err(missing())),
     };
     let result = result.map_err(|error| in_words_of(context.era, error))?;
     Ok(context.dress_kept(result, 0, front.is_private()))
+}
+
+/// Asks servers in turn for what none of them lists: servers may have more than that. What the only one says counts; of
+/// several the first that has it, for a limited time.
+async fn try_each(
+    front: &Front,
+    context: &Context,
+    owners: &[Owner],
+    asked: Asked<'_>,
+    incoming: &Incoming,
+) -> Option<Result<String, RpcError>> {
+    if let [only] = owners {
+        return Some(ask(front, context, only, asked, incoming).await);
+    }
+    let tries = async {
+        for owner in owners.iter().take(MOST_TRIES) {
+            let result = ask(front, context, owner, asked, incoming).await;
+            if result.is_ok() {
+                return Some(result);
+            }
+        }
+        None
+    };
+    tokio::time::timeout(FIRST_LIST, tries).await.ok().flatten()
 }
 
 /// What a server says where it has no such resource, with the code that the client's era has for it.
@@ -133,6 +154,8 @@ pub(super) fn text(item: &Object, name: &str) -> Option<String> {
     serde_json::from_str(item.get(name)?.get()).ok()
 }
 
+/// How many servers are asked for what nobody lists.
+const MOST_TRIES: usize = 16;
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
 #[cfg(test)]

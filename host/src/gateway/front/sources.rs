@@ -58,10 +58,10 @@ pub(super) async fn gather_from(front: &Front, links: Vec<Arc<Link>>, kind: Kind
     futures_util::future::join_all(ask).await.into_iter().flatten().collect()
 }
 
-/// The server that a resource is of: the one that lists it, or the one whose template fits.
+/// The server that a resource is of: the one that lists it, the one that named it, or the one whose template fits.
 pub(super) async fn find(front: &Front, uri: &str) -> Result<Found, RpcError> {
     let sources = front.gate.sources();
-    if let Some(link) = known(&sources, uri) {
+    if let Some(link) = known(front, &sources, uri) {
         return Ok(Found::Owner(lease(front, link).await?));
     }
     let ask = sources.iter().enumerate().map(|(place, link)| async move {
@@ -115,13 +115,17 @@ pub(super) async fn lease(front: &Front, link: &Arc<Link>) -> Result<Owner, RpcE
     }
 }
 
-/// Whose a resource is by what servers have listed so far.
-fn known<'a>(sources: &'a [Arc<Link>], uri: &str) -> Option<&'a Arc<Link>> {
+/// Whose a resource is by what servers have said so far.
+fn known<'a>(front: &Front, sources: &'a [Arc<Link>], uri: &str) -> Option<&'a Arc<Link>> {
     let usable = || sources.iter().filter(|link| !link.is_disabled());
     let by = |kind: Kind, has: fn(&Listing, &str) -> bool| {
         usable().find(|link| link.known_others(kind).is_some_and(|listing| has(&listing, uri)))
     };
-    by(Kind::Resources, lists).or_else(|| by(Kind::Templates, has_fitting))
+    let by_name = || {
+        let server = front.linked.server_of(uri)?;
+        usable().find(|link| link.id() == &*server)
+    };
+    by(Kind::Resources, lists).or_else(by_name).or_else(|| by(Kind::Templates, has_fitting))
 }
 
 /// Asks one server for a list; none where it fails, takes too long, or did so a while ago.

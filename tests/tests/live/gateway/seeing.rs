@@ -154,3 +154,21 @@ async fn resources_and_prompts_are_masked_and_cut_as_tools_are() {
     let text = answer["result"]["messages"][0]["content"]["text"].as_str().unwrap();
     assert!(text.contains("[TRUNCATED: result exceeded the size limit") && text.len() < 250, "{text}");
 }
+
+#[tokio::test]
+async fn a_resource_that_a_server_names_is_read_from_that_server() {
+    let config = fixtures(&[("p", "plain"), ("a", "links a"), ("b", "links b")], "");
+    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let mut lines = Lines::greet(stream, json!({})).await;
+    let read = async |lines: &mut Lines, uri: &str| {
+        let (answer, _) = lines.ask(uri, "resources/read", json!({"uri": uri})).await;
+        answer["result"]["contents"][0]["text"].as_str().map(str::to_owned).ok_or_else(|| answer["error"]["code"].clone())
+    };
+    for (tool, uri, text) in [("a__link", "link://both/1", "a"), ("b__link", "link://both/2", "b"), ("b__hold", "link://both/3", "b")] {
+        lines.ask(tool, "tools/call", json!({"name": tool, "arguments": {"uri": uri}})).await;
+        assert_eq!(read(&mut lines, uri).await.as_deref(), Ok(text), "{tool}");
+    }
+    // What nobody listed or named is asked of each that has resources.
+    assert_eq!(read(&mut lines, "link://b/4").await.as_deref(), Ok("b"));
+    assert_eq!(read(&mut lines, "link://nobody/5").await, Err(json!(-32002)));
+}

@@ -1,0 +1,113 @@
+//! Resources that servers name in what they answer: they may be on no list, and the client may want to read them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Deserialize;
+
+use crate::json::Mark;
+
+/// Which server named which resource last, for one client.
+#[derive(Default)]
+pub(super) struct Linked(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    servers: HashMap<Arc<str>, Arc<str>>,
+    /// The addresses, the oldest first.
+    order: VecDeque<Arc<str>>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    content: Vec<Block>,
+    #[serde(default)]
+    messages: Vec<Message>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    content: Block,
+}
+
+/// A block of content: a link, or what holds a resource, or anything else.
+#[derive(Deserialize)]
+struct Block {
+    #[serde(default)]
+    uri: Option<String>,
+    #[serde(default)]
+    resource: Option<Held>,
+}
+
+#[derive(Deserialize)]
+struct Held {
+    uri: String,
+}
+
+impl Linked {
+    /// Takes in what a server answered. Nearly no answer names a resource, and then it is not read.
+    pub(super) fn learn(&self, server: &str, answer: &str) {
+        if !LINK.is_in(answer) && !HELD.is_in(answer) {
+            return;
+        }
+        let Ok(Answer { content, messages }) = serde_json::from_str(answer) else { return };
+        let blocks = content.into_iter().chain(messages.into_iter().map(|message| message.content));
+        let uris = blocks.filter_map(|block| block.uri.or(block.resource.map(|held| held.uri)));
+        let mut table = self.table();
+        for uri in uris.filter(|uri| uri.len() <= LONGEST) {
+            table.put(uri.into(), server.into());
+        }
+    }
+
+    /// The server that named this resource last.
+    pub(super) fn server_of(&self, uri: &str) -> Option<Arc<str>> {
+        self.table().servers.get(uri).cloned()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn put(&mut self, uri: Arc<str>, server: Arc<str>) {
+        if self.servers.insert(Arc::clone(&uri), server).is_some() {
+            return;
+        }
+        if self.order.len() == MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.servers.remove(&oldest);
+        }
+        self.order.push_back(uri);
+    }
+}
+
+static LINK: Mark = Mark::new("\"resource_link\"");
+static HELD: Mark = Mark::new("\"resource\"");
+/// How many resources are remembered.
+const MOST: usize = 4096;
+/// The longest address that is.
+const LONGEST: usize = 2048;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_answer_names_is_of_who_named_it_last_and_is_not_remembered_without_end() {
+        let linked = Linked::default();
+        linked.learn("a", r#"{"content":[{"type":"text","text":"x"},{"type":"resource_link","uri":"x://1","name":"1"}]}"#);
+        linked.learn("b", r#"{"content":[{"type":"resource","resource":{"uri":"x://2","text":""}}]}"#);
+        linked.learn("c", r#"{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"x://3"}}}]}"#);
+        linked.learn("d", r#"{"content":[{"type":"text","text":"x://4","uri":"x://4"}]}"#);
+        let of = |uri: &str| linked.server_of(uri).map(|server| server.to_string());
+        let all = ["x://1", "x://2", "x://3", "x://4"].map(of);
+        assert_eq!(all, [Some("a".to_owned()), Some("b".to_owned()), Some("c".to_owned()), None]);
+        for n in 1..=MOST {
+            linked.learn("e", &format!(r#"{{"content":[{{"type":"resource_link","uri":"x://{n}"}}]}}"#));
+        }
+        assert_eq!((of("x://1"), linked.table().order.len(), linked.table().servers.len()), (Some("e".to_owned()), MOST, MOST));
+    }
+}
