@@ -27,6 +27,11 @@ impl Tools {
         Tools { listing, number, definitions, offered }
     }
 
+    /// The list that this was read from.
+    pub(crate) fn listing(&self) -> &Listing {
+        &self.listing
+    }
+
     /// Whether this is what was read from that list.
     pub(super) fn is_of(&self, listing: &Arc<Listing>) -> bool {
         Arc::ptr_eq(&self.listing, listing)

@@ -10,7 +10,7 @@ use crate::failure::RpcError;
 use crate::gateway::client::McpHeaders;
 use crate::json::{INPUT_RESPONSES, META, Mark, Object, REQUEST_STATE, RESULT_TYPE, raw};
 pub use crate::session::Era;
-use crate::session::{Caller, Given, LEGACY_VERSIONS, LogLevel, MODERN_VERSION, is_of_session};
+use crate::session::{Caller, Given, LEGACY_VERSIONS, Listing, LogLevel, MODERN_VERSION, is_of_session};
 
 /// What a request says of its era, and of its client.
 pub(super) struct Context {
@@ -137,16 +137,56 @@ impl Context {
     }
 
     /// The same for what may be kept: it says for how long, and for whom.
-    pub(super) fn dress_kept(&self, result: String, ttl_ms: u64, private: bool) -> String {
+    pub(super) fn dress_kept(&self, result: String, keep: Keep) -> String {
         match self.era {
             Era::Legacy => without(result, &["resultType", "ttlMs", "cacheScope"]),
             Era::Modern if wants_input(&result) => result,
             Era::Modern => {
+                let Keep { ttl_ms, private } = keep;
                 let scope = if private { "private" } else { "public" };
                 let result = without(result, &["resultType", "ttlMs", "cacheScope"]);
                 insert(&result, &format!(r#""resultType":"complete","ttlMs":{ttl_ms},"cacheScope":"{scope}""#))
             }
         }
+    }
+}
+
+/// For how long a result may be kept, and for whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Keep {
+    pub(super) ttl_ms: u64,
+    /// For this client alone.
+    pub(super) private: bool,
+}
+
+impl Keep {
+    /// What holds of a list, by its server's words; one that says nothing may have changed by now.
+    pub(super) fn of(listing: &Listing) -> Self {
+        let ttl_ms = listing.ttl.map_or(0, |ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        Keep { ttl_ms, private: listing.private }
+    }
+
+    /// What holds of a result, by its server's words.
+    pub(super) fn of_result(result: &str) -> Self {
+        let said = Some(result).filter(|result| result.contains("ttlMs") || result.contains("cacheScope"));
+        let said = said.and_then(Object::read).unwrap_or_default();
+        let ttl = said.get("ttlMs").and_then(|ttl| ttl.get().parse::<f64>().ok()).filter(|ttl| ttl.is_finite());
+        let private = said.get("cacheScope").is_some_and(|scope| scope.get() == "\"private\"");
+        Keep { ttl_ms: ttl.map_or(0, |ttl| ttl.max(0.0) as u64), private }
+    }
+
+    /// What holds of a whole that is made of these parts; of nothing, that it may change at any moment.
+    pub(super) fn of_parts(parts: impl IntoIterator<Item = Keep>) -> Self {
+        let both = |one: Keep, other: Keep| Keep {
+            ttl_ms: one.ttl_ms.min(other.ttl_ms),
+            private: one.private || other.private,
+        };
+        parts.into_iter().reduce(both).unwrap_or(Keep { ttl_ms: 0, private: false })
+    }
+
+    /// The same for a client that is shown what others may not be.
+    pub(super) fn shown_to(self, front: &Front) -> Self {
+        Keep { private: self.private || front.is_private(), ..self }
     }
 }
 
@@ -229,6 +269,7 @@ mod tests {
         let of =
             |era| Context { era, progress: None, capabilities: "{}".into(), log_level: None, meta: Object::default() };
         let (modern, legacy) = (of(Era::Modern), of(Era::Legacy));
+        let keep = Keep { ttl_ms: 0, private: true };
         let rows = [
             (r#"{"a":1}"#, r#"{"resultType":"complete","a":1}"#, r#"{"a":1}"#),
             ("{}", r#"{"resultType":"complete"}"#, "{}"),
@@ -245,11 +286,22 @@ mod tests {
             assert_eq!(legacy.dress(result.to_owned()), for_legacy);
         }
         assert_eq!(
-            modern.dress_kept(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), 0, true),
+            modern.dress_kept(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), keep),
             r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[]}"#
         );
         let question = r#"{"inputRequests":{},"resultType":"input_required"}"#;
-        assert_eq!(modern.dress_kept(question.to_owned(), 0, true), question);
-        assert_eq!(legacy.dress_kept(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), 0, true), r#"{"tools":[]}"#);
+        assert_eq!(modern.dress_kept(question.to_owned(), keep), question);
+        assert_eq!(legacy.dress_kept(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), keep), r#"{"tools":[]}"#);
+    }
+
+    #[test]
+    fn a_whole_is_kept_as_long_as_its_parts_and_by_nobody_else() {
+        let said = |text: &str| Keep::of_result(text);
+        let keep = |ttl_ms, private| Keep { ttl_ms, private };
+        assert_eq!(said(r#"{"ttlMs":1000,"cacheScope":"public","contents":[]}"#), keep(1000, false));
+        assert_eq!(said(r#"{"contents":[{"text":"ttlMs"}]}"#), keep(0, false));
+        assert_eq!(said(r#"{"ttlMs":-5,"cacheScope":"private"}"#), keep(0, true));
+        assert_eq!(Keep::of_parts([keep(1000, false), keep(500, true)]), keep(500, true));
+        assert_eq!(Keep::of_parts([]), keep(0, false));
     }
 }

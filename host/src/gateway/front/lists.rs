@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::era::{Context, HEADER_MISMATCH};
+use super::era::{Context, HEADER_MISMATCH, Keep};
 use super::{Front, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::failure::RpcError;
 use crate::json::{self, Object};
@@ -79,7 +79,22 @@ pub(super) async fn tools(front: &Front, context: &Context, params: &str) -> Res
         }
     };
     let page = page("tools", &items, params)?;
-    Ok(context.dress_kept(page, 0, front.is_private()))
+    Ok(context.dress_kept(page, keep(front)))
+}
+
+/// How long the list of tools holds, and for whom: a server that has yet to list its own may do so at any moment.
+fn keep(front: &Front) -> Keep {
+    let links = front.gate.links();
+    let known = links.iter().filter(|link| !link.is_disabled()).map(|link| link.known_tools());
+    let parts = known.filter_map(|known| match known {
+        Some(tools) => {
+            let listing = tools.listing();
+            // Who has no tools has no part in it.
+            (listing.ttl.is_some() || !listing.items.is_empty()).then(|| Keep::of(listing))
+        }
+        None => Some(Keep { ttl_ms: 0, private: false }),
+    });
+    Keep::of_parts(parts).shown_to(front)
 }
 
 /// What the schemas of tools want to be shown in headers.

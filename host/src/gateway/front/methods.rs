@@ -5,7 +5,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tracing::warn;
 
-use super::era::{Context, Era, askable, level_of};
+use super::era::{Context, Era, Keep, askable, level_of};
 use super::{Front, INVALID_PARAMS, calls, lists, news, params_of, prompts, resources};
 use crate::failure::RpcError;
 use crate::gate::GateError;
@@ -63,7 +63,7 @@ fn discover(front: &Front, context: &Context) -> String {
     if let Some(text) = instructions(front) {
         result["instructions"] = text.into();
     }
-    context.dress_kept(result.to_string(), 0, front.is_private())
+    context.dress_kept(result.to_string(), Keep::of_parts([]).shown_to(front))
 }
 
 fn initialize(front: &Front, params: &str) -> Result<String, RpcError> {

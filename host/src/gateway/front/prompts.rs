@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::era::Context;
 use super::lists::page;
 use super::resources::{self, Asked, text};
-use super::sources::{self, Listed, Owner, gather, gather_from};
+use super::sources::{self, Gathered, Listed, Owner, gather, gather_from};
 use super::{Front, INVALID_PARAMS, params_of};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
@@ -17,7 +17,8 @@ use crate::session::Kind;
 /// Lists the prompts.
 pub(super) async fn list(front: &Front, context: &Context, params: &str) -> Result<String, RpcError> {
     let mut items = Vec::new();
-    for Listed { link, items: own, .. } in gather(front, Kind::Prompts).await {
+    let Gathered { listed, keep } = gather(front, Kind::Prompts).await;
+    for Listed { link, items: own, .. } in listed {
         for mut item in own {
             if let Some(name) = text(&item, "name") {
                 item.set("name", &shown(front, link.id(), &name));
@@ -25,7 +26,7 @@ pub(super) async fn list(front: &Front, context: &Context, params: &str) -> Resu
             }
         }
     }
-    Ok(context.dress_kept(page("prompts", &items, params)?, 0, front.is_private()))
+    Ok(context.dress_kept(page("prompts", &items, params)?, keep))
 }
 
 /// Gets a prompt.
@@ -119,7 +120,7 @@ async fn owner(front: &Front, name: &str) -> Result<(Owner, String), RpcError> {
     let mut named = front.gate.sources();
     named.retain(|link| own(link.id()).is_some());
     if named.len() > 1 {
-        let mut listed = gather_from(front, named, Kind::Prompts).await;
+        let mut listed = gather_from(front, named, Kind::Prompts).await.listed;
         listed.retain(|listed| {
             let own = own(listed.link.id());
             listed.items.iter().any(|item| text(item, "name").as_deref() == own)

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::json;
 use tracing::warn;
 
-use super::era::{Context, Era};
+use super::era::{Context, Era, Keep};
 use super::lists::{FIRST_LIST, page};
-use super::sources::{Found, Listed, Owner, find, gather};
+use super::sources::{Found, Gathered, Listed, Owner, find, gather};
 use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, params_of};
 use crate::failure::{Failed, Failure, RpcError};
 use crate::gate::Refused;
@@ -52,7 +52,8 @@ pub(super) async fn read(
         Found::Perhaps(owners) => try_each(front, context, &owners, asked, incoming).await.unwrap_or_else(|| Err(missing())),
     };
     let result = result.map_err(|error| in_words_of(context.era, error))?;
-    Ok(context.dress_kept(result, 0, front.is_private()))
+    let keep = Keep::of_result(&result).shown_to(front);
+    Ok(context.dress_kept(result, keep))
 }
 
 /// Asks servers in turn for what none of them lists: servers may have more than that. What the only one says counts; of
@@ -97,7 +98,8 @@ async fn merged(
 ) -> Result<String, RpcError> {
     let mut seen = HashSet::new();
     let mut items = Vec::new();
-    for Listed { link, items: own, .. } in gather(front, kind).await {
+    let Gathered { listed, keep } = gather(front, kind).await;
+    for Listed { link, items: own, .. } in listed {
         for item in own {
             match text(&item, key) {
                 Some(address) if !seen.insert(address.clone()) => {
@@ -107,7 +109,7 @@ async fn merged(
             }
         }
     }
-    Ok(context.dress_kept(page(name, &items, params)?, 0, front.is_private()))
+    Ok(context.dress_kept(page(name, &items, params)?, keep))
 }
 
 /// What a server is asked, for a request of a client.

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::Front;
+use super::era::Keep;
 use super::lists::FIRST_LIST;
 use super::resources::refused;
 use crate::failure::RpcError;
@@ -34,6 +35,13 @@ pub(super) struct Listed {
     pub(super) items: Vec<Object>,
 }
 
+/// What all servers list.
+pub(super) struct Gathered {
+    pub(super) listed: Vec<Listed>,
+    /// How long it holds, and for whom.
+    pub(super) keep: Keep,
+}
+
 /// Whose a resource is.
 pub(super) enum Found {
     /// This one's.
@@ -43,19 +51,27 @@ pub(super) enum Found {
 }
 
 /// Asks all servers for a list, side by side; those that cannot be asked, or take too long, are left out, and in the log.
-pub(super) async fn gather(front: &Front, kind: Kind) -> Vec<Listed> {
+pub(super) async fn gather(front: &Front, kind: Kind) -> Gathered {
     gather_from(front, front.gate.sources(), kind).await
 }
 
 /// The same for some servers.
-pub(super) async fn gather_from(front: &Front, links: Vec<Arc<Link>>, kind: Kind) -> Vec<Listed> {
+pub(super) async fn gather_from(front: &Front, links: Vec<Arc<Link>>, kind: Kind) -> Gathered {
     let ask = links.into_iter().map(|link| async move {
         let (lease, listing) = list(front, &link, kind).await?;
         let mask = |item: &RawValue| Object::read(&front.gate.mask(link.id(), item.get()).ok()?);
         let items = listing.items.iter().filter_map(|item| mask(item)).collect();
-        Some(Listed { link, lease, items })
+        let offers = lease.session().peer().offers;
+        let offered = if kind == Kind::Prompts { offers.prompts } else { offers.resources };
+        // Who has nothing of the kind has no part in it.
+        let keep = offered.then(|| Keep::of(&listing));
+        Some((Listed { link, lease, items }, keep))
     });
-    futures_util::future::join_all(ask).await.into_iter().flatten().collect()
+    let answers = futures_util::future::join_all(ask).await;
+    // Whoever is missing may be there the next moment.
+    let missing = answers.iter().any(Option::is_none).then_some(Keep { ttl_ms: 0, private: false });
+    let (listed, parts): (Vec<_>, Vec<_>) = answers.into_iter().flatten().unzip();
+    Gathered { listed, keep: Keep::of_parts(parts.into_iter().chain([missing]).flatten()).shown_to(front) }
 }
 
 /// The server that a resource is of: the one that lists it, the one that named it, or the one whose template fits.
@@ -102,7 +118,7 @@ pub(super) async fn owner_of_template(front: &Front, template: &str) -> Result<O
     if let Some(link) = sources.iter().find(known) {
         return Ok(Some(lease(front, link).await?));
     }
-    let listed = gather_from(front, sources, Kind::Templates).await;
+    let listed = gather_from(front, sources, Kind::Templates).await.listed;
     let found = listed.into_iter().find(|listed| known(&&listed.link));
     Ok(found.map(|Listed { link, lease, .. }| Owner { link, lease }))
 }

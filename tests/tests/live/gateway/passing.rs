@@ -193,3 +193,40 @@ async fn what_servers_want_a_model_to_know_reaches_clients_of_both_eras() {
         assert_eq!(answer["result"]["instructions"], expected, "{answer}");
     }
 }
+
+#[tokio::test]
+async fn what_may_be_kept_is_kept_as_its_servers_say() {
+    let both = ["ttl 1000 public", "ttl 400 private"];
+    let rows = [
+        (vec![both[0]], (1000, "public")),
+        (vec![both[1]], (400, "private")),
+        (both.to_vec(), (400, "private")),
+        (vec![both[0], "plain"], (0, "public")),
+    ];
+    for (modes, (ttl, scope)) in rows {
+        let ids = ["a", "b"];
+        let servers: Vec<_> = ids.into_iter().zip(modes.iter().copied()).collect();
+        let (stream, _served) = serve_over(fixtures(&servers, ""), HashMap::new(), Options::default());
+        let mut lines = Lines(BufReader::new(stream));
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        for (method, params) in [
+            ("tools/list", json!({"_meta": meta})),
+            ("resources/list", json!({"_meta": meta})),
+            ("prompts/list", json!({"_meta": meta})),
+            ("resources/read", json!({"_meta": meta, "uri": "fixture://note"})),
+        ] {
+            let (answer, _) = lines.ask(method, method, params).await;
+            let said = (answer["result"]["ttlMs"].clone(), answer["result"]["cacheScope"].clone());
+            // One server has the resource.
+            let expected = if method == "resources/read" && modes.len() > 1 {
+                let (ttl, scope) = if modes[1] == "plain" { (json!(0), "public") } else { (json!(400), "private") };
+                [(json!(1000), json!("public")), (ttl, json!(scope))].contains(&said)
+            } else {
+                said == (json!(ttl), json!(scope))
+            };
+            assert!(expected, "{modes:?} {method}: {answer}");
+        }
+    }
+}
