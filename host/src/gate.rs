@@ -199,9 +199,14 @@ impl Gate {
         parsed.map(|parsed| parsed.arguments).map_err(|refusal| GateError::Settings(refusal.say()))
     }
 
+    /// Whether anything is masked in what a server says.
+    pub(crate) fn masks(&self, server: &str) -> bool {
+        settings::masks(&self.registry.config(), server)
+    }
+
     /// JSON that a server wrote, with all masked that its tools' answers would have masked; it stays JSON.
     pub fn mask(&self, server: &str, json: &str) -> Answer<String> {
-        if !settings::masks(&self.registry.config(), server) {
+        if !self.masks(server) {
             return Ok(json.to_owned());
         }
         let Core { logic, id, .. } = &mut *self.core();

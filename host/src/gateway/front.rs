@@ -2,6 +2,7 @@
 
 mod asking;
 mod calls;
+mod described;
 mod era;
 pub(super) mod late;
 mod linked;

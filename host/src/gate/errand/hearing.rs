@@ -33,6 +33,7 @@ impl Errand<'_> {
         let News::Log { level, logger, data, during, number } = news else { return };
         let masked = self.gate.mask(server, data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
         if let Some(data) = masked {
+            let logger = logger.and_then(|logger| self.gate.mask_text(server, &logger).ok());
             self.tell(CallEvent::Log { level, logger, data, during, number });
         }
     }

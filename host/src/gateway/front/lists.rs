@@ -7,9 +7,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::era::{Context, HEADER_MISMATCH, Keep};
-use super::{Front, INTERNAL_ERROR, INVALID_PARAMS};
+use super::{Front, INTERNAL_ERROR, INVALID_PARAMS, described};
 use crate::failure::RpcError;
 use crate::json::{self, Object};
+use crate::logic::LogicError;
 use crate::session::ToolHeaders;
 
 /// What the client was last shown, ready to be sent again.
@@ -117,22 +118,23 @@ fn headers(items: &[Box<RawValue>]) -> Arc<ToolHeaders> {
 }
 
 fn render(front: &Front) -> Result<Vec<Box<RawValue>>, RpcError> {
-    let tools = front.gate.tools(&front.style()).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
-    let shown = tools.iter().map(|tool| {
+    let failed = |error: LogicError| RpcError::new(INTERNAL_ERROR, error.to_string());
+    let tools = front.gate.tools(&front.style()).map_err(failed)?;
+    let shown = tools.into_iter().map(|tool| {
         let definition = front.gate.definition(&tool.tool);
         let mut object = definition.and_then(|raw| Object::read(raw.get())).unwrap_or_default();
         object.set("name", if front.exposed().is_some() { &tool.tool.tool } else { &tool.name });
         if let Some(description) = &tool.description {
             object.set("description", description);
         }
-        if let Some(schema) =
-            tool.input_schema.as_deref().and_then(|schema| RawValue::from_string(schema.to_owned()).ok())
-        {
+        if let Some(schema) = tool.input_schema.and_then(|schema| RawValue::from_string(schema).ok()) {
             object.set("inputSchema", &schema);
         }
-        crate::json::raw(&object)
+        (tool.tool.server, object)
     });
-    Ok(shown.collect())
+    let mut shown: Vec<described::Tool> = shown.collect();
+    described::mask(front, &mut shown).map_err(failed)?;
+    Ok(shown.iter().map(|(_, tool)| json::raw(tool)).collect())
 }
 
 /// One page of a list, as the text of a result.

@@ -267,6 +267,7 @@ impl Untold {
                 let masked =
                     front.gate.mask(link.id(), data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
                 let Some(data) = masked else { return false };
+                let logger = logger.and_then(|logger| front.gate.mask_text(link.id(), &logger).ok());
                 self.logs.push(log_line(&level, logger.as_deref(), &data));
             }
             News::Log { .. } | News::ToolsChanged | News::Closed => return false,

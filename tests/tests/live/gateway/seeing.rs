@@ -134,6 +134,15 @@ async fn resources_and_prompts_are_masked_and_cut_as_tools_are() {
     let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
     let mut lines = Lines::greet(stream, json!({})).await;
     let masked = "password: [MASKED_PASSWORD]";
+    let (answer, _) = lines.ask("0", "tools/list", json!({})).await;
+    let tool = &answer["result"]["tools"][0];
+    assert_eq!((&tool["title"], &tool["description"]), (&json!(masked), &json!(masked)));
+    let schema = json!({"type": "object", "properties": {"description": {"description": masked}}});
+    assert_eq!((&tool["inputSchema"], &tool["name"]), (&schema, &json!("c__say")));
+    lines.ask("0", "logging/setLevel", json!({"level": "debug"})).await;
+    let (_, heard) = lines.ask("0", "tools/call", json!({"name": "c__sign", "arguments": {}})).await;
+    let signed = heard.iter().find(|message| message["params"]["data"] == "signed").expect("it is logged");
+    assert_eq!(signed["params"]["logger"], masked);
     let (answer, _) = lines.ask("1", "resources/list", json!({})).await;
     assert_eq!(answer["result"]["resources"][0]["description"], masked);
     let (answer, _) = lines.ask("2", "resources/read", json!({"uri": "chatty://secret"})).await;
