@@ -172,7 +172,7 @@ async fn what_another_configuration_would_decide_is_told_and_no_call_is_touched(
     assert_eq!(counts, Counts { same: 2, different: 6, ..Counts::default() });
 
     let page = gateway.shade(&admin(), 100).body;
-    let metrics = gateway.metrics();
+    let metrics = gateway.metrics(&admin());
     for what in [
         "toolgate_shadow_running 1",
         "toolgate_shadow_calls_total{outcome=\"different\"} 6",
@@ -232,7 +232,7 @@ async fn one_that_loops_hoards_or_traps_is_cut_off_and_then_switched_off() {
     assert_eq!(report.counts(), Counts { failed: 5, different: 1, ..Counts::default() }, "it is not asked any more");
     let page = gateway.shade(&admin(), 100).body;
     assert!(page.contains("it did not come to an end") && !page.contains("s3cret"), "{page}");
-    assert!(gateway.metrics().contains("toolgate_shadow_running 0"));
+    assert!(gateway.metrics(&admin()).contains("toolgate_shadow_running 0"));
     gateway.registry().close().await;
 }
 
@@ -244,14 +244,14 @@ async fn what_there_is_no_room_for_is_left_out_and_counted() {
         assert!(call(&gateway, "ann", "one__add", json!({"a": 1, "b": 2})).await["result"].is_object());
     }
     assert_eq!(counted(&gateway, 5).await, Counts { dropped: 5, ..Counts::default() });
-    assert!(gateway.metrics().contains("toolgate_shadow_calls_total{outcome=\"dropped\"} 5"));
+    assert!(gateway.metrics(&admin()).contains("toolgate_shadow_calls_total{outcome=\"dropped\"} 5"));
     // Without a sample nothing is even looked at.
     put(&gateway, component(), None, Options { sample: 0.0, ..Options::default() });
     call(&gateway, "ann", "one__add", json!({"a": 1, "b": 2})).await;
     assert_eq!(gateway.shadow().unwrap().report().counts(), Counts::default());
     gateway.set_shadow(None);
     assert_eq!(gateway.shade(&admin(), 10).body, r#"{"shadow":null}"#);
-    assert!(!gateway.metrics().contains("toolgate_shadow"));
+    assert!(!gateway.metrics(&admin()).contains("toolgate_shadow"));
     gateway.registry().close().await;
 }
 
