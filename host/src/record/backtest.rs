@@ -9,6 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use super::candidate::{Candidate, Tried, Whose, nobody};
 use super::compare::{Difference, Kind, compare};
 use super::folder;
+use super::keys::Keys;
+use super::lend;
 use super::line::{self, Record};
 use super::play::{PlayError, Player, Script};
 use super::reader::{Found, Lines, PartError, Parts, Spot};
@@ -169,6 +171,7 @@ struct Worker<'a> {
     shared: &'a Components<'a>,
     players: HashMap<String, Player>,
     tried: Tried,
+    keys: Keys,
     /// Which tools are wanted, as far as is known.
     tools: HashMap<String, bool>,
     report: Report,
@@ -176,8 +179,8 @@ struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     fn new(shared: &'a Components<'a>) -> Self {
-        let (players, tried, tools, report) = Default::default();
-        Worker { shared, players, tried, tools, report }
+        let (players, tried, keys, tools, report) = Default::default();
+        Worker { shared, players, tried, keys, tools, report }
     }
 
     fn run(mut self, batches: &Mutex<Receiver<Batch>>) -> Result<Report, BacktestError> {
@@ -250,7 +253,10 @@ impl<'a> Worker<'a> {
         let (id, name, arguments) = (record.id.clone(), record.name.clone(), record.arguments.clone());
         let call = crate::logic::types::execution::ToolCall { id, name, arguments };
         let script = Script { call: &call, settings: &settings, offers: &offers, steps: &record.steps, changes };
-        let now = player.play(script)?;
+        let now = match same {
+            true => player.play(script)?,
+            false => lend::play(player, script, &mut self.keys, |server| parts.offered(server))?,
+        };
         let alike =
             now.len() == record.steps.len() && now.iter().zip(&record.steps).all(|(now, step)| *now == step.say);
         if alike {

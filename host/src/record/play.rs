@@ -30,6 +30,7 @@ pub type SharedSettings = Shared<Arc<Settings>>;
 pub type SharedOffers = Shared<Offers>;
 
 /// A call to be played.
+#[derive(Clone)]
 pub struct Script<'a> {
     /// The call.
     pub call: &'a ToolCall,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::folder::{self, Part, Segment};
 use super::line::{Damage, FIRST, Seal};
@@ -146,13 +146,15 @@ pub struct Parts {
     settings: Mutex<HashMap<String, SharedSettings>>,
     offers: Mutex<HashMap<String, SharedOffers>>,
     tools: Mutex<HashMap<String, Arc<[Tool]>>>,
+    /// The digest of what each server offered last; found when it is first asked for.
+    last: OnceLock<HashMap<String, String>>,
 }
 
 impl Parts {
     /// Of the records in this folder.
     pub fn of(dir: &Path) -> Self {
-        let (settings, offers, tools) = Default::default();
-        Parts { dir: dir.to_owned(), settings, offers, tools }
+        let (settings, offers, tools, last) = Default::default();
+        Parts { dir: dir.to_owned(), settings, offers, tools, last }
     }
 
     /// The settings with this digest.
@@ -172,6 +174,37 @@ impl Parts {
                 servers.into_iter().map(|(server, tools)| Ok((server, self.tools(&tools)?))).collect();
             Ok(Shared { key: digest.into(), value: Arc::new(offers?) })
         })
+    }
+
+    /// What a server offered last in all of the records, to whomever.
+    pub fn offered(&self, server: &str) -> Option<Arc<[Tool]>> {
+        let last = self.last.get_or_init(|| self.last_offers());
+        last.get(server).and_then(|digest| self.tools(digest).ok())
+    }
+
+    /// By server, the digest of what it offered last. A file that cannot be read is told of by whoever replays it.
+    fn last_offers(&self) -> HashMap<String, String> {
+        let mut catalogs = HashMap::<String, u64>::new();
+        let (sign, mut line, mut at) = (memchr::memmem::Finder::new(CATALOG), Vec::new(), 0);
+        let Ok(mut lines) = Lines::of(&self.dir) else { return HashMap::new() };
+        while let Ok(Some(_)) = lines.next(&mut line) {
+            at += 1;
+            for found in sign.find_iter(&line).map(|found| found + CATALOG.len()) {
+                let Some(Ok(digest)) = line.get(found..found + FIRST.len()).map(str::from_utf8) else { continue };
+                match catalogs.get_mut(digest) {
+                    Some(last) => *last = at,
+                    None => drop(catalogs.insert(digest.to_owned(), at)),
+                }
+            }
+        }
+        let mut catalogs: Vec<_> = catalogs.into_iter().map(|(digest, at)| (at, digest)).collect();
+        catalogs.sort();
+        let mut last = HashMap::new();
+        for (_, digest) in catalogs {
+            let servers: Vec<(String, String)> = self.json(Part::Catalog, &digest).unwrap_or_default();
+            last.extend(servers);
+        }
+        last
     }
 
     fn tools(&self, digest: &str) -> Result<Arc<[Tool]>, PartError> {
@@ -226,5 +259,7 @@ fn kept<T: Clone>(
 }
 
 const MOST_KEPT: usize = 256;
+/// Where a record names what had been offered.
+const CATALOG: &[u8] = b"\"catalog\":\"";
 /// No record is as long: it would not fit in a file.
 const MOST_LINE: u64 = 1 << 30;

@@ -1,15 +1,10 @@
 //! Puts calls to a candidate, and says what it would have decided otherwise.
 
-use std::sync::Arc;
-
 use crate::gate::Finished;
-use crate::logic::types::Tool;
-use crate::logic::{Component, LogicError, Offers, Past};
+use crate::logic::{Component, LogicError, Past};
 use crate::record::compare::{Difference, Kind, compare};
-use crate::record::line::Step;
-use crate::record::play::{PlayError, Player, Script, SharedOffers};
-use crate::record::said::Said;
-use crate::record::{Candidate, Keys, Tried, Whose, nobody, steps};
+use crate::record::play::{PlayError, Player, Script};
+use crate::record::{Candidate, Keys, Offered, Tried, Whose, nobody, play_lending, steps};
 
 /// Puts calls to a candidate, in an instance that is replaced when it breaks off.
 pub(super) struct Judge {
@@ -18,8 +13,7 @@ pub(super) struct Judge {
     player: Option<Player>,
     keys: Keys,
     tried: Tried,
-    /// What each server has offered last, to whomever.
-    offered: Vec<(String, Arc<[Tool]>)>,
+    offered: Offered,
 }
 
 impl Judge {
@@ -50,7 +44,7 @@ impl Judge {
         let Past { settings, call, offers, events, said } = past;
         let live = self.keys.settings(&settings);
         let (steps, changes) = steps(&offers, said, events, answer, true);
-        std::iter::once(&offers).chain(changes.iter().flatten()).for_each(|offers| self.remember(offers));
+        std::iter::once(&offers).chain(changes.iter().flatten()).for_each(|offers| self.offered.remember(offers));
         let whose = Whose { settings: &live, principal: principal.as_deref(), limit };
         let settings = match &self.candidate.config {
             Some(config) => self.tried.settings(config, whose, player)?,
@@ -62,34 +56,8 @@ impl Judge {
         let changes = changes.iter().map(|offers| offers.as_ref().map(|offers| self.keys.offers(offers))).collect();
         let offers = self.keys.offers(&offers);
         let script = Script { call: &call, settings: &settings, offers: &offers, steps: &steps, changes };
-        let mut now = player.play(script)?;
-        if let Some(lent) = self.lend(&offers, &steps, &now) {
-            let changes = Vec::new();
-            now = player.play(Script { call: &call, settings: &settings, offers: &lent, steps: &steps, changes })?;
-        }
+        let now = play_lending(player, script, &mut self.keys, |server| self.offered.by(server))?;
         player.differences(&settings, &steps, &now)
-    }
-
-    /// What servers have offered to others that this call could not use, and the candidate would have it use.
-    fn lend(&mut self, offers: &SharedOffers, then: &[Step], now: &[Said]) -> Option<SharedOffers> {
-        let Some(Said::Connect(wanted)) = now.first() else { return None };
-        if let Some(Step { say: Said::Connect(_), .. }) = then.first() {
-            return None;
-        }
-        let known = |server: &String| offers.value.iter().any(|(known, _)| known == server);
-        let lent = self.offered.iter().filter(|(server, _)| wanted.contains(server) && !known(server));
-        let all: Offers = Arc::new(offers.value.iter().chain(lent).cloned().collect());
-        (all.len() > offers.value.len()).then(|| self.keys.offers(&all))
-    }
-
-    fn remember(&mut self, offers: &Offers) {
-        for (server, tools) in offers.iter() {
-            match self.offered.iter().position(|(known, _)| known == server) {
-                Some(at) => self.offered[at].1 = Arc::clone(tools),
-                None if self.offered.len() < MOST_SERVERS => self.offered.push((server.clone(), Arc::clone(tools))),
-                None => {}
-            }
-        }
     }
 }
 
@@ -103,6 +71,3 @@ pub(super) fn kind(broken: &PlayError) -> &'static str {
         PlayError::Settings(_) => "it refuses its settings",
     }
 }
-
-/// Of how many servers it is known what they have offered.
-const MOST_SERVERS: usize = 4096;

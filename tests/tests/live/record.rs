@@ -13,6 +13,7 @@ use toolgate::config::secrets::Secrets;
 use toolgate::demo::Local;
 use toolgate::gate::{CallOptions, Called, Gate, View};
 use toolgate::logic::types::execution::ToolCall;
+use toolgate::logic::types::filtering::SelectedServer;
 use toolgate::logic::{Component, EMBEDDED};
 use toolgate::record::line::{Hidden, Record};
 use toolgate::record::{Backtest, Candidate, Lines, Report, Wanted, folder, line};
@@ -60,9 +61,13 @@ impl Stage {
     }
 
     async fn call(&self, id: &str, name: &str, arguments: &str) -> Called {
-        let call = ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
-        let options = CallOptions { principal: Some("ann".into()), ..CallOptions::default() };
-        self.gate.call(call, &options).await.expect("the component answers")
+        call(&self.gate, "ann", id, name, arguments).await
+    }
+
+    /// A gate that may use one of the servers alone.
+    fn narrow(&self) -> Gate {
+        let selection = Some(vec![SelectedServer { id: "one".to_owned(), tools: Vec::new() }]);
+        Gate::open(&self.registry, View { selection, ..View::default() }).expect("the gate opens")
     }
 
     /// The usual calls: one that goes well, some that do not.
@@ -78,6 +83,12 @@ impl Stage {
         assert!(recorder.flush(LONG), "{:?}", recorder.stats());
         self.dir()
     }
+}
+
+async fn call(gate: &Gate, principal: &str, id: &str, name: &str, arguments: &str) -> Called {
+    let call = ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
+    let options = CallOptions { principal: Some(principal.into()), ..CallOptions::default() };
+    gate.call(call, &options).await.expect("the component answers")
 }
 
 fn backtest(dir: &Path, candidate: Candidate) -> Backtest {

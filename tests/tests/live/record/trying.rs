@@ -8,7 +8,7 @@ use toolgate::gate::View;
 use toolgate::record::compare::Kind;
 use toolgate::record::{Candidate, Report, Wanted};
 
-use super::{Stage, another_component, backtest};
+use super::{Stage, another_component, backtest, call};
 
 const SERVERS: &str = "servers:\n  one: {command: none}\n  two: {command: none}\n";
 
@@ -20,9 +20,13 @@ async fn tried(recorded: &str, candidate: &str) -> Report {
 async fn tried_by(recorded: &str, view: View, candidate: &str, wanted: Wanted) -> Report {
     let stage = Stage::new(recorded, view);
     stage.calls().await;
-    let dir = stage.written();
+    tried_on(&stage, candidate, wanted)
+}
+
+/// What the calls of this stage come to with this configuration.
+fn tried_on(stage: &Stage, candidate: &str, wanted: Wanted) -> Report {
     let config = config::parse(candidate, Path::new("toolgate.yaml")).expect("the test's configuration is right");
-    let mut test = backtest(&dir, Candidate { component: None, config: Some(Arc::new(config)) });
+    let mut test = backtest(&stage.written(), Candidate { component: None, config: Some(Arc::new(config)) });
     test.wanted = wanted;
     let report = test.run(&|_| {}).expect("there are records");
     assert!(report.is_sound(), "{report:?}");
@@ -84,6 +88,30 @@ async fn what_was_refused_and_is_let_through_now_is_newly_allowed() {
     let others = "gateway: {tokens: [{principal: bob, token: a-token-of-sixteen}]}\n";
     let report = tried_by("", granted, &format!("{others}{SERVERS}"), Wanted::default()).await;
     assert_eq!(report.of_kind(Kind::Denied), 5, "{report:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_a_candidate_grants_has_what_it_offered_to_others() {
+    let stage = Stage::new("", View::default());
+    let ci = stage.narrow();
+    call(&ci, "ci", "early", "two__add", "a: 1, b: 2").await;
+    stage.call("other", "two__add", "a: 1, b: 2").await;
+    call(&ci, "ci", "late", "two.add", "a: 1, b: 2").await;
+    call(&ci, "ci", "own", "one__add", "a: 1, b: 2").await;
+    call(&ci, "ci", "none", "two__nothing", "").await;
+    let tokens = |servers: &str| {
+        let tokens = ["ann", "ci"].map(|name| format!("{{principal: {name}, token: the-token-of-{name}-0451{servers}}}"));
+        format!("gateway: {{tokens: [{}]}}", tokens.join(", "))
+    };
+    let report = tried_on(&stage, &format!("{}\n{SERVERS}", tokens("")), Wanted::default());
+    assert_eq!(counts(&report), "allowed 2, result 1", "{report:?}");
+    // What it offers is subject to the rules of the candidate.
+    let denied = "servers: {one: {command: none}, two: {command: none, deny: [add]}}";
+    let report = tried_on(&stage, &format!("{}\n{denied}", tokens("")), Wanted::default());
+    assert_eq!((report.of_kind(Kind::Allowed), report.of_kind(Kind::Denied)), (0, 1), "{report:?}");
+    // Whoever is granted no more than before gets no more.
+    let report = tried_on(&stage, &format!("{}\n{SERVERS}", tokens(", servers: [one]")), Wanted::default());
+    assert_eq!(counts(&report), "denied 1", "{report:?}");
 }
 
 #[tokio::test]

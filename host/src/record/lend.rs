@@ -1,0 +1,77 @@
+//! What servers have offered to others, lent to a call that could not use them then and would with a candidate.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::keys::Keys;
+use super::play::{PlayError, Player, Script, SharedOffers};
+use super::said::Said;
+use crate::logic::Offers;
+use crate::logic::types::Tool;
+
+/// What each server has offered last, to whomever.
+#[derive(Default)]
+pub(crate) struct Offered(HashMap<String, Arc<[Tool]>>);
+
+impl Offered {
+    /// Takes note of what servers have offered.
+    pub(crate) fn remember(&mut self, offers: &Offers) {
+        for (server, tools) in offers.iter() {
+            if let Some(known) = self.0.get_mut(server) {
+                *known = Arc::clone(tools);
+            } else if self.0.len() < MOST_SERVERS {
+                self.0.insert(server.clone(), Arc::clone(tools));
+            }
+        }
+    }
+
+    /// What this server has offered last.
+    pub(crate) fn by(&self, server: &str) -> Option<Arc<[Tool]>> {
+        self.0.get(server).cloned()
+    }
+}
+
+/// Plays a call on a candidate. Where that wants a server connected that was not asked for then, the server counts as one
+/// that has offered what it `offered` to others.
+pub(crate) fn play(
+    player: &mut Player,
+    script: Script<'_>,
+    keys: &mut Keys,
+    offered: impl Fn(&str) -> Option<Arc<[Tool]>>,
+) -> Result<Vec<Said>, PlayError> {
+    let now = player.play(script.clone())?;
+    let lent: Vec<_> = wanted(&script, &now)
+        .into_iter()
+        .filter_map(|server| Some((server.to_owned(), offered(server)?)))
+        .collect();
+    if lent.is_empty() {
+        return Ok(now);
+    }
+    let mut with = |offers: &SharedOffers| keys.offers(&Arc::new(offers.value.iter().chain(&lent).cloned().collect()));
+    let offers = with(script.offers);
+    let changes = script.changes.iter().map(|change| change.as_ref().map(&mut with)).collect();
+    player.play(Script { offers: &offers, changes, ..script })
+}
+
+/// The servers that are to be connected now, and of which nothing is known in the call: not what they offer, nor that they
+/// could not be reached.
+fn wanted<'a>(script: &Script<'_>, now: &'a [Said]) -> Vec<&'a str> {
+    let connects = |said: &'a Said| match said {
+        Said::Connect(servers) => servers.as_slice(),
+        _ => &[],
+    };
+    let has = |offers: &SharedOffers, server: &str| offers.value.iter().any(|(known, _)| known == server);
+    let tried = |server: &str| {
+        script.steps.iter().any(|step| matches!(&step.say, Said::Connect(then) if then.iter().any(|id| id == server)))
+    };
+    let mut wanted: Vec<&str> = now.iter().flat_map(connects).map(String::as_str).collect();
+    wanted.dedup();
+    wanted.retain(|server| {
+        let offers = std::iter::once(script.offers).chain(script.changes.iter().flatten());
+        !tried(server) && !offers.into_iter().any(|offers| has(offers, server))
+    });
+    wanted
+}
+
+/// Of how many servers it is known what they have offered.
+const MOST_SERVERS: usize = 4096;
