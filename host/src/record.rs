@@ -25,7 +25,7 @@ pub mod told;
 mod writer;
 
 pub use backtest::{Backtest, BacktestError, Wanted, find};
-pub use candidate::Candidate;
+pub use candidate::{Candidate, Unusable};
 pub(crate) use candidate::{Tried, Whose, nobody};
 pub(crate) use keys::Keys;
 pub(crate) use lend::{Offered, play as play_lending};

@@ -20,8 +20,8 @@ pub use report::{Counts, Divergence, Report, State};
 use crate::config::model::Config;
 use crate::gate::{Finished, GateError, Observe};
 use crate::logic::{self, Component, Limits};
-use crate::record::Candidate;
 use crate::record::play::PlayError;
+use crate::record::{Candidate, Unusable};
 use judge::Judge;
 use report::Called;
 
@@ -74,7 +74,10 @@ impl Shadow {
     /// thread ends with this.
     pub fn start(component: Component, config: Option<Config>, options: Options) -> Result<Self, StartError> {
         let candidate = Candidate { component: Some(component.clone()), config: config.map(Arc::new) };
-        let candidate = candidate.checked(&logic::Options::default())?;
+        let (candidate, unusable) = candidate.checked(&logic::Options::default())?;
+        for Unusable { server, reason } in unusable {
+            warn!(server, "in the shade it cannot be used: {reason}");
+        }
         let (sender, receiver) = sync_channel(options.most_calls);
         let report = Arc::new(Report::of(about(&component, candidate.config.as_deref())));
         let (queued, over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());

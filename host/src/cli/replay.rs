@@ -14,7 +14,7 @@ use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
 use toolgate::record::compare::Kind;
 use toolgate::record::said::Said;
-use toolgate::record::{Backtest, BacktestError, Candidate, Example, Group, Mismatch, Report, Wanted};
+use toolgate::record::{Backtest, BacktestError, Candidate, Example, Group, Mismatch, Report, Unusable, Wanted};
 
 use super::LogicArgs;
 use super::desk::{self, Otherwise};
@@ -110,6 +110,9 @@ fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<()
     let warn = |text: String| {
         style::say(format_args!("{}: {}", style::stderr().yellow("warning"), printer.clean(&text)));
     };
+    for Unusable { server, reason } in &report.unusable {
+        warn(format!("server {server:?}: {reason}; it counts as gone"));
+    }
     if report.unfinished > 0 {
         warn(format!("{} was never written to its end, and is left out", calls(report.unfinished, "record")));
     }
@@ -202,6 +205,7 @@ fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
     let damaged = report.damaged.iter().map(|(spot, damage)| {
         json!({"file": spot.file.display().to_string(), "line": spot.line, "damage": damage.to_string()})
     });
+    let unusable = report.unusable.iter().map(|one| json!({"server": one.server, "reason": one.reason}));
     let counts: BTreeMap<&str, u64> = Kind::ALL
         .iter()
         .map(|(kind, name, _)| (*name, report.of_kind(*kind)))
@@ -209,6 +213,7 @@ fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
         .collect();
     json!({
         "ok": ok,
+        "unusable_servers": unusable.collect::<Vec<_>>(),
         "backtest": !candidate.is_same(),
         "calls": report.records,
         "same": report.same,

@@ -94,7 +94,7 @@ impl Backtest {
             return Err(BacktestError::Empty(self.dir.clone()));
         }
         let threads = self.threads.max(1);
-        let candidate = self.candidate.checked(&self.options)?;
+        let (candidate, unusable) = self.candidate.checked(&self.options)?;
         let shared = Components { parts: Parts::of(&self.dir), known: Mutex::default(), candidate, test: self };
         let (sender, receiver) = sync_channel::<Batch>(2 * threads);
         let receiver = Mutex::new(receiver);
@@ -124,7 +124,7 @@ impl Backtest {
             // Whoever took the last one is told that there is no more.
             let _ = sender.send(batch);
             drop(sender);
-            let mut report = Report::default();
+            let mut report = Report { unusable, ..Report::default() };
             for worker in workers {
                 match worker.join() {
                     Ok(found) => report.merge(found?),

@@ -24,22 +24,39 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The same, once it is sure that gates can be opened with it; servers whose masks cannot be used have them no more.
-    pub(crate) fn checked(&self, options: &Options) -> Result<Self, GateError> {
-        let Some(config) = &self.config else { return Ok(self.clone()) };
+    /// The same, once it is sure that gates can be opened with it; and which of its servers cannot be used, and why. Those are
+    /// switched off, as they would be in a gateway.
+    pub(crate) fn checked(&self, options: &Options) -> Result<(Self, Vec<Unusable>), GateError> {
+        let Some(config) = &self.config else { return Ok((self.clone(), Vec::new())) };
         let component = match &self.component {
             Some(component) => component.clone(),
             None => Component::embedded(options)?,
         };
         let mut config = Config::clone(config);
         check(&component, &mut config, [&View::default()])?;
-        Ok(Candidate { component: self.component.clone(), config: Some(Arc::new(config)) })
+        let mut unusable = Vec::new();
+        for server in config.servers.iter_mut().filter(|server| server.enabled) {
+            if let Some(problem) = &server.problem {
+                unusable.push(Unusable { server: server.id.clone(), reason: problem.to_string() });
+                server.enabled = false;
+            }
+        }
+        Ok((Candidate { component: self.component.clone(), config: Some(Arc::new(config)) }, unusable))
     }
 
     /// Whether calls are to come out as they were.
     pub fn is_same(&self) -> bool {
         self.component.is_none() && self.config.is_none()
     }
+}
+
+/// A server of a candidate that cannot be used, so that calls to it are calls to a server that is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unusable {
+    /// Its id.
+    pub server: String,
+    /// What is wrong with its entry, and where.
+    pub reason: String,
 }
 
 /// Whose settings are wanted.

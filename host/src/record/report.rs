@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::candidate::Unusable;
 use super::compare::{Difference, Kind};
 use super::line::{Damage, Record};
 use super::reader::Spot;
@@ -18,6 +19,8 @@ pub struct Report {
     pub left_out: u64,
     /// Calls that cannot be replayed, since what is hidden in them decided.
     pub unreplayable: u64,
+    /// Servers of the candidate that count as gone.
+    pub unusable: Vec<Unusable>,
     /// Lines that were never written to their end.
     pub unfinished: u64,
     /// Lines in which something is wrong, and how many there are in all.

@@ -92,6 +92,23 @@ fn a_new_policy_is_tried_on_what_was_recorded() {
 }
 
 #[test]
+fn a_server_of_the_candidate_that_cannot_be_used_is_told_and_counts_as_gone() {
+    let (place, _) = recorded();
+    let typo = and(demo(), json!({"denny": ["add"]}));
+    let masks = and(demo(), json!({"masking": {"groups": ["no-such-group"]}}));
+    for (server, why) in [(typo, "unknown key \"denny\"; did you mean \"deny\"?"), (masks, "\"no-such-group\"")] {
+        let config = json!({"servers": {"demo": server}, "masking": {"groups": ["secrets"]}});
+        place.file("work/new.yaml", config.to_string());
+        let arguments = ["replay", "records", "--config", "new.yaml", "--fail-on", "denied"];
+        run(&place, &arguments).ends(1).prints("newly denied").says("warning: server \"demo\": ").says(why);
+        let report = run(&place, &[&arguments[..], &["--json"]].concat()).ends(1).json();
+        let told = &report["unusable_servers"][0];
+        assert_eq!(told["server"], "demo", "{report}");
+        assert!(told["reason"].as_str().unwrap().contains(why), "{report}");
+    }
+}
+
+#[test]
 fn one_call_is_explained_step_by_step() {
     let (place, _) = recorded();
     let called = place.run(&["call", "demo__add", "a: 20, b: 3", "--record", "records", "--json"]).ends(0).json();

@@ -73,6 +73,13 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
     assert_eq!(call(&web, "demo__add")["result"]["structuredContent"]["sum"], 3);
     serving.logged(&["the shadow would decide \"demo__add\" otherwise"]);
 
+    // A server that cannot be used is told of, and counts as gone.
+    std::fs::write(&next, candidate("add").replace("\"deny\"", "\"denny\"")).unwrap();
+    serving.logged(&["in the shade it cannot be used", "unknown key \"denny\"", "server=\"demo\""]);
+    serving.logged(&["in the shade, for 100 % of all calls"]);
+    assert_eq!(call(&web, "demo__add")["result"]["structuredContent"]["sum"], 3);
+    serving.logged(&["the shadow would decide \"demo__add\" otherwise", "kind=\"denied\""]);
+
     // One that does not read is told, and the gateway goes on.
     std::fs::write(&next, "servers: [").unwrap();
     serving.logged(&["the shadow cannot be tried, and all else goes on", "next.yaml"]);
