@@ -26,7 +26,9 @@ use forms::Answer;
 #[derive(clap::Args)]
 #[command(after_help = "\
 With --diff, FILE is the new configuration: what it grants and takes away is listed, and the command ends with 1 if there \
-is any such change that --fail-on names, else with 0. A tool that needs an approval it did not need before counts as taken.
+is any such change that --fail-on names. A tool that needs an approval it did not need before counts as taken. What a server \
+that could not be asked with either configuration would grant or take is not known: without such a change the command ends \
+with 3 then, else with 0.
 
 Examples:
   toolgate access                                      every principal, every tool, and the rule that decided
@@ -91,7 +93,7 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
         let wanted = Wanted::of(args, &mut logic, access.tools.iter())?;
         let rows: Vec<_> = access.rows().filter(|(name, tool, right)| wanted.has(name, tool, &[*right])).collect();
         forms::print(desk, args, &Answer::rights(rows, asked.failed))?;
-        return Ok(end(false, reachable, args));
+        return Ok(end(false, reachable || !args.strict));
     };
     // Paths within it count from where it is.
     let file = std::path::absolute(file)?;
@@ -118,7 +120,7 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
         Direction::Taken => args.fail_on.contains(&FailOn::Taken),
     };
     let fails = found.iter().any(|change| counts(change.direction()));
-    let reachable = reachable && then.failed.is_empty();
+    let compared = reachable && then.failed.is_empty();
     let mut failed = asked.failed;
     failed.extend(
         then.failed
@@ -127,15 +129,15 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
             .collect::<Vec<_>>(),
     );
     forms::print(desk, args, &Answer::changes(&found, failed))?;
-    Ok(end(fails, reachable, args))
+    Ok(end(fails, compared))
 }
 
-/// A change that was to be noticed is the first thing to know.
-fn end(fails: bool, reachable: bool, args: &Args) -> ExitCode {
-    match (fails, !reachable && args.strict) {
+/// A change that was to be noticed is the first thing to know; the next is that not all could be found out.
+fn end(fails: bool, all: bool) -> ExitCode {
+    match (fails, all) {
         (true, _) => ExitCode::from(REFUSED),
-        (false, true) => ExitCode::from(SERVER_UNAVAILABLE),
-        (false, false) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::from(SERVER_UNAVAILABLE),
+        (false, true) => ExitCode::SUCCESS,
     }
 }
 

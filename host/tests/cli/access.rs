@@ -290,9 +290,19 @@ fn a_server_that_cannot_be_asked_is_not_taken_for_a_change() {
     let place = Place::with(json!({"demo": demo(), "files": fixture("ok")}));
     let broken = json!({"servers": {"demo": demo(), "files": {"command": "no-such-program-at-all"}}});
     let file = place.file("home/broken.yaml", broken.to_string());
-    let ran = place.run(&["access", "--diff", file.to_str().unwrap(), "--json"]).ends(0).says("server \"files\"");
+    let ran = place.run(&["access", "--diff", file.to_str().unwrap(), "--json"]).ends(3).says("server \"files\"");
     assert_eq!((&ran.json()["changes"], each(&ran.json()["failed"], "/server")), (&json!([]), vec!["files"]));
-    place.run(&["access", "--diff", file.to_str().unwrap(), "--strict"]).ends(3);
+    let typo = json!({"servers": {"demo": demo(), "files": and(fixture("ok"), json!({"denny": ["look"]}))}});
+    let typo = place.file("home/typo.yaml", typo.to_string());
+    for file in [&file, &typo] {
+        let ran = place.run(&["access", "--diff", file.to_str().unwrap()]).ends(3).says("could not be asked: files");
+        assert!(!ran.stderr.contains("nobody may do more"), "{ran:?}");
+    }
+    // A change that is found is the graver thing.
+    let both = json!({"servers": {"demo": and(demo(), json!({"deny": ["echo"]})), "files": {"command": "no-such-program-at-all"}}});
+    let both = place.file("home/both.yaml", both.to_string());
+    place.run(&["access", "--diff", both.to_str().unwrap()]).ends(1).says("not compared");
+    place.run(&["access", "--diff", both.to_str().unwrap(), "--fail-on", "granted"]).ends(3).says("1 taken");
     let gone = place.file("home/gone.yaml", json!({"servers": {"demo": demo()}}).to_string());
     let ran = place.run(&["access", "--diff", gone.to_str().unwrap(), "--json"]).ends(1).json();
     assert_eq!(each(&ran["changes"], "/name"), ["files__do", "files__look"]);

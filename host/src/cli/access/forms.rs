@@ -176,9 +176,15 @@ fn summary(answer: &Answer) {
         Found::Changes(changes) => {
             let count =
                 |direction: Direction| changes.iter().filter(|change| change.change == direction.name()).count();
-            match changes.is_empty() {
-                true => note("nobody may do more or less than before"),
-                false => note(&format!("{} granted, {} taken", count(Direction::Granted), count(Direction::Taken))),
+            let failed: Vec<_> = answer.failed.iter().map(|failed| failed.server.as_str()).collect();
+            match (changes.is_empty(), failed.is_empty()) {
+                (true, true) => note("nobody may do more or less than before"),
+                (true, false) => note("no change was found in what could be compared"),
+                (false, _) => note(&format!("{} granted, {} taken", count(Direction::Granted), count(Direction::Taken))),
+            }
+            if !failed.is_empty() {
+                let (servers, asked) = (failed.join(", "), if failed.len() == 1 { "it" } else { "they" });
+                note(&format!("not compared, since {asked} could not be asked: {servers}"));
             }
         }
     }
