@@ -11,6 +11,7 @@ pub mod folder;
 mod keys;
 mod lend;
 pub mod line;
+mod meant;
 pub mod play;
 mod reader;
 mod recorder;

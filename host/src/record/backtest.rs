@@ -1,6 +1,7 @@
 //! Replays all records of a folder on all cores: as they were, or on a candidate.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -12,12 +13,13 @@ use super::folder;
 use super::keys::Keys;
 use super::lend;
 use super::line::{self, Record};
+use super::meant::Meant;
 use super::play::{PlayError, Player, Script};
 use super::reader::{Found, Lines, PartError, Parts, Spot};
 use super::report::Report;
 use crate::decide::Decide;
 use crate::gate::GateError;
-use crate::logic::types::filtering;
+use crate::logic::types::{ToolRef, filtering};
 use crate::logic::{Component, EMBEDDED_DIGEST, LogicError, Options};
 
 /// Which records are replayed.
@@ -172,15 +174,16 @@ struct Worker<'a> {
     players: HashMap<String, Player>,
     tried: Tried,
     keys: Keys,
-    /// Which tools are wanted, as far as is known.
-    tools: HashMap<String, bool>,
+    meant: Meant,
+    /// Which tools are wanted under which names, as far as is known.
+    tools: HashMap<(Option<(String, String)>, String), bool>,
     report: Report,
 }
 
 impl<'a> Worker<'a> {
     fn new(shared: &'a Components<'a>) -> Self {
-        let (players, tried, keys, tools, report) = Default::default();
-        Worker { shared, players, tried, keys, tools, report }
+        let (players, tried, keys, meant, tools, report) = Default::default();
+        Worker { shared, players, tried, keys, meant, tools, report }
     }
 
     fn run(mut self, batches: &Mutex<Receiver<Batch>>) -> Result<Report, BacktestError> {
@@ -275,7 +278,22 @@ impl<'a> Worker<'a> {
         if differences.iter().all(|difference| difference.kind == Kind::Trace) {
             self.report.same += 1;
         }
-        self.report.differ(spot, record, differences);
+        // By the name it was called with, where no tool was found.
+        let tool = self.tool(record).map_or_else(|| record.name.clone(), |(server, tool)| format!("{server}.{tool}"));
+        self.report.differ(spot, record, &tool, differences);
+    }
+
+    /// The tool that a call was to, or that it would have been to had it not been kept out.
+    fn tool(&mut self, record: &Record) -> Option<(String, String)> {
+        if let Some(tool) = record.tool() {
+            return Some(tool);
+        }
+        let Worker { shared, players, keys, meant, .. } = self;
+        let parts = &shared.parts;
+        let (settings, offers) = (parts.settings(&record.settings).ok()?, parts.offers(&record.catalog).ok()?);
+        // What a name means is no question of the candidate.
+        let player = embedded(shared, players).ok()?;
+        meant.tool(player, keys, parts, (&settings, &offers), &record.name).ok()?
     }
 
     fn is_wanted(&mut self, record: &Record) -> Result<bool, BacktestError> {
@@ -286,26 +304,40 @@ impl<'a> Worker<'a> {
             return Ok(false);
         }
         let Some(pattern) = tool else { return Ok(true) };
-        let (server, tool) = record.tool().unwrap_or_default();
-        let names = [format!("{server}.{tool}"), tool, record.name.clone()];
-        if let Some(known) = self.tools.get(&names[0]).filter(|_| !server.is_empty()) {
+        let meant = self.tool(record);
+        let key = (meant, record.name.clone());
+        if let Some(known) = self.tools.get(&key) {
             return Ok(*known);
         }
-        let component = self.shared.get(EMBEDDED_DIGEST);
-        let player = match self.players.entry(EMBEDDED_DIGEST.to_owned()) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(new) => {
-                let Ok(component) = component else { return Ok(true) };
-                new.insert(Player::new(component)?)
+        let Ok(player) = embedded(self.shared, &mut self.players) else { return Ok(true) };
+        let mut names = vec![record.name.clone()];
+        let place = match &key.0 {
+            Some((server, tool)) => Some((server.clone(), tool.clone())),
+            // A tool that there never was can still be asked for by any form of its name.
+            None => {
+                let name = player.logic().normalize(&record.name)?;
+                player.logic().split(&name)?.ok().map(|ToolRef { server, tool }| (server, tool))
             }
         };
+        if let Some((server, tool)) = place {
+            names.extend([".", "__"].map(|between| format!("{server}{between}{tool}")));
+            names.push(tool);
+        }
         let rules = filtering::Rules { allow: Some(vec![pattern.clone()]), deny: Vec::new() };
         let wanted = !player.logic().filter(&rules, &names)?.is_empty();
-        if self.tools.len() < MOST_TOOLS && !server.is_empty() {
-            let [name, ..] = names;
-            self.tools.insert(name, wanted);
+        if self.tools.len() >= MOST_TOOLS {
+            self.tools.clear();
         }
+        self.tools.insert(key, wanted);
         Ok(wanted)
+    }
+}
+
+/// An instance of the component that this toolgate has built in.
+fn embedded<'p>(shared: &Components<'_>, players: &'p mut HashMap<String, Player>) -> Result<&'p mut Player, Stopped> {
+    match players.entry(EMBEDDED_DIGEST.to_owned()) {
+        Entry::Occupied(known) => Ok(known.into_mut()),
+        Entry::Vacant(new) => Ok(new.insert(Player::new(shared.get(EMBEDDED_DIGEST).map_err(Stopped::Missing)?)?)),
     }
 }
 

@@ -40,10 +40,8 @@ pub(crate) fn play(
     offered: impl Fn(&str) -> Option<Arc<[Tool]>>,
 ) -> Result<Vec<Said>, PlayError> {
     let now = player.play(script.clone())?;
-    let lent: Vec<_> = wanted(&script, &now)
-        .into_iter()
-        .filter_map(|server| Some((server.to_owned(), offered(server)?)))
-        .collect();
+    let lent: Vec<_> =
+        wanted(&script, &now).into_iter().filter_map(|server| Some((server.to_owned(), offered(server)?))).collect();
     if lent.is_empty() {
         return Ok(now);
     }

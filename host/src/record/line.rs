@@ -98,13 +98,7 @@ impl Record {
 
     /// The tool that was meant, if one was found: its server and its name there.
     pub fn tool(&self) -> Option<(String, String)> {
-        self.steps.iter().rev().find_map(|step| match &step.say {
-            Said::Done(ended) => Some((ended.server.clone()?, ended.tool.clone()?)),
-            Said::Request(sent) => Some((sent.server.clone(), sent.call()?.0)),
-            Said::Ask(asked) => Some((asked.server.clone(), asked.tool.clone())),
-            Said::Condense(long) => Some((long.server.clone(), long.tool.clone())),
-            _ => None,
-        })
+        self.steps.iter().rev().find_map(|step| step.say.tool())
     }
 }
 

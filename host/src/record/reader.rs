@@ -1,6 +1,6 @@
 //! Reads records: every line of every file, one after the other, and what they share.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -147,7 +147,7 @@ pub struct Parts {
     offers: Mutex<HashMap<String, SharedOffers>>,
     tools: Mutex<HashMap<String, Arc<[Tool]>>>,
     /// The digest of what each server offered last; found when it is first asked for.
-    last: OnceLock<HashMap<String, String>>,
+    last: OnceLock<BTreeMap<String, String>>,
 }
 
 impl Parts {
@@ -178,15 +178,23 @@ impl Parts {
 
     /// What a server offered last in all of the records, to whomever.
     pub fn offered(&self, server: &str) -> Option<Arc<[Tool]>> {
-        let last = self.last.get_or_init(|| self.last_offers());
-        last.get(server).and_then(|digest| self.tools(digest).ok())
+        self.last().get(server).and_then(|digest| self.tools(digest).ok())
+    }
+
+    /// All servers of which there is anything in the records, in the order of their names.
+    pub fn servers(&self) -> impl Iterator<Item = &str> {
+        self.last().keys().map(String::as_str)
+    }
+
+    fn last(&self) -> &BTreeMap<String, String> {
+        self.last.get_or_init(|| self.last_offers())
     }
 
     /// By server, the digest of what it offered last. A file that cannot be read is told of by whoever replays it.
-    fn last_offers(&self) -> HashMap<String, String> {
+    fn last_offers(&self) -> BTreeMap<String, String> {
         let mut catalogs = HashMap::<String, u64>::new();
         let (sign, mut line, mut at) = (memchr::memmem::Finder::new(CATALOG), Vec::new(), 0);
-        let Ok(mut lines) = Lines::of(&self.dir) else { return HashMap::new() };
+        let Ok(mut lines) = Lines::of(&self.dir) else { return BTreeMap::new() };
         while let Ok(Some(_)) = lines.next(&mut line) {
             at += 1;
             for found in sign.find_iter(&line).map(|found| found + CATALOG.len()) {
@@ -199,7 +207,7 @@ impl Parts {
         }
         let mut catalogs: Vec<_> = catalogs.into_iter().map(|(digest, at)| (at, digest)).collect();
         catalogs.sort();
-        let mut last = HashMap::new();
+        let mut last = BTreeMap::new();
         for (_, digest) in catalogs {
             let servers: Vec<(String, String)> = self.json(Part::Catalog, &digest).unwrap_or_default();
             last.extend(servers);

@@ -111,12 +111,11 @@ impl Report {
         }
     }
 
-    pub(super) fn differ(&mut self, spot: &Spot, record: &Record, differences: Vec<Difference>) {
-        // By the name it was called with, where no tool was found.
-        let tool = record.tool().map_or_else(|| record.name.clone(), |(server, tool)| format!("{server}.{tool}"));
+    /// Counts a call of this tool that differs in these ways.
+    pub(super) fn differ(&mut self, spot: &Spot, record: &Record, tool: &str, differences: Vec<Difference>) {
         let principal = record.principal.clone().unwrap_or_default();
         for Difference { kind, was, now, .. } in differences {
-            let mut key = (kind, tool.clone(), principal.clone());
+            let mut key = (kind, tool.to_owned(), principal.clone());
             // Names come from clients and servers, so there is a limit to how many are told apart.
             if self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&key) {
                 key.1 = "other tools".to_owned();

@@ -179,6 +179,17 @@ pub fn content(result: &ToolResult) -> Option<Digest> {
 }
 
 impl Said {
+    /// The tool that it is about, if it is about one: its server and its name there.
+    pub fn tool(&self) -> Option<(String, String)> {
+        match self {
+            Said::Done(ended) => Some((ended.server.clone()?, ended.tool.clone()?)),
+            Said::Request(sent) => Some((sent.server.clone(), sent.call()?.0)),
+            Said::Ask(asked) => Some((asked.server.clone(), asked.tool.clone())),
+            Said::Condense(long) => Some((long.server.clone(), long.tool.clone())),
+            _ => None,
+        }
+    }
+
     /// The kind of directive, as the WIT names it.
     pub fn kind(&self) -> &'static str {
         match self {

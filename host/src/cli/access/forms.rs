@@ -180,7 +180,9 @@ fn summary(answer: &Answer) {
             match (changes.is_empty(), failed.is_empty()) {
                 (true, true) => note("nobody may do more or less than before"),
                 (true, false) => note("no change was found in what could be compared"),
-                (false, _) => note(&format!("{} granted, {} taken", count(Direction::Granted), count(Direction::Taken))),
+                (false, _) => {
+                    note(&format!("{} granted, {} taken", count(Direction::Granted), count(Direction::Taken)))
+                }
             }
             if !failed.is_empty() {
                 let (servers, asked) = (failed.join(", "), if failed.len() == 1 { "it" } else { "they" });

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolgate::config;
-use toolgate::gate::View;
+use toolgate::gate::{Gate, View};
+use toolgate::logic::types::filtering::SelectedServer;
 use toolgate::record::compare::Kind;
 use toolgate::record::{Candidate, Report, Wanted};
 
@@ -67,10 +68,7 @@ async fn each_change_of_a_policy_shows_as_what_it_is() {
 
 #[tokio::test]
 async fn what_was_refused_and_is_let_through_now_is_newly_allowed() {
-    let selection = vec![toolgate::logic::types::filtering::SelectedServer {
-        id: "one".to_owned(),
-        tools: vec!["echo".to_owned()],
-    }];
+    let selection = vec![SelectedServer { id: "one".to_owned(), tools: vec!["echo".to_owned()] }];
     let narrow = View { selection: Some(selection), ..View::default() };
     let token = "gateway: {tokens: [{principal: ann, token: a-token-of-sixteen}]}\n";
     let report = tried_by("", narrow.clone(), &format!("{token}{SERVERS}"), Wanted::default()).await;
@@ -100,7 +98,8 @@ async fn a_server_that_a_candidate_grants_has_what_it_offered_to_others() {
     call(&ci, "ci", "own", "one__add", "a: 1, b: 2").await;
     call(&ci, "ci", "none", "two__nothing", "").await;
     let tokens = |servers: &str| {
-        let tokens = ["ann", "ci"].map(|name| format!("{{principal: {name}, token: the-token-of-{name}-0451{servers}}}"));
+        let tokens =
+            ["ann", "ci"].map(|name| format!("{{principal: {name}, token: the-token-of-{name}-0451{servers}}}"));
         format!("gateway: {{tokens: [{}]}}", tokens.join(", "))
     };
     let report = tried_on(&stage, &format!("{}\n{SERVERS}", tokens("")), Wanted::default());
@@ -138,7 +137,10 @@ async fn only_what_is_wanted_is_replayed() {
         (wanted(Some("9999-01-01T00:00:00.000Z"), None, None), 0),
         (wanted(None, Some("one.add"), None), 2),
         (wanted(None, Some("add"), None), 2),
-        (wanted(None, Some("one.*"), None), 4),
+        (wanted(None, Some("one__add"), None), 2),
+        (wanted(None, Some("one.*"), None), 5),
+        (wanted(None, Some("one.nothing"), None), 1),
+        (wanted(None, Some("two__forecast"), None), 1),
         (wanted(None, Some("three.x"), None), 1),
         (wanted(None, None, Some("ann")), 7),
         (wanted(None, None, Some("bob")), 0),
@@ -148,6 +150,30 @@ async fn only_what_is_wanted_is_replayed() {
         let report = tried_by("", View::default(), SERVERS, wanted).await;
         assert_eq!((report.records, report.left_out), (expected, 7 - expected), "{said}: {report:?}");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_was_kept_out_is_known_by_every_form_of_its_name_and_told_by_its_tool() {
+    let selection = vec![SelectedServer { id: "one".to_owned(), tools: vec!["echo".to_owned()] }];
+    let stage = Stage::new("", View::default());
+    stage.gate.refresh().await;
+    let ci = Gate::open(&stage.registry, View { selection: Some(selection), ..View::default() }).unwrap();
+    for name in ["one__fail", "one.fail", "mcp__one__fail", "two__fail", "one__echo"] {
+        call(&ci, "ci", name, name, "message: no, text: no").await;
+    }
+    // What others were offered is recorded with their calls.
+    stage.call("other", "two__echo", "text: hi").await;
+    let candidate = format!("gateway: {{tokens: [{{principal: ci, token: a-token-of-sixteen}}]}}\n{SERVERS}");
+    for (tool, expected) in [("one.fail", 3), ("one__fail", 3), ("fail", 4), ("two.fail", 1), ("one.*", 4), ("f*l", 4)]
+    {
+        let wanted = Wanted { tool: Some(tool.to_owned()), ..Wanted::default() };
+        let report = tried_on(&stage, &candidate, wanted);
+        assert_eq!(report.records, expected, "{tool}: {report:?}");
+    }
+    let report = tried_on(&stage, &candidate, Wanted::default());
+    let allowed = report.groups.iter().filter(|((kind, ..), _)| *kind == Kind::Allowed);
+    let allowed: Vec<_> = allowed.map(|((_, tool, _), group)| (tool.as_str(), group.count)).collect();
+    assert_eq!(allowed, [("one.fail", 3), ("two.fail", 1)], "{report:?}");
 }
 
 #[tokio::test]
