@@ -85,7 +85,8 @@ pub fn run(
         BacktestError::Logic(error) => Failure::Logic(error),
         other => Failure::Usage(toolgate::failure::in_full(&other)),
     })?;
-    let wrong = args.fail_on.iter().any(|kind| report.of_kind(*kind) > 0) || !report.is_sound();
+    let unjudged = report.unjudged > 0 && args.fail_on.contains(&Kind::Masking);
+    let wrong = args.fail_on.iter().any(|kind| report.of_kind(*kind) > 0) || unjudged || !report.is_sound();
     if args.json {
         printer.print_json(&shown(&report, &backtest.candidate, !wrong))?;
     } else {
@@ -119,6 +120,13 @@ fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<()
     if report.unreplayable > 0 {
         let count = calls(report.unreplayable, "call");
         warn(format!("{count} cannot be replayed, since what is hidden in the record decided how it went on"));
+    }
+    if report.unjudged > 0 {
+        warn(format!(
+            "the answers of {} are stored masked, and the candidate masks less: what it would show of them cannot be judged, and \
+             is no pass for --fail-on masking; `record: {{raw: true}}` stores answers whole",
+            calls(report.unjudged, "call")
+        ));
     }
     for (spot, damage) in &report.damaged {
         warn(format!("{spot}: {damage}"));
@@ -219,6 +227,7 @@ fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
         "same": report.same,
         "left_out": report.left_out,
         "unreplayable": report.unreplayable,
+        "masking_unjudged": report.unjudged,
         "unfinished": report.unfinished,
         "since": report.span.as_ref().map(|(first, _)| first),
         "until": report.span.as_ref().map(|(_, last)| last),

@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-use super::candidate::{Candidate, Tried, Whose, nobody};
+use super::candidate::{Candidate, Tried, Whose, masks_less, nobody};
 use super::compare::{Difference, Kind, compare};
 use super::folder;
 use super::keys::Keys;
 use super::lend;
-use super::line::{self, Record};
+use super::line::{self, Hidden, Record};
 use super::meant::Meant;
 use super::play::{PlayError, Player, Script};
 use super::reader::{Found, Lines, PartError, Parts, Spot};
 use super::report::Report;
+use super::said::{Said, is_answer};
 use crate::decide::Decide;
 use crate::gate::GateError;
 use crate::logic::types::{ToolRef, filtering};
@@ -246,7 +247,7 @@ impl<'a> Worker<'a> {
                 let whose = Whose { settings: &recorded, principal: record.principal.as_deref(), limit: record.limit };
                 self.tried.settings(config, whose, player)?
             }
-            None => Some(recorded),
+            None => Some(recorded.clone()),
         };
         let Some(settings) = settings else {
             self.differ(spot, &record, compare(record.said(), &[nobody()]));
@@ -260,6 +261,14 @@ impl<'a> Worker<'a> {
             true => player.play(script)?,
             false => lend::play(player, script, &mut self.keys, |server| parts.offered(server))?,
         };
+        // What the masks of then took out of an answer is gone, whatever those of the candidate would leave.
+        if record.masked.contains(&Hidden::Answer)
+            && let Some(Said::Done(ended)) = now.last()
+            && is_answer(&ended.code)
+            && masks_less(&recorded.value, &settings.value, ended.server.as_deref().unwrap_or_default())
+        {
+            self.report.unjudged += 1;
+        }
         let alike =
             now.len() == record.steps.len() && now.iter().zip(&record.steps).all(|(now, step)| *now == step.say);
         if alike {

@@ -11,6 +11,7 @@ use crate::config::model::Config;
 use crate::gate::{GateError, LOCAL, View, check, views};
 use crate::logic::types::execution::{Code, ResultForm, Settings};
 use crate::logic::types::filtering::SelectedServer;
+use crate::logic::types::masking::{CustomMask, Masks};
 use crate::logic::{Component, Options};
 use crate::words::Named;
 
@@ -144,4 +145,79 @@ fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option
     })
 }
 
+/// Whether something that is masked in what a server says with the first settings may be left as it is with the second.
+pub(super) fn masks_less(recorded: &Settings, candidate: &Settings, server: &str) -> bool {
+    let of = |settings: &Settings| -> Vec<Masks> {
+        let own = settings.server_masks.iter().filter(|own| own.server == server).map(|own| &own.masks);
+        std::iter::once(&settings.masks).chain(own).cloned().collect()
+    };
+    let (before, after) = (of(recorded), of(candidate));
+    let has_group = |name: &str| after.iter().any(|masks| masks.groups.iter().any(|group| group == name));
+    let keeps_group = |name: &String| {
+        let wider: &[&str] = if name == "basic" { &WITH_BASIC } else { &[] };
+        [name.as_str(), "all"].iter().chain(wider).any(|name| has_group(name))
+    };
+    let keeps_pattern = |name: &String| has_group("all") || after.iter().any(|masks| masks.patterns.contains(name));
+    let keeps_custom = |mask: &CustomMask| {
+        let same = |other: &CustomMask| other.pattern == mask.pattern && other.replacement == mask.replacement;
+        after.iter().any(|masks| masks.custom.iter().any(same))
+    };
+    !before.iter().all(|masks| {
+        masks.groups.iter().all(keeps_group)
+            && masks.patterns.iter().all(keeps_pattern)
+            && masks.custom.iter().all(keeps_custom)
+    })
+}
+
 const MOST_TRIED: usize = 1024;
+/// The groups that have all of the group `basic`.
+const WITH_BASIC: [&str; 3] = ["secrets", "security", "kubernetes"];
+
+#[cfg(test)]
+mod tests {
+    use super::super::shapes::SettingsShape;
+    use super::*;
+
+    /// Settings with these masks, for all servers and for server `one`.
+    fn settings(masks: &str, own: &str) -> Settings {
+        let json = format!(
+            r#"{{"servers":[],"selection":null,"read_only":false,"destructive":"allow","capabilities":null,
+            "style":"dot","bare_names":false,"describe_server":false,"check_arguments":true,"retry":"safe",
+            "masks":{{{masks}}},"server_masks":[{{"server":"one","masks":{{{own}}}}}],"form":"text","max_result_bytes":0,
+            "spill":false,"summarize_above_tokens":null}}"#
+        );
+        Settings::try_from(serde_json::from_str::<SettingsShape>(&json).expect("the test's settings are right"))
+            .unwrap()
+    }
+
+    #[test]
+    fn fewer_masks_are_found_and_more_or_wider_ones_are_none() {
+        let of = |groups: &str, patterns: &str, custom: &str| {
+            format!(r#""groups":[{groups}],"patterns":[{patterns}],"custom":[{custom}]"#)
+        };
+        let (none, basic, all) = (of("", "", ""), of(r#""basic""#, "", ""), of(r#""all""#, "", ""));
+        let (secrets, email) = (of(r#""secrets""#, "", ""), of("", r#""email""#, ""));
+        let own = of("", "", r#"{"pattern":"x","replacement":"y"}"#);
+        let rows = [
+            (&none, &none, false),
+            (&none, &basic, false),
+            (&basic, &basic, false),
+            (&basic, &secrets, false),
+            (&basic, &all, false),
+            (&email, &all, false),
+            (&secrets, &basic, true),
+            (&basic, &none, true),
+            (&email, &basic, true),
+            (&own, &own, false),
+            (&own, &all, true),
+        ];
+        for (before, after, expected) in rows {
+            let found = |before: Settings, after: Settings, server| masks_less(&before, &after, server);
+            let less = found(settings(before, &none), settings(after, &none), "one");
+            assert_eq!(less, expected, "{before} → {after}");
+            // Those of a server count for that server.
+            let less = |server| found(settings(&none, before), settings(&none, after), server);
+            assert_eq!((less("one"), less("two")), (expected, false), "{before} → {after}");
+        }
+    }
+}

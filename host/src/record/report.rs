@@ -21,6 +21,8 @@ pub struct Report {
     pub unreplayable: u64,
     /// Servers of the candidate that count as gone.
     pub unusable: Vec<Unusable>,
+    /// Calls whose answers are stored masked, and the candidate masks less: what it would show is not known.
+    pub unjudged: u64,
     /// Lines that were never written to their end.
     pub unfinished: u64,
     /// Lines in which something is wrong, and how many there are in all.
@@ -135,6 +137,7 @@ impl Report {
         self.left_out += other.left_out;
         self.unreplayable += other.unreplayable;
         self.unfinished += other.unfinished;
+        self.unjudged += other.unjudged;
         self.damages += other.damages;
         self.damaged.extend(other.damaged);
         few(&mut self.damaged, MOST_SHOWN);

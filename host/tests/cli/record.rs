@@ -109,6 +109,19 @@ fn a_server_of_the_candidate_that_cannot_be_used_is_told_and_counts_as_gone() {
 }
 
 #[test]
+fn masks_that_a_candidate_takes_away_are_no_pass() {
+    let (place, _) = recorded();
+    place.file("work/new.yaml", json!({"servers": {"demo": demo()}}).to_string());
+    let arguments = ["replay", "records", "--config", "new.yaml"];
+    let told = "the answers of 1 call are stored masked";
+    run(&place, &arguments).ends(0).says(told);
+    run(&place, &[&arguments[..], &["--fail-on", "denied"]].concat()).ends(0).says(told);
+    run(&place, &[&arguments[..], &["--fail-on", "masking"]].concat()).ends(1).says(told);
+    let report = run(&place, &[&arguments[..], &["--fail-on", "masking", "--json"]].concat()).ends(1).json();
+    assert_eq!((&report["ok"], &report["masking_unjudged"]), (&json!(false), &json!(1)), "{report}");
+}
+
+#[test]
 fn one_call_is_explained_step_by_step() {
     let (place, _) = recorded();
     let called = place.run(&["call", "demo__add", "a: 20, b: 3", "--record", "records", "--json"]).ends(0).json();

@@ -153,6 +153,29 @@ async fn only_what_is_wanted_is_replayed() {
 }
 
 #[tokio::test]
+async fn answers_that_are_stored_masked_do_not_pass_for_judged_where_the_candidate_masks_less() {
+    let masked = "masking: {groups: [basic]}";
+    let raw = format!("{masked}\nrecord: {{raw: true}}");
+    let rows = [
+        (masked, "", 1, ""),
+        (masked, "masking: {groups: [security]}", 0, ""),
+        (masked, "masking: {patterns: [password]}", 1, ""),
+        (raw.as_str(), "", 0, "masking 1"),
+    ];
+    for (recorded, candidate, unjudged, expected) in rows {
+        let stage = Stage::new(recorded, View::default());
+        stage.call("secret", "one__echo", "text: 'password=hunter2-and-more'").await;
+        stage.call("plain", "one__echo", "text: nothing to hide").await;
+        let report = tried_on(&stage, &format!("{candidate}\n{SERVERS}"), Wanted::default());
+        assert_eq!(
+            (report.unjudged, counts(&report).as_str()),
+            (unjudged, expected),
+            "{recorded} → {candidate}: {report:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_call_that_was_kept_out_is_known_by_every_form_of_its_name_and_told_by_its_tool() {
     let selection = vec![SelectedServer { id: "one".to_owned(), tools: vec!["echo".to_owned()] }];
     let stage = Stage::new("", View::default());
