@@ -274,7 +274,12 @@ impl LogicArgs {
 
     /// The component that was asked for.
     fn component(&self) -> Result<Component, Failure> {
-        let component = self.component_within(None, self.options().limits)?;
+        self.component_up_to(self.options().limits)
+    }
+
+    /// The same within these limits.
+    fn component_up_to(&self, limits: Limits) -> Result<Component, Failure> {
+        let component = self.component_within(None, limits)?;
         if let Some(warning) = component.warning() {
             style::say(format_args!("{}: {warning}", style::stderr().yellow("warning")));
         }

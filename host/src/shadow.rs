@@ -178,7 +178,7 @@ impl Worker {
         self.failures += 1;
         self.report.failed();
         // Why it broke off may quote what it was given.
-        let why = judge::kind(broken);
+        let why = broken.in_short();
         warn!(call = called.id, "the shadow broke off ({why}); the call was not touched");
         if self.failures == MOST_FAILURES {
             let text = format!("it broke off {MOST_FAILURES} times, the last time for this: {why}");

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use toolgate::calendar::Utc;
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
+use toolgate::logic::Limits;
 use toolgate::record::compare::Kind;
 use toolgate::record::said::Said;
 use toolgate::record::{Backtest, BacktestError, Candidate, Example, Group, Mismatch, Report, Unusable, Wanted};
@@ -51,7 +52,7 @@ component or configuration, and what would be decided otherwise is told by tool 
 tool is called.
 
 Exit codes: 0 all came out the same, or what differs is not in --fail-on · 1 a call did not come out the same, a record was
-changed or is missing something, or --fail-on found what it was looking for · 2 usage or configuration";
+changed or is missing something, the component broke off, or --fail-on found what it was looking for · 2 usage or configuration";
 
 /// Replays, and says what came out.
 pub fn run(
@@ -65,7 +66,13 @@ pub fn run(
         Some(file) => Some(desk::configuration(Some(file), &Variables::of_process(), Otherwise::GiveUp)?),
         None => None,
     };
-    let component = if logic.logic.is_some() { Some(logic.component()?) } else { None };
+    // One that loops or hoards is soon found out, as in the shade; whoever wants it sooner can say so.
+    let (asked, most) = (logic.options().limits, toolgate::shadow::limits());
+    let limits = Limits {
+        fuel: [asked.fuel, most.fuel].into_iter().flatten().min(),
+        memory_bytes: asked.memory_bytes.min(most.memory_bytes),
+    };
+    let component = if logic.logic.is_some() { Some(logic.component_up_to(limits)?) } else { None };
     let since = args.since.and_then(|since| SystemTime::now().checked_sub(since));
     let backtest = Backtest {
         dir: args.dir.clone(),
@@ -134,6 +141,13 @@ fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<()
     let more = report.damages - report.damaged.len() as u64;
     if more > 0 {
         warn(format!("{more} more records are damaged"));
+    }
+    for (why, group) in &report.broken {
+        let first = group.examples.values().next().map(|first| format!(", first at {}", first.id)).unwrap_or_default();
+        warn(format!("the component broke off at {}{first}: {why}", calls(group.count, "call")));
+    }
+    if report.stopped {
+        warn("it broke off so often that the other records were not tried".to_owned());
     }
     for (what, count) in &report.missing {
         warn(format!("{} not replayed: {what}", calls(*count, "call")));
@@ -214,6 +228,10 @@ fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
         json!({"file": spot.file.display().to_string(), "line": spot.line, "damage": damage.to_string()})
     });
     let unusable = report.unusable.iter().map(|one| json!({"server": one.server, "reason": one.reason}));
+    let broken = report.broken.iter().map(|(why, group)| {
+        let ids: Vec<_> = group.examples.values().map(|one| &one.id).collect();
+        json!({"reason": why, "calls": group.count, "examples": ids})
+    });
     let counts: BTreeMap<&str, u64> = Kind::ALL
         .iter()
         .map(|(kind, name, _)| (*name, report.of_kind(*kind)))
@@ -236,6 +254,9 @@ fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
         "damaged": report.damages,
         "damaged_records": damaged.collect::<Vec<_>>(),
         "missing": report.missing,
+        "broken": report.breaks(),
+        "broken_calls": broken.collect::<Vec<_>>(),
+        "stopped": report.stopped,
         "changes": counts,
         "groups": report.groups.iter().map(group).collect::<Vec<_>>(),
     })

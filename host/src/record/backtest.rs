@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
@@ -16,7 +17,7 @@ use super::line::{self, Hidden, Record};
 use super::meant::Meant;
 use super::play::{PlayError, Player, Script};
 use super::reader::{Found, Lines, PartError, Parts, Spot};
-use super::report::Report;
+use super::report::{Example, Report};
 use super::said::{Said, is_answer};
 use crate::decide::Decide;
 use crate::gate::GateError;
@@ -98,7 +99,13 @@ impl Backtest {
         }
         let threads = self.threads.max(1);
         let (candidate, unusable) = self.candidate.checked(&self.options)?;
-        let shared = Components { parts: Parts::of(&self.dir), known: Mutex::default(), candidate, test: self };
+        let shared = Components {
+            parts: Parts::of(&self.dir),
+            known: Mutex::default(),
+            candidate,
+            test: self,
+            breaks: AtomicUsize::new(0),
+        };
         let (sender, receiver) = sync_channel::<Batch>(2 * threads);
         let receiver = Mutex::new(receiver);
         std::thread::scope(|scope| {
@@ -119,7 +126,7 @@ impl Backtest {
                     read += bytes as u64;
                     progress(read);
                     bytes = 0;
-                    if sender.send(std::mem::take(&mut batch)).is_err() {
+                    if shared.is_over() || sender.send(std::mem::take(&mut batch)).is_err() {
                         break Ok(());
                     }
                 }
@@ -134,6 +141,7 @@ impl Backtest {
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
+            report.stopped = shared.is_over();
             outcome.map(|()| report)
         })
     }
@@ -145,9 +153,16 @@ struct Components<'a> {
     known: Mutex<HashMap<String, Result<Component, String>>>,
     candidate: Candidate,
     test: &'a Backtest,
+    /// How often a component broke off.
+    breaks: AtomicUsize,
 }
 
 impl Components<'_> {
+    /// Whether a component breaks off so often that there is no use in going on.
+    fn is_over(&self) -> bool {
+        self.breaks.load(Ordering::Relaxed) >= MOST_BREAKS
+    }
+
     /// The component of this digest, or what is missing.
     fn get(&self, digest: &str) -> Result<Component, String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -192,6 +207,9 @@ impl<'a> Worker<'a> {
             let batch = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(batch) = batch else { return Ok(self.report) };
             for (spot, found, line) in batch {
+                if self.shared.is_over() {
+                    break;
+                }
                 match found {
                     Found::Line => self.line(&spot, &line)?,
                     Found::Unfinished => self.report.unfinished += 1,
@@ -218,9 +236,17 @@ impl<'a> Worker<'a> {
             self.report.unreplayable += 1;
             return Ok(());
         }
+        let (id, at) = (record.id.clone(), record.at.clone());
         match self.replay(spot, record) {
             Ok(()) => {}
             Err(Stopped::Missing(what)) => *self.report.missing.entry(what).or_default() += 1,
+            Err(Stopped::Broken(why)) => {
+                self.shared.breaks.fetch_add(1, Ordering::Relaxed);
+                // What an instance that broke off was in the middle of is of no use to the next call.
+                self.players.clear();
+                let example = Example { id, at, was: String::new(), now: why.to_owned() };
+                self.report.broke(spot, example, why);
+            }
             Err(Stopped::Logic(error)) => return Err(error.into()),
         }
         Ok(())
@@ -261,6 +287,10 @@ impl<'a> Worker<'a> {
             true => player.play(script)?,
             false => lend::play(player, script, &mut self.keys, |server| parts.offered(server))?,
         };
+        // A call that breaks the component off ends with a result; but that is none that it has given.
+        if let Some(fault) = player.take_fault() {
+            return Err(PlayError::from(fault).into());
+        }
         // What the masks of then took out of an answer is gone, whatever those of the candidate would leave.
         if record.masked.contains(&Hidden::Answer)
             && let Some(Said::Done(ended)) = now.last()
@@ -354,6 +384,8 @@ fn embedded<'p>(shared: &Components<'_>, players: &'p mut HashMap<String, Player
 enum Stopped {
     /// What it needs cannot be had.
     Missing(String),
+    /// The component broke off, and why.
+    Broken(&'static str),
     Logic(LogicError),
 }
 
@@ -365,7 +397,7 @@ impl From<PartError> for Stopped {
 
 impl From<LogicError> for Stopped {
     fn from(error: LogicError) -> Self {
-        Stopped::Logic(error)
+        PlayError::from(error).into()
     }
 }
 
@@ -373,6 +405,7 @@ impl From<PlayError> for Stopped {
     fn from(error: PlayError) -> Self {
         match error {
             PlayError::Settings(_) => Stopped::Missing(error.to_string()),
+            _ if error.is_broken_off() => Stopped::Broken(error.in_short()),
             PlayError::Logic(error) => Stopped::Logic(error),
         }
     }
@@ -411,3 +444,5 @@ pub fn find(dir: &Path, id: &str) -> Result<Option<(Spot, Record)>, BacktestErro
 const BATCH: usize = 64;
 const BATCH_BYTES: usize = 1 << 20;
 const MOST_TOOLS: usize = 10_000;
+/// How often a component may break off.
+const MOST_BREAKS: usize = 5;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::keys::Keys;
-use super::play::{PlayError, Player, Script, Shared, SharedOffers, SharedSettings};
+use super::play::{PlayError, Player, Script, SharedOffers, SharedSettings};
 use super::reader::Parts;
 use super::said::Said;
 use crate::logic::types::execution::{Settings, ToolCall};

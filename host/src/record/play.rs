@@ -55,6 +55,25 @@ pub enum PlayError {
     Logic(#[from] LogicError),
 }
 
+impl PlayError {
+    /// Why a component gave no answer, without a word of what it was given.
+    pub(crate) fn in_short(&self) -> &'static str {
+        match self {
+            PlayError::Logic(LogicError::Fuel { .. }) => "it did not come to an end",
+            PlayError::Logic(LogicError::Memory { .. }) => "it wanted too much memory",
+            PlayError::Logic(LogicError::Trap { .. } | LogicError::Dead) => "it trapped",
+            PlayError::Logic(_) => "it cannot be run",
+            PlayError::Settings(_) => "it refuses its settings",
+        }
+    }
+
+    /// Whether the component broke off, which the next call may not make it do.
+    pub(crate) fn is_broken_off(&self) -> bool {
+        use LogicError::{Dead, Fuel, Memory, Trap};
+        matches!(self, PlayError::Logic(Fuel { .. } | Memory { .. } | Trap { .. } | Dead))
+    }
+}
+
 /// Plays calls on one component. It does nothing: there is no way from here to a server.
 pub struct Player {
     logic: Supervisor,

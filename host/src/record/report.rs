@@ -23,6 +23,10 @@ pub struct Report {
     pub unusable: Vec<Unusable>,
     /// Calls whose answers are stored masked, and the candidate masks less: what it would show is not known.
     pub unjudged: u64,
+    /// Calls at which the component broke off, by why.
+    pub broken: BTreeMap<&'static str, Group>,
+    /// It broke off so often that the rest was not tried.
+    pub stopped: bool,
     /// Lines that were never written to their end.
     pub unfinished: u64,
     /// Lines in which something is wrong, and how many there are in all.
@@ -78,6 +82,14 @@ pub struct Example {
     pub now: String,
 }
 
+impl Group {
+    fn merge(&mut self, other: Group) {
+        self.count += other.count;
+        self.examples.extend(other.examples);
+        few(&mut self.examples, EXAMPLES);
+    }
+}
+
 impl Report {
     /// Counts a call that was replayed.
     pub(super) fn count(&mut self, record: &Record) {
@@ -111,6 +123,13 @@ impl Report {
                 return;
             }
         }
+    }
+
+    pub(super) fn broke(&mut self, spot: &Spot, example: Example, why: &'static str) {
+        let group = self.broken.entry(why).or_default();
+        group.count += 1;
+        group.examples.insert(spot.clone(), example);
+        few(&mut group.examples, EXAMPLES);
     }
 
     /// Counts a call of this tool that differs in these ways.
@@ -148,10 +167,10 @@ impl Report {
             (one, two) => one.or(two),
         };
         for (key, group) in other.groups {
-            let ours = self.groups.entry(key).or_default();
-            ours.count += group.count;
-            ours.examples.extend(group.examples);
-            few(&mut ours.examples, EXAMPLES);
+            self.groups.entry(key).or_default().merge(group);
+        }
+        for (why, group) in other.broken {
+            self.broken.entry(why).or_default().merge(group);
         }
         self.span = match (self.span.take(), other.span) {
             (Some(one), Some(two)) => Some((one.0.min(two.0), one.1.max(two.1))),
@@ -164,9 +183,14 @@ impl Report {
         self.groups.iter().filter(|((found, ..), _)| *found == kind).map(|(_, group)| group.count).sum()
     }
 
-    /// Whether every record was there, whole, and came out the same wherever it had to.
+    /// At how many calls the component broke off.
+    pub fn breaks(&self) -> u64 {
+        self.broken.values().map(|group| group.count).sum()
+    }
+
+    /// Whether every record was there, whole, was decided, and came out the same wherever it had to.
     pub fn is_sound(&self) -> bool {
-        self.mismatches == 0 && self.damages == 0 && self.missing.is_empty()
+        self.mismatches == 0 && self.damages == 0 && self.missing.is_empty() && self.broken.is_empty()
     }
 }
 

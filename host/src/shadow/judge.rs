@@ -1,7 +1,7 @@
 //! Puts calls to a candidate, and says what it would have decided otherwise.
 
 use crate::gate::Finished;
-use crate::logic::{Component, LogicError, Past};
+use crate::logic::{Component, Past};
 use crate::record::compare::{Difference, Kind, compare};
 use crate::record::play::{PlayError, Player, Script};
 use crate::record::{Candidate, Keys, Offered, Tried, Whose, nobody, play_lending, steps};
@@ -58,16 +58,5 @@ impl Judge {
         let script = Script { call: &call, settings: &settings, offers: &offers, steps: &steps, changes };
         let now = play_lending(player, script, &mut self.keys, |server| self.offered.by(server))?;
         player.differences(&settings, &steps, &now)
-    }
-}
-
-/// Why a candidate gave no answer, without a word of what it was given.
-pub(super) fn kind(broken: &PlayError) -> &'static str {
-    match broken {
-        PlayError::Logic(LogicError::Fuel { .. }) => "it did not come to an end",
-        PlayError::Logic(LogicError::Memory { .. }) => "it wanted too much memory",
-        PlayError::Logic(LogicError::Trap { .. } | LogicError::Dead) => "it trapped",
-        PlayError::Logic(_) => "it cannot be run",
-        PlayError::Settings(_) => "it refuses its settings",
     }
 }

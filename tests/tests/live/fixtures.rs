@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolgate::failure::Failed;
-use toolgate::logic::{Cache, Component};
+use toolgate::logic::{Cache, Component, Limits};
 use toolgate::session::{Options, Patience, Request, Session};
 use toolgate::transport::endpoint::{Endpoint, Program};
 
@@ -40,6 +40,14 @@ pub fn component() -> Component {
         Component::embedded(&options).expect("the component loads")
     };
     COMPONENT.get_or_init(load).clone()
+}
+
+/// The component that does what the arguments of a call say, or keeps it out.
+pub fn faulty() -> Component {
+    let limits = Limits { fuel: Some(50_000_000), memory_bytes: 32 << 20 };
+    let options = toolgate::logic::Options { limits, ..Default::default() };
+    let file = toolgate_tests::faulty(env!("CARGO_TARGET_TMPDIR"));
+    Component::from_file(file, &options).expect("it fits the world")
 }
 
 /// A session with the fixture in the mode of these words.

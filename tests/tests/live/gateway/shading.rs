@@ -12,13 +12,13 @@ use toolgate::demo::Local;
 use toolgate::gate;
 use toolgate::gateway::client::{House, Incoming, Outlet, Principal};
 use toolgate::gateway::{self, Gateway, Relay};
-use toolgate::logic::{Component, Limits};
+use toolgate::logic::Component;
 use toolgate::record::compare::Kind;
 use toolgate::registry::{self, Registry};
 use toolgate::shadow::{Counts, Options, Shadow, State};
 use toolgate::transport::Connect;
 
-use crate::fixtures::{LONG, component};
+use crate::fixtures::{LONG, component, faulty};
 
 const SERVERS: &str = "servers: {one: {command: none}, two: {command: none}}";
 
@@ -47,14 +47,6 @@ fn shade(gateway: &Gateway, yaml: Option<&str>) {
 
 fn put(gateway: &Gateway, component: Component, config: Option<Config>, options: Options) {
     gateway.set_shadow(Some(Arc::new(Shadow::start(component, config, options).expect("it can be tried"))));
-}
-
-/// The component that does what the arguments of a call say, or keeps it out.
-fn faulty() -> Component {
-    let limits = Limits { fuel: Some(50_000_000), memory_bytes: 32 << 20 };
-    let options = toolgate::logic::Options { limits, ..Default::default() };
-    let file = toolgate_tests::faulty(env!("CARGO_TARGET_TMPDIR"));
-    Component::from_file(file, &options).expect("it fits the world")
 }
 
 /// Nobody listens.

@@ -9,6 +9,8 @@ use toolgate::logic::types::filtering::SelectedServer;
 use toolgate::record::compare::Kind;
 use toolgate::record::{Candidate, Report, Wanted};
 
+use crate::fixtures::faulty;
+
 use super::{Stage, another_component, backtest, call};
 
 const SERVERS: &str = "servers:\n  one: {command: none}\n  two: {command: none}\n";
@@ -207,4 +209,24 @@ async fn another_component_that_decides_alike_shows_no_difference() {
     let candidate = Candidate { component: Some(another_component()), config: None };
     let report = backtest(&dir, candidate).run(&|_| {}).unwrap();
     assert_eq!((report.same, counts(&report).as_str()), (7, ""), "{report:?}");
+}
+
+#[tokio::test]
+async fn a_component_that_breaks_off_is_cut_off_and_told_and_soon_not_tried_any_more() {
+    let stage = Stage::new("", View::default());
+    for (at, text) in ["loop", "grow", "panic", "fine"].iter().enumerate() {
+        stage.call(&format!("call-{at}"), "one__echo", &format!("text: {text}")).await;
+    }
+    let candidate = Candidate { component: Some(faulty()), config: None };
+    let report = backtest(&stage.written(), candidate.clone()).run(&|_| {}).unwrap();
+    let broken: Vec<_> = report.broken.iter().map(|(why, group)| (*why, group.count)).collect();
+    let expected = [("it did not come to an end", 1), ("it trapped", 1), ("it wanted too much memory", 1)];
+    assert_eq!((broken, report.stopped), (expected.to_vec(), false), "{report:?}");
+    assert_eq!((report.records, counts(&report).as_str(), report.is_sound()), (4, "denied 1", false), "{report:?}");
+    for at in 0..200 {
+        stage.call(&format!("more-{at}"), "one__echo", "text: loop").await;
+    }
+    let report = backtest(&stage.written(), candidate).run(&|_| {}).unwrap();
+    assert!(report.stopped && !report.is_sound() && (5..=6).contains(&report.breaks()), "{report:?}");
+    assert!(report.records < 20, "{report:?}");
 }
