@@ -122,11 +122,13 @@ fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<()
         warn(format!("server {server:?}: {reason}; it counts as gone"));
     }
     if report.unfinished > 0 {
-        warn(format!("{} was never written to its end, and is left out", calls(report.unfinished, "record")));
+        let (were, are) =
+            if report.unfinished == 1 { ("was", "its end, and is") } else { ("were", "their end, and are") };
+        warn(format!("{} {were} never written to {are} left out", calls(report.unfinished, "record")));
     }
     if report.unreplayable > 0 {
         let count = calls(report.unreplayable, "call");
-        warn(format!("{count} cannot be replayed, since what is hidden in the record decided how it went on"));
+        warn(format!("{count} cannot be replayed: what is hidden in the record decided how it went on"));
     }
     if report.unjudged > 0 {
         warn(format!(
@@ -140,7 +142,8 @@ fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<()
     }
     let more = report.damages - report.damaged.len() as u64;
     if more > 0 {
-        warn(format!("{more} more records are damaged"));
+        let are = if more == 1 { "is" } else { "are" };
+        warn(format!("{} {are} damaged", calls(more, "more record")));
     }
     for (why, group) in &report.broken {
         let first = group.examples.values().next().map(|first| format!(", first at {}", first.id)).unwrap_or_default();
@@ -169,15 +172,18 @@ fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<()
 }
 
 fn head(report: &Report, candidate: &Candidate) -> String {
-    let Report { records, same, span, unreplayable, .. } = report;
+    let Report { records, same, span, .. } = report;
     let when = span.as_ref().map(|(first, last)| format!(" of {first} to {last}")).unwrap_or_default();
     let left = match report.left_out {
         0 => String::new(),
         count => format!(" ({count} left out)"),
     };
-    let outcome = match (same + unreplayable == *records, candidate.is_same()) {
-        (true, true) => "all came out the same".to_owned(),
-        (true, false) => "all would be decided alike".to_owned(),
+    let compared = report.compared();
+    let all = if compared == *records { "all".to_owned() } else { format!("all {compared} that could be compared") };
+    let outcome = match (*same == compared, candidate.is_same()) {
+        _ if compared == 0 => "no call was compared".to_owned(),
+        (true, true) => format!("{all} came out the same"),
+        (true, false) => format!("{all} would be decided alike"),
         (false, true) => format!("{same} came out the same"),
         (false, false) => format!("{same} would be decided alike"),
     };
@@ -242,6 +248,7 @@ fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
         "unusable_servers": unusable.collect::<Vec<_>>(),
         "backtest": !candidate.is_same(),
         "calls": report.records,
+        "compared": report.compared(),
         "same": report.same,
         "left_out": report.left_out,
         "unreplayable": report.unreplayable,

@@ -13,7 +13,7 @@ use super::compare::{Difference, Kind, compare};
 use super::folder;
 use super::keys::Keys;
 use super::lend;
-use super::line::{self, Hidden, Record};
+use super::line::{self, Damage, Hidden, Record};
 use super::meant::Meant;
 use super::play::{PlayError, Player, Script};
 use super::reader::{Found, Lines, PartError, Parts, Spot};
@@ -213,7 +213,14 @@ impl<'a> Worker<'a> {
                 match found {
                     Found::Line => self.line(&spot, &line)?,
                     Found::Unfinished => self.report.unfinished += 1,
-                    Found::Damaged(damage) => self.report.damaged(spot, damage),
+                    Found::Damaged(damage) => {
+                        // What is missing before it does not make it less sound.
+                        let sound = damage == Damage::OutOfOrder && line::read(&line).is_ok();
+                        self.report.damaged(spot.clone(), damage);
+                        if sound {
+                            self.line(&spot, &line)?;
+                        }
+                    }
                 }
             }
         }

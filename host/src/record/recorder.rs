@@ -249,11 +249,11 @@ impl Thread {
         }
         if dropped > self.told.dropped {
             let more = dropped - self.told.dropped;
-            warn!("{more} calls were not recorded, since they came faster than they could be written");
+            warn!("not recorded, since calls came faster than they could be written: {more}");
         }
         if withheld > self.told.withheld {
             let more = withheld - self.told.withheld;
-            warn!("{more} calls were not recorded, since they hold secrets that cannot be taken out, or are too long");
+            warn!("not recorded, since calls hold secrets that cannot be taken out, or are too long: {more}");
         }
         self.told = Told { dropped, withheld, at: Some(Instant::now()), ..self.told };
     }

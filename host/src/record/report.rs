@@ -183,6 +183,11 @@ impl Report {
         self.groups.iter().filter(|((found, ..), _)| *found == kind).map(|(_, group)| group.count).sum()
     }
 
+    /// How many calls could be compared with what was recorded of them.
+    pub fn compared(&self) -> u64 {
+        self.records - self.unreplayable - self.missing.values().sum::<u64>() - self.breaks()
+    }
+
     /// At how many calls the component broke off.
     pub fn breaks(&self) -> u64 {
         self.broken.values().map(|group| group.count).sum()

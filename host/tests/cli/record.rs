@@ -84,6 +84,12 @@ fn a_new_policy_is_tried_on_what_was_recorded() {
     assert_eq!((&group["change"], &group["tool"]), (&json!("denied"), &json!("demo.add")), "{report}");
     assert_eq!(group["examples"][0]["was"], "calls demo.add", "{report}");
     run(&place, &["replay", "records", "--since", "1h"]).ends(0).prints("4 calls");
+    for filter in [["--tool", "no.such"], ["--principal", "nobody"]] {
+        let ran = run(&place, &[&["replay", "records"][..], &filter].concat()).ends(0);
+        assert_eq!(ran.stdout, "0 calls (4 left out): no call was compared\n");
+    }
+    let ran = run(&place, &[&arguments[..], &["--tool", "demo.nope"]].concat()).ends(0);
+    assert!(ran.stdout.starts_with("1 call of 20"), "{ran:?}");
     run(&place, &["replay", "records", "--fail-on", "nothing"]).ends(2).says("write one of: denied, allowed");
     place.file("work/bad.yaml", json!({"servers": {}, "masking": {"groups": ["no-such-group"]}}).to_string());
     run(&place, &["replay", "records", "--config", "bad.yaml"]).ends(2).says("mask pattern group \"no-such-group\"");
