@@ -58,13 +58,32 @@ pub(super) struct Writer {
     /// How many bytes of records were written.
     bytes: u64,
     tended: Option<SystemTime>,
+    /// Whether the open file is still there was looked at since something was written.
+    looked: bool,
 }
 
 struct Open {
     /// It is locked for as long as it is open, so that nobody else removes it.
     file: File,
+    path: PathBuf,
     bytes: u64,
     since: SystemTime,
+}
+
+impl Open {
+    /// Whether there is nothing any more where it was begun, or something else.
+    fn is_gone(&self) -> bool {
+        let (Ok(open), Ok(there)) = (self.file.metadata(), fs::symlink_metadata(&self.path)) else { return true };
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            (open.dev(), open.ino()) != (there.dev(), there.ino())
+        }
+        #[cfg(not(unix))]
+        {
+            open.len() != there.len()
+        }
+    }
 }
 
 impl Writer {
@@ -83,6 +102,7 @@ impl Writer {
             known: HashSet::new(),
             bytes: 0,
             tended: None,
+            looked: false,
         }
     }
 
@@ -125,6 +145,7 @@ impl Writer {
         if self.waiting.is_empty() {
             return Ok(());
         }
+        self.looked = false;
         let waiting = std::mem::take(&mut self.waiting);
         let written = self.write(&waiting);
         self.lines = 0;
@@ -179,7 +200,7 @@ impl Writer {
         // Another process that looks for old files in this moment finds a young one.
         file.lock()?;
         self.count += 1;
-        self.open = Some(Open { file, bytes: 0, since: now });
+        self.open = Some(Open { file, path: segment.path, bytes: 0, since: now });
         Ok(())
     }
 
@@ -196,6 +217,7 @@ impl Writer {
 
     /// Whether a part is stored; if so, it is as young as the file that is open.
     pub(super) fn has(&mut self, part: Part, digest: &Arc<str>) -> io::Result<bool> {
+        self.look();
         let key = (part, Arc::clone(digest));
         if self.open.is_some() && self.known.contains(&key) {
             return Ok(true);
@@ -210,6 +232,17 @@ impl Writer {
         }
         self.known.insert(key);
         Ok(true)
+    }
+
+    /// Looks, before the first of the lines that are written together, whether the open file is still where it was. What was
+    /// removed with it is stored again, and what follows goes into a new file.
+    fn look(&mut self) {
+        if !std::mem::replace(&mut self.looked, true) && self.open.as_ref().is_some_and(Open::is_gone) {
+            let dir = self.rules.dir.display();
+            tracing::warn!("records in {dir} were removed while calls are recorded there; a new file is begun");
+            self.open = None;
+            self.known.clear();
+        }
     }
 
     /// Looks once in a while whether anything has become too old.
@@ -336,6 +369,33 @@ mod tests {
         second.tend(later).unwrap();
         assert_eq!(folder::segments(&rules.dir).unwrap(), []);
         assert!(folder::parts(&rules.dir).unwrap().is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_removed_under_a_writer_is_noticed_and_what_follows_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let rules = rules(dir.path());
+        let mut writer = Writer::new(rules.clone());
+        let removals: [fn(&Path); 4] = [
+            |_| {},
+            |records| fs::remove_dir_all(records).unwrap(),
+            |records| fs::rename(records, records.with_extension("old")).unwrap(),
+            |records| fs::remove_file(&folder::segments(records).unwrap().remove(0).path).unwrap(),
+        ];
+        for (at, remove) in removals.into_iter().enumerate() {
+            if at > 0 {
+                remove(&rules.dir);
+            }
+            for _ in 0..2 {
+                writer.part(Part::Tools, &"d1".into(), b"[]").unwrap();
+                put(&mut writer, &record());
+                writer.flush().unwrap();
+            }
+            let kept = folder::segments(&rules.dir).unwrap();
+            assert_eq!((kept.len(), folder::parts(&rules.dir).unwrap().len()), (1, 1), "{at}");
+            assert_eq!(fs::read_to_string(&kept[0].path).unwrap().lines().count(), 2, "{at}");
+        }
     }
 
     #[cfg(unix)]

@@ -236,6 +236,17 @@ async fn what_was_changed_or_taken_out_is_noticed() {
     assert!(replay(&dir).is_sound());
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_that_is_removed_under_a_recorder_is_made_again_with_all_that_records_need() {
+    let stage = Stage::new("", View::default());
+    stage.calls().await;
+    std::fs::remove_dir_all(stage.written()).unwrap();
+    stage.calls().await;
+    let report = replay(&stage.written());
+    assert_eq!((report.records, report.same, report.is_sound()), (7, 7, true), "{report:?}");
+}
+
 #[tokio::test]
 async fn a_folder_that_cannot_be_written_changes_no_call() {
     let folder = tempfile::tempdir().unwrap();
