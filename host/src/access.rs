@@ -16,6 +16,7 @@ use crate::gate::{self, GateError, View};
 use crate::logic::Supervisor;
 use crate::logic::types::execution::{Code, Directive, Settings, ToolCall};
 use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, Verdict};
+use crate::logic::types::naming::NamingStyle;
 use crate::logic::types::{Annotations, Tool, ToolRef};
 use crate::words::Say;
 
@@ -38,7 +39,7 @@ pub struct Access {
 pub struct Item {
     /// Whose it is, and its name there.
     pub tool: ToolRef,
-    /// The name that it is shown with.
+    /// The name that it is shown with to whoever may use all.
     pub name: String,
     /// It counts as one that may delete or overwrite.
     pub destructive: bool,
@@ -49,6 +50,8 @@ pub struct Item {
 /// What one principal may do with one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Right {
+    /// The name that the principal is shown; none where the tool is not shown to it.
+    pub name: Option<String>,
     /// Whether it may.
     pub verdict: Verdict,
     /// The rule that decided.
@@ -76,7 +79,8 @@ impl Access {
         all: &Offers,
     ) -> Result<Self, GateError> {
         let of_all = gate::settings(logic, config, &View::default())?;
-        let tools = items(logic, &of_all, all)?;
+        let style = config.settings.gateway.names.map_or_else(|| of_all.style.clone(), gate::shown_style);
+        let tools = items(logic, &of_all, &style, all)?;
         let mut rights = Vec::with_capacity(principals.len());
         for (_, view) in &principals {
             let mut settings = gate::settings(logic, config, view)?;
@@ -88,7 +92,8 @@ impl Access {
             let offers: Offers = all.iter().filter(|(id, _)| selected(id)).cloned().collect();
             rights.push(match open(logic, &settings, &offers) {
                 Ok(gate) => {
-                    let rights = Gate { logic: &mut *logic, gate, settings: &settings, said: said(all) }.rights(&tools);
+                    let rights = Gate { logic: &mut *logic, gate, settings: &settings, style: &style, said: said(all) }
+                        .rights(&tools);
                     logic.close_gate(gate)?;
                     rights?
                 }
@@ -110,7 +115,7 @@ impl Access {
 
 impl Right {
     fn none(why: &str) -> Self {
-        Right { verdict: Verdict::Deny, rule: why.to_owned(), trace: vec![why.to_owned()] }
+        Right { name: None, verdict: Verdict::Deny, rule: why.to_owned(), trace: vec![why.to_owned()] }
     }
 }
 
@@ -119,6 +124,7 @@ struct Gate<'a> {
     logic: &'a mut Supervisor,
     gate: GateId,
     settings: &'a Settings,
+    style: &'a NamingStyle,
     said: HashMap<(&'a str, &'a str), Annotations>,
 }
 
@@ -130,7 +136,7 @@ struct Begun {
 
 impl Gate<'_> {
     fn rights(mut self, tools: &[Item]) -> Result<Vec<Right>, GateError> {
-        let listed = self.logic.tools(self.gate, &self.settings.style)?;
+        let listed = self.logic.tools(self.gate, self.style)?;
         let listed: HashMap<_, _> =
             listed.into_iter().map(|tool| ((tool.tool.server, tool.tool.tool), tool.name)).collect();
         tools
@@ -159,7 +165,7 @@ impl Gate<'_> {
             (_, None) => self.begin(&format!("{}.{}", item.tool.server, item.tool.tool))?.trace,
         };
         let rule = trace.last().cloned().unwrap_or_default();
-        Ok(Right { verdict, rule, trace })
+        Ok(Right { name: listed.map(str::to_owned), verdict, rule, trace })
     }
 
     /// Begins a call by this name, and drops it.
@@ -187,13 +193,18 @@ fn is_refusal(code: Code) -> bool {
 
 /// All tools of the offers that there are for the component, and what it takes them for: a gate without rules lists all of
 /// them, one that keeps destructive tools out lists the others.
-fn items(logic: &mut Supervisor, settings: &Settings, offers: &Offers) -> Result<Vec<Item>, GateError> {
+fn items(
+    logic: &mut Supervisor,
+    settings: &Settings,
+    style: &NamingStyle,
+    offers: &Offers,
+) -> Result<Vec<Item>, GateError> {
     let mut listed = |change: fn(&mut Policy)| {
         let mut settings = settings.clone();
         without_rules(&mut settings.policy);
         change(&mut settings.policy);
         let gate = open(logic, &settings, offers)?;
-        let tools = logic.tools(gate, &settings.style)?;
+        let tools = logic.tools(gate, style)?;
         logic.close_gate(gate)?;
         Ok::<_, GateError>(tools)
     };

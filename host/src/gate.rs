@@ -28,7 +28,7 @@ pub(crate) use finished::Spent;
 pub use finished::{Finished, Observe};
 pub use offers::{Refreshed, ToolChange};
 pub(crate) use settings::settings;
-pub use settings::{LOCAL, View, find_problems, views};
+pub use settings::{LOCAL, View, find_problems, shown_style, views};
 pub use shown::Shown;
 pub(crate) use shown::millis;
 pub(crate) use turn::turn;

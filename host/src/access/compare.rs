@@ -115,7 +115,7 @@ mod tests {
             destructive: false,
             read_only: false,
         };
-        let right = |verdict| Right { verdict, rule: "r".to_owned(), trace: vec!["r".to_owned()] };
+        let right = |verdict| Right { name: None, verdict, rule: "r".to_owned(), trace: vec!["r".to_owned()] };
         Access {
             principals: principals.iter().map(|name| (*name).to_owned()).collect(),
             tools: tools.iter().map(|(name, _)| item(name)).collect(),

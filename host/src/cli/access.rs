@@ -3,6 +3,7 @@
 mod forms;
 mod page;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -90,7 +91,7 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
     let reachable = asked.failed.is_empty();
     let Some(file) = &args.diff else {
         known_principals(args, &[&access])?;
-        let wanted = Wanted::of(args, &mut logic, access.tools.iter())?;
+        let wanted = Wanted::of(args, &mut logic, access.rows())?;
         let rows: Vec<_> = access.rows().filter(|(name, tool, right)| wanted.has(name, tool, &[*right])).collect();
         forms::print(desk, args, &Answer::rights(rows, asked.failed))?;
         return Ok(end(false, reachable || !args.strict));
@@ -107,7 +108,7 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
     let then = ask(desk, args).await;
     let after = find(&mut logic, &registry.config(), &then)?;
     known_principals(args, &[&access, &after])?;
-    let wanted = Wanted::of(args, &mut logic, access.tools.iter().chain(&after.tools))?;
+    let wanted = Wanted::of(args, &mut logic, access.rows().chain(after.rows()))?;
     // Of a server that could not be asked one of the two times nobody knows what has changed.
     let unknown = |id: &str| asked.failed.iter().chain(&then.failed).any(|failed| failed.server == id);
     let mut found = changes(&access, &after);
@@ -203,11 +204,16 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     /// Which names a pattern means is for the component to say, as it is for rules.
-    fn of<'t>(args: &'a Args, logic: &mut Supervisor, tools: impl Iterator<Item = &'t Item>) -> Result<Self, Failure> {
+    fn of<'t>(
+        args: &'a Args,
+        logic: &mut Supervisor,
+        rows: impl Iterator<Item = (&'t str, &'t Item, &'t Right)>,
+    ) -> Result<Self, Failure> {
         let named = match &args.can_call {
             Some(pattern) => {
                 let rules = Rules { allow: Some(vec![pattern.clone()]), deny: Vec::new() };
-                Some(logic.filter(&rules, &tools.flat_map(names).collect::<Vec<_>>())?)
+                let all: BTreeSet<_> = rows.flat_map(|(_, tool, right)| names(tool, &[right])).collect();
+                Some(logic.filter(&rules, &Vec::from_iter(all))?)
             }
             None => None,
         };
@@ -216,7 +222,7 @@ impl<'a> Wanted<'a> {
 
     fn has(&self, principal: &str, tool: &Item, rights: &[&Right]) -> bool {
         let Args { principal: only, destructive, .. } = self.args;
-        let is_named = |named: &Vec<String>| names(tool).iter().any(|name| named.contains(name));
+        let is_named = |named: &Vec<String>| names(tool, rights).iter().any(|name| named.contains(name));
         (only.is_empty() || only.iter().any(|name| name == principal))
             && (!destructive || tool.destructive)
             && self
@@ -227,6 +233,7 @@ impl<'a> Wanted<'a> {
 }
 
 /// All that a tool may be called in a pattern.
-fn names(tool: &Item) -> [String; 3] {
-    [tool.tool.tool.clone(), format!("{}.{}", tool.tool.server, tool.tool.tool), tool.name.clone()]
+fn names(tool: &Item, rights: &[&Right]) -> Vec<String> {
+    let own = [tool.tool.tool.clone(), format!("{}.{}", tool.tool.server, tool.tool.tool), tool.name.clone()];
+    own.into_iter().chain(rights.iter().filter_map(|right| right.name.clone())).collect()
 }

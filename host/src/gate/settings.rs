@@ -1,7 +1,9 @@
 //! The configuration in the words of the component.
 
 use crate::config::is_id;
-use crate::config::model::{Config, Destructive, Masking, NamesStyle, Problem, Retry, Server, TokenRules};
+use crate::config::model::{
+    Config, Destructive, GatewayNames, Masking, NamesStyle, Problem, Retry, Server, TokenRules,
+};
 use crate::decide::{Answer, Decide};
 use crate::logic::types::{Annotations, execution, filtering, masking, naming, recovery};
 use crate::words::Say;
@@ -87,6 +89,20 @@ pub fn style(names: NamesStyle) -> naming::NamingStyle {
         NamesStyle::Dot => naming::NamingStyle::Dot,
         NamesStyle::DoubleUnderscore => naming::NamingStyle::DoubleUnderscore,
         NamesStyle::McpPrefix => naming::NamingStyle::McpPrefix,
+    }
+}
+
+/// The style of the names that the clients of a gateway are shown, in the words of the component.
+pub fn shown_style(names: GatewayNames) -> naming::NamingStyle {
+    let fitted = |target| naming::NamingStyle::Fitted(naming::Audience { target, prefix: String::new() });
+    match names {
+        GatewayNames::Dot => naming::NamingStyle::Dot,
+        GatewayNames::DoubleUnderscore => naming::NamingStyle::DoubleUnderscore,
+        GatewayNames::McpPrefix => naming::NamingStyle::McpPrefix,
+        GatewayNames::Openai => fitted(naming::Target::Openai),
+        GatewayNames::Anthropic => fitted(naming::Target::Anthropic),
+        GatewayNames::Gemini => fitted(naming::Target::Gemini),
+        GatewayNames::Cursor => fitted(naming::Target::Cursor),
     }
 }
 

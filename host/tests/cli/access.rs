@@ -91,6 +91,47 @@ fn each_principal_may_list_and_call_just_what_is_said_of_it() {
     assert_eq!(listed, usable);
 }
 
+#[cfg(unix)]
+#[test]
+fn each_principal_is_told_by_the_names_that_it_is_shown() {
+    use crate::serving::{Serving, Web};
+    let long = "x".repeat(70);
+    let shown = |names: Value| {
+        let place = Place::configured(&json!({
+            "version": 1,
+            "servers": {"a": fixture_with("names", &["b__c", &long]), "a__b": fixture_with("names", &["c"])},
+            "gateway": {"names": names, "tokens": [
+                {"principal": "all", "token": "all-0123456789-token"},
+                {"principal": "few", "token": "few-0123456789-token", "servers": ["a__b"]},
+            ]},
+        }));
+        let said = place.run(&["access", "--json"]).ends(0).json();
+        let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
+        let address = serving.address();
+        for principal in ["all", "few"] {
+            let token = format!("{principal}-0123456789-token");
+            let mut web = Web { address: &address, token: Some(&token), session: None };
+            assert_eq!(web.greet().status, 200, "{principal}");
+            let mut listed = web.tools().unwrap();
+            listed.sort();
+            let rows = said["access"].as_array().unwrap().iter();
+            let rows = rows.filter(|row| row["principal"] == principal && row["verdict"] == "allow");
+            let mut named: Vec<_> = rows.map(|row| row["name"].as_str().unwrap().to_owned()).collect();
+            named.sort();
+            assert_eq!(named, listed, "{principal}");
+            // The names are those that a pattern means.
+            let found =
+                place.run(&["access", "--json", "--principal", principal, "--can-call", &named[0]]).ends(0).json();
+            assert_eq!(found["access"].as_array().unwrap().len(), 1, "{principal}: {found}");
+        }
+        said
+    };
+    shown(Value::Null);
+    let said = shown(json!("openai"));
+    let names = each(&said["access"], "/name");
+    assert!(names.iter().all(|name| name.len() <= 64), "{names:?}");
+}
+
 #[test]
 fn the_rule_that_decided_is_named() {
     let answer = place().run(&["access", "--json"]).ends(0).json();

@@ -72,7 +72,7 @@ impl Answer {
     pub fn rights(rows: Vec<(&str, &Item, &Right)>, failed: Vec<FailedServer>) -> Self {
         let row = |(principal, tool, right): (&str, &Item, &Right)| Row {
             principal: principal.to_owned(),
-            tool: Tool::of(tool),
+            tool: Tool::of(tool, &[right]),
             right: Decided::of(right),
         };
         Answer { found: Found::Access(rows.into_iter().map(row).collect()), failed }
@@ -82,7 +82,7 @@ impl Answer {
     pub fn changes(found: &[Change], failed: Vec<FailedServer>) -> Self {
         let changed = |change: &Change| Changed {
             principal: change.principal.clone(),
-            tool: Tool::of(&change.tool),
+            tool: Tool::of(&change.tool, &[&change.after, &change.before]),
             change: change.direction().name(),
             before: Decided::of(&change.before),
             after: Decided::of(&change.after),
@@ -92,9 +92,11 @@ impl Answer {
 }
 
 impl Tool {
-    fn of(item: &Item) -> Self {
+    /// By the first name that the principal is shown; by that of whoever may use all, where it is shown none.
+    fn of(item: &Item, rights: &[&Right]) -> Self {
+        let shown = rights.iter().find_map(|right| right.name.as_ref());
         Tool {
-            name: item.name.clone(),
+            name: shown.unwrap_or(&item.name).clone(),
             server: item.tool.server.clone(),
             tool: item.tool.tool.clone(),
             destructive: item.destructive,

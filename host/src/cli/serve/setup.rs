@@ -2,7 +2,7 @@
 
 use std::net::ToSocketAddrs;
 
-use toolgate::config::model::{Config, GatewayNames, Problem};
+use toolgate::config::model::{Config, Problem};
 use toolgate::config::resolve::{FilledGateway, FilledShadow, FilledToken, resolve_gateway, resolve_shadow};
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
@@ -11,7 +11,6 @@ use toolgate::gate;
 use toolgate::gateway;
 use toolgate::gateway::client::Principal;
 use toolgate::gateway::http::{self, Tokens};
-use toolgate::logic::types::naming;
 
 use super::Args;
 use crate::cli::failure::Failure;
@@ -50,7 +49,7 @@ impl Setup {
             None => None,
         };
         let views = gate::views(&config).into_iter().collect();
-        let names = args.names.or(config.settings.gateway.names).map(style);
+        let names = args.names.or(config.settings.gateway.names).map(gate::shown_style);
         let options = gateway::Options { names, expose: args.expose.clone(), views };
         let FilledGateway { tokens, secrets, .. } = filled;
         Ok(Setup { config, options, door, tokens, shadow, secrets })
@@ -87,19 +86,6 @@ fn door(address: Option<&str>, config: &Config, filled: &FilledGateway) -> Resul
         limits,
         ..http::Options::new(address)
     })
-}
-
-fn style(names: GatewayNames) -> naming::NamingStyle {
-    let fitted = |target| naming::NamingStyle::Fitted(naming::Audience { target, prefix: String::new() });
-    match names {
-        GatewayNames::Dot => naming::NamingStyle::Dot,
-        GatewayNames::DoubleUnderscore => naming::NamingStyle::DoubleUnderscore,
-        GatewayNames::McpPrefix => naming::NamingStyle::McpPrefix,
-        GatewayNames::Openai => fitted(naming::Target::Openai),
-        GatewayNames::Anthropic => fitted(naming::Target::Anthropic),
-        GatewayNames::Gemini => fitted(naming::Target::Gemini),
-        GatewayNames::Cursor => fitted(naming::Target::Cursor),
-    }
 }
 
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8808";
