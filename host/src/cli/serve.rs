@@ -84,13 +84,6 @@ pub fn run(
         };
         let registry = Registry::new(&component, config, of_registry)?;
         let gateway = Arc::new(Gateway::new(Arc::clone(&registry), relay, options));
-        let reloader = match reloader {
-            Some(mut reloader) => {
-                reloader.shade(&gateway).await;
-                Some(reloader)
-            }
-            None => None,
-        };
         let announced = socket::announce(&gateway, &runtime_folder).await;
         let outcome = match door {
             Some(options) => over_http(&gateway, options, &signals, reloader).await,

@@ -68,6 +68,10 @@ fn read(path: &Path, engine: &Engine) -> io::Result<Option<Component>> {
     }
     #[allow(unsafe_code, reason = "the file is whole and ours: only this user could write it, and this module did")]
     let component = unsafe { Component::deserialize_file(engine, path) };
+    // What is in use stays, however long ago it was compiled. Where that cannot be noted, it is compiled once more some day.
+    if component.is_ok() {
+        let _ = File::options().write(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+    }
     Ok(component.ok())
 }
 
@@ -94,7 +98,7 @@ fn write(path: &Path, component: &Component) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps the newest files, and no parts that a stopped process left. What fails here is tried again by the next start.
+/// Keeps the files that were used last, and no parts that a stopped process left. What fails here is tried again by the next start.
 fn sweep(folder: &Path) {
     let mut kept: Vec<(SystemTime, PathBuf)> = Vec::new();
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -172,7 +176,7 @@ impl Seal {
 const EXTENSION: &str = "cwasm";
 const PART: &str = "part";
 const PART_AGE: Duration = Duration::from_secs(3600);
-const KEPT: usize = 8;
+const KEPT: usize = 16;
 const BLOCK: usize = 32;
 const SEAL_BYTES: usize = 8 + BLOCK;
 

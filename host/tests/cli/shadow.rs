@@ -46,9 +46,10 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
     let place = place(json!({"config": "next.yaml", "sample": 1.0}));
     let next = place.file("home/next.yaml", candidate("echo"));
     let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
+    // The gateway does not wait for it.
+    let address = serving.address();
     let line = serving.logged(&["in the shade, for 100 % of all calls"]);
     assert!(line.contains("with next.yaml"), "{line}");
-    let address = serving.address();
     let mut web = Web { address: &address, token: Some(TOKEN), session: None };
     assert_eq!(web.greet().status, 200);
     assert_eq!(call(&web, "demo__echo")["result"]["content"][0]["text"], SECRET, "the call is not touched");

@@ -85,13 +85,11 @@ impl Reloader {
         }
     }
 
-    /// Puts the candidate that is to be tried beside the gateway.
-    pub async fn shade(&mut self, gateway: &Gateway) {
-        self.shade.follow(gateway, &self.logic, self.shadow.clone(), false).await;
-    }
-
-    /// Reads the configuration again whenever there is a reason to.
+    /// Puts the candidate that is to be tried beside the gateway, and then reads the configuration again whenever there is a
+    /// reason to.
     pub async fn run(mut self, gateway: &Gateway, door: Option<Control>, signals: &Signals) -> Infallible {
+        // A gateway that is open already does not wait until a candidate is compiled.
+        self.shade.follow(gateway, &self.logic, self.shadow.clone(), false).await;
         loop {
             let why = tokio::select! {
                 () = signals.hangup() => Why::Asked,

@@ -4,13 +4,18 @@ use super::*;
 
 /// One start: whether the component had to be compiled, and the warning.
 fn start(folder: &Path) -> (bool, Option<String>) {
+    start_of(folder, "digest")
+}
+
+/// The same for another component.
+fn start_of(folder: &Path, digest: &str) -> (bool, Option<String>) {
     let engine = Engine::default();
     let mut compiled = false;
     let compile = || {
         compiled = true;
         Component::from_binary(&engine, b"\0asm\x0d\0\x01\0")
     };
-    let (_, warning) = load(folder, &engine, "digest", compile).expect("an empty component is a component");
+    let (_, warning) = load(folder, &engine, digest, compile).expect("an empty component is a component");
     (compiled, warning)
 }
 
@@ -56,9 +61,28 @@ fn a_sealed_file_that_is_no_component_is_replaced() {
 }
 
 #[test]
-fn the_newest_eight_are_kept() {
+fn one_that_is_used_stays_however_long_ago_it_was_compiled() {
     let folder = tempfile::tempdir().unwrap();
-    for number in 0..20 {
+    let age = |path: &Path, hours: u64| {
+        let time = SystemTime::now() - Duration::from_secs(hours * 3600);
+        File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    };
+    assert_eq!(start(folder.path()), (true, None));
+    age(&only_file(folder.path()), 2);
+    assert_eq!(start(folder.path()), (false, None));
+    for number in 0..2 * KEPT {
+        let path = folder.path().join(format!("{number}.{EXTENSION}"));
+        fs::write(&path, "").unwrap();
+        age(&path, 1);
+    }
+    assert_eq!(start_of(folder.path(), "another"), (true, None));
+    assert_eq!(start(folder.path()), (false, None));
+}
+
+#[test]
+fn the_newest_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..2 * KEPT {
         fs::write(folder.path().join(format!("{number}.{EXTENSION}")), "").unwrap();
     }
     fs::write(folder.path().join("another file"), "").unwrap();
