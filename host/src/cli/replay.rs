@@ -1,5 +1,6 @@
 //! `toolgate replay`: recorded calls once more, as they were or on a candidate.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -161,14 +162,37 @@ fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<()
     }
     if !report.groups.is_empty() {
         text.push('\n');
-        let rows = report.groups.iter().map(|((kind, tool, principal), group)| {
-            let example = group.examples.values().next().map(example).unwrap_or_default();
-            let principal = if principal.is_empty() { "–" } else { principal };
-            [kind.title().to_owned(), tool.clone(), principal.to_owned(), group.count.to_string(), example]
-        });
-        text.push_str(&table::draw_figures(["CHANGE", "TOOL", "PRINCIPAL", "CALLS", "EXAMPLE"], rows));
+        text.push_str(&groups(report));
     }
     printer.print_drawn(&text)
+}
+
+/// What is decided otherwise, the gravest first and then what concerns most calls; of what nobody outside could see, a part.
+fn groups(report: &Report) -> String {
+    let mut all: Vec<_> = report.groups.iter().collect();
+    all.sort_by_key(|((kind, ..), group)| (*kind, Reverse(group.count)));
+    let reasons = all.iter().position(|((kind, ..), _)| *kind == Kind::Trace).unwrap_or(all.len());
+    let left = all.len().saturating_sub(reasons + MOST_REASONS);
+    all.truncate(reasons + MOST_REASONS);
+    let rows = all.into_iter().map(|((kind, tool, principal), group)| {
+        let example = group.examples.values().next().map(example).unwrap_or_default();
+        let principal = if principal.is_empty() { "–".to_owned() } else { cut(principal, MOST_NAME) };
+        [kind.title().to_owned(), cut(tool, MOST_NAME), principal, group.count.to_string(), example]
+    });
+    let mut text = table::draw_figures(["CHANGE", "TOOL", "PRINCIPAL", "CALLS", "EXAMPLE"], rows);
+    if left > 0 {
+        let groups = if left == 1 { "1 more group differs" } else { &format!("{left} more groups differ") };
+        text.push_str(&format!("{groups} in reasons alone; --json has all\n"));
+    }
+    text
+}
+
+/// As much of a text as a table has room for.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 fn head(report: &Report, candidate: &Candidate) -> String {
@@ -208,7 +232,7 @@ fn mismatch(first: &Mismatch, count: u64) -> String {
 
 fn example(example: &Example) -> String {
     let Example { id, was, now, .. } = example;
-    format!("{id}: {was} → {now}")
+    format!("{}: {} → {}", cut(id, MOST_NAME), cut(was, MOST_SAID), cut(now, MOST_SAID))
 }
 
 fn calls(count: u64, what: &str) -> String {
@@ -274,3 +298,7 @@ fn kind(text: &str) -> Result<Kind, String> {
     let known = || Kind::ALL.map(|(_, name, _)| name).join(", ");
     Kind::parse(text.trim()).ok_or_else(|| format!("write one of: {}", known()))
 }
+
+const MOST_NAME: usize = 60;
+const MOST_SAID: usize = 120;
+const MOST_REASONS: usize = 5;

@@ -138,8 +138,12 @@ impl<'n> Given<'n> {
 
     /// A number from 0 to 1.
     pub fn fraction(&self) -> Result<f64, Misfit> {
-        let number = self.text().ok().and_then(|text| text.parse().ok());
-        number.filter(|number| (0.0..=1.0).contains(number)).ok_or_else(|| self.expected("a number from 0 to 1"))
+        const WHAT: &str = "a number from 0 to 1";
+        match self.text().ok().and_then(|text| text.parse().ok()) {
+            Some(number) if (0.0..=1.0).contains(&number) => Ok(number),
+            Some(number) if number.is_finite() => Err(self.misfit(format!("expected {WHAT}, found {number}"))),
+            _ => Err(self.expected(WHAT)),
+        }
     }
 
     /// A list of texts; a text alone is a list of one.

@@ -128,6 +128,24 @@ fn masks_that_a_candidate_takes_away_are_no_pass() {
 }
 
 #[test]
+fn the_gravest_stands_first_and_what_nobody_could_see_does_not_flood() {
+    let place = Place::with(json!({"demo": demo()}));
+    let long = format!("demo__{}", "x".repeat(100));
+    let names: Vec<String> = (0..8).map(|at| format!("demo__none{at}")).chain([long.clone()]).collect();
+    for name in names.iter().map(String::as_str).chain(["demo__add", "demo__none7"]) {
+        place.run(&["call", name, "a: 1, b: 2", "--record", "records"]);
+    }
+    place.file("work/new.yaml", json!({"servers": {"demo": and(demo(), json!({"deny": ["add"]}))}}).to_string());
+    let ran = run(&place, &["replay", "records", "--config", "new.yaml"]).ends(0);
+    let lines: Vec<&str> = ran.stdout.lines().skip(3).collect();
+    assert!(lines[0].starts_with("newly denied") && lines[1].starts_with("other reasons  demo__none7"), "{ran:?}");
+    assert_eq!((lines.len(), lines[6]), (7, "4 more groups differ in reasons alone; --json has all"), "{ran:?}");
+    assert!(!ran.stdout.contains(&long) && ran.stdout.lines().all(|line| line.chars().count() < 450), "{ran:?}");
+    let report = run(&place, &["replay", "records", "--config", "new.yaml", "--json"]).ends(0).json();
+    assert_eq!(report["groups"].as_array().unwrap().len(), 10, "{report}");
+}
+
+#[test]
 fn one_call_is_explained_step_by_step() {
     let (place, _) = recorded();
     let called = place.run(&["call", "demo__add", "a: 20, b: 3", "--record", "records", "--json"]).ends(0).json();

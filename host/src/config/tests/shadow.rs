@@ -40,8 +40,8 @@ fn a_shadow_without_a_candidate_or_with_a_strange_sample_is_refused() {
             "toolgate.yaml:1:9: shadow: needs a candidate: the `logic` to try, or the `config`, or both",
         ),
         (
-            "shadow: {config: x, sample: 2}",
-            "toolgate.yaml:1:29: shadow.sample: expected a number from 0 to 1, found a number",
+            "shadow: {config: x, sample: 1.5}",
+            "toolgate.yaml:1:29: shadow.sample: expected a number from 0 to 1, found 1.5",
         ),
         (
             "shadow: {config: x, sample: NaN}",
