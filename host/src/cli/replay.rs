@@ -120,7 +120,7 @@ fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<()
         style::say(format_args!("{}: {}", style::stderr().yellow("warning"), printer.clean(&text)));
     };
     for Unusable { server, reason } in &report.unusable {
-        warn(format!("server {server:?}: {reason}; it counts as gone"));
+        warn(format!("server {server:?}: {reason} (it counts as gone)"));
     }
     if report.unfinished > 0 {
         let (were, are) =
@@ -211,7 +211,11 @@ fn head(report: &Report, candidate: &Candidate) -> String {
         (false, true) => format!("{same} came out the same"),
         (false, false) => format!("{same} would be decided alike"),
     };
-    format!("{}{when}{left}: {outcome}\n", calls(*records, "call"))
+    let masks = match report.unjudged {
+        0 => String::new(),
+        count => format!(", but what is masked in {count} of them cannot be judged"),
+    };
+    format!("{}{when}{left}: {outcome}{masks}\n", calls(*records, "call"))
 }
 
 fn mismatch(first: &Mismatch, count: u64) -> String {
