@@ -248,12 +248,12 @@ impl Thread {
             return;
         }
         if dropped > self.told.dropped {
-            let more = dropped - self.told.dropped;
-            warn!("not recorded, since calls came faster than they could be written: {more}");
+            let calls = were(dropped - self.told.dropped);
+            warn!("{calls} not recorded, since calls came faster than they could be written");
         }
         if withheld > self.told.withheld {
-            let more = withheld - self.told.withheld;
-            warn!("not recorded, since calls hold secrets that cannot be taken out, or are too long: {more}");
+            let calls = were(withheld - self.told.withheld);
+            warn!("{calls} not recorded, for secrets that cannot be taken out, or for being too long");
         }
         self.told = Told { dropped, withheld, at: Some(Instant::now()), ..self.told };
     }
@@ -267,6 +267,10 @@ impl Drop for Thread {
         drop(queue);
         self.desk.idle.notify_all();
     }
+}
+
+fn were(count: u64) -> String {
+    if count == 1 { "1 call was".to_owned() } else { format!("{count} calls were") }
 }
 
 /// How many calls may wait to be recorded.
