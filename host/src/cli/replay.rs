@@ -32,7 +32,7 @@ pub struct Args {
     /// Only calls of this long ago and younger, such as 7d or 12h
     #[arg(long, value_name = "TIME", value_parser = desk::time)]
     since: Option<Duration>,
-    /// Only calls of this tool: its name, server.tool, or a glob
+    /// Only calls of this tool, also those that were refused: any form of its name, or a glob
     #[arg(long, value_name = "TOOL")]
     tool: Option<String>,
     /// Only calls of this principal

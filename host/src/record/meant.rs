@@ -15,10 +15,13 @@ use crate::logic::types::masking::Masks;
 #[derive(Default)]
 pub(super) struct Meant {
     /// By settings, offers and name.
-    known: HashMap<(Arc<str>, Arc<str>, String), Option<(String, String)>>,
+    known: HashMap<(Around, String), Option<(String, String)>>,
     /// By settings and offers, those of a gate that keeps nothing out.
-    open: HashMap<(Arc<str>, Arc<str>), (SharedSettings, SharedOffers)>,
+    open: HashMap<Around, (SharedSettings, SharedOffers)>,
 }
+
+/// The keys of settings and of offers.
+type Around = (Arc<str>, Arc<str>);
 
 impl Meant {
     /// The server and the tool that this name means, if there is such a tool: among what the call could use, or else among what
@@ -31,11 +34,11 @@ impl Meant {
         (settings, offers): (&SharedSettings, &SharedOffers),
         name: &str,
     ) -> Result<Option<(String, String)>, PlayError> {
-        let key = (Arc::clone(&settings.key), Arc::clone(&offers.key), name.to_owned());
+        let around = (Arc::clone(&settings.key), Arc::clone(&offers.key));
+        let key = (around.clone(), name.to_owned());
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());
         }
-        let around = (Arc::clone(&settings.key), Arc::clone(&offers.key));
         if self.open.len() >= MOST_OPEN {
             self.open.clear();
         }
