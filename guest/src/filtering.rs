@@ -238,8 +238,7 @@ impl Access {
     /// The tools of a server that are selected, where it is and these grants open it.
     fn opens(&self, id: &str, open: fn(&Grants, &str) -> bool) -> Option<&Globs> {
         let server = self.servers.get(id)?;
-        let granted =
-            |grants: &Grants| open(grants, id) && server.requires.iter().all(|needed| grants.holds(needed));
+        let granted = |grants: &Grants| open(grants, id) && server.requires.iter().all(|needed| grants.holds(needed));
         server.selected.as_ref().filter(|_| self.grants.as_ref().is_none_or(granted))
     }
 

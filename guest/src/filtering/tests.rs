@@ -177,7 +177,8 @@ fn what_a_server_has_beside_tools_is_for_who_may_use_the_server_as_a_whole() {
     ] {
         let mut policy = policy(&["a", "b"]);
         policy.servers[0].requires = strings(requires);
-        policy.selection = selection.map(|(id, tools)| vec![SelectedServer { id: id.to_owned(), tools: strings(tools) }]);
+        policy.selection =
+            selection.map(|(id, tools)| vec![SelectedServer { id: id.to_owned(), tools: strings(tools) }]);
         policy.capabilities = capabilities.map(strings);
         let access = Access::new(&policy).unwrap();
         let said = (access.selects("a"), access.admits("a"));

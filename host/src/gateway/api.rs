@@ -87,7 +87,9 @@ impl Gateway {
         if principal.admin {
             return Seen::All;
         }
-        let Ok(gate) = self.desk(principal) else { return Seen::These { servers: HashSet::new(), tools: HashSet::new() } };
+        let Ok(gate) = self.desk(principal) else {
+            return Seen::These { servers: HashSet::new(), tools: HashSet::new() };
+        };
         if !gate.is_bounded() {
             return Seen::All;
         }

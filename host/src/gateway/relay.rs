@@ -123,8 +123,8 @@ impl Relay {
         if confused.insert(server.clone()) {
             warn!(
                 server,
-                "it asks {} while it works for several clients, and does not say for which; `shared: false` in its \
-                 lifecycle gives each client a server of its own",
+                "it asks {} while it works for several clients, and does not say for which; with `shared: false` \
+                 each client has a server of its own",
                 topic.method()
             );
         }

@@ -36,7 +36,12 @@ const MODES: &[Mode] = &[
     ("modern", "", "speaks 2026-07-28 only, and refuses `initialize` with -32022", stateless::modern),
     ("env", "", "has a tool `env` that returns its environment as JSON", plain::env),
     ("counts", "FILE", "appends a line to FILE at each tools/call, then answers", plain::counts),
-    ("links", "NAME", "names resources that it does not list, and has those below link://NAME and link://both", plain::links),
+    (
+        "links",
+        "NAME",
+        "names resources that it does not list, and has those below link://NAME and link://both",
+        plain::links,
+    ),
     (
         "works",
         "FILE [MS]",

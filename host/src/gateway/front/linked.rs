@@ -98,7 +98,10 @@ mod tests {
     #[test]
     fn what_an_answer_names_is_of_who_named_it_last_and_is_not_remembered_without_end() {
         let linked = Linked::default();
-        linked.learn("a", r#"{"content":[{"type":"text","text":"x"},{"type":"resource_link","uri":"x://1","name":"1"}]}"#);
+        linked.learn(
+            "a",
+            r#"{"content":[{"type":"text","text":"x"},{"type":"resource_link","uri":"x://1","name":"1"}]}"#,
+        );
         linked.learn("b", r#"{"content":[{"type":"resource","resource":{"uri":"x://2","text":""}}]}"#);
         linked.learn("c", r#"{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"x://3"}}}]}"#);
         linked.learn("d", r#"{"content":[{"type":"text","text":"x://4","uri":"x://4"}]}"#);
@@ -108,6 +111,9 @@ mod tests {
         for n in 1..=MOST {
             linked.learn("e", &format!(r#"{{"content":[{{"type":"resource_link","uri":"x://{n}"}}]}}"#));
         }
-        assert_eq!((of("x://1"), linked.table().order.len(), linked.table().servers.len()), (Some("e".to_owned()), MOST, MOST));
+        assert_eq!(
+            (of("x://1"), linked.table().order.len(), linked.table().servers.len()),
+            (Some("e".to_owned()), MOST, MOST)
+        );
     }
 }

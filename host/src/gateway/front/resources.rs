@@ -49,7 +49,9 @@ pub(super) async fn read(
     let asked = Asked { method: "resources/read", params: &json!({"uri": uri}).to_string(), of: params };
     let result = match find(front, &uri).await? {
         Found::Owner(owner) => ask(front, context, &owner, asked, incoming).await,
-        Found::Perhaps(owners) => try_each(front, context, &owners, asked, incoming).await.unwrap_or_else(|| Err(missing())),
+        Found::Perhaps(owners) => {
+            try_each(front, context, &owners, asked, incoming).await.unwrap_or_else(|| Err(missing()))
+        }
     };
     let result = result.map_err(|error| in_words_of(context.era, error))?;
     let keep = Keep::of_result(&result).shown_to(front);

@@ -178,7 +178,8 @@ async fn what_servers_want_a_model_to_know_reaches_clients_of_both_eras() {
         let options = Options { expose: expose.clone(), ..Options::default() };
         let (stream, _served) = serve_over(config, HashMap::new(), options);
         let mut lines = Lines::greet(stream, json!({})).await;
-        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        let hello =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         let (answer, _) = lines.ask("1", "initialize", hello.clone()).await;
         // Nobody waits for a server that is not there yet.
         let known = if expose.is_some() { Value::Null } else { json!("#### MCP Server: q\nAsk nicely.") };

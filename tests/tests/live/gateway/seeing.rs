@@ -171,9 +171,14 @@ async fn a_resource_that_a_server_names_is_read_from_that_server() {
     let mut lines = Lines::greet(stream, json!({})).await;
     let read = async |lines: &mut Lines, uri: &str| {
         let (answer, _) = lines.ask(uri, "resources/read", json!({"uri": uri})).await;
-        answer["result"]["contents"][0]["text"].as_str().map(str::to_owned).ok_or_else(|| answer["error"]["code"].clone())
+        answer["result"]["contents"][0]["text"]
+            .as_str()
+            .map(str::to_owned)
+            .ok_or_else(|| answer["error"]["code"].clone())
     };
-    for (tool, uri, text) in [("a__link", "link://both/1", "a"), ("b__link", "link://both/2", "b"), ("b__hold", "link://both/3", "b")] {
+    for (tool, uri, text) in
+        [("a__link", "link://both/1", "a"), ("b__link", "link://both/2", "b"), ("b__hold", "link://both/3", "b")]
+    {
         lines.ask(tool, "tools/call", json!({"name": tool, "arguments": {"uri": uri}})).await;
         assert_eq!(read(&mut lines, uri).await.as_deref(), Ok(text), "{tool}");
     }

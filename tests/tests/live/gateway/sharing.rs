@@ -183,7 +183,7 @@ async fn a_server_hears_that_nobody_knows_whom_it_asks() {
 #[tokio::test]
 async fn clients_with_servers_of_their_own_are_each_asked() {
     let folder = tempfile::tempdir().unwrap();
-    let (gateway, _) = asking(folder.path(), ", lifecycle: {shared: false}");
+    let (gateway, _) = asking(folder.path(), ", shared: false");
     let (ann, bob) = (Guest::open(&gateway, "ann", all()).await, Guest::open(&gateway, "bob", all()).await);
     let calls = [ann.call("1", "old__ask", json!({})), bob.call("1", "old__ask", json!({}))];
     for method in ["roots/list", "sampling/createMessage", "elicitation/create"] {
