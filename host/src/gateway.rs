@@ -235,11 +235,19 @@ impl Inside {
         Ok(View { pass_through: true, ..self.of_exposed(view) })
     }
 
-    /// The view of the exposed server alone, where there is one.
+    /// What of a view is of the exposed server, where there is one. Who may not use that may use nothing.
     fn of_exposed(&self, mut view: View) -> View {
-        if let Some(server) = &self.expose {
-            view.selection = Some(vec![filtering::SelectedServer { id: server.clone(), tools: Vec::new() }]);
+        let Some(server) = &self.expose else { return view };
+        let selected = view.selection.take().map(|mut selected| {
+            selected.retain(|selected| selected.id == *server);
+            selected
+        });
+        if selected.as_ref().is_some_and(Vec::is_empty) {
+            // A selection names a server at least; what takes all of it away is that nothing is granted.
+            view.capabilities = Some(Vec::new());
         }
+        let whole = || vec![filtering::SelectedServer { id: server.clone(), tools: Vec::new() }];
+        view.selection = Some(selected.filter(|selected| !selected.is_empty()).unwrap_or_else(whole));
         view
     }
 

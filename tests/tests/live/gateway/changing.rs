@@ -70,16 +70,28 @@ fn modern(method: &str, params: Value) -> Incoming {
     Incoming { text, headers: None, outlet: Arc::new(Heard::default()) }
 }
 
+/// The names of the tools that a principal is shown.
+async fn tools(gateway: &Arc<Gateway>, name: &str) -> Result<Vec<String>, String> {
+    let client = gateway.stateless(&principal(name))?;
+    let answer = client.take(modern("tools/list", json!({}))).await.expect("an answer").text;
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    Ok(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect())
+}
+
+#[tokio::test]
+async fn a_server_that_is_exposed_is_not_for_who_may_not_use_it() {
+    let options = Options { expose: Some("one".to_owned()), ..views(&[("ann", &["one", "two"]), ("bob", &["two"])]) };
+    let gateway = gateway(&["one", "two"], options);
+    assert_eq!(tools(&gateway, "ann").await.unwrap(), ["add"]);
+    assert_eq!(tools(&gateway, "bob").await.unwrap(), Vec::<String>::new());
+    assert!(tools(&gateway, "anybody").await.unwrap().len() > 1);
+}
+
 #[tokio::test]
 async fn what_a_principal_may_use_changes_with_the_configuration_and_who_goes_hears_no_more() {
     let gateway = gateway(&["one", "two"], views(&[("ann", &["one"]), ("bob", &["one", "two"])]));
-    let tools = async |name: &str| {
-        let client = gateway.stateless(&principal(name))?;
-        let answer = client.take(modern("tools/list", json!({}))).await.expect("an answer").text;
-        let answer: Value = serde_json::from_str(&answer).unwrap();
-        let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
-        Ok::<Vec<_>, String>(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect())
-    };
+    let tools = async |name: &str| tools(&gateway, name).await;
     assert_eq!(tools("ann").await.unwrap(), ["one__add"]);
     assert_eq!(tools("bob").await.unwrap(), ["one__add", "two__add"]);
     let filter = json!({"notifications": {"toolsListChanged": true}});
