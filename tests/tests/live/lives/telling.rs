@@ -32,6 +32,7 @@ async fn progress_and_log_lines_arrive_while_the_call_runs() {
     assert_eq!(log, Some(expected));
     world.release("one");
     assert_ok(&ended(running).await, "one");
+    assert!(matches!(events.recv().await, Some(CallEvent::Answered)));
     assert!(events.recv().await.is_none(), "the stream ends with the call");
 }
 
