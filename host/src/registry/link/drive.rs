@@ -37,7 +37,7 @@ impl Link {
         };
         if server.state != state.machine.state {
             let (from, to) = (state.machine.state, server.state);
-            info!(parent: None, server = self.id(), ?from, ?to, "the server's state");
+            self.span().in_scope(|| info!(?from, ?to, "the server's state"));
             state.since = SystemTime::now();
             surroundings.state_changed();
         }

@@ -31,7 +31,11 @@ pub struct Moves(Arc<Mutex<Vec<Move>>>);
 impl Moves {
     /// Hears of each move on this thread, for as long as the guard lives.
     pub fn watch(&self) -> tracing::subscriber::DefaultGuard {
-        tracing::subscriber::set_default(Watcher { moves: self.clone(), origin: Instant::now() })
+        tracing::subscriber::set_default(Watcher {
+            moves: self.clone(),
+            origin: Instant::now(),
+            spans: Mutex::default(),
+        })
     }
 
     /// All moves so far.
@@ -60,15 +64,24 @@ pub fn is_legal(from: &str, to: &str) -> bool {
     }
 }
 
-/// Listens to the one line of the log that tells of moves.
+/// Listens to the one line of the log that tells of moves, and to the spans that say whose they are.
 struct Watcher {
     moves: Moves,
     origin: Instant,
+    spans: Mutex<Spans>,
+}
+
+/// The servers of all spans, by their ids less one, and the spans that are entered.
+#[derive(Default)]
+struct Spans {
+    servers: Vec<String>,
+    entered: Vec<u64>,
 }
 
 impl Subscriber for Watcher {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.fields().field("from").is_some() && metadata.fields().field("to").is_some()
+        let has = |name| metadata.fields().field(name).is_some();
+        if metadata.is_span() { metadata.name() == "server" } else { has("from") && has("to") }
     }
 
     fn max_level_hint(&self) -> Option<tracing::level_filters::LevelFilter> {
@@ -78,17 +91,30 @@ impl Subscriber for Watcher {
     fn event(&self, event: &Event<'_>) {
         let mut step = Move { at: self.origin.elapsed(), ..Move::default() };
         event.record(&mut step);
+        let spans = lock(&self.spans);
+        let entered = spans.entered.last().expect("moves are told in the span of their server");
+        step.server.clone_from(&spans.servers[*entered as usize - 1]);
         lock(&self.moves.0).push(step);
     }
 
-    fn new_span(&self, _span: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut of = Move::default();
+        span.record(&mut of);
+        let mut spans = lock(&self.spans);
+        spans.servers.push(of.server);
+        Id::from_u64(spans.servers.len() as u64)
     }
 
     fn record(&self, _span: &Id, _values: &Record<'_>) {}
     fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
-    fn enter(&self, _span: &Id) {}
-    fn exit(&self, _span: &Id) {}
+
+    fn enter(&self, span: &Id) {
+        lock(&self.spans).entered.push(span.into_u64());
+    }
+
+    fn exit(&self, _span: &Id) {
+        lock(&self.spans).entered.pop();
+    }
 }
 
 impl Visit for Move {
