@@ -174,8 +174,12 @@ impl Reloader {
         }
         self.shade.follow(gateway, &self.logic, shadow.clone(), why == Why::Asked).await;
         if self.tokens != tokens || self.shadow != shadow {
-            self.watched.truncate(1);
-            self.watched.extend(of_tokens(&tokens).chain(Shade::watched(shadow.as_ref())));
+            let file = self.watched.swap_remove(0);
+            let others = of_tokens(&tokens).chain(Shade::watched(shadow.as_ref()));
+            // What is known of a file is older than what was read of it, so that no change since then is missed.
+            let known =
+                |other: Watched| self.watched.iter().find(|known| known.path == other.path).cloned().unwrap_or(other);
+            self.watched = std::iter::once(file).chain(others.map(known)).collect();
             (self.tokens, self.shadow) = (tokens, shadow);
         }
         Ok(())
