@@ -177,6 +177,8 @@ const WITH_BASIC: [&str; 3] = ["secrets", "security", "kubernetes"];
 mod tests {
     use super::super::shapes::SettingsShape;
     use super::*;
+    use crate::decide::Decide;
+    use crate::logic::Supervisor;
 
     /// Settings with these masks, for all servers and for server `one`.
     fn settings(masks: &str, own: &str) -> Settings {
@@ -188,6 +190,20 @@ mod tests {
         );
         Settings::try_from(serde_json::from_str::<SettingsShape>(&json).expect("the test's settings are right"))
             .unwrap()
+    }
+
+    #[test]
+    fn wider_groups_mask_what_the_group_basic_masks() {
+        let component = Component::embedded(&Options::default()).unwrap();
+        let mut logic = Supervisor::new(component).unwrap();
+        let text = "api_key: abcdef1234567890abcdef12\npassword: hunter2hunter2";
+        let mut masked = |group: &str| {
+            let masks = Masks { groups: vec![group.to_owned()], patterns: Vec::new(), custom: Vec::new() };
+            logic.mask(&masks, text).unwrap().unwrap()
+        };
+        let basic = masked("basic");
+        assert_eq!(basic.matches("[MASKED_").count(), 2, "{basic}");
+        WITH_BASIC.iter().for_each(|wider| assert_eq!(masked(wider), basic, "{wider}"));
     }
 
     #[test]
