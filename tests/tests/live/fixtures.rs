@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use toolgate::failure::Failed;
@@ -55,6 +55,15 @@ pub async fn open(words: &str) -> Session {
     match Session::open(&fixture(words), &Options::default()).await {
         Ok(session) => session,
         Err(failed) => panic!("fixture {words}: {failed}"),
+    }
+}
+
+/// Waits for something that nobody tells of.
+pub async fn until(what: &str, mut there: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !there() {
+        assert!(since.elapsed() < LONG, "still waiting: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 

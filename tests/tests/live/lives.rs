@@ -15,7 +15,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -27,7 +26,7 @@ use toolgate::logic::types::execution::{Code, ToolCall};
 use toolgate::logic::types::lifecycle::State;
 use toolgate::registry::{Options, Registry, Status};
 
-use crate::fixtures::{LONG, component};
+use crate::fixtures::{LONG, component, until};
 
 /// A registry over fixtures, and the folder in which they keep their diaries.
 struct World {
@@ -162,15 +161,6 @@ fn assert_ok(called: &Called, text: &str) {
 
 fn assert_code(called: &Called, code: Code) {
     assert_eq!(called.result.code, code, "{}\n{:?}", called.result.text, called.result.trace);
-}
-
-/// Waits for something that nobody tells of.
-async fn until(what: &str, mut there: impl FnMut() -> bool) {
-    let since = Instant::now();
-    while !there() {
-        assert!(since.elapsed() < LONG, "still waiting: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 /// Sends a signal to one process.

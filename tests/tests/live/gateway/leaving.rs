@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -12,7 +11,7 @@ use toolgate::gateway::Options;
 use toolgate::gateway::http::Tokens;
 
 use super::{Lines, serve_http_over, serve_over};
-use crate::fixtures::LONG;
+use crate::fixtures::{LONG, until};
 
 /// A server that answers no calls, and a file of all that it was sent.
 fn silent(folder: &Path) -> (config::model::Config, impl Fn(&str) -> bool + use<>) {
@@ -21,15 +20,6 @@ fn silent(folder: &Path) -> (config::model::Config, impl Fn(&str) -> bool + use<
     let yaml = format!("servers:\n  s: {{command: sh, args: [-c, {script:?}]}}\n");
     let config = config::parse(&yaml, Path::new("toolgate.yaml")).unwrap();
     (config, move |words| std::fs::read_to_string(&file).unwrap_or_default().contains(words))
-}
-
-/// Waits for something that nobody tells of.
-async fn until(what: &str, there: impl Fn() -> bool) {
-    let since = std::time::Instant::now();
-    while !there() {
-        assert!(since.elapsed() < LONG, "still waiting: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 #[tokio::test]

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -12,7 +11,7 @@ use toolgate::gateway::{Gateway, Options, Relay};
 use toolgate::registry::{self, Registry};
 
 use super::fixtures;
-use crate::fixtures::{LONG, component};
+use crate::fixtures::{LONG, component, until};
 
 /// What a client is sent, answers aside.
 #[derive(Default)]
@@ -87,15 +86,6 @@ impl Guest {
     /// The data of the lines of logs that it heard.
     fn logs(&self) -> Vec<Value> {
         self.of("notifications/message").into_iter().map(|mut line| line["params"]["data"].take()).collect()
-    }
-}
-
-/// Waits for something that nobody tells of.
-async fn until(what: &str, there: impl Fn() -> bool) {
-    let since = std::time::Instant::now();
-    while !there() {
-        assert!(since.elapsed() < LONG, "still waiting: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
