@@ -23,7 +23,7 @@ pub enum Stage {
     JsonValue,
     /// JSON after repairs.
     JsonRepaired,
-    /// A YAML mapping with a list or a mapping in it.
+    /// A YAML mapping with a list or a mapping in it, or a block of text that the schema has a property for.
     Yaml,
     /// Pairs of `key: value` or `key=value`.
     KeyValue,
@@ -177,7 +177,7 @@ fn read<'a>(text: &'a str, schema: Option<Schema<'_>>, notes: &mut Notes) -> Res
         Unfenced::Text("") => return Ok((Stage::Empty, Object::new())),
         Unfenced::Text(text) => text,
     };
-    let yaml = yaml::read(text)?;
+    let yaml = yaml::read(text, schema)?;
     // What the schema has as a text is not opened: `query: {app="nginx"}` is a query.
     let opened =
         |members: &Members<'_>| schema.is_some_and(|schema| members.iter().any(|member| is_opened(member, schema)));
@@ -188,13 +188,24 @@ fn read<'a>(text: &'a str, schema: Option<Schema<'_>>, notes: &mut Notes) -> Res
     if let Some(members) = yaml {
         return Ok((Stage::Yaml, settled(members, schema, notes)));
     }
-    if let Some(members) = pairs::read(text)? {
-        return Ok((Stage::KeyValue, settled(members, schema, notes)));
+    if let Some(pairs) = pairs::read(text, schema)? {
+        if pairs.joined {
+            notes.repairs.push(JOINED.into());
+        }
+        return Ok((Stage::KeyValue, settled(pairs.members, schema, notes)));
     }
     if let Some(members) = doubtful {
         return Ok((Stage::Yaml, settled(members, schema, notes)));
     }
     let property = schema.and_then(|schema| schema.sole_property(|kinds| kinds.has(Kinds::STRING)));
+    if let Some(name) = property
+        && let Some(value) = pairs::sole(text, name)?
+    {
+        if text.contains([',', '\n']) {
+            notes.repairs.push(JOINED.into());
+        }
+        return Ok((Stage::KeyValue, settled(vec![(name.to_owned().into(), value)], schema, notes)));
+    }
     let property = property.map_or(Cow::Borrowed(INPUT), |name| name.to_owned().into());
     Ok((Stage::Raw, [(property, Value::string(text))].into_iter().collect()))
 }
@@ -302,6 +313,8 @@ fn settled<'a>(members: Members<'a>, schema: Option<Schema<'_>>, notes: &mut Not
     members
 }
 
+/// The note that a value is longer than the first separator in it.
+const JOINED: &str = "some commas or newlines were read as part of the value before them";
 /// The member that holds what is no object.
 const INPUT: &str = "input";
 /// The longest text that is read.

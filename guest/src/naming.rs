@@ -192,7 +192,7 @@ fn nearest(names: &[&str], wanted: &str) -> String {
 }
 
 /// The number of letters to change, add or drop to get from one name to the other.
-fn distance(name: &str, wanted: &[char]) -> usize {
+pub(crate) fn distance(name: &str, wanted: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=wanted.len()).collect();
     for (n, letter) in name.chars().take(SHOWN).flat_map(char::to_lowercase).enumerate() {
         let mut diagonal = row[0];

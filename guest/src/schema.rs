@@ -12,6 +12,7 @@ pub use check::{check, satisfies};
 pub use coerce::{Source, coerce, coercible};
 
 use crate::json::{MAX_DEPTH, Object, Value};
+use crate::naming::distance;
 use std::cell::Cell;
 use std::fmt;
 
@@ -96,6 +97,20 @@ impl<'s> Schema<'s> {
     /// Whether an object that may stand here names a property so.
     pub fn names(self, name: &str) -> bool {
         self.find(MAX_NESTING, &|schema| schema.lookup(schema.properties()?, name)).is_some()
+    }
+
+    /// Whether a name is that of a property but for a slip of the pen.
+    pub fn resembles(self, name: &str) -> bool {
+        let letters: Vec<char> = name.chars().collect();
+        let near =
+            |known: &str| known.len().abs_diff(name.len()) <= 2 && distance(known, &letters) * 3 <= letters.len();
+        self.properties().is_some_and(|properties| properties.iter().any(|(known, _)| near(known)))
+    }
+
+    /// Whether an object here can have no properties but those that are named.
+    pub fn is_closed(self) -> bool {
+        // Without regular expressions it is unknown which names `patternProperties` would allow.
+        self.keyword("additionalProperties") == Some(&Value::Bool(false)) && self.keyword("patternProperties").is_none()
     }
 
     fn kinds_within(self, nesting: usize) -> Kinds {

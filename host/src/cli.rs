@@ -49,22 +49,25 @@ use failure::Failure;
 #[command(name = "toolgate", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
-  toolgate tools                                       every tool of every configured server
-  toolgate call fs.read_file 'path: notes.txt'         arguments as a model writes them
-  toolgate serve                                       one MCP server in front of all of them
-  toolgate status                                      how a running gateway and its servers are
-  toolgate access --diff new.yaml                      who may call what, and what a change would grant and take
-  toolgate check                                       what is wrong with which server, and how to mend it
-  toolgate route                                       what a decision looks like, on the built-in demo server
-  toolgate replay DIR --config new.yaml                what a new policy would have done to recorded calls
-  toolgate route demo__add 'a: 1, b: 2'                which tool, which arguments, and why
+  toolgate tools                            every tool of every server
+  toolgate call fs.read 'path: notes.txt'   arguments as a model writes them
+  toolgate serve                            one MCP server in front of all
+  toolgate status                           how a running gateway is
+  toolgate check                            what is wrong, and how to mend it
+  toolgate access --diff new.yaml           what a change would grant and take
+  toolgate route                            a decision, on the demo server
+  toolgate route demo__add 'a: 1, b: 2'     which tool, what arguments, and why
+  toolgate replay DIR --config new.yaml     what a new policy would have done
+  toolgate component --out logic.wasm       the component, to embed it
   echo '{\"op\":\"normalize\",\"name\":\"a__b\"}' | toolgate eval
-  toolgate component --out logic.wasm                  the component, to embed it elsewhere
 
-The configuration is looked for in: --config, TOOLGATE_CONFIG, ./toolgate.yaml, ./.mcp.json, ./mcp.json, the user's
-configuration folder. Where there is none, `tools`, `call` and `route` ask a built-in demo server.
+The configuration is looked for in: --config, TOOLGATE_CONFIG, ./toolgate.yaml, ./.mcp.json, ./mcp.json, the user's \
+configuration folder. Where there is none, `tools`, `call`, `route` and `access` ask a built-in demo server.
 
-Exit codes: 0 ok · 1 the tool or server answered with an error · 2 usage or configuration · 3 server unavailable ·
+TOOLGATE_LOG says more exactly than -v what is logged (`debug`, or `toolgate::session=trace,warn`). TOOLGATE_CACHE_DIR \
+and TOOLGATE_AUTH_DIR are the folders for compiled components and for authorizations.
+
+Exit codes: 0 ok · 1 the tool or server answered with an error · 2 usage or configuration · 3 server unavailable · \
 4 outcome unknown · 5 no such tool, or not allowed · 6 timeout · 7 needs authorization · 70 internal · 130 interrupted")]
 struct Cli {
     #[command(flatten)]
@@ -158,6 +161,7 @@ enum Command {
 /// Runs the command that the arguments ask for.
 pub fn main() -> ExitCode {
     let cli = Cli::parse_from(remote::joined(std::env::args_os()));
+    signals::outlive_full_files();
     // A panic has said what it had to say; how it ends is for us to choose.
     match std::panic::catch_unwind(|| run(cli)) {
         Ok(Ok(code)) => code,

@@ -81,9 +81,10 @@ pub fn text_of(file: &Path) -> Result<String, ConfigError> {
     }
     let opened = File::open(file).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(ConfigError::TooLarge { file: file.to_path_buf(), limit: MAX_BYTES });
+    let limit = if has_our_name(file) { MAX_BYTES } else { MAX_FOREIGN_BYTES };
+    opened.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > limit {
+        return Err(ConfigError::TooLarge { file: file.to_path_buf(), limit });
     }
     String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -95,7 +96,14 @@ pub fn text_of(file: &Path) -> Result<String, ConfigError> {
     })
 }
 
+/// Whether it is called as our own files are.
+fn has_our_name(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("toolgate."))
+}
+
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// Other clients keep more than their servers in such a file: Claude Code, what was typed in every project.
+const MAX_FOREIGN_BYTES: u64 = 64 * 1024 * 1024;
 const HANDED_OVER: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
 
 #[cfg(test)]

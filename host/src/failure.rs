@@ -47,6 +47,8 @@ pub enum Failure {
     },
     /// No connection: refused, unknown host, or a program that does not start. Why, in words.
     Connect(String),
+    /// No connection, since there is no such program: to wait does not help. How to mend it, in words.
+    NoProgram(String),
     /// A connection, but no handshake in time.
     NotReady {
         /// The method that was not answered.
@@ -147,12 +149,21 @@ impl Failed {
         }
     }
 
+    /// What the server wrote beside its failure: to its standard error, or as the body of an HTTP error.
+    pub fn written(&self) -> &str {
+        match &self.failure {
+            Failure::Http(error) => &error.body,
+            _ => self.last_words(),
+        }
+    }
+
     /// The same without secrets: what servers write in errors may hold what they were given.
     #[must_use]
     pub fn redacted(mut self, secrets: &Secrets) -> Self {
         let texts: &mut [&mut String] = match &mut self.failure {
             Failure::Cancelled | Failure::Timeout { .. } | Failure::Closed | Failure::Restarting => &mut [],
             Failure::Connect(text)
+            | Failure::NoProgram(text)
             | Failure::Protocol(text)
             | Failure::NeedsAuth(text)
             | Failure::QueueFull(text)
@@ -184,7 +195,7 @@ impl From<&Failure> for types::Failure {
         match failure {
             Failure::Cancelled => types::Failure::Cancelled,
             Failure::Timeout { .. } => types::Failure::Timeout,
-            Failure::Connect(why) => types::Failure::Connect(why.clone()),
+            Failure::Connect(why) | Failure::NoProgram(why) => types::Failure::Connect(why.clone()),
             Failure::NotReady { method, after, .. } => {
                 types::Failure::Connect(format!("no answer to {method} within {after:?}"))
             }
@@ -221,7 +232,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Cancelled => f.write_str("cancelled"),
             Failure::Timeout { method, after } => write!(f, "no answer to {method} within {after:?}"),
-            Failure::Connect(why) => write!(f, "cannot connect: {why}"),
+            Failure::Connect(why) | Failure::NoProgram(why) => write!(f, "cannot connect: {why}"),
             Failure::NotReady { method, after, stderr } => {
                 write!(f, "no answer to {method} within {after:?}")?;
                 last_words(f, stderr)

@@ -24,7 +24,6 @@ use serde_json::value::RawValue;
 pub(crate) use beside::Refused;
 pub use call::{Approve, CallOptions, Called};
 pub use events::{CallEvent, OnEvent};
-pub(crate) use finished::Spent;
 pub use finished::{Finished, Observe};
 pub use offers::{Refreshed, ToolChange};
 pub(crate) use settings::settings;
@@ -199,6 +198,12 @@ impl Gate {
         parsed.map(|parsed| parsed.arguments).map_err(|refusal| GateError::Settings(refusal.say()))
     }
 
+    /// What a content block says as text: one that is none leaves a line, as in the answer of a tool.
+    pub fn text_of(&self, block: &str) -> Answer<String> {
+        let extracted = self.core().logic.extract(&format!(r#"{{"content":[{block}]}}"#))?;
+        Ok(extracted.map(|extracted| extracted.text).unwrap_or_default())
+    }
+
     /// Whether anything is masked in what a server says.
     pub(crate) fn masks(&self, server: &str) -> bool {
         settings::masks(&self.registry.config(), server)
@@ -287,16 +292,22 @@ impl Gate {
     }
 }
 
-/// Whether gates with these views could be opened with a configuration, in which problems of single servers are noted.
+/// Whether gates with these views, each with the name of its principal, could be opened with a configuration, in which
+/// problems of single servers are noted.
 pub(crate) fn check<'v>(
     component: &Component,
     config: &mut Config,
-    views: impl IntoIterator<Item = &'v View>,
+    views: impl IntoIterator<Item = (Option<&'v str>, View)>,
 ) -> Result<(), GateError> {
     let mut logic = Supervisor::new(component.clone())?;
     find_problems(&mut logic, config)?;
-    for view in views {
-        let id = open_with(&mut logic, config, view)?;
+    for (name, view) in views {
+        let id = open_with(&mut logic, config, &view).map_err(|error| match (error, name) {
+            (GateError::Settings(text), Some(name)) => {
+                GateError::Settings(format!("what the principal {name:?} may use: {text}"))
+            }
+            (error, _) => error,
+        })?;
         logic.close_gate(id)?;
     }
     Ok(())

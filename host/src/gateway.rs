@@ -9,6 +9,7 @@ mod metrics;
 pub mod pages;
 mod recent;
 mod relay;
+mod seal;
 #[cfg_attr(not(unix), path = "gateway/socket/elsewhere.rs")]
 pub mod socket;
 pub mod stdio;
@@ -19,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use serde_json::json;
+use tracing::warn;
 
 pub use front::outcome::KEY as OUTCOME;
 pub use recent::{Recent, RecentCall};
@@ -34,6 +36,7 @@ use client::{Client, House, Outlet, Principal};
 use front::Front;
 use front::late::Late;
 use metrics::Tally;
+use seal::Seal;
 
 /// How the gateway shows itself.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -74,8 +77,12 @@ pub(crate) struct Inside {
     relay: Arc<Relay>,
     /// Servers that nobody waits for, since they kept others waiting.
     late: Arc<Late>,
+    /// The addresses of resources that several servers have, each with the one whose is not shown.
+    doubled: Mutex<HashSet<(String, String)>>,
     recent: Recent,
     tally: Tally,
+    /// Knows again what clients without a session bring back.
+    seal: Seal,
     /// The one server that is shown with its own names.
     expose: Option<String>,
     shown: Mutex<Arc<Shown>>,
@@ -98,8 +105,10 @@ impl Gateway {
             registry,
             relay,
             late: Late::new(),
+            doubled: Mutex::default(),
             recent: Recent::default(),
             tally: Tally::default(),
+            seal: Seal::new(),
             expose: options.expose.clone(),
             shown: Mutex::new(Arc::new(Shown { options, departed: HashSet::new() })),
             edition: AtomicU64::new(0),
@@ -115,9 +124,10 @@ impl Gateway {
     /// Nothing changes where the settings, or a view of them, cannot be used.
     pub fn reload(&self, mut config: Config, anew: &BTreeSet<String>, options: Options) -> Result<Changes, GateError> {
         // Who could not be given less would keep what it has.
-        let views = options.views.values().cloned().chain([View::default()]);
-        let views: Vec<_> = views.map(|view| self.inside.of_exposed(view)).collect();
-        gate::check(self.inside.registry.component(), &mut config, &views)?;
+        let views = options.views.iter().map(|(name, view)| (Some(name.as_str()), view.clone()));
+        let views = views.chain([(None, View::default())]);
+        let views = views.map(|(name, view)| (name, self.inside.of_exposed(view)));
+        gate::check(self.inside.registry.component(), &mut config, views)?;
         let changes = self.inside.registry.set_servers_anew(config, anew)?;
         let before = self.inside.shown();
         let same = before.options.names == options.names && before.options.views == options.views;
@@ -187,17 +197,16 @@ impl Gateway {
 }
 
 impl House for Gateway {
-    fn open(&self, principal: &Principal, outlet: Arc<dyn Outlet>) -> Result<Arc<dyn Client>, String> {
-        let front = Front::open(&self.inside, principal, Some(outlet)).map_err(|error| error.to_string())?;
-        Ok(front)
+    fn open(&self, principal: &Principal, outlet: Arc<dyn Outlet>) -> Result<Arc<dyn Client>, GateError> {
+        Ok(Front::open(&self.inside, principal, Some(outlet))?)
     }
 
-    fn stateless(&self, principal: &Principal) -> Result<Arc<dyn Client>, String> {
+    fn stateless(&self, principal: &Principal) -> Result<Arc<dyn Client>, GateError> {
         let mut stateless = self.lock_stateless();
         if let Some(front) = stateless.get(principal) {
             return Ok(Arc::clone(front) as _);
         }
-        let front = Front::open(&self.inside, principal, None).map_err(|error| error.to_string())?;
+        let front = Front::open(&self.inside, principal, None)?;
         stateless.insert(principal.clone(), Arc::clone(&front));
         Ok(front)
     }
@@ -223,6 +232,14 @@ impl Inside {
             latency: called.latency,
             trace: std::mem::take(&mut result.trace),
         });
+    }
+
+    /// Lets whoever runs the gateway know, once, that a server has an address that another one before it has too.
+    fn note_doubled(&self, server: &str, address: &str) {
+        let mut doubled = self.doubled.lock().unwrap_or_else(PoisonError::into_inner);
+        if doubled.len() < MOST_DOUBLED && doubled.insert((server.to_owned(), address.to_owned())) {
+            warn!(server, "{address:?} is of an earlier server too, and that one's counts");
+        }
     }
 
     /// What a client of this principal may use now.
@@ -255,3 +272,6 @@ impl Inside {
         Arc::clone(&self.shown.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
+
+/// Of how many addresses that several servers have is told.
+const MOST_DOUBLED: usize = 1000;

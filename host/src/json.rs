@@ -30,6 +30,11 @@ impl Mark {
         self.finder().find_iter(json.as_bytes()).map(|at| &json[at + self.text.len()..])
     }
 
+    /// What follows it as the value of a member, at each place where it stands.
+    pub fn values<'a>(&'a self, json: &'a str) -> impl Iterator<Item = &'a str> {
+        self.after(json).map(|rest| rest.trim_start().strip_prefix(':').unwrap_or(rest).trim_start())
+    }
+
     fn finder(&self) -> &Finder<'static> {
         self.finder.get_or_init(|| Finder::new(self.text))
     }
@@ -122,13 +127,60 @@ pub fn text(value: &RawValue) -> Option<String> {
             b'b' => '\u{8}',
             b'f' => '\u{c}',
             // Numbers of characters come in pairs or not; whoever wrote the parser knows.
-            b'u' => return serde_json::from_str(value.get()).ok(),
+            b'u' => return serde_json::from_str(value.get()).ok().map(|Text(text)| text),
             plain => char::from(*plain),
         });
         rest = &rest[at + 2..];
     }
     text.push_str(rest);
     Some(text)
+}
+
+/// A text that somebody else wrote as a JSON string, for whoever reads it. Half of a pair of surrogates, as programs leave it
+/// that cut a text in the middle of a letter, becomes U+FFFD: no text can hold it, and all around it is worth reading.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Text(pub String);
+
+impl From<Text> for String {
+    fn from(text: Text) -> Self {
+        text.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Letters;
+        impl Visitor<'_> for Letters {
+            type Value = Text;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+                Ok(Text(text.to_owned()))
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text, E> {
+                Ok(Text(whole_letters(bytes)))
+            }
+        }
+        // Of a string as bytes the parser gives all that it was written with.
+        deserializer.deserialize_bytes(Letters)
+    }
+}
+
+/// The text of bytes that are UTF-8 but for surrogates.
+fn whole_letters(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        // Of the three bytes of a surrogate, each is wrong by itself, and the first one counts.
+        if chunk.invalid().first() == Some(&0xed) {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text
 }
 
 impl Serialize for Object {
@@ -153,8 +205,8 @@ impl<'de> Deserialize<'de> for Object {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
                 let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
+                while let Some((Text(name), value)) = map.next_entry()? {
+                    members.push((name, value));
                 }
                 Ok(Object(members))
             }
@@ -175,5 +227,26 @@ mod tests {
         object.remove("missing");
         assert_eq!(object.to_text(), r#"{"b":12345678901234567890123,"a":{"x" : 1.10},"c":2,"a2":"é"}"#);
         assert!(Object::read("[1]").is_none());
+    }
+
+    #[test]
+    fn half_a_letter_costs_nothing_but_itself() {
+        let rows = [
+            (r#""plain é \n""#, Some("plain é \n")),
+            (r#""\u00e9 \ud83d\ude00 \" \\ \/""#, Some("é 😀 \" \\ /")),
+            (r#""cut \ud83d""#, Some("cut \u{fffd}")),
+            (r#""\ude00\ud83d\ud83d\ude00 \ud83d\n\udc00x""#, Some("\u{fffd}\u{fffd}😀 \u{fffd}\n\u{fffd}x")),
+            (r#"["a"]"#, None),
+            ("[97]", None),
+            ("7", None),
+        ];
+        for (json, expected) in rows {
+            let raw = RawValue::from_string(json.to_owned()).unwrap();
+            assert_eq!(text(&raw).as_deref(), expected, "{json}");
+            let read = serde_json::from_str(json).ok().map(|Text(text)| text);
+            assert_eq!(read.as_deref(), expected, "{json}");
+        }
+        let object = Object::read(r#"{"\ud83d":"\ud83d","b":1}"#).unwrap();
+        assert_eq!(object.to_text(), "{\"\u{fffd}\":\"\\ud83d\",\"b\":1}");
     }
 }

@@ -57,7 +57,7 @@ pub fn read(folder: &Path, file: &Path) -> io::Result<String> {
 pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let part = file.with_extension(format!("{}-{count}.part", std::process::id()));
+    let part = file.with_extension(format!("{}-{count}.{UNFINISHED}", std::process::id()));
     // Left by an earlier process with the same id, if there is one.
     let _ = fs::remove_file(&part);
     let written = self::file(&part).and_then(|mut opened| {
@@ -67,6 +67,11 @@ pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     written.and_then(|()| fs::rename(&part, file)).inspect_err(|_| {
         let _ = fs::remove_file(&part);
     })
+}
+
+/// Whether a file is what [`replace`] writes before it renames.
+pub fn is_unfinished(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending == UNFINISHED)
 }
 
 /// Whether a file or folder is ours and nobody else can write to it.
@@ -87,3 +92,6 @@ pub fn check_owner(metadata: &fs::Metadata) -> io::Result<()> {
 pub fn check_owner(_metadata: &fs::Metadata) -> io::Result<()> {
     Ok(())
 }
+
+/// How the name of a file ends that is not written to its end.
+const UNFINISHED: &str = "part";

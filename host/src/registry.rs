@@ -18,7 +18,7 @@ use tokio::sync::{broadcast, watch};
 
 pub use change::Changes;
 pub use definition::Definition;
-pub use link::{Lease, Link, Unavailable};
+pub use link::{Lease, Link, Unavailable, Watcher};
 pub use status::{LastError, Readiness, Status, Warning, state_name};
 pub use tools::Tools;
 
@@ -27,7 +27,7 @@ use crate::config::model::{self, Config};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::decide::Answer;
-use crate::gate::{Observe, Spent, find_problems};
+use crate::gate::{Observe, find_problems};
 use crate::logic::types::lifecycle::State;
 use crate::logic::{Component, Supervisor};
 #[cfg(feature = "oauth")]
@@ -49,7 +49,6 @@ pub struct Registry {
     book: Mutex<Book>,
     /// Who looks at calls when they are over.
     observer: RwLock<Option<Arc<dyn Observe>>>,
-    spent: Spent,
 }
 
 /// Does a piece of work that takes a while, such as masking a long answer.
@@ -170,8 +169,8 @@ impl Registry {
             edition: 0,
             roster: 0,
         });
-        let (observer, spent) = Default::default();
-        Ok(Arc::new(Registry { component: component.clone(), surroundings, aside, book, observer, spent }))
+        let observer = Default::default();
+        Ok(Arc::new(Registry { component: component.clone(), surroundings, aside, book, observer }))
     }
 
     /// The component that decides.
@@ -223,7 +222,7 @@ impl Registry {
         }
         book.apart.retain(|_, link| link.strong_count() > 0);
         let stats = shared.stats().clone();
-        let off = shared.is_disabled();
+        let off = shared.is_switched_off();
         let link = Link::new(Arc::clone(&self.surroundings), Arc::clone(&book.config), place, session, stats).ok()?;
         book.apart.insert(key, Arc::downgrade(&link));
         // What an operator has switched is so for all.
@@ -245,11 +244,6 @@ impl Registry {
         let recorder = self.recorder().map(|recorder| recorder as Arc<dyn Observe>);
         let observer = self.observer.read().unwrap_or_else(PoisonError::into_inner).clone();
         recorder.into_iter().chain(observer).filter(|observer| observer.wants()).collect()
-    }
-
-    /// Where calls that were looked at wait to be freed.
-    pub(crate) fn spent(&self) -> &Spent {
-        &self.spent
     }
 
     /// Who keeps and summarises results that are too long.

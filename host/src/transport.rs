@@ -10,6 +10,8 @@ mod sse;
 mod stdio;
 mod streamable;
 pub mod summarize;
+#[cfg(test)]
+mod waiting;
 mod web;
 mod websocket;
 

@@ -146,12 +146,13 @@ def everything(stage):
             f"{server}.get-structured-content", "location: Chicago", lambda said: said["structured"] == weather
         )
     for server in ("everything-http", "everything-sse", "everything-ws"):
+        entry = stage.world.entries.get(server, {}) | {"timeouts": {"call": "2s"}}
         stage.call(
             f"{server}.trigger-long-running-operation",
             "duration: 3, steps: 6",
             lambda said: said["text"] == "Long running operation completed. Duration: 3 seconds, Steps: 6.",
-            *("--timeout", "2s"),
             why="progress keeps it alive",
+            config=stage.world.config("patient", only=[], extra={server: entry}),
         )
     kinds = ["text", "image", "text"]
     stage.call("everything.get-tiny-image", "", lambda said: [each["type"] for each in said["content"]] == kinds)

@@ -5,6 +5,7 @@ pub mod client;
 pub mod generate;
 pub mod native;
 pub mod race;
+pub mod rng;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,28 +3,86 @@
 use super::Refusal;
 use super::draft::{Draft, Members};
 use crate::json::{self, MAX_VALUES, Value};
-use crate::schema::measure;
+use crate::schema::{Kinds, Schema, measure};
 use std::borrow::Cow;
 
+/// Pairs that were read, and whether a value took in parts that are no pairs of the tool.
+#[derive(Debug)]
+pub struct Pairs<'a> {
+    pub members: Members<'a>,
+    pub joined: bool,
+}
+
 /// Reads a text that is nothing but pairs; `None` where one part of it is none.
-pub fn read(text: &str) -> Result<Option<Members<'_>>, Refusal> {
-    let mut pairs = Vec::new();
-    let mut values = 1;
-    for part in (Parts { text, at: 0 }) {
-        let Ok(part) = part else { return Ok(None) };
+///
+/// Where the schema knows the first key, a text before such a part takes it in. It also takes in a pair whose key could
+/// only be refused, unless it is one of the tool's that was misspelt: that is for whoever wrote it to mend.
+pub fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Pairs<'a>>, Refusal> {
+    let schema = schema.filter(|schema| split(text).is_some_and(|(key, _)| schema.names(key)));
+    let closed = schema.is_some_and(Schema::is_closed);
+    let mut found: Vec<(&str, usize, usize)> = Vec::new();
+    let mut joined = false;
+    // Whether the last value is a text, and one in quotes, once that matters: a long text has many separators.
+    let mut last = None;
+    let mut parts = Parts { text, at: 0, plain: false };
+    loop {
+        let start = parts.at;
+        let part = match parts.next() {
+            Some(Ok(part)) => part,
+            Some(Err(LeftOpen)) if schema.is_some() => {
+                (parts.at, parts.plain) = (start, true);
+                continue;
+            }
+            Some(Err(LeftOpen)) => return Ok(None),
+            None => break,
+        };
+        let end = start + part.trim_end().len();
         let part = part.trim();
         if part.is_empty() {
             continue;
         }
-        let Some((key, text)) = split(part) else { return Ok(None) };
-        let value = value(text)?;
+        let pair = split(part);
+        if let (Some(schema), Some((key, from, to))) = (schema, found.last_mut())
+            && pair.is_none_or(|(other, _)| closed && !schema.names(other) && !schema.resembles(other))
+        {
+            let before = || (is_text(schema, key), is_quoted(text[*from..*to].trim()));
+            let (text, quoted) = *last.get_or_insert_with(before);
+            // A pair behind a closing quote is no part of what stands in the quotes.
+            if text && (pair.is_none() || !quoted) {
+                (*to, last, joined) = (end, Some((true, false)), true);
+                continue;
+            }
+        }
+        let Some((key, value)) = pair else { return Ok(None) };
+        if found.len() + 1 >= MAX_VALUES {
+            return Err(Refusal::TooManyValues(MAX_VALUES as u64));
+        }
+        found.push((key, end - value.len(), end));
+        last = None;
+    }
+    let mut values = 1;
+    let mut members = Vec::with_capacity(found.len());
+    for (key, from, to) in found {
+        let value = value(text[from..to].trim())?;
         values += if let Draft::Word(_, value) = &value { measure(value).0 } else { 1 };
         if values > MAX_VALUES {
             return Err(Refusal::TooManyValues(MAX_VALUES as u64));
         }
-        pairs.push((Cow::Borrowed(key), value));
+        members.push((Cow::Borrowed(key), value));
     }
-    Ok(Some(pairs).filter(|pairs| !pairs.is_empty()))
+    Ok((!members.is_empty()).then_some(Pairs { members, joined }))
+}
+
+/// Reads a text that begins with this key as one pair, whatever stands in its value.
+pub fn sole<'a>(text: &'a str, key: &str) -> Result<Option<Draft<'a>>, Refusal> {
+    let rest = text.strip_prefix(key).map(str::trim_start).filter(|rest| !rest.starts_with("://"));
+    rest.and_then(|rest| rest.strip_prefix([':', '='])).map(|rest| value(rest.trim())).transpose()
+}
+
+/// Whether the value of a key is a text, and no list of texts either.
+fn is_text(schema: Schema<'_>, key: &str) -> bool {
+    let kinds = schema.property(key).map_or(Kinds::NONE, Schema::kinds);
+    kinds.has(Kinds::STRING) && !kinds.has(Kinds::ARRAY) && !kinds.has(Kinds::OBJECT)
 }
 
 /// The key and the value of one pair.
@@ -47,23 +105,23 @@ fn is_key(text: &str) -> bool {
 }
 
 fn value(text: &str) -> Result<Draft<'_>, Refusal> {
-    let quote = match text.as_bytes() {
-        [] => return Ok(Draft::Text(Cow::Borrowed(""))),
-        [b'{' | b'[', ..] => {
-            return match json::parse(text) {
-                Ok(value) => Ok(Draft::Word(text.into(), value)),
-                Err(error) => Refusal::of(&error).map_or_else(|| Ok(Draft::word(text.into())), Err),
-            };
-        }
-        [quote @ (b'"' | b'\''), .., _] => *quote,
-        _ => return Ok(Draft::word(text.into())),
-    };
-    let inside = &text[1..];
-    Ok(match end_of_quote(inside, quote) {
-        Some(end) if end + 1 == inside.len() => Draft::Text(unquoted(text, quote)),
-        // Text that only begins with a quote, such as `"a" or "b"`, is no quoted value.
-        _ => Draft::word(text.into()),
-    })
+    match text.as_bytes() {
+        [] => Ok(Draft::Text(Cow::Borrowed(""))),
+        [b'{' | b'[', ..] => match json::parse(text) {
+            Ok(value) => Ok(Draft::Word(text.into(), value)),
+            Err(error) => Refusal::of(&error).map_or_else(|| Ok(Draft::word(text.into())), Err),
+        },
+        [quote, ..] if is_quoted(text) => Ok(Draft::Text(unquoted(text, *quote))),
+        _ => Ok(Draft::word(text.into())),
+    }
+}
+
+/// Whether a value is nothing but a text in quotes; one that only begins with a quote, such as `"a" or "b"`, is not.
+fn is_quoted(text: &str) -> bool {
+    match text.as_bytes() {
+        [quote @ (b'"' | b'\''), .., _] => end_of_quote(&text[1..], *quote) == Some(text.len() - 2),
+        _ => false,
+    }
 }
 
 /// The content of a value in quotes; a backslash escapes in double quotes alone.
@@ -114,6 +172,8 @@ fn end_of_quote(text: &str, quote: u8) -> Option<usize> {
 struct Parts<'a> {
     text: &'a str,
     at: usize,
+    /// One was left open: from here on quotes and brackets are letters, and every separator splits.
+    plain: bool,
 }
 
 /// A quote or bracket was left open, and there are separators behind it whose meaning is therefore unknown.
@@ -134,6 +194,7 @@ impl<'a> Iterator for Parts<'a> {
         let mut before = b',';
         while let Some(&byte) = bytes.get(self.at) {
             match byte {
+                b'"' | b'\'' | b'(' | b'[' | b'{' if self.plain => {}
                 // The quote in `don't` opens nothing; one at the start of a value does.
                 b'"' | b'\'' if opens_quote(before) => {
                     let inside = &self.text[self.at + 1..];
@@ -173,7 +234,7 @@ mod tests {
     use super::*;
 
     fn json(text: &str) -> Option<String> {
-        read(text).unwrap().map(|pairs| Draft::Map(pairs).settle(None).to_json())
+        read(text, None).unwrap().map(|pairs| Draft::Map(pairs.members).settle(None).to_json())
     }
 
     #[test]
@@ -238,9 +299,9 @@ mod tests {
     #[test]
     fn limits_hold() {
         let deep = format!("a: {}{}", "[".repeat(1000), "]".repeat(1000));
-        assert_eq!(read(&deep).unwrap_err(), Refusal::TooDeep(json::MAX_DEPTH as u64));
+        assert_eq!(read(&deep, None).unwrap_err(), Refusal::TooDeep(json::MAX_DEPTH as u64));
         let many = Refusal::TooManyValues(MAX_VALUES as u64);
-        assert_eq!(read(&"a=1,".repeat(MAX_VALUES)).unwrap_err(), many);
-        assert_eq!(read(&format!("a=[{}0],", "0,".repeat(100_000)).repeat(3)).unwrap_err(), many);
+        assert_eq!(read(&"a=1,".repeat(MAX_VALUES), None).unwrap_err(), many);
+        assert_eq!(read(&format!("a=[{}0],", "0,".repeat(100_000)).repeat(3), None).unwrap_err(), many);
     }
 }

@@ -133,6 +133,115 @@ fn a_bare_value_goes_to_the_one_property_that_wants_it() {
     }
 }
 
+/// The tool that writes a file: both of its texts are required, and it takes nothing else.
+const FILE: &str = r#"{"properties":{"path":{"type":"string"},"content":{"type":"string"},"mode":{"type":"integer"}},
+    "required":["path","content"],"additionalProperties":false}"#;
+
+const JOINED: &str = "Repair: some commas or newlines were read as part of the value before them";
+
+#[test]
+fn a_text_that_begins_with_the_one_property_is_that_pair() {
+    let only = r#"{"properties":{"text":{"type":"string"}}}"#;
+    let required = r#"{"properties":{"query":{"type":"string"},"limit":{"type":"integer"}},"required":["query"]}"#;
+    let odd = r#"{"properties":{"ein Wort":{"type":"string"}}}"#;
+    for (text, schema, arguments) in [
+        ("text: Hello, world", only, r#"{"text":"Hello, world"}"#),
+        ("text=Hello,\n\n  world,", only, r#"{"text":"Hello,\n\n  world"}"#),
+        ("text : \"Hello\", he said", only, r#"{"text":"\"Hello\", he said"}"#),
+        ("text: the '90s, and (more, n: 3", only, r#"{"text":"the '90s, and (more","n":3}"#),
+        ("query: select a, b from t", required, r#"{"query":"select a, b from t"}"#),
+        (
+            "query: select a, b from t where c = 1, limit: 5",
+            required,
+            r#"{"query":"select a, b from t where c = 1","limit":5}"#,
+        ),
+        ("query: up, limit: 5, please", required, r#"{"query":"up, limit: 5, please"}"#),
+        ("ein Wort: Hallo, Welt", odd, r#"{"ein Wort":"Hallo, Welt"}"#),
+    ] {
+        let expected = (arguments.to_owned(), Stage::KeyValue, vec![JOINED.to_owned()]);
+        assert_eq!(read(text, Some(schema)), expected, "{text}");
+    }
+    assert_eq!(read("ein Wort: \"Hallo\"", Some(odd)).0, r#"{"ein Wort":"Hallo"}"#);
+    for text in ["text://a, b", "texts: a, b", "text, and: more", "text a: b, c", "Hello, text: a"] {
+        let (found, stage, notes) = read(text, Some(only));
+        let expected = Value::Object([(Cow::Borrowed("text"), Value::string(text))].into_iter().collect());
+        assert_eq!((found, stage, notes), (expected.to_json(), Stage::Raw, vec![]), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_pair_of_the_tool_belongs_to_the_text_before_it() {
+    let open = &FILE.replace("false", "true");
+    for (text, schema, arguments) in [
+        ("path: n.txt, content: Dear Bob, and more", FILE, r#"{"path":"n.txt","content":"Dear Bob, and more"}"#),
+        ("path: n.txt, content: Dear Bob, and more", open, r#"{"path":"n.txt","content":"Dear Bob, and more"}"#),
+        ("content: a, b,, c, mode: 1, path: n", FILE, r#"{"content":"a, b,, c","mode":1,"path":"n"}"#),
+        (
+            "path: n\ncontent:\nDear Bob,\n\nall is well.\n",
+            FILE,
+            r#"{"path":"n","content":"Dear Bob,\n\nall is well."}"#,
+        ),
+        ("path: n\r\ncontent: a\r\n  b", FILE, r#"{"path":"n","content":"a\r\n  b"}"#),
+        ("path: n, content: Dear Bob, todo: buy milk", FILE, r#"{"path":"n","content":"Dear Bob, todo: buy milk"}"#),
+        ("path: n\ncontent: Dear Bob\nPS: a=b\nmode=2", FILE, r#"{"path":"n","content":"Dear Bob\nPS: a=b","mode":2}"#),
+        (
+            "path: n, content: sad :-(, but well, mode: 1",
+            FILE,
+            r#"{"path":"n","content":"sad :-(, but well","mode":1}"#,
+        ),
+    ] {
+        let expected = (arguments.to_owned(), Stage::KeyValue, vec![JOINED.to_owned()]);
+        assert_eq!(read(text, Some(schema)), expected, "{text}");
+    }
+    // A tool that takes other keys too may mean them, and a closed quote ends its value.
+    for (text, schema, arguments) in [
+        (
+            "path: n, content: Dear Bob, todo: buy milk",
+            &**open,
+            r#"{"path":"n","content":"Dear Bob","todo":"buy milk"}"#,
+        ),
+        ("path: n, content: \"Dear Bob\", todo: 1", FILE, r#"{"path":"n","content":"Dear Bob","todo":1}"#),
+        ("path: n, content: c, mode: 1, todo: 2", FILE, r#"{"path":"n","content":"c","mode":1,"todo":2}"#),
+        // Who misspelt a key is told so.
+        ("path: n, content: c, mod: 1", FILE, r#"{"path":"n","content":"c","mod":1}"#),
+        ("path: n, contnet: c", FILE, r#"{"path":"n","contnet":"c"}"#),
+    ] {
+        let (found, stage, notes) = read(text, Some(schema));
+        assert_eq!((found.as_str(), stage), (arguments, Stage::KeyValue), "{text}");
+        assert!(!notes.contains(&JOINED.to_owned()), "{text}");
+    }
+    // There is no text before it, or nobody knows whose the text is.
+    let lists = r#"{"properties":{"a":{"type":["string","array"]},"b":{}}}"#;
+    for (text, schema) in [
+        ("path: n, mode: 1, and more", Some(FILE)),
+        ("file: n, content: Dear Bob, and more", Some(FILE)),
+        ("path: n, file: x, and more", Some(&**open)),
+        ("a: x, y", Some(lists)),
+        ("b: x, y", Some(lists)),
+        ("path: n.txt, content: Dear Bob, and more", None),
+    ] {
+        assert_eq!(read(text, schema).1, Stage::Raw, "{text}");
+    }
+}
+
+#[test]
+fn a_block_of_text_makes_a_mapping_of_what_the_tool_knows() {
+    for (text, arguments) in [
+        ("path: x\ncontent: |\n  first\n  second", r#"{"path":"x","content":"first\nsecond\n"}"#),
+        ("content: |\n  a: 1\n\n  - b, c\npath: x", r#"{"content":"a: 1\n\n- b, c\n","path":"x"}"#),
+        ("path: 007\ncontent: >-\n  one\n  line\nmode: 1", r#"{"path":"007","content":"one line","mode":1}"#),
+    ] {
+        assert_eq!(read(text, Some(FILE)), (arguments.to_owned(), Stage::Yaml, vec![]), "{text}");
+    }
+    for (text, schema) in [
+        ("path: x\ncontent: |\n  first\n  second", None),
+        ("path: x\ncontent: |\n  first\n  second", Some(r#"{"properties":{"path":{"type":"integer"}}}"#)),
+        ("path: x\ncontent: |\n  first\n  second", Some("{}")),
+    ] {
+        assert_eq!(read(text, schema).1, Stage::Raw, "{text}");
+    }
+}
+
 #[test]
 fn what_is_beyond_a_limit_is_refused_in_clear_words() {
     let deep = "arguments nested deeper than 256 levels: flatten them";

@@ -1,4 +1,4 @@
-//! YAML, where it says what pairs cannot: one mapping that has a list or a mapping in it.
+//! YAML, where it says what pairs cannot: one mapping that has a list, a mapping or a block of text in it.
 
 use super::draft::{Draft, Members};
 use super::{MAX_TEXT, Refusal};
@@ -8,32 +8,35 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Reads a text that is one mapping with a list or a mapping among its values; `None` where it is not.
+/// Reads a text that is one mapping with a list or a mapping among its values, or with a block of text (`|` or `>`) for a
+/// property that the schema names; `None` where it is not.
 ///
 /// Tags other than `!!str` are ignored and a merge key is a key like any other, as in the core schema of YAML 1.2.
-pub fn read(text: &str) -> Result<Option<Members<'_>>, Refusal> {
+pub fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Members<'a>>, Refusal> {
     if text.len() > MAX_YAML || !may_nest(text) {
         return Ok(None);
     }
     let mut builder = Builder::default();
     let mut documents = 0;
+    let mut has_block = false;
     let mut parser = Parser::new_from_str(text);
     while let Some(event) = parser.next_event() {
         let Ok((event, _)) = event else { return Ok(None) };
         documents += usize::from(matches!(event, Event::DocumentStart(_)));
+        has_block |= schema.is_some_and(|schema| builder.is_block(&event, schema));
         if documents > 1 || builder.take(event)? == Verdict::Reject {
             return Ok(None);
         }
     }
     let Some(Draft::Map(members)) = builder.root else { return Ok(None) };
     let nested = members.iter().any(|(_, value)| matches!(value, Draft::List(_) | Draft::Map(_)));
-    Ok(nested.then_some(members))
+    Ok((nested || has_block).then_some(members))
 }
 
 /// Reads a list in brackets, such as `[a, b]`, that stands for a property of this schema.
 pub fn list(text: &str, schema: Schema<'_>) -> Option<Value<'static>> {
     let document = format!("list: {text}");
-    let (_, list) = read(&document).ok()??.pop()?;
+    let (_, list) = read(&document, None).ok()??.pop()?;
     Some(list.settle(Some(schema)).into_owned())
 }
 
@@ -118,6 +121,12 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Whether an event is a block of text for a property that the schema names.
+    fn is_block(&self, event: &Event<'_>, schema: Schema<'_>) -> bool {
+        let block = matches!(event, Event::Scalar(_, ScalarStyle::Literal | ScalarStyle::Folded, ..));
+        block && matches!(&*self.stack, [Open { node: Node::Map(_, Some(key)), .. }] if schema.names(key))
+    }
+
     fn open(&mut self, anchor: usize, node: Node<'a>) -> Result<Verdict, Refusal> {
         // The whole text must be a mapping, and a key must be a word.
         let misplaced = match self.stack.last() {
@@ -193,7 +202,7 @@ mod tests {
     use super::*;
 
     fn json(text: &str) -> Option<String> {
-        read(text).unwrap().map(|members| Draft::Map(members).settle(None).to_json())
+        read(text, None).unwrap().map(|members| Draft::Map(members).settle(None).to_json())
     }
 
     #[test]
@@ -251,9 +260,9 @@ mod tests {
             shouts += &format!("a{n}: &a{n} [*a{0},*a{0}]\n", n - 1);
             depths += &format!("a{n}: &a{n} {}*a{}{}\n", "[".repeat(100), n - 1, "]".repeat(100));
         }
-        assert_eq!(read(&laughs).unwrap_err(), Refusal::TooManyValues(MAX_VALUES as u64));
-        assert_eq!(read(&shouts).unwrap_err(), Refusal::TooLarge(MAX_TEXT as u64));
-        assert_eq!(read(&depths).unwrap_err(), Refusal::TooDeep(MAX_DEPTH as u64));
+        assert_eq!(read(&laughs, None).unwrap_err(), Refusal::TooManyValues(MAX_VALUES as u64));
+        assert_eq!(read(&shouts, None).unwrap_err(), Refusal::TooLarge(MAX_TEXT as u64));
+        assert_eq!(read(&depths, None).unwrap_err(), Refusal::TooDeep(MAX_DEPTH as u64));
     }
 
     #[test]
@@ -263,9 +272,9 @@ mod tests {
             ["[", "{", "- ", "? ", ": ", "a: &a b\n", "some words: and more\n", "a: [:,", "!", "&a ", "\0", "a: |\n"]
         {
             let text = format!("a:\n {}", unit.repeat(size / unit.len()));
-            let _ = read(&text);
-            let _ = read(&text[4..]);
+            let _ = read(&text, None);
+            let _ = read(&text[4..], None);
         }
-        assert!(read(&format!("a: [{}]", "x,".repeat(MAX_YAML))).unwrap().is_none());
+        assert!(read(&format!("a: [{}]", "x,".repeat(MAX_YAML)), None).unwrap().is_none());
     }
 }

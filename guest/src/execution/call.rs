@@ -1,6 +1,7 @@
 //! One call under way: what it waits for, what it knows, and what comes next.
 
 mod intent;
+mod words;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +10,7 @@ use super::condensing::Long;
 use super::gate::Inner;
 use super::outcome::{self, Answer, Outcome, Plan};
 use super::{Code, Condensed, Directive, Event, Failed, Oversize, Question, Request, Summary, ToolCall, ToolResult};
-use crate::arguments::{self, NoteKind, Stage};
+use crate::arguments::{self, NoteKind};
 use crate::backoff;
 use crate::catalog::{Entry, NoRoute, Route};
 use crate::filtering::Verdict;
@@ -19,6 +20,7 @@ use crate::quote::quoted_between;
 use crate::recovery::{self, Action, Context};
 use crate::types::{Failure, Note, Phase, ToolRef, Trace};
 pub use intent::Intent;
+use words::{name_of, read_as, spell};
 
 /// A call under way. What it decides on is fixed when it begins, but for servers that it asks to connect.
 #[derive(Debug)]
@@ -440,64 +442,3 @@ impl Execution {
 
 /// How many notes the trace of a call has where all goes well.
 const USUAL_NOTES: usize = 8;
-
-fn spell(meant: &Meant) -> String {
-    format!("tool {:?} of server {:?}", meant.entry.tool.name, meant.server)
-}
-
-/// The note of the stage that read the arguments.
-fn read_as(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Empty => "arguments: read as empty",
-        Stage::Json => "arguments: read as json",
-        Stage::JsonValue => "arguments: read as json-value",
-        Stage::JsonRepaired => "arguments: read as json-repaired",
-        Stage::Yaml => "arguments: read as yaml",
-        Stage::KeyValue => "arguments: read as key-value",
-        Stage::Raw => "arguments: read as raw",
-    }
-}
-
-impl State {
-    fn awaits(&self) -> &'static str {
-        match self {
-            State::Connecting(_) => "servers were to be connected",
-            State::Asking => "a person was to be asked",
-            State::Requesting => "an answer was awaited",
-            State::Waiting(_) => "a wait was under way",
-            State::Reconnecting => "a new session was to be opened",
-            State::Reauthenticating => "an authorization was to be got",
-            State::Condensing(_) => "a long text was to be condensed",
-            State::Done(_) => "the call was over",
-        }
-    }
-}
-
-fn name_of(event: &Event) -> &'static str {
-    match event {
-        Event::Connected => "connected",
-        Event::Answered(_) => "answered",
-        Event::Forwarded(_) => "forwarded",
-        Event::Failed(_) => "failed",
-        Event::Reconnected => "reconnected",
-        Event::Authenticated => "authenticated",
-        Event::Waited => "waited",
-        Event::Approved(_) => "approved",
-        Event::Unasked => "unasked",
-        Event::Condensed(_) => "condensed",
-        Event::Cancelled => "cancelled",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Stage, read_as};
-
-    #[test]
-    fn the_note_of_a_stage_has_its_name() {
-        use Stage::*;
-        for stage in [Empty, Json, JsonValue, JsonRepaired, Yaml, KeyValue, Raw] {
-            assert_eq!(read_as(stage), format!("arguments: read as {}", stage.name()));
-        }
-    }
-}

@@ -24,7 +24,7 @@ impl Long {
     /// Whether a text is to be kept whole, and whether it is to be summarized.
     pub fn wants(plan: &Plan, text: &str) -> (bool, bool) {
         let spill = plan.spill && is_longer(text, plan.max_result_bytes);
-        let summarize = plan.max_tokens().is_some_and(|most| content::estimate_tokens(text) > most);
+        let summarize = plan.summarize_above_tokens.is_some_and(|most| content::estimate_tokens(text) > most);
         (spill, summarize)
     }
 

@@ -29,13 +29,8 @@ impl Plan {
     /// The longest text to which nothing happens, masks aside.
     pub fn max_untouched(&self) -> u64 {
         let uncut = if self.max_result_bytes == 0 { u64::MAX } else { self.max_result_bytes };
-        let tokens = self.max_tokens().unwrap_or(u64::MAX);
+        let tokens = self.summarize_above_tokens.unwrap_or(u64::MAX);
         uncut.min(tokens.saturating_mul(content::BYTES_PER_TOKEN as u64))
-    }
-
-    /// How many tokens a text may have that is not summarized. An answer that is passed through keeps its own words.
-    pub fn max_tokens(&self) -> Option<u64> {
-        self.summarize_above_tokens.filter(|_| self.form == ResultForm::Text)
     }
 }
 

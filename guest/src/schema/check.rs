@@ -119,8 +119,7 @@ impl Check {
         }
         let properties = schema.properties();
         let others = schema.keyword("additionalProperties");
-        // Without regular expressions it is unknown which names `patternProperties` would allow.
-        let closed = others == Some(&Value::Bool(false)) && schema.keyword("patternProperties").is_none();
+        let closed = schema.is_closed();
         for (name, value) in members.iter() {
             let named = properties.and_then(|all| schema.lookup(all, name));
             if let Some(one) = named.or(others.filter(|others| others.as_object().is_some())) {

@@ -32,10 +32,10 @@ that could not be asked with either configuration would grant or take is not kno
 with 3 then, else with 0.
 
 Examples:
-  toolgate access                                      every principal, every tool, and the rule that decided
-  toolgate access --can-call 'db.drop_*'               who may call these
-  toolgate access --destructive --html > access.html   a page to look through
-  toolgate access --diff new.yaml --fail-on granted    for CI: nobody may get more than before")]
+  toolgate access                                     who, what, by which rule
+  toolgate access --can-call 'db.drop_*'              who may call these
+  toolgate access --destructive --html > page.html    a page to look through
+  toolgate access --diff new.yaml --fail-on granted   for CI: nobody gets more")]
 pub struct Args {
     #[command(flatten)]
     pub servers: ServerArgs,

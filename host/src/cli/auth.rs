@@ -112,6 +112,9 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
                 }
             }
             let missing = server.is_some() && all.iter().any(|shown| !shown.standing.authorized);
+            if all.is_empty() && !*json {
+                note("no server wants an authorization that toolgate would get");
+            }
             show(desk, all, *json)?;
             if missing {
                 return Ok(ExitCode::from(super::failure::NEEDS_AUTH));

@@ -37,14 +37,15 @@ pub struct Args {
     pub arguments: Vec<String>,
     #[command(flatten)]
     pub servers: ServerArgs,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
     /// The most bytes of text to print, 0 for all of it
     #[arg(long, value_name = "BYTES")]
     pub max_result_bytes: Option<u64>,
     /// Record the call in this folder, for `toolgate replay` and `toolgate explain`
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
+    // Last, since its heading counts for all that follow.
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
 }
 
 /// Calls the tool and prints what it says.
@@ -73,13 +74,13 @@ fn print(desk: &Desk, called: &Called) -> Result<(), Failure> {
     match result.code {
         Code::Ok | Code::ToolError => desk.print(&result.text),
         code => {
-            say(desk, code, &result.text, called.failure.as_ref().map(Failed::last_words).unwrap_or_default());
+            say(desk, code, &result.text, called.failure.as_ref().map(Failed::written).unwrap_or_default());
             Ok(())
         }
     }
 }
 
-/// Says why there is no answer. What the model is told has no room for the last words of a process; a person wants them.
+/// Says why there is no answer. What the model is told has no room for what the server wrote beside; a person wants it.
 fn say(printer: &Printer, code: Code, text: &str, words: &str) {
     style::say(format_args!("{}: {}", style::stderr().red(code.name()), printer.clean(text)));
     if !words.is_empty() {

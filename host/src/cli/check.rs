@@ -32,6 +32,8 @@ struct Checked {
     name: Option<String>,
     software_version: Option<String>,
     tools: Option<usize>,
+    /// How many of them the configuration lets anybody see.
+    usable_tools: Option<usize>,
     resources: Option<usize>,
     prompts: Option<usize>,
     start_ms: u64,
@@ -50,7 +52,11 @@ struct Report {
 pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
     let links = desk.asked();
     let checks = links.iter().map(|link| check(desk, link));
-    let servers = futures_util::future::join_all(checks).await;
+    let mut servers = futures_util::future::join_all(checks).await;
+    let tools = desk.gate.tools(&desk.gate.style())?;
+    for server in servers.iter_mut().filter(|server| server.ok) {
+        server.usable_tools = Some(tools.iter().filter(|tool| tool.tool.server == server.server).count());
+    }
     let any_failed = servers.iter().any(|server| !server.ok && server.disabled.is_none());
     if args.servers.json {
         let config = desk.gate.registry().config();
@@ -83,6 +89,7 @@ async fn check(desk: &Desk, link: &Link) -> Checked {
         name: None,
         software_version: None,
         tools: None,
+        usable_tools: None,
         resources: None,
         prompts: None,
         start_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -159,7 +166,11 @@ fn line(desk: &Desk, checked: &Checked) -> String {
         1 => format!("1 {what}"),
         number => format!("{number} {what}s"),
     };
-    let counts = [count(checked.tools, "tool"), count(checked.resources, "resource"), count(checked.prompts, "prompt")];
+    let tools = match checked.usable_tools {
+        usable if usable == checked.tools => count(checked.tools, "tool"),
+        usable => format!("{} of {}", usable.unwrap_or_default(), count(checked.tools, "tool")),
+    };
+    let counts = [tools, count(checked.resources, "resource"), count(checked.prompts, "prompt")];
     let era = format!("{} {}", checked.era.unwrap_or_default(), checked.version.as_deref().unwrap_or_default());
     let time = format!("{:?}", Duration::from_millis(checked.start_ms));
     let parts = [checked.transport.to_owned(), era, software, counts.join(", "), time];

@@ -30,7 +30,7 @@ pub struct ServerArgs {
     /// Only this server; may be given several times
     #[arg(long, value_name = "ID")]
     pub server: Vec<String>,
-    /// How long to wait for an answer, such as 30s or 2m
+    /// How long a server may take to start, and then to answer, such as 30s or 2m; progress does not extend it
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub timeout: Option<Duration>,
     /// Print JSON
@@ -54,6 +54,7 @@ impl ServerArgs {
             server.timeouts.list = timeout;
             server.timeouts.initialize = timeout;
             server.timeouts.reinitialize = timeout;
+            server.timeouts.total = timeout;
         }
     }
 }

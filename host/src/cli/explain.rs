@@ -13,7 +13,7 @@ use toolgate::record::compare::say_end;
 use toolgate::record::line::{Hidden, Record};
 use toolgate::record::said::Said;
 use toolgate::record::told::{FailureShape, Told};
-use toolgate::record::{self, Spot, folder};
+use toolgate::record::{self, BacktestError, Spot, folder};
 
 use super::desk::{self, Otherwise};
 use super::failure::Failure;
@@ -45,7 +45,12 @@ pub fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) ->
             dir.unwrap_or_else(|| folder::default_dir(&variables))
         }
     };
-    let found = record::find(&dir, &args.id).map_err(|error| Failure::Usage(toolgate::failure::in_full(&error)))?;
+    let found = record::find(&dir, &args.id).map_err(|error| match error {
+        BacktestError::Damaged { spot, damage } => {
+            Failure::Refused(format!("the record of call {:?} cannot be trusted: {spot}: {damage}", args.id))
+        }
+        other => Failure::Usage(toolgate::failure::in_full(&other)),
+    })?;
     let Some((spot, record)) = found else {
         let text = format!("no call {:?} is recorded in {}", args.id, dir.display());
         return Err(Failure::NoSuchThing(text));

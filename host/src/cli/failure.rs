@@ -111,7 +111,9 @@ impl Failure {
             Failure::NeedsAuth(_) => NEEDS_AUTH,
             Failure::OutcomeUnknown(_) => OUTCOME_UNKNOWN,
             Failure::Interrupted => INTERRUPTED,
-            Failure::Logic(LogicError::BadComponent(_) | LogicError::Unreadable { .. }) => USAGE,
+            Failure::Logic(
+                LogicError::BadComponent(_) | LogicError::BadFile { .. } | LogicError::Unreadable { .. },
+            ) => USAGE,
             Failure::Logic(_) | Failure::Output(_) => INTERNAL,
         }
     }

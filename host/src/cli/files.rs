@@ -24,8 +24,11 @@ pub struct TrustArgs {
 /// Trusts a configuration file as it is now.
 pub fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, Failure> {
     let variables = Variables::of_process();
-    let named = args.file.as_deref().or(flag);
-    let path = match search::find(named, &variables).map_err(|error| Failure::Usage(error.to_string()))? {
+    let found = match &args.file {
+        Some(file) => search::find_named(file, "the argument", &variables),
+        None => search::find(flag, &variables),
+    };
+    let path = match found.map_err(|error| Failure::Usage(error.to_string()))? {
         Found::File { path, .. } => path,
         Found::Nothing { .. } => return Err(Failure::Usage("there is no configuration file here to trust".to_owned())),
     };

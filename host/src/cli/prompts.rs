@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use toolgate::json::Object;
 use toolgate::registry::Link;
 use toolgate::session::{Kind, Session};
@@ -117,7 +118,7 @@ async fn get(desk: &Desk, name: &str, arguments: &str, args: &ServerArgs) -> Res
         said.result.set("server", link.id());
         desk.print_json(&said.result)?;
     } else {
-        desk.print_answer(&messages(&said.read("prompts/get")?))?;
+        desk.print_answer(&messages(desk, &said.read("prompts/get")?)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -145,20 +146,26 @@ struct Message {
     #[serde(default)]
     role: String,
     #[serde(default)]
-    content: Value,
+    content: Option<Box<RawValue>>,
 }
 
 /// The messages as a conversation.
-fn messages(Messages { messages }: &Messages) -> String {
-    let shown = messages.iter().map(|message| {
-        let content = &message.content;
-        let said = match (content["text"].as_str(), content["resource"]["text"].as_str()) {
-            (Some(text), _) | (None, Some(text)) => text.to_owned(),
-            (None, None) => format!("[{}]", content["type"].as_str().unwrap_or("content")),
+fn messages(desk: &Desk, Messages { messages }: &Messages) -> Result<String, Failure> {
+    let object = |value: &RawValue| Object::read(value.get());
+    let mut shown = Vec::with_capacity(messages.len());
+    for Message { role, content } in messages {
+        let parts = content.as_deref().and_then(object).unwrap_or_default();
+        let held = parts.get("resource").and_then(object).unwrap_or_default();
+        let said = match reply::text(&parts, "text").or_else(|| reply::text(&held, "text")) {
+            Some(text) => text,
+            None => desk.gate.text_of(content.as_deref().map_or("null", RawValue::get))?,
         };
-        format!("{}: {said}", message.role)
-    });
-    shown.collect::<Vec<_>>().join("\n")
+        shown.push(format!("{role}: {said}"));
+    }
+    Ok(shown.join(
+        "
+",
+    ))
 }
 
 /// The server and the own name of the prompt that a name means.

@@ -6,11 +6,12 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use toolgate::calendar::Utc;
+use toolgate::calendar::{self, Utc};
+use toolgate::config::duration::{self, Unit};
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
 use toolgate::logic::Limits;
@@ -29,9 +30,9 @@ use super::{style, table};
 pub struct Args {
     /// The folder of the records
     dir: PathBuf,
-    /// Only calls of this long ago and younger, such as 7d or 12h
-    #[arg(long, value_name = "TIME", value_parser = desk::time)]
-    since: Option<Duration>,
+    /// Only calls of this long ago and younger, such as 7d or 12h, or from this time or date (UTC) on, such as 2026-11-15T17:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<SystemTime>,
     /// Only calls of this tool, also those that were refused: any form of its name, or a glob
     #[arg(long, value_name = "TOOL")]
     tool: Option<String>,
@@ -48,12 +49,13 @@ pub struct Args {
 
 /// What there is to know beyond the options.
 pub const HELP: &str = "\
-Without --logic and --config every call must come out bit for bit as it was recorded. With either, calls are tried on that
-component or configuration, and what would be decided otherwise is told by tool and principal. No server is started and no
-tool is called.
+Without --logic and --config every call must come out bit for bit as it was recorded. With either, calls are tried on \
+that component or configuration, and what would be decided otherwise is told by tool and principal. No server is started \
+and no tool is called.
 
-Exit codes: 0 all came out the same, or what differs is not in --fail-on · 1 a call did not come out the same, a record was
-changed or is missing something, the component broke off, or --fail-on found what it was looking for · 2 usage or configuration";
+Exit codes: 0 all came out the same, or what differs is not in --fail-on · 1 a call did not come out the same, a record \
+was changed or is missing something, the component broke off, or --fail-on found what it was looking for, or no call \
+to look at · 2 usage or configuration";
 
 /// Replays, and says what came out.
 pub fn run(
@@ -74,12 +76,11 @@ pub fn run(
         memory_bytes: asked.memory_bytes.min(most.memory_bytes),
     };
     let component = if logic.logic.is_some() { Some(logic.component_up_to(limits)?) } else { None };
-    let since = args.since.and_then(|since| SystemTime::now().checked_sub(since));
     let backtest = Backtest {
         dir: args.dir.clone(),
         candidate: Candidate { component, config: config.map(Arc::new) },
         wanted: Wanted {
-            since: since.map(|since| Utc::from(since).to_string()),
+            since: args.since.map(|since| Utc::from(since).to_string()),
             tool: args.tool.clone(),
             principal: args.principal.clone(),
         },
@@ -94,11 +95,16 @@ pub fn run(
         other => Failure::Usage(toolgate::failure::in_full(&other)),
     })?;
     let unjudged = report.unjudged > 0 && args.fail_on.contains(&Kind::Masking);
-    let wrong = args.fail_on.iter().any(|kind| report.of_kind(*kind) > 0) || unjudged || !report.is_sound();
+    // Nothing is found in nothing: a filter with a mistake in it must not let everything pass.
+    let empty = report.compared() == 0 && !args.fail_on.is_empty();
+    let wrong = args.fail_on.iter().any(|kind| report.of_kind(*kind) > 0) || unjudged || empty || !report.is_sound();
     if args.json {
         printer.print_json(&shown(&report, &backtest.candidate, !wrong))?;
     } else {
         print(&printer, &report, &backtest.candidate)?;
+        if empty {
+            warn(&printer, "no call was compared, which is no pass for --fail-on");
+        }
     }
     Ok(ExitCode::from(if wrong { failure::REFUSED } else { 0 }))
 }
@@ -116,9 +122,7 @@ fn bar(bytes: u64) -> ProgressBar {
 }
 
 fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<(), Failure> {
-    let warn = |text: String| {
-        style::say(format_args!("{}: {}", style::stderr().yellow("warning"), printer.clean(&text)));
-    };
+    let warn = |text: String| warn(printer, &text);
     for Unusable { server, reason } in &report.unusable {
         warn(format!("server {server:?}: {reason} (it counts as gone)"));
     }
@@ -165,6 +169,10 @@ fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<()
         text.push_str(&groups(report));
     }
     printer.print_drawn(&text)
+}
+
+fn warn(printer: &Printer, text: &str) {
+    style::say(format_args!("{}: {}", style::stderr().yellow("warning"), printer.clean(text)));
 }
 
 /// What is decided otherwise, the gravest first and then what concerns most calls; of what nobody outside could see, a part.
@@ -294,6 +302,15 @@ fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
         "stopped": report.stopped,
         "changes": counts,
         "groups": report.groups.iter().map(group).collect::<Vec<_>>(),
+    })
+}
+
+/// A time in the past: how long ago, or when.
+fn since(text: &str) -> Result<SystemTime, String> {
+    let ago = duration::parse(text, Unit::Seconds).ok().flatten().filter(|ago| !ago.is_zero());
+    let then = ago.and_then(|ago| SystemTime::now().checked_sub(ago));
+    then.or_else(|| calendar::parse(text)).ok_or_else(|| {
+        "write how long ago, such as 7d or 12h, or when, such as 2026-11-15 or 2026-11-15T17:30:00Z".to_owned()
     })
 }
 

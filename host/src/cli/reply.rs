@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolgate::failure::{Failed, Failure as Cause};
-use toolgate::json::Object;
+use toolgate::json::{self, Object};
 use toolgate::registry::{Link, Unavailable};
 use toolgate::session::{Patience, Request, Session};
 
@@ -74,7 +74,7 @@ pub fn owned(desk: &Desk, link: &Link, item: &RawValue) -> Result<Object, Failur
 
 /// A member that is text.
 pub fn text(item: &Object, name: &str) -> Option<String> {
-    serde_json::from_str(item.get(name)?.get()).ok()
+    json::text(item.get(name)?)
 }
 
 /// The end of a command for which the thing was looked for on all servers and not found: a server that could not be
@@ -135,6 +135,7 @@ pub fn failure(desk: &Desk, link: &Link, failed: &Failed) -> Failure {
         Cause::Cancelled => Failure::Interrupted,
         Cause::Http(_)
         | Cause::Connect(_)
+        | Cause::NoProgram(_)
         | Cause::NotReady { .. }
         | Cause::Closed
         | Cause::Exited(_)

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use toolgate::json::Object;
+use toolgate::json::{Object, Text};
 use toolgate::registry::Link;
 use toolgate::session::{Kind, Session};
 
@@ -115,7 +115,7 @@ struct Part {
     #[serde(default)]
     mime_type: Option<String>,
     #[serde(default)]
-    text: Option<String>,
+    text: Option<Text>,
     #[serde(default)]
     blob: Option<String>,
 }
@@ -123,7 +123,7 @@ struct Part {
 /// The text of all parts; what is no text leaves a line.
 fn contents(Contents { contents }: Contents) -> String {
     let parts = contents.into_iter().map(|part| match (part.text, part.blob) {
-        (Some(text), _) => text,
+        (Some(Text(text)), _) => text,
         (None, blob) => {
             let kind = part.mime_type.unwrap_or_else(|| "binary".to_owned());
             let bytes = blob.map_or(0, |blob| blob.len() / 4 * 3);
@@ -149,15 +149,9 @@ async fn owner(desk: &Desk, uri: &str, args: &ServerArgs) -> Result<(Arc<Link>, 
     let mut exact = Vec::new();
     let mut fitting = Vec::new();
     for (link, (session, resources, templates)) in &found.found {
-        let has = |item: &Object, name: &str, fits: &dyn Fn(&str) -> bool| {
-            reply::text(item, name).is_some_and(|text| fits(&text))
-        };
-        let items = |listing: &toolgate::session::Listing| -> Vec<Object> {
-            listing.items.iter().filter_map(|item| Object::read(item.get())).collect()
-        };
-        if items(resources).iter().any(|item| has(item, "uri", &|known| known == uri)) {
+        if resources.lists(uri) {
             exact.push((link, session));
-        } else if items(templates).iter().any(|item| has(item, "uriTemplate", &|template| fits(template, uri))) {
+        } else if templates.has_fitting(uri) {
             fitting.push((link, session));
         }
     }
@@ -174,48 +168,6 @@ async fn owner(desk: &Desk, uri: &str, args: &ServerArgs) -> Result<(Arc<Link>, 
                 "{uri:?} is a resource of several servers; choose one with --server: {}",
                 ids.join(", ")
             )))
-        }
-    }
-}
-
-/// Whether an address could be made from a template: what stands around its variables is there, in its order.
-fn fits(template: &str, uri: &str) -> bool {
-    let mut fixed: Vec<&str> =
-        template.split('{').map(|part| part.split_once('}').map_or(part, |(_, after)| after)).collect();
-    // What stands before the first variable begins the address, and what stands after the last one ends it.
-    let Some(last) = fixed.pop() else { return false };
-    if fixed.is_empty() {
-        return last == uri;
-    }
-    let first = fixed.remove(0);
-    let Some(mut rest) = uri.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else { return false };
-    for part in fixed {
-        match rest.find(part) {
-            Some(place) => rest = &rest[place + part.len()..],
-            None => return false,
-        }
-    }
-    true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fits;
-
-    #[test]
-    fn templates_fit_what_could_be_made_of_them() {
-        let rows = [
-            ("demo://square/{number}", "demo://square/4", true),
-            ("demo://square/{number}", "demo://cube/4", false),
-            ("file:///{path}.txt", "file:///a/b.txt", true),
-            ("file:///{path}.txt", "file:///a/b.md", false),
-            ("file:///{path}.txt", "file:///a/b.txtx", false),
-            ("x://plain", "x://plain", true),
-            ("x://plain", "x://plainer", false),
-            ("x://{a}/{b}", "x://1/2", true),
-        ];
-        for (template, uri, expected) in rows {
-            assert_eq!(fits(template, uri), expected, "{template} {uri}");
         }
     }
 }

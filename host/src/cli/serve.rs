@@ -9,14 +9,13 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use toolgate::config::lineage::Role;
 use toolgate::config::model::GatewayNames;
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
 use toolgate::failure::in_full;
-use toolgate::gateway::http::{self, Control, Door};
+use toolgate::gateway::http::{self, Door};
 use toolgate::gateway::pages::Site;
 use toolgate::gateway::stdio::{self, standard};
 use toolgate::gateway::{Gateway, Relay, socket};
@@ -32,7 +31,7 @@ use setup::Setup;
 /// How to be a server.
 #[derive(clap::Args, Clone)]
 pub struct Args {
-    /// Listen here for HTTP, in place of standard input and output
+    /// Listen here for HTTP, in place of standard input and output; without a value where gateway.http says, else on 127.0.0.1:8808
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
     http: Option<Option<String>>,
     /// Only this server, with its own names
@@ -56,12 +55,12 @@ pub fn run(
     let mut variables = Variables::of_process();
     let (config, origin) = desk::configuration_of(flag, &variables, Otherwise::GiveUp)?;
     desk::enter(&mut variables, origin.as_ref(), Role::Gateway)?;
-    let Setup { config, options, door, tokens, shadow, secrets: of_gateway } = Setup::new(args, config, &variables)?;
+    let Setup { config, options, limits, door, tokens, shadow, secrets: of_gateway } =
+        Setup::new(args, config, &variables)?;
     secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&of_gateway);
     let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, tokens, shadow, logic, secrets));
     // Before the component is compiled, which may take a moment: SIGHUP is no reason to end.
-    let grace = config.settings.gateway.grace;
-    let signals = Signals::of_service(grace)?;
+    let signals = Signals::of_service(limits.grace)?;
     let component = logic.component()?;
     let mut builder = match door {
         Some(_) => tokio::runtime::Builder::new_multi_thread(),
@@ -84,10 +83,13 @@ pub fn run(
         };
         let registry = Registry::new(&component, config, of_registry)?;
         let gateway = Arc::new(Gateway::new(Arc::clone(&registry), relay, options));
+        if let Some(reloader) = &reloader {
+            reloader.expect(&gateway);
+        }
         let announced = socket::announce(&gateway, &runtime_folder).await;
         let outcome = match door {
             Some(options) => over_http(&gateway, options, &signals, reloader).await,
-            None => over_stdio(&gateway, grace, &signals, reloader).await,
+            None => over_stdio(&gateway, limits, &signals, reloader).await,
         };
         if let Some(announced) = announced {
             announced.end().await;
@@ -102,23 +104,26 @@ pub fn run(
 
 async fn over_stdio(
     gateway: &Arc<Gateway>,
-    grace: Duration,
+    limits: http::Limits,
     signals: &Signals,
     reloader: Option<Reloader>,
 ) -> Result<(), Failure> {
     let (input, output) = (standard::input()?, standard::output()?);
+    let door = stdio::Door::new(&limits);
+    let control = door.control();
+    gateway.show_door("stdio", "standard input and output".to_owned(), door.load());
     let served = async {
         let mut interrupted = false;
         let stop = async {
             signals.interrupted().await;
             interrupted = true;
         };
-        stdio::serve(&**gateway, input, output, stop, grace).await?;
+        door.serve(&**gateway, input, output, stop).await?;
         if interrupted { Err(Failure::Interrupted) } else { Ok(()) }
     };
     tokio::select! {
         outcome = served => outcome,
-        never = reloading(reloader, gateway, None, signals) => match never {},
+        never = reloading(reloader, gateway, OpenDoor::Stdio(control), signals) => match never {},
     }
 }
 
@@ -136,17 +141,18 @@ async fn over_http(
     let control = door.control();
     tokio::select! {
         () = door.serve(Arc::clone(gateway) as _, pages, signals.interrupted()) => Ok(()),
-        never = reloading(reloader, gateway, Some(control), signals) => match never {},
+        never = reloading(reloader, gateway, OpenDoor::Http(control), signals) => match never {},
     }
 }
 
+/// The door that clients come through, and how it is changed.
+enum OpenDoor {
+    Http(http::Control),
+    Stdio(stdio::Control),
+}
+
 /// Keeps the gateway true to its configuration, where that comes from a file.
-async fn reloading(
-    reloader: Option<Reloader>,
-    gateway: &Gateway,
-    door: Option<Control>,
-    signals: &Signals,
-) -> Infallible {
+async fn reloading(reloader: Option<Reloader>, gateway: &Gateway, door: OpenDoor, signals: &Signals) -> Infallible {
     match reloader {
         Some(reloader) => reloader.run(gateway, door, signals).await,
         None => std::future::pending().await,

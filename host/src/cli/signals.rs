@@ -1,4 +1,4 @@
-//! Signals: the first asks for a good end, the second for any end.
+//! Signals: the first asks for a good end, the second for any end; a file that is full ends nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -129,6 +129,25 @@ async fn next(_: &mut ()) -> Heard {
     let _ = tokio::signal::ctrl_c().await;
     Heard::Other
 }
+
+/// From now on a file that grows beyond what the process may write (`ulimit -f`) is a write that fails, and not the end of
+/// the program. Whatever is started from here has that signal as we were given it.
+#[cfg(unix)]
+pub fn outlive_full_files() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let signal_number = rustix::process::Signal::XFSZ.as_raw();
+    if is_ignored(signal_number) {
+        return;
+    }
+    // A handler stays when its runtime has gone, and ends with `exec`. Without one, all is as it was.
+    if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() {
+        let _entered = runtime.enter();
+        let _ = signal(SignalKind::from_raw(signal_number));
+    }
+}
+
+#[cfg(not(unix))]
+pub fn outlive_full_files() {}
 
 /// Whether this process was started with the signal ignored, as `nohup` does it. Only Linux tells without asking for
 /// trouble.

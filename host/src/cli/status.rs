@@ -18,8 +18,6 @@ use report::{About, Report, Server, age, milliseconds};
 /// Which gateway, and for how long.
 #[derive(clap::Args)]
 pub struct Args {
-    #[command(flatten)]
-    gateway: GatewayArgs,
     /// Go on and show what changes, until Ctrl-C
     #[arg(long)]
     watch: bool,
@@ -29,6 +27,9 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    // Last, since its heading counts for all that follow.
+    #[command(flatten)]
+    gateway: GatewayArgs,
 }
 
 /// Shows how the gateway is.

@@ -17,13 +17,17 @@ pub fn draw_figures<const N: usize>(head: [&str; N], rows: impl IntoIterator<Ite
 
 /// How many columns the terminal has, where there is one.
 pub fn width() -> Option<u16> {
-    Table::new().width()
+    // One that does not know its size says 0.
+    Table::new().width().map(|width| if width == 0 { USUAL } else { width })
 }
 
 /// Draws rows whose first so many cells are never broken.
 fn lay<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>, whole: usize) -> String {
     let style = style::stdout();
     let mut table = Table::new();
+    if let Some(width) = width() {
+        table.set_width(width);
+    }
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(head.map(|title| {
         let cell = Cell::new(title);
@@ -42,7 +46,8 @@ fn lay<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; 
         column.set_padding((0, if place + 1 == N { 0 } else { 2 }));
         if place < whole {
             column.set_constraint(ColumnConstraint::ContentWidth);
-        } else {
+        } else if place + 1 == N {
+            // A narrow terminal leaves it room for words.
             column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(20)));
         }
     }
@@ -70,3 +75,5 @@ pub fn first_and_last_line(text: &str) -> String {
 }
 
 const CELL: usize = 160;
+/// How wide a terminal is where nobody knows.
+const USUAL: u16 = 80;

@@ -150,7 +150,7 @@ impl Bar {
 }
 
 fn show(bar: &ProgressBar, progress: Progress, clean: &Clean) {
-    let Progress { progress, total, message } = progress;
+    let Progress { progress, total, message, .. } = progress;
     if bar.is_hidden() {
         bar.set_draw_target(ProgressDrawTarget::stderr());
     }

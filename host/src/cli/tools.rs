@@ -26,14 +26,15 @@ use entry::Entry;
 pub struct Args {
     #[command(flatten)]
     pub servers: ServerArgs,
-    #[command(flatten)]
-    pub gateway: GatewayArgs,
     /// Print them ready for this API, with names and schemas that it accepts
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Exit with 3 if any server cannot be used
     #[arg(long)]
     strict: bool,
+    // Last, since its heading counts for all that follow.
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
 }
 
 /// Whose tools they are to be.

@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::model::Input;
-use super::secrets::{Secrets, is_harmless_variable};
+use super::secrets::Secrets;
 use super::variables::Variables;
 use template::{Part, Source, Template};
 
@@ -171,9 +171,8 @@ fn value(source: &Source<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Resul
             let found = scope.env_file.get(*name).or_else(|| variables.environment.get(*name));
             let value = found.ok_or_else(|| ExpandError::Unset((*name).to_owned()))?;
             let is_folder = |folder: &Path| folder.as_os_str() == value.as_str();
-            if !is_harmless_variable(name) && !is_folder(workspace) && !variables.home.as_deref().is_some_and(is_folder)
-            {
-                secrets.add(value);
+            if !is_folder(workspace) && !variables.home.as_deref().is_some_and(is_folder) {
+                secrets.add_variable(name, value);
             }
             Ok(value.clone())
         }
@@ -204,15 +203,19 @@ fn input(id: &str, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<String, E
     let declared = scope.inputs.iter().find(|input| input.id == id);
     let given = scope.variables.environment.get(&variable).cloned();
     let given = given.or_else(|| scope.variables.ask.ask(declared?)).or_else(|| declared?.default.clone());
-    let given = given.ok_or_else(|| ExpandError::NoInput { id: id.to_owned(), variable })?;
+    let given = given.ok_or_else(|| ExpandError::NoInput { id: id.to_owned(), variable: variable.clone() })?;
     match declared {
         // One of a list that the file itself shows is no secret.
         Some(Input { options, .. }) if options.contains(&given) => Ok(given),
         Some(Input { options, .. }) if !options.is_empty() => {
             Err(ExpandError::NoOption { id: id.to_owned(), options: options.clone() })
         }
-        _ => {
+        Some(Input { password: true, .. }) => {
             secrets.add(&given);
+            Ok(given)
+        }
+        _ => {
+            secrets.add_variable(&variable, &given);
             Ok(given)
         }
     }

@@ -42,6 +42,11 @@ pub fn read(root: &Node, found: &Found<'_>) -> Result<Said, ConfigError> {
     }
     choose(root, found.shape, &mut servers);
     tell_of_projects(root, &mut notices);
+    for (path, node) in &found.unread {
+        let names: Vec<&str> = node.entries().unwrap_or_default().iter().map(|entry| entry.key.as_str()).collect();
+        let text = format!("{path} is left out, since {} is read: {}; put all under one", found.path, names.join(", "));
+        notices.push(Notice { place: node.place.clone(), text });
+    }
     Ok((settings, servers, notices))
 }
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use super::environment::parse_dotenv;
 use super::expand::{ExpandError, Rules, Scope, expand, path_of, read_text};
 use super::model::{Config, Kind, Located, Problem, Server, Shape};
-use super::secrets::{Secrets, is_harmless_variable};
+use super::secrets::Secrets;
 use super::variables::Variables;
 use crate::transport::endpoint::Endpoint;
 pub use gateway::{FilledGateway, FilledToken, check_tokens, resolve_gateway};
@@ -125,9 +125,7 @@ fn env_file(filling: &mut Filling<'_>) -> Result<BTreeMap<String, String>, Probl
     let text = read_text(&path).map_err(|error| filling.problem(located, error))?;
     let in_file = |error| filling.problem(located, format_args!("file {path:?}: {error}"));
     let variables = parse_dotenv(&text).map_err(in_file)?;
-    for (_, value) in variables.iter().filter(|(name, _)| !is_harmless_variable(name)) {
-        filling.secrets.add(value);
-    }
+    variables.iter().for_each(|(name, value)| filling.secrets.add_variable(name, value));
     Ok(variables)
 }
 

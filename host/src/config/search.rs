@@ -42,7 +42,7 @@ pub enum SearchError {
     Missing {
         /// The file.
         path: PathBuf,
-        /// What names it: `--config` or `TOOLGATE_CONFIG`.
+        /// What names it: `--config`, an argument or `TOOLGATE_CONFIG`.
         named_by: &'static str,
     },
     /// It is a folder.
@@ -50,7 +50,7 @@ pub enum SearchError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What names it: `--config` or `TOOLGATE_CONFIG`.
+        /// What names it: `--config`, an argument or `TOOLGATE_CONFIG`.
         named_by: &'static str,
     },
 }
@@ -58,7 +58,7 @@ pub enum SearchError {
 /// Looks for the file: the one that is named, else those of the working directory, else those of the user.
 pub fn find(flag: Option<&Path>, variables: &Variables) -> Result<Found, SearchError> {
     if let Some(path) = flag {
-        return named(path, "--config", Source::Flag, variables);
+        return find_named(path, "--config", variables);
     }
     if let Some(path) = variables.filled("TOOLGATE_CONFIG") {
         return named(Path::new(path), "TOOLGATE_CONFIG", Source::Variable, variables);
@@ -74,6 +74,11 @@ pub fn find(flag: Option<&Path>, variables: &Variables) -> Result<Found, SearchE
         looked.push(path);
     }
     Ok(Found::Nothing { looked })
+}
+
+/// The file that this option or argument names.
+pub fn find_named(path: &Path, named_by: &'static str, variables: &Variables) -> Result<Found, SearchError> {
+    named(path, named_by, Source::Flag, variables)
 }
 
 fn named(path: &Path, named_by: &'static str, found_in: Source, variables: &Variables) -> Result<Found, SearchError> {

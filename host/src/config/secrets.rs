@@ -1,4 +1,9 @@
 //! What must never be shown, and how it is taken out of a text.
+//!
+//! What a variable, a file, a command, a header or a setting for credentials brings in is a secret, wherever it stands:
+//! in a text, a name or a key. One rule keeps our own words and the names of tools whole: **an ordinary word is a secret
+//! only where its name says so**. `orders` from `DB_NAME` is none, `orders` from `DB_PASSWORD` is one, and so is whatever
+//! is no single short word, from either.
 
 mod forms;
 mod json;
@@ -45,6 +50,13 @@ impl Secrets {
         self.add_json(value);
     }
 
+    /// Adds the value of a variable, unless it is known to hold no secret or holds an ordinary word and does not tell.
+    pub fn add_variable(&mut self, name: &str, value: &str) {
+        if !is_harmless_variable(name) {
+            self.add_unless_ordinary(name, value);
+        }
+    }
+
     /// Adds the value of a header: a credential without the word before it, and the parts of cookies.
     pub fn add_header(&mut self, name: &str, value: &str) {
         if names::is_harmless_header(name) {
@@ -60,7 +72,7 @@ impl Secrets {
                     self.add_decoded_password(credential.trim());
                 }
             }
-            _ => self.add(value),
+            _ => self.add_unless_ordinary(name, value),
         }
     }
 
@@ -127,14 +139,20 @@ impl Secrets {
         self.values.is_empty()
     }
 
-    /// The text with `[REDACTED]` in place of every secret, also where it is escaped, percent-encoded or in base64.
-    /// What was JSON stays JSON.
+    /// The text with `[REDACTED]` in place of every secret, also where it is escaped, percent-encoded, in base64 or
+    /// in lower case as hosts are. What was JSON stays JSON.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let found = match self.finder.get_or_init(|| build(&self.values)) {
             Some(finder) if finder.is_match(text) => found(finder, text),
             _ => Vec::new(),
         };
         if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(json::replace(text, &found, REDACTED)) }
+    }
+
+    fn add_unless_ordinary(&mut self, name: &str, value: &str) {
+        if looks_secret(name) || !names::is_ordinary(value) {
+            self.add(value);
+        }
     }
 
     fn insert(&mut self, value: &str) {

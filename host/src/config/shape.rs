@@ -20,12 +20,28 @@ pub struct Found<'n> {
     pub inputs: Option<&'n Node>,
     /// It is known to be a file of Claude Code.
     pub claude_code: bool,
+    /// Servers that stand elsewhere in the file, as other clients look for them, and are not read.
+    pub unread: Vec<(&'static str, &'n Node)>,
 }
 
 /// Decides whose kind of file it is.
 pub fn find<'n>(document: &'n Document, file: &Path) -> Result<Found<'n>, ConfigError> {
+    let mut found = decide(document, file)?;
+    let places = [&["mcpServers"][..], &["mcp", "servers"], &["mcp", "mcpServers"], &["mcp"], &["servers"]];
+    for (path, name) in places.iter().zip(["mcpServers", "mcp.servers", "mcp.mcpServers", "mcp", "servers"]) {
+        let node = path.iter().try_fold(&document.root, |node, key| node.at(key));
+        let has_servers = |node: &&Node| node.entries().unwrap_or_default().iter().any(|entry| is_server(&entry.value));
+        if let Some(node) = node.filter(has_servers).filter(|_| !found.path.is_empty() && found.path != name) {
+            found.unread.push((name, node));
+        }
+    }
+    Ok(found)
+}
+
+fn decide<'n>(document: &'n Document, file: &Path) -> Result<Found<'n>, ConfigError> {
     let root = &document.root;
-    let found = |shape, servers, path| Ok(Found { shape, servers, path, inputs: None, claude_code: false });
+    let found =
+        |shape, servers, path| Ok(Found { shape, servers, path, inputs: None, claude_code: false, unread: Vec::new() });
     if let Value::List(_) = &root.value {
         return found(Shape::List, root, "");
     }
@@ -56,7 +72,7 @@ pub fn find<'n>(document: &'n Document, file: &Path) -> Result<Found<'n>, Config
     }
     let ours = |key: &str| TOP.iter().any(|ours| ours.shown && ours.name == key);
     let only_ours = entries.iter().any(|entry| ours(&entry.key) && !matches!(entry.key.as_str(), "servers" | "inputs"));
-    let by_name = name.starts_with("toolgate.");
+    let by_name = super::has_our_name(file);
     match root.at("servers") {
         Some(servers) if !by_name && matches!(servers.value, Value::List(_)) => {
             return found(Shape::List, servers, "servers");

@@ -8,10 +8,10 @@ use tracing::warn;
 use super::{Gate, settings};
 use crate::decide::{Answer, Decide};
 use crate::failure::RpcError;
-use crate::json::{Object, REQUEST_STATE};
+use crate::json::{self, Object, REQUEST_STATE};
 use crate::logic::LogicError;
 use crate::registry::Link;
-use crate::session::{Caller, Patience, Reply, Request, Session};
+use crate::session::{Caller, OnProgress, Patience, Reply, Request, Session};
 use crate::telemetry::Span;
 
 /// Why a server's resource or prompt cannot be given out.
@@ -47,7 +47,8 @@ impl Gate {
         own.is_some_and(|own| Arc::ptr_eq(&own, link)) && self.admits(link.id())
     }
 
-    /// Asks a server for something beside its tools; what it says is masked, and cut where it is too long.
+    /// Asks a server for something beside its tools; what it says is masked, and cut where it is too long. Progress is told as
+    /// it comes, where it is wanted.
     pub(crate) async fn fetch(
         &self,
         link: &Link,
@@ -55,11 +56,12 @@ impl Gate {
         method: &'static str,
         params: &str,
         caller: &Caller,
+        progress: Option<OnProgress>,
     ) -> Result<String, Refused> {
         let trace = Span::begin(method, caller);
         let timeouts = link.server().timeouts;
         let patience = Patience { quiet: timeouts.call, total: timeouts.total.max(timeouts.call) };
-        let request = Request { method, params, patience, progress: None };
+        let request = Request { method, params, patience, progress };
         let outcome = {
             let (span, caller) = trace.request(link.id(), method, params, session.peer(), caller);
             let outcome = session.request_for(request, &caller).await;
@@ -134,9 +136,7 @@ impl Gate {
                 return Ok(cut);
             }
         }
-        let Some(text) = item.get("text").and_then(|text| serde_json::from_str::<String>(text.get()).ok()) else {
-            return Ok(false);
-        };
+        let Some(text) = item.get("text").and_then(json::text) else { return Ok(false) };
         let size = text.len() as u64;
         if size <= *left {
             *left -= size;

@@ -172,7 +172,7 @@ impl Gate {
 struct End<'a> {
     gate: &'a Gate,
     execution: ExecutionId,
-    watched: Option<Watched<'a>>,
+    watched: Option<Watched>,
 }
 
 impl Drop for End<'_> {

@@ -37,6 +37,8 @@ pub(super) struct Errand<'a> {
     /// The first request: connecting is not counted against the call.
     begun: Option<Begun>,
     clock: Clock,
+    /// How long a person has thought: that is not the server's time.
+    thought: Duration,
     /// The session that the last request went over.
     session: Option<Arc<Session>>,
     /// The last request may have left, and nobody has answered it.
@@ -105,6 +107,7 @@ impl<'a> Errand<'a> {
             started,
             begun: None,
             clock: Clock::new(started),
+            thought: Duration::ZERO,
             session: None,
             sent: false,
             failure: None,
@@ -156,7 +159,7 @@ impl<'a> Errand<'a> {
         // A call that never reached its server is one of its failures all the same.
         let counted = self.begun.map(|begun| begun.counted).or_else(|| self.missed.map(|link| link.stats().begin()));
         if let Some(counted) = counted {
-            counted.finish(latency, outcome(result.code));
+            counted.finish(latency.saturating_sub(self.thought), outcome(result.code));
         }
         let mut called = Called { result, latency, failure: self.failure, answer: None };
         if let Some((reply, text)) = self.forwarded {
@@ -306,12 +309,14 @@ impl<'a> Errand<'a> {
         Event::Waited
     }
 
-    async fn ask(&self, question: Question) -> Event {
+    async fn ask(&mut self, question: Question) -> Event {
         self.tell(CallEvent::Asking(question.clone()));
+        let since = Instant::now();
         let answer = match &self.options.approve {
             Some(approve) => approve.approve(&question).await,
             None => None,
         };
+        self.thought += since.elapsed();
         answer.map_or(Event::Unasked, Event::Approved)
     }
 
@@ -322,13 +327,10 @@ impl<'a> Errand<'a> {
 
     /// An answer in which nothing is left to decide does not take the way through the component.
     fn answered(&mut self, reply: Reply, forward_up_to: Option<u64>) -> Event {
-        let json = reply.json();
-        let short = forward_up_to.is_some_and(|most| forwarded::fits(json, most));
-        let plain = match self.gate.pass_through {
-            _ if !short => None,
-            true => forwarded::pass(reply.json()),
-            false => forwarded::read(reply.json()),
-        };
+        let plain = forward_up_to.and_then(|most| match self.gate.pass_through {
+            true => forwarded::pass(reply.json(), most),
+            false => forwarded::read(reply.json(), most),
+        });
         match plain {
             Some(Plain { text, is_error }) => {
                 self.forwarded = Some((reply, text));

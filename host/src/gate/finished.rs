@@ -1,7 +1,6 @@
 //! A call that is over, for whoever looks at calls then.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
@@ -64,9 +63,8 @@ impl Finished {
 }
 
 /// A call under way that somebody wants to look at when it is over.
-pub(super) struct Watched<'a> {
+pub(super) struct Watched {
     observers: Vec<Arc<dyn Observe>>,
-    spent: &'a Spent,
     at: SystemTime,
     started: Instant,
     /// How long it took, once it is over.
@@ -76,16 +74,16 @@ pub(super) struct Watched<'a> {
     limit: Option<u64>,
 }
 
-impl<'a> Watched<'a> {
+impl Watched {
     /// Begins with the call; none where nobody wants it.
-    pub(super) fn begin(gate: &'a Gate, options: &CallOptions) -> Option<Self> {
+    pub(super) fn begin(gate: &Gate, options: &CallOptions) -> Option<Self> {
         let observers = gate.registry().observers();
         if observers.is_empty() {
             return None;
         }
         let (principal, limit) = (options.principal.clone(), gate.view().max_result_bytes);
-        let (at, started, spent) = (SystemTime::now(), Instant::now(), gate.registry().spent());
-        Some(Watched { observers, spent, at, started, latency: None, principal, answer: None, limit })
+        let (at, started) = (SystemTime::now(), Instant::now());
+        Some(Watched { observers, at, started, latency: None, principal, answer: None, limit })
     }
 
     /// Takes what the component has not seen of it.
@@ -98,43 +96,13 @@ impl<'a> Watched<'a> {
     pub(super) fn end(self, past: Option<Past>) {
         let Some(past) = past else { return };
         let latency = self.latency.unwrap_or_else(|| self.started.elapsed());
-        let Watched { observers, spent, at, principal, answer, limit, .. } = self;
+        let Watched { observers, at, principal, answer, limit, .. } = self;
         let finished = Arc::new(Finished { past, at, latency, principal, answer, limit });
         for observer in observers {
             observer.take(Arc::clone(&finished));
         }
-        spent.keep(finished);
-    }
-}
-
-/// Calls that others look at, until a later call frees them.
-///
-/// They are made of many small pieces. Were these freed by the threads that look at them, the threads that serve calls would
-/// wait for the allocator: that costs more than all the looking.
-#[derive(Default)]
-pub(crate) struct Spent(Mutex<VecDeque<Arc<Finished>>>);
-
-impl Spent {
-    fn keep(&self, finished: Arc<Finished>) {
-        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // More than one, so that those that waited for a slow observer are all freed in time.
-        let mut free = [None, None];
-        for free in &mut free {
-            let full = calls.len() >= MOST_SPENT;
-            if calls.front().is_some_and(|call| full || Arc::strong_count(call) == 1) {
-                *free = calls.pop_front();
-            }
-        }
-        if finished.bytes() <= SMALL_CALL {
-            calls.push_back(finished);
-        }
-        drop(calls);
-        drop(free);
     }
 }
 
 /// What a call takes whatever is told in it.
 const SMALL: usize = 1024;
-/// How many calls are kept at most, and how large these are: what is large is not made of many small pieces.
-const MOST_SPENT: usize = 1024;
-const SMALL_CALL: usize = 8 << 10;

@@ -34,15 +34,20 @@ struct Block<'a> {
     text: &'a RawValue,
 }
 
-/// Reads an answer in one go; `None` where it is anything but text.
-pub fn read(answer: &str) -> Option<Plain> {
+/// Reads an answer in one go; `None` where it is anything but text, or has more bytes of it than this.
+pub fn read(answer: &str, most: u64) -> Option<Plain> {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    // What is much longer is not read for nothing, and structured content counts as it is written.
+    if answer.len() > most && (answer.len() / 3 > most || STRUCTURED.is_in(answer)) {
+        return None;
+    }
     let Answer { content, is_error } = blocks(answer)?;
     let text = match content.as_slice() {
         // The usual case, and the one where a copy would be felt.
         [only] => json::text(only.text)?,
         several => several.iter().map(|block| json::text(block.text)).collect::<Option<Vec<_>>>()?.join("\n"),
     };
-    Some(Plain { text, is_error })
+    (text.len() <= most).then_some(Plain { text, is_error })
 }
 
 /// The blocks of an answer that has some, and all of them text.
@@ -52,18 +57,21 @@ fn blocks(answer: &str) -> Option<Answer<'_>> {
     plain.then_some(answer)
 }
 
-/// What is to be known of an answer that is passed on as it is; `None` where it cannot be read.
-pub fn pass(json: &str) -> Option<Plain> {
+/// What is to be known of an answer that is passed on as it is; `None` where it cannot be read, or has more bytes of text
+/// than this.
+pub fn pass(json: &str, most: u64) -> Option<Plain> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Marked {
         #[serde(default)]
         is_error: bool,
     }
+    if !fits(json, most) {
+        return None;
+    }
     let text = String::new();
     // Nearly no answer says that it failed, and to find out where it says so is to read all of it.
-    let mut said = IS_ERROR.after(json).map(|rest| rest.trim_start().strip_prefix(':').unwrap_or(rest).trim_start());
-    if said.all(|value| value.starts_with("false")) {
+    if IS_ERROR.values(json).all(|value| value.starts_with("false")) {
         return json.starts_with('{').then_some(Plain { text, is_error: false });
     }
     let Marked { is_error } = serde_json::from_str(json).ok()?;
@@ -74,7 +82,7 @@ pub fn pass(json: &str) -> Option<Plain> {
 ///
 /// Nearly every answer is shorter than that as a whole. One that is a little longer is looked at more closely, since a
 /// second reading is much cheaper than the way through the component.
-pub fn fits(answer: &str, most: u64) -> bool {
+fn fits(answer: &str, most: u64) -> bool {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     if answer.len() <= most {
         return true;
@@ -82,9 +90,19 @@ pub fn fits(answer: &str, most: u64) -> bool {
     if STRUCTURED.is_in(answer) {
         return false;
     }
-    let marked = if answer.ends_with(NOT_FAILED) { NOT_FAILED.len() - 1 } else { 0 };
-    let length = answer.len().saturating_sub(escapes(answer) + LEAST_AROUND.len() + marked);
+    let length = answer.len().saturating_sub(escapes(answer) + LEAST_AROUND.len() + usual(answer));
     length <= most || (length / 2 <= most && text_len(answer).is_some_and(|length| length <= most))
+}
+
+/// How many bytes the members have that stand around most answers: what is at either end of an object is part of no text.
+fn usual(answer: &str) -> usize {
+    let front = USUAL.iter().find_map(|member| answer.strip_prefix('{')?.strip_prefix(member)?.strip_prefix(','));
+    let mut rest = front.unwrap_or(answer).strip_suffix('}').unwrap_or(answer);
+    while let Some(shorter) = USUAL.iter().find_map(|member| rest.strip_suffix(member)?.strip_suffix(',')) {
+        rest = shorter;
+    }
+    // The braces are counted elsewhere.
+    (answer.len() - rest.len()).saturating_sub(if front.is_some() { 2 } else { 1 })
 }
 
 /// How many escapes there are; each is written with more bytes than it stands for. Of two backslashes in a row, the second
@@ -115,8 +133,8 @@ pub struct Parts<'a> {
 
 /// What is around every text that is an answer, at the least.
 const LEAST_AROUND: &str = r#"{"content":[{"type":"text","text":""}]}"#;
-/// How most answers end; the last byte is counted there.
-const NOT_FAILED: &str = r#","isError":false}"#;
+/// The members that most answers have.
+const USUAL: [&str; 2] = [r#""isError":false"#, r#""resultType":"complete""#];
 static TWO_BACKSLASHES: Mark = Mark::new(r"\\");
 static IS_ERROR: Mark = Mark::new("\"isError\"");
 static STRUCTURED: Mark = Mark::new("\"structuredContent\"");
@@ -137,6 +155,8 @@ mod tests {
             let (json, text) = (answer(&texts), texts.join("\n"));
             assert!(!fits(&json, text.len() as u64 - 1), "{json}");
             assert!(fits(&json, text.len() as u64 + 8), "{json}");
+            assert!(read(&json, text.len() as u64 - 1).is_none(), "{json}");
+            assert_eq!(read(&json, text.len() as u64).map(|plain| plain.text), Some(text));
         }
         assert!(fits(&answer(&[&long]), 1000));
         let backslashes = r"\\\".repeat(200);
@@ -147,6 +167,29 @@ mod tests {
         assert!(!fits(&picture, 1000));
         let structured = serde_json::json!({"content": [], "structuredContent": lines}).to_string();
         assert!(!fits(&structured, structured.len() as u64 - 1) && fits(&structured, structured.len() as u64));
+    }
+
+    #[test]
+    fn what_stands_around_most_answers_is_known_without_reading_them() {
+        let rows = [
+            (r#"{"content":[],"isError":false}"#, r#","isError":false"#),
+            (r#"{"resultType":"complete","content":[]}"#, r#""resultType":"complete","#),
+            (
+                r#"{"resultType":"complete","content":[],"isError":false}"#,
+                r#""resultType":"complete",,"isError":false"#,
+            ),
+            (
+                r#"{"content":[],"isError":false,"resultType":"complete"}"#,
+                r#","isError":false,"resultType":"complete""#,
+            ),
+            (r#"{"content":[{"type":"text","text":",\"isError\":false"}]}"#, ""),
+            (r#"{"content":[],"isError":true}"#, ""),
+            (r#"{"isError":false}"#, ""),
+            ("{}", ""),
+        ];
+        for (answer, around) in rows {
+            assert_eq!(usual(answer), around.len(), "{answer}");
+        }
     }
 
     #[test]
@@ -161,14 +204,14 @@ mod tests {
                 Some(("é😀 \"\\/\t\r\u{8}\u{c}", false)),
             ),
             (r#"{"content":[{"type":"text","text":"\"\\\/\t\n\r\b\f"}]}"#, Some(("\"\\/\t\n\r\u{8}\u{c}", false))),
-            (r#"{"content":[{"type":"text","text":"\ud83d"}]}"#, None),
+            (r#"{"content":[{"type":"text","text":"\ud83d"}]}"#, Some(("\u{fffd}", false))),
             (r#"{"content":[{"type":"text","text":7}]}"#, None),
             (r#"{"content":[{"type":"text"}]}"#, None),
             (r#"{"content":[{"type":"text","text":"a"}],"isError":"true"}"#, None),
             (r#"{"structuredContent":{}}"#, None),
         ];
         for (json, expected) in rows {
-            let read = read(json).map(|plain| (plain.text, plain.is_error));
+            let read = read(json, 100).map(|plain| (plain.text, plain.is_error));
             assert_eq!(read, expected.map(|(text, failed)| (text.to_owned(), failed)), "{json}");
         }
     }

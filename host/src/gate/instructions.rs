@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::{Gate, GateError, naming};
 use crate::decide::{Answer, Decide};
+use crate::json::Text;
 use crate::logic::types::catalog::{ExposedTool, FailedServer, ServerNotes, ToolNote};
 use crate::registry::{Link, Unavailable};
 use crate::session::{Kind, Listing, Session};
@@ -116,7 +117,7 @@ fn descriptions(prompts: &Listing) -> Vec<String> {
 fn description(prompt: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Prompt {
-        description: Option<String>,
+        description: Option<Text>,
     }
-    serde_json::from_str::<Prompt>(prompt).ok()?.description
+    serde_json::from_str::<Prompt>(prompt).ok()?.description.map(String::from)
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tracing::{info, warn};
 
 use super::{Core, Gate, failures, open_in};
 use crate::decide::{Answer, Decide};
-use crate::logic::types::{catalog, execution};
+use crate::failure::{Failed, Failure};
+use crate::logic::types::{Phase, catalog, execution, recovery};
 use crate::registry::{Lease, Link, Tools, Unavailable};
 
 /// What became of an attempt to bring all offers up to date.
@@ -32,13 +34,16 @@ pub struct ToolChange {
 
 impl Gate {
     /// Connects all servers that the gate may use, side by side, and takes what they offer now. One that is being
-    /// restarted offers what it did before, and is not waited for.
+    /// restarted offers what it did before, and is not waited for; nor is one that has failed to start.
     pub async fn refresh(&self) -> Refreshed {
         let links = self.links();
         let offers = links.iter().map(|link| async move {
             let offer = match link.known_tools().filter(|_| link.is_restarting()) {
                 Some(tools) => self.take_tools(link, &tools),
-                None => self.offer(link).await.map(|(_, changes)| changes),
+                None => match link.lease_if_it_starts().await {
+                    Ok(lease) => self.offer(link, lease).await.map(|(_, changes)| changes),
+                    Err(why) => Err(why),
+                },
             };
             (link.id().to_owned(), offer)
         });
@@ -72,13 +77,39 @@ impl Gate {
 
     /// Connects a server, takes what it offers, and keeps it for as long as the lease is held.
     pub async fn connect(&self, link: &Link) -> Result<Lease, Unavailable> {
-        Ok(self.offer(link).await?.0)
+        Ok(self.offer(link, link.lease().await?).await?.0)
     }
 
-    async fn offer(&self, link: &Link) -> Result<(Lease, Vec<ToolChange>), Unavailable> {
-        let lease = link.lease().await?;
-        let tools = link.tools_of(&lease).await?;
+    async fn offer(&self, link: &Link, mut lease: Lease) -> Result<(Lease, Vec<ToolChange>), Unavailable> {
+        let mut listed = link.tools_of(&lease).await;
+        if let Err(Unavailable::Failed(failed)) = &listed
+            && let Some(OnceMore { pause, new_session }) = self.once_more(link, failed)
+        {
+            tokio::time::sleep(pause).await;
+            if new_session {
+                link.give_up(lease.session());
+                lease = link.lease().await?;
+            }
+            listed = link.tools_of(&lease).await;
+        }
+        let tools = listed?;
         Ok((lease, self.take_tools(link, &tools)?))
+    }
+
+    /// Whether and how a list is asked for a second time: a site that is busy or lost the session may be well again.
+    fn once_more(&self, link: &Link, failed: &Failed) -> Option<OnceMore> {
+        let Failure::Http(error) = &failed.failure else { return None };
+        let phase = if failed.sent { Phase::Sent } else { Phase::NotSent };
+        let retry = recovery::RetryPolicy::Safe;
+        let context = recovery::Context { phase, attempt: 1, read_only: true, idempotent: true, retry };
+        let decision = self.core().logic.classify(&(&failed.failure).into(), context).ok()?;
+        let new_session = match decision.action {
+            recovery::Action::RetrySameSession => false,
+            recovery::Action::RetryNewSession => true,
+            _ => return None,
+        };
+        let pause = error.retry_after.unwrap_or(if new_session { Duration::ZERO } else { PAUSE });
+        (pause < link.server().timeouts.list).then_some(OnceMore { pause, new_session })
     }
 
     fn take_tools(&self, link: &Link, tools: &Arc<Tools>) -> Result<Vec<ToolChange>, Unavailable> {
@@ -121,6 +152,15 @@ impl Gate {
         }
     }
 }
+
+/// How a list is asked for a second time.
+struct OnceMore {
+    pause: Duration,
+    new_session: bool,
+}
+
+/// Before a second question, where the server does not say how long it wants to be left alone.
+const PAUSE: Duration = Duration::from_millis(250);
 
 impl Core {
     /// Forgets what a server offers.

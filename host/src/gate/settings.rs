@@ -11,7 +11,7 @@ use crate::words::Say;
 /// What one gate is to see of the configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
-    /// The servers and tools that it may use; `None` means all.
+    /// The servers and tools that it may use; `None` means all, and an empty list none: all that it names are switched off.
     pub selection: Option<Vec<filtering::SelectedServer>>,
     /// What the principal has been granted; `None` means that no principal is given.
     pub capabilities: Option<Vec<String>>,
@@ -27,9 +27,12 @@ pub struct View {
 pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer<execution::Settings> {
     let mut settings = logic.default_settings(&[])?;
     let of_file = &config.settings;
+    // To the component a selection names a server at least, and a gate without servers has none to select from.
+    let none = view.selection.as_ref().is_some_and(Vec::is_empty);
+    let usable: Vec<_> = config.servers.iter().filter(|server| is_usable(server) && !none).collect();
     settings.policy = filtering::Policy {
-        servers: config.servers.iter().filter(|server| is_usable(server)).map(rules).collect(),
-        selection: view.selection.clone(),
+        servers: usable.iter().copied().map(rules).collect(),
+        selection: view.selection.clone().filter(|_| !none),
         read_only: of_file.read_only,
         destructive: match of_file.destructive {
             Destructive::Allow => filtering::DestructivePolicy::Allow,
@@ -48,10 +51,9 @@ pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer
         Retry::Never => recovery::RetryPolicy::Never,
     };
     settings.masks = in_words(&of_file.masking);
-    settings.server_masks = config
-        .servers
+    settings.server_masks = usable
         .iter()
-        .filter(|server| is_usable(server) && server.problem.is_none() && server.masking != Masking::default())
+        .filter(|server| server.problem.is_none() && server.masking != Masking::default())
         .map(|server| execution::ServerMasks { server: server.id.clone(), masks: in_words(&server.masking) })
         .collect();
     if view.pass_through {

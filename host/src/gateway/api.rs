@@ -218,15 +218,12 @@ impl Gateway {
         Reply { status: 200, body: self.clean(&json!({"calls": calls}).to_string()) }
     }
 
-    /// What is asked beside the logic that decides, and what it would have decided otherwise, the newest first: of the
-    /// principal's own calls, or of everybody's for admins.
+    /// Whether anything is asked beside the logic that decides, and what it would have decided otherwise, the newest first: of
+    /// the principal's own calls, or of everybody's for admins. What it is and how it does on all calls is for admins.
     pub fn shade(&self, principal: &Principal, most: usize) -> Reply {
         let own = |divergence: &Divergence| principal.admin || divergence.principal == principal.name;
         let shadow = self.shadow().map(|shadow| {
             let report = shadow.report();
-            let Counts { same, different, dropped, failed } = report.counts();
-            let kinds: serde_json::Map<_, _> =
-                report.kinds().map(|(kind, count)| (kind.name().to_owned(), count.into())).collect();
             let divergences = report.last(most, own).into_iter().map(|divergence| {
                 json!({
                     "call": divergence.call,
@@ -241,10 +238,17 @@ impl Gateway {
                 shadow::State::Running => None,
                 shadow::State::Off(why) => Some(why),
             };
+            let divergences: Vec<_> = divergences.collect();
+            if !principal.admin {
+                return json!({"running": off.is_none(), "divergences": divergences});
+            }
+            let Counts { same, different, dropped, failed } = report.counts();
+            let kinds: serde_json::Map<_, _> =
+                report.kinds().map(|(kind, count)| (kind.name().to_owned(), count.into())).collect();
             json!({
                 "about": report.about, "running": off.is_none(), "off": off,
                 "same": same, "different": different, "dropped": dropped, "failed": failed, "kinds": kinds,
-                "divergences": divergences.collect::<Vec<_>>(),
+                "divergences": divergences,
             })
         });
         Reply { status: 200, body: self.clean(&json!({"shadow": shadow}).to_string()) }

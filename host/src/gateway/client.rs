@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::gate::LOCAL;
+use crate::gate::{GateError, LOCAL};
 use crate::transport::BoxFuture;
 
 /// Who a client is, by the token that it showed.
@@ -78,10 +78,10 @@ pub trait Client: Send + Sync + 'static {
 /// Lets clients in.
 pub trait House: Send + Sync + 'static {
     /// A client of the initialize era, with a session of its own; `outlet` is for what the gateway sends unasked.
-    fn open(&self, principal: &Principal, outlet: Arc<dyn Outlet>) -> Result<Arc<dyn Client>, String>;
+    fn open(&self, principal: &Principal, outlet: Arc<dyn Outlet>) -> Result<Arc<dyn Client>, GateError>;
 
     /// The clients of 2026-07-28 that show the same token; they have no session.
-    fn stateless(&self, principal: &Principal) -> Result<Arc<dyn Client>, String>;
+    fn stateless(&self, principal: &Principal) -> Result<Arc<dyn Client>, GateError>;
 
     /// Those of them that are there.
     fn all_stateless(&self) -> Vec<Arc<dyn Client>>;

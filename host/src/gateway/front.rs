@@ -1,5 +1,6 @@
 //! The face that the gateway shows to one client: an MCP server of both eras.
 
+mod approving;
 mod asking;
 mod calls;
 mod described;
@@ -10,12 +11,15 @@ mod lists;
 mod methods;
 mod news;
 pub mod outcome;
+mod progress;
 mod prompts;
+mod renewal;
 mod resources;
 mod sources;
 mod stops;
+mod updates;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -28,8 +32,9 @@ use super::client::{Answer, Client, Incoming, Outlet, Principal};
 use crate::failure::RpcError;
 use crate::gate::{Closing, Gate, GateError};
 use crate::logic::types::naming::NamingStyle;
+use crate::registry::Watcher;
 use crate::session::message;
-use crate::session::{LogLevel, METHOD_NOT_FOUND, Watching};
+use crate::session::{LogLevel, METHOD_NOT_FOUND};
 use crate::transport::BoxFuture;
 pub(crate) use asking::Asker;
 use era::{Context, Era};
@@ -50,6 +55,8 @@ pub(crate) struct Front {
     session: Mutex<Session>,
     /// What is under way and can be stopped, by the client's id of the request.
     stops: Mutex<HashMap<String, Stop>>,
+    /// What its client stopped and wants no answer to any more, by the same id.
+    unwanted: Mutex<HashSet<String>>,
     /// What the client was asked, and who waits for its answer.
     asked: Mutex<Asked>,
     next: AtomicU64,
@@ -81,7 +88,7 @@ struct Session {
     /// The least grave lines of servers' logs that it wants.
     log_level: Option<LogLevel>,
     /// The resources whose content it wants to hear of.
-    subscribed: HashMap<String, Watching>,
+    subscribed: HashMap<String, Watcher>,
     /// Tells the client what has changed.
     herald: Option<tokio::task::AbortHandle>,
 }
@@ -104,6 +111,7 @@ impl Front {
             outlet,
             session: Mutex::default(),
             stops: Mutex::default(),
+            unwanted: Mutex::default(),
             asked: Mutex::default(),
             next: AtomicU64::new(1),
             no_news: Notify::new(),
@@ -155,7 +163,7 @@ impl Front {
                 return Some(no_message("its id is neither a text nor a number"));
             }
             Ok(message::Incoming::Notification { method, params }) => {
-                self.notified(&method, params);
+                self.notified(&method, params, incoming);
                 return None;
             }
             Ok(message::Incoming::Answer { id, outcome }) => {
@@ -175,6 +183,9 @@ impl Front {
             "tools/call" => answer.await,
             _ => self.unless_cancelled(answer).await,
         };
+        if self.is_unwanted(id, incoming) {
+            return None;
+        }
         match answer {
             Ok(mut text) => {
                 // A result mostly stands in the memory of the message that it came in, where such a head had room.
@@ -195,7 +206,7 @@ impl Front {
         }
     }
 
-    fn notified(&self, method: &str, params: Option<&RawValue>) {
+    fn notified(&self, method: &str, params: Option<&RawValue>, incoming: &Incoming) {
         #[derive(serde::Deserialize)]
         struct Cancelled {
             #[serde(rename = "requestId")]
@@ -206,9 +217,11 @@ impl Front {
                 let Some(Ok(Cancelled { request_id })) = params.map(|params| serde_json::from_str(params.get())) else {
                     return;
                 };
-                self.stop(&request_id);
+                self.stop(&request_id, incoming);
             }
             "notifications/initialized" => self.start_herald(),
+            // Who comes over standard input and output is alone.
+            "notifications/roots/list_changed" => self.tell_roots_changed(incoming.headers.is_none()),
             _ => {}
         }
     }
@@ -282,6 +295,7 @@ impl Client for Front {
             if self.session().log_level.take().is_some() {
                 self.inside.registry.want_logs(self.gate.number(), None).await;
             }
+            drop(std::mem::take(&mut self.session().subscribed));
             self.gate.close(Closing::Cancel).await;
         })
     }

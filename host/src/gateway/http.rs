@@ -52,10 +52,13 @@ pub use control::{Applied, Control, Prepared};
 use control::{Current, Rules};
 use desk::Desk;
 use hosts::Hosts;
+pub(super) use load::Slot;
 pub use load::{DoorStats, Load};
+pub(super) use message::Message;
 pub use options::{Limits, Options, Rate, TlsFiles};
 pub use pages::{PageBody, PageEvent, PageRequest, PageResponse, Pages};
 use rate::Buckets;
+pub(super) use refusal::Refusal;
 use sessions::Sessions;
 use tls::Certificate;
 use tokens::Doorkeeper;
@@ -173,7 +176,7 @@ pub enum DoorError {
         source: io::Error,
     },
     /// Everybody could come in.
-    #[error("others can reach {address}, so a token is needed: configure one, or listen on 127.0.0.1 or [::1]")]
+    #[error("others can reach {address}, so clients need tokens: add gateway.tokens, or listen on 127.0.0.1 or [::1]")]
     Unprotected {
         /// The address.
         address: SocketAddr,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::OpenDoor;
 use super::api::Seen;
 use super::http::DoorStats;
+use crate::config::secrets::Secrets;
 use crate::logic;
 use crate::logic::types::ToolRef;
 use crate::logic::types::execution::Code;
@@ -33,6 +34,19 @@ impl Tally {
         }
         *counts.entry(key).or_default() += 1;
     }
+
+    /// The counts of what somebody is shown. Tools whose names are the same without secrets are counted together.
+    fn shown(&self, seen: &Seen, secrets: &Secrets) -> BTreeMap<(String, String, &'static str), u64> {
+        let mut shown = BTreeMap::new();
+        for ((server, tool, code), count) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            // Names that led nowhere are counted together.
+            if server.is_empty() || seen.has_tool(server, tool) {
+                let [server, tool] = [server, tool].map(|name| secrets.redact(name).into_owned());
+                *shown.entry((server, tool, *code)).or_default() += count;
+            }
+        }
+        shown
+    }
 }
 
 /// All figures of what somebody is shown, in the text format of Prometheus.
@@ -45,12 +59,8 @@ pub(super) fn render(
 ) -> String {
     let mut page = Page::default();
     page.family("toolgate_calls_total", "counter", "Calls of tools, by how they ended.");
-    for ((server, tool, code), count) in &*tally.0.lock().unwrap_or_else(PoisonError::into_inner) {
-        // Names that led nowhere are counted together.
-        if !server.is_empty() && !seen.has_tool(server, tool) {
-            continue;
-        }
-        page.sample("toolgate_calls_total", &[("server", server), ("tool", tool), ("code", code)], *count);
+    for ((server, tool, code), count) in tally.shown(seen, &registry.secrets()) {
+        page.sample("toolgate_calls_total", &[("server", &server), ("tool", &tool), ("code", code)], count);
     }
     let links = registry.links();
     page.family("toolgate_call_duration_seconds", "histogram", "How long calls took.");
@@ -228,5 +238,20 @@ mod tests {
         let counts = tally.0.lock().unwrap();
         assert_eq!(counts.len(), MOST_SERIES + 1);
         assert_eq!(counts[&("a".to_owned(), "other".to_owned(), "ok")], 100);
+    }
+
+    #[test]
+    fn names_of_tools_show_no_secret_and_no_label_comes_twice() {
+        let tally = Tally::default();
+        let mut secrets = Secrets::default();
+        secrets.add("Zq9-planted/secret");
+        for tool in ["get_Zq9-planted/secret", "get_Zq9-planted_secret", "get"] {
+            tally.add(Some(&ToolRef { server: "a".to_owned(), tool: tool.to_owned() }), Code::Ok);
+        }
+        let shown = tally.shown(&Seen::All, &secrets).into_iter();
+        let shown: Vec<_> = shown.map(|((_, tool, _), count)| (tool, count)).collect();
+        assert_eq!(shown, [("get".to_owned(), 1), ("get_[REDACTED]".to_owned(), 2)]);
+        let seen = Seen::These { servers: Default::default(), tools: [("a".to_owned(), "get".to_owned())].into() };
+        assert_eq!(tally.shown(&seen, &secrets).len(), 1);
     }
 }

@@ -88,7 +88,12 @@ impl Recent {
             kept.bytes -= oldest.size();
         }
         drop(kept);
-        self.count.send_modify(|count| *count += 1);
+        // To tell nobody costs as much as to tell somebody.
+        let heard = self.count.receiver_count() > 0;
+        self.count.send_if_modified(|count| {
+            *count += 1;
+            heard
+        });
     }
 
     /// The last so many that are wanted, the newest first.

@@ -143,7 +143,7 @@ impl Relay {
 
 impl Handler for Relay {
     fn topics(&self) -> Topics {
-        Topics { roots: true, sampling: true, elicitation: true, url_elicitation: true }
+        Topics { roots: true, roots_changed: true, sampling: true, elicitation: true, url_elicitation: true }
     }
 
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
@@ -161,11 +161,17 @@ impl Handler for Relay {
     fn during(&self, connection: u64) -> During {
         let (working, now) = (self.working(), Instant::now());
         let works = working.get(&connection).into_iter().flatten().filter(|work| work.counts(now));
-        let mut principals = works.map(|work| &work.principal);
-        match principals.next() {
-            None => During::Nobody,
-            Some(first) if principals.all(|other| other == first) => During::One(Arc::clone(first)),
-            Some(_) => During::Several,
+        let mut awaited = false;
+        let mut principals = works.map(|work| {
+            awaited |= matches!(work.state, State::Awaited(_));
+            &work.principal
+        });
+        let Some(first) = principals.next() else { return During::Nobody };
+        let alone = principals.all(|other| other == first);
+        match (alone, awaited) {
+            (true, true) => During::One(Arc::clone(first)),
+            (true, false) => During::Deserted(Arc::clone(first)),
+            (false, _) => During::Several,
         }
     }
 }
@@ -177,12 +183,11 @@ impl Work {
 
     fn is_of(&self, working: &Working) -> bool {
         let State::Awaited(asker) = &self.state else { return false };
-        self.principal == working.principal
-            && match (asker, &working.asker) {
-                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-                (None, None) => true,
-                _ => false,
-            }
+        match (asker, &working.asker) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => self.principal == working.principal,
+            _ => false,
+        }
     }
 }
 

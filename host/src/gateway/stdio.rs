@@ -1,85 +1,210 @@
-//! The door of standard input and output: one client, a message a line.
+//! The door of standard input and output: one client, a message a line, within the limits that other doors have.
 
+mod input;
+mod output;
 pub mod standard;
 
 use std::future::Future;
-use std::pin::pin;
+use std::io;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::client::{Client, House, Incoming, Outlet, Principal};
+use super::http::{Limits, Load, Message, Refusal, Slot};
+use crate::session::message;
+use input::{Lines, Read};
+use output::Output;
 
-/// Serves the client at the other end until its input ends, or until `stop`.
-///
-/// All that was read by then is answered: requests may take as long as `grace`, and are cancelled then.
-pub async fn serve(
-    house: &dyn House,
-    input: impl AsyncRead + Unpin,
-    output: impl AsyncWrite + Unpin + Send + 'static,
-    stop: impl Future<Output = ()>,
+/// A door for one client.
+pub struct Door {
+    control: Control,
+    load: Arc<Load>,
     grace: Duration,
-) -> std::io::Result<()> {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    let outlet: Arc<dyn Outlet> = Arc::new(Lines(sender.clone()));
-    let principal = Principal::local();
-    let client = house.open(&principal, Arc::clone(&outlet)).map_err(std::io::Error::other)?;
-    let mut writer = tokio::spawn(write(receiver, output));
-    let mut running = JoinSet::new();
-    let ended = read(&client, input, &outlet, &mut running, &mut writer, stop).await;
-    client.end_news();
-    if !writer.is_finished() && !finished(&mut running, grace).await {
-        // Each gets an answer that says so.
-        client.cancel();
-        finished(&mut running, CLOSE).await;
-    }
-    running.shutdown().await;
-    client.close().await;
-    // Others may still hold a way to the client; what they say now comes too late.
-    let _ = sender.send(None);
-    if !writer.is_finished() && timeout(CLOSE, &mut writer).await.is_err() {
-        writer.abort();
-    }
-    ended
 }
 
-/// Hands over messages as they come.
-async fn read(
-    client: &Arc<dyn Client>,
-    input: impl AsyncRead + Unpin,
-    outlet: &Arc<dyn Outlet>,
-    running: &mut JoinSet<()>,
-    writer: &mut JoinHandle<std::io::Result<()>>,
-    stop: impl Future<Output = ()>,
-) -> std::io::Result<()> {
-    let mut lines = BufReader::with_capacity(READ, input);
-    let mut stop = pin!(stop);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        tokio::select! {
-            read = lines.read_until(b'\n', &mut line) => if read? == 0 { return Ok(()) },
-            // The client reads no more, so nothing that it asks could be answered.
-            _ = &mut *writer => return Ok(()),
-            () = &mut stop => return Ok(()),
+/// Changes a door while it is served.
+#[derive(Clone)]
+pub struct Control {
+    load: Arc<Load>,
+    /// The longest message, in bytes.
+    most: Arc<AtomicUsize>,
+}
+
+impl Control {
+    /// Takes other limits; how long requests may take at the end stays the same.
+    pub fn set(&self, limits: &Limits) {
+        self.most.store(limits.max_body_bytes, Ordering::Relaxed);
+        self.load.set(&of_one(limits), false);
+    }
+}
+
+impl Door {
+    /// A door with these limits.
+    pub fn new(limits: &Limits) -> Self {
+        let load = Arc::new(Load::new(&of_one(limits)));
+        let most = Arc::new(AtomicUsize::new(limits.max_body_bytes));
+        Door { control: Control { load: Arc::clone(&load), most }, load, grace: limits.grace }
+    }
+
+    /// Changes it while it is served.
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// What it carries and turns away, for whoever shows it.
+    pub fn load(&self) -> Arc<Load> {
+        Arc::clone(&self.load)
+    }
+
+    /// Serves the client at the other end until its input ends, or until `stop`.
+    ///
+    /// All that was read by then is answered: requests may take as long as the limits' `grace`, and are cancelled then.
+    pub async fn serve(
+        self,
+        house: &dyn House,
+        input: impl AsyncRead + Unpin,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+        stop: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let (output, writer) = Output::open(output, Arc::clone(&self.load));
+        let principal = Arc::new(Principal::local());
+        let client = house.open(&principal, Arc::clone(&output) as _).map_err(io::Error::other)?;
+        let (grace, running) = (self.grace, JoinSet::new());
+        let mut served = Served { door: self, principal, client, output, writer, running };
+        let ended = served.read(input, pin!(stop)).await;
+        served.end(grace).await;
+        ended
+    }
+}
+
+/// A client that is served.
+struct Served {
+    door: Door,
+    principal: Arc<Principal>,
+    client: Arc<dyn Client>,
+    output: Arc<Output>,
+    writer: JoinHandle<io::Result<()>>,
+    running: JoinSet<()>,
+}
+
+impl Served {
+    /// Hands over messages as they come.
+    async fn read(
+        &mut self,
+        input: impl AsyncRead + Unpin,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+    ) -> io::Result<()> {
+        let mut lines = Lines::new(input, Arc::clone(&self.door.control.most));
+        loop {
+            let read = tokio::select! {
+                read = lines.next() => read?,
+                // The client reads no more, so nothing that it asks could be answered.
+                _ = &mut self.writer => return Ok(()),
+                () = &mut stop => return Ok(()),
+            };
+            while self.running.try_join_next().is_some() {}
+            let text = match read {
+                Read::Message(text) => text,
+                Read::TooLong { most, id } => {
+                    let refusal = Refusal::too_long("line", most).code(INVALID_REQUEST);
+                    self.output.answer(refusal.answer(id.as_deref()));
+                    continue;
+                }
+                Read::End => return Ok(()),
+            };
+            let room = if self.is_easy(text.len()) { Room::Enter } else { self.room(&text, &mut stop).await };
+            let slot = match room {
+                Room::Enter => self.door.load.enter(&self.principal).and_then(|mut slot| {
+                    slot.hold(text.len())?;
+                    Ok(slot)
+                }),
+                Room::Aside => Ok(self.door.load.aside()),
+                Room::Ends(refusal) => {
+                    self.output.answer(refused(&text, &refusal));
+                    return Ok(());
+                }
+            };
+            match slot {
+                Ok(slot) => self.take(text, slot),
+                Err(refusal) => self.output.answer(refused(&text, &refusal)),
+            }
         }
-        while running.try_join_next().is_some() {}
-        let text = String::from_utf8_lossy(line.trim_ascii()).into_owned();
-        if text.is_empty() {
-            continue;
+    }
+
+    /// Whether a message of so many bytes need not be looked at to be let in.
+    fn is_easy(&self, bytes: usize) -> bool {
+        self.door.load.has_room(bytes) && !self.output.is_behind()
+    }
+
+    /// How a message is let in where there is much already.
+    async fn room(&mut self, text: &str, stop: &mut Pin<&mut impl Future<Output = ()>>) -> Room {
+        // What can be answered at once is no longer there then.
+        tokio::task::yield_now().await;
+        // What no message is gets an answer.
+        let asks = Message::peek(text).map_or(true, |message| message.asks);
+        if !asks {
+            // It makes room, or lets something go on that waits.
+            return Room::Aside;
         }
-        let (client, outlet) = (Arc::clone(client), Arc::clone(outlet));
-        running.spawn(async move {
-            let message = Incoming { text, headers: None, outlet: Arc::clone(&outlet) };
-            if let Some(answer) = client.take(message).await {
-                outlet.send(answer.text);
+        while self.output.is_behind() {
+            tokio::select! {
+                () = self.output.read_on() => {}
+                _ = &mut self.writer => return Room::Ends(ending()),
+                () = &mut *stop => return Room::Ends(ending()),
+            }
+        }
+        Room::Enter
+    }
+
+    fn take(&mut self, text: String, slot: Slot) {
+        let (client, output) = (Arc::clone(&self.client), Arc::clone(&self.output));
+        self.running.spawn(async move {
+            let message = Incoming { text, headers: None, outlet: Arc::clone(&output) as Arc<dyn Outlet> };
+            let answer = client.take(message).await;
+            drop(slot);
+            if let Some(answer) = answer {
+                output.answer(answer.text);
             }
         });
     }
+
+    /// Lets what runs come to its end.
+    async fn end(mut self, grace: Duration) {
+        self.client.end_news();
+        if !self.writer.is_finished() && !finished(&mut self.running, grace).await {
+            // Each gets an answer that says so.
+            self.client.cancel();
+            finished(&mut self.running, CLOSE).await;
+        }
+        self.running.shutdown().await;
+        self.client.close().await;
+        // Others may still hold a way to the client; what they say now comes too late.
+        self.output.end();
+        if !self.writer.is_finished() && timeout(CLOSE, &mut self.writer).await.is_err() {
+            self.writer.abort();
+        }
+    }
+}
+
+/// The limits where all is for one client: what it has not read yet may be as large as a message.
+fn of_one(limits: &Limits) -> Limits {
+    Limits { max_event_bytes: limits.max_body_bytes, ..limits.clone() }
+}
+
+/// How a message is let in.
+enum Room {
+    /// As one that is counted.
+    Enter,
+    /// Beside what is counted.
+    Aside,
+    /// Not at all: nothing more is read.
+    Ends(Refusal),
 }
 
 /// Waits for all that runs, for at most so long; says whether all of it has ended.
@@ -87,39 +212,23 @@ async fn finished(running: &mut JoinSet<()>, limit: Duration) -> bool {
     timeout(limit, async { while running.join_next().await.is_some() {} }).await.is_ok()
 }
 
-/// Writes lines as they come, up to the last; what has come meanwhile is written at once.
-async fn write(
-    mut lines: mpsc::UnboundedReceiver<Option<String>>,
-    mut output: impl AsyncWrite + Unpin,
-) -> std::io::Result<()> {
-    let mut open = true;
-    while let (true, Some(Some(line))) = (open, lines.recv().await) {
-        let mut batch = line.into_bytes();
-        batch.push(b'\n');
-        while let (true, Ok(line)) = (open, lines.try_recv()) {
-            match line {
-                Some(line) => {
-                    batch.extend_from_slice(line.as_bytes());
-                    batch.push(b'\n');
-                }
-                None => open = false,
-            }
-        }
-        output.write_all(&batch).await?;
-        output.flush().await?;
-    }
-    Ok(())
+/// What the requests of a message are answered that is not let in.
+fn refused(text: &str, refusal: &Refusal) -> String {
+    let answer = |part: &str| match message::read(part) {
+        Ok(message::Incoming::Request { id, .. }) => Some(refusal.answer(Some(id.get()))),
+        _ => None,
+    };
+    let answers: Vec<_> = match message::batch(text) {
+        Some(Ok(parts)) => parts.iter().filter_map(|part| answer(part.get())).collect(),
+        _ => return answer(text).unwrap_or_else(|| refusal.answer(None)),
+    };
+    if answers.is_empty() { refusal.answer(None) } else { format!("[{}]", answers.join(",")) }
 }
 
-/// The way to the client; no line is the last.
-struct Lines(mpsc::UnboundedSender<Option<String>>);
-
-impl Outlet for Lines {
-    fn send(&self, text: String) -> bool {
-        self.0.send(Some(text)).is_ok()
-    }
+fn ending() -> Refusal {
+    Refusal::busy("the gateway ends, and has not begun with this request")
 }
 
-const READ: usize = 64 * 1024;
+const INVALID_REQUEST: i32 = -32600;
 /// How long requests may take to be cancelled, and the client to read its last answers.
 const CLOSE: Duration = Duration::from_secs(2);

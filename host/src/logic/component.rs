@@ -43,11 +43,15 @@ impl Component {
 
     /// A component from a file.
     pub fn from_file(path: impl AsRef<Path>, options: &Options) -> Result<Self, LogicError> {
+        let path = path.as_ref();
         let mut bytes = Vec::new();
-        File::open(&path)
+        File::open(path)
             .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
-            .map_err(|source| LogicError::Unreadable { path: path.as_ref().to_owned(), source })?;
-        Self::from_bytes(&bytes, options)
+            .map_err(|source| LogicError::Unreadable { path: path.to_owned(), source })?;
+        Self::from_bytes(&bytes, options).map_err(|error| match error {
+            LogicError::BadComponent(source) => LogicError::BadFile { path: path.to_owned(), source },
+            other => other,
+        })
     }
 
     /// A component from memory.
@@ -119,6 +123,10 @@ fn compile(
 ) -> Result<(Compiled, Option<String>), LogicError> {
     let compile = || {
         Compiled::from_binary(engine, bytes).map_err(|error| {
+            // It uses what this engine has switched off, so what it is must be seen without compiling it.
+            if bytes.windows(CLIENT.len()).any(|part| part == CLIENT) {
+                return BadComponent::OtherWorld.into();
+            }
             not_a_component(&format!("it is damaged, or uses what this version does not know: {error:#}"))
         })
     };
@@ -180,3 +188,5 @@ fn not_a_component(reason: &str) -> LogicError {
 }
 
 const MAX_BYTES: u64 = 64 << 20;
+/// How the names of interfaces begin that only a component of world `client` has.
+const CLIENT: &[u8] = b"toolgate:client/";

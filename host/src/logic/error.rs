@@ -13,9 +13,17 @@ pub enum LogicError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The file is no component of world `logic`.
+    /// The component is none of world `logic`.
     #[error(transparent)]
     BadComponent(#[from] BadComponent),
+    /// The file is no component of world `logic`.
+    #[error("cannot use {}", path.display())]
+    BadFile {
+        /// The file that was asked for.
+        path: PathBuf,
+        /// Why not.
+        source: BadComponent,
+    },
     /// The engine cannot be set up on this machine or with these options.
     #[error("cannot set up WebAssembly: {reason}; try other limits, or allocation on demand")]
     Engine {
@@ -66,6 +74,12 @@ pub enum BadComponent {
     /// It is no component at all.
     #[error("not a WebAssembly component: {0}")]
     NotAComponent(String),
+    /// It is a component of ours, of the world that calls tools by itself.
+    #[error(
+        "this is a component of world toolgate:client/client; one of world toolgate:logic/logic is wanted, such as \
+         `toolgate component` writes"
+    )]
+    OtherWorld,
     /// It is a component, but not one that may and can decide here.
     #[error("{}", describe(.missing, .mistyped, .forbidden))]
     Unfit {

@@ -152,7 +152,7 @@ fn a_file_that_is_too_large_or_not_there_is_refused() {
     let path = folder.path().join("large.wasm");
     fs::File::create(&path).unwrap().set_len((64 << 20) + 1).unwrap();
     let error = Component::from_file(&path, &Options::default()).unwrap_err();
-    assert!(matches!(error, LogicError::BadComponent(BadComponent::TooLarge { .. })), "{error}");
+    assert!(matches!(error, LogicError::BadFile { source: BadComponent::TooLarge { .. }, .. }), "{error}");
     let error = Component::from_file(folder.path().join("none.wasm"), &Options::default()).unwrap_err();
     assert!(matches!(error, LogicError::Unreadable { .. }), "{error}");
 }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::candidate::Candidate;
 use super::folder;
-use super::line::{self, Record};
+use super::line::{self, Damage, Record};
 use super::reader::{Found, Lines, PartError, Parts, Spot};
 use super::report::Report;
 use crate::gate::GateError;
@@ -57,6 +57,14 @@ pub enum BacktestError {
     /// There are no records.
     #[error("there are no records in {}", .0.display())]
     Empty(PathBuf),
+    /// The record of a call is there, but not as it was written.
+    #[error("{spot}: {damage}")]
+    Damaged {
+        /// Where it stands.
+        spot: Spot,
+        /// What is wrong with it.
+        damage: Damage,
+    },
     /// No gate can be opened with the candidate's configuration.
     #[error("the configuration cannot be used: {0}")]
     Settings(String),
@@ -178,7 +186,8 @@ impl Components<'_> {
     }
 }
 
-/// Finds the record of a call, the newest where there are several.
+/// Finds the record of a call, the newest where there are several. Where there is none that can be read, one that was changed
+/// is an error.
 pub fn find(dir: &Path, id: &str) -> Result<Option<(Spot, Record)>, BacktestError> {
     let failed = |source| BacktestError::Folder { dir: dir.to_owned(), source };
     let segments = folder::segments(dir).map_err(failed)?;
@@ -187,6 +196,7 @@ pub fn find(dir: &Path, id: &str) -> Result<Option<(Spot, Record)>, BacktestErro
     }
     let sign = format!("\"id\":{}", crate::session::message::quote(id));
     let sign = memchr::memmem::Finder::new(sign.as_bytes());
+    let mut damaged = None;
     for segment in segments.into_iter().rev() {
         let mut lines = Lines::of_segments(vec![segment]);
         let (mut line, mut last) = (Vec::new(), None);
@@ -194,17 +204,18 @@ pub fn find(dir: &Path, id: &str) -> Result<Option<(Spot, Record)>, BacktestErro
             if found == Found::Unfinished || sign.find(&line).is_none() {
                 continue;
             }
-            if let Ok(record) = line::read(&line)
-                && record.id == id
-            {
-                last = Some((spot, record));
+            match line::read(&line) {
+                Ok(record) if record.id == id => last = Some((spot, record)),
+                // An answer may speak of the call, too.
+                Ok(_) => {}
+                Err(damage) => damaged = Some(BacktestError::Damaged { spot, damage }),
             }
         }
         if last.is_some() {
             return Ok(last);
         }
     }
-    Ok(None)
+    damaged.map_or(Ok(None), Err)
 }
 
 /// How many lines go on their way together.

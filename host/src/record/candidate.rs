@@ -34,7 +34,7 @@ impl Candidate {
             None => Component::embedded(options)?,
         };
         let mut config = Config::clone(config);
-        check(&component, &mut config, [&View::default()])?;
+        check(&component, &mut config, [(None, View::default())])?;
         let mut unusable = Vec::new();
         for server in config.servers.iter_mut().filter(|server| server.enabled) {
             if let Some(problem) = &server.problem {
@@ -138,11 +138,7 @@ fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option
             (recorded.policy.selection.clone().map(kept), recorded.policy.capabilities.clone())
         }
     };
-    Some(match selection {
-        // A gate that could use no server at all is not opened.
-        Some(none) if none.is_empty() => View { capabilities: Some(Vec::new()), ..View::default() },
-        selection => View { selection, capabilities, ..View::default() },
-    })
+    Some(View { selection, capabilities, ..View::default() })
 }
 
 /// Whether something that is masked in what a server says with the first settings may be left as it is with the second.

@@ -92,6 +92,11 @@ pub(super) fn parts(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
+/// Whether this is a regular file: to open a pipe would be to wait for whoever is at its other end.
+pub(super) fn regular(path: &Path) -> io::Result<()> {
+    if fs::metadata(path)?.is_file() { Ok(()) } else { Err(io::Error::other("it is no regular file")) }
+}
+
 /// A time as names of files have it; they sort as the times do.
 pub(super) fn stamp(time: SystemTime) -> String {
     Utc::from(time).to_string().replace(['-', ':', '.'], "")

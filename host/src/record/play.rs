@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::compare::{Difference, Kind, compare};
 use super::line::Step;
 use super::said::{Digest, Said, Sent};
+use super::text::Text;
 use super::told::{Forwarded, Told};
 use crate::decide::{Answer, Decide, GateId};
 use crate::logic::types::execution::{Event, Failed, ResultForm, Settings, ToolCall};
@@ -127,16 +128,45 @@ impl Player {
         Ok(said)
     }
 
-    /// How what is said now differs from what was said then; `now` was played under these settings.
+    /// How what is said now differs from what was said then, each under its settings.
     pub fn differences(
         &mut self,
-        settings: &SharedSettings,
-        then: &[Step],
-        now: &[Said],
+        (recorded, then): (&SharedSettings, &[Step]),
+        (settings, now): (&SharedSettings, &[Said]),
     ) -> Result<Vec<Difference>, PlayError> {
         let mut found = compare(then.iter().map(|step| &step.say), now);
+        if let Some(masked) = found.iter_mut().find(|found| found.kind == Kind::Masking)
+            && self.is_cut_otherwise((recorded, then), (settings, now))?
+        {
+            (masked.kind, masked.rule) = (Kind::Result, "its result is cut elsewhere".to_owned());
+        }
         found.extend(self.read_otherwise(settings, then, now)?);
         Ok(found)
+    }
+
+    /// Whether an answer that is cut then and now is another for that alone: the masks leave the same of it.
+    fn is_cut_otherwise(
+        &mut self,
+        (recorded, then): (&SharedSettings, &[Step]),
+        (settings, now): (&SharedSettings, &[Said]),
+    ) -> Result<bool, PlayError> {
+        let answer = then.iter().rev().find_map(|step| match &step.event {
+            Some(Told::Answered(Text(answer))) => Some(answer),
+            _ => None,
+        });
+        let ends = (then.last().map(|step| &step.say), now.last());
+        let (Some(answer), (Some(Said::Done(was)), Some(Said::Done(ended)))) = (answer, ends) else { return Ok(false) };
+        if recorded.value.max_result_bytes == settings.value.max_result_bytes || !(was.truncated && ended.truncated) {
+            return Ok(false);
+        }
+        let server = ended.server.as_deref().unwrap_or_default();
+        let before = match self.mask_json(recorded, server, answer) {
+            Ok(before) => before,
+            // What masks another component had cannot be asked of this one.
+            Err(PlayError::Settings(_)) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        Ok(before == self.mask_json(settings, server, answer)?)
     }
 
     /// What is another now in an answer that passed unread then, where the answer is kept.

@@ -1,6 +1,6 @@
 //! Reads records: every line of every file, one after the other, and what they share.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -17,6 +17,8 @@ use crate::logic::types::execution::Settings;
 /// The lines of all files in a folder.
 pub struct Lines {
     segments: std::vec::IntoIter<Segment>,
+    /// By process, the numbers of its files that were there when the folder was read.
+    there: HashMap<String, BTreeSet<u32>>,
     open: Option<(Segment, Arc<Path>, BufReader<File>)>,
     number: u64,
     /// By process, the last of its files that was read and the digest of its last line.
@@ -59,7 +61,11 @@ impl Lines {
 
     /// The lines of these files.
     pub fn of_segments(segments: Vec<Segment>) -> Self {
-        Lines { segments: segments.into_iter(), open: None, number: 0, ends: HashMap::new(), after: None }
+        let mut there = HashMap::<String, BTreeSet<u32>>::new();
+        for Segment { run, number, .. } in &segments {
+            there.entry(run.clone()).or_default().insert(*number);
+        }
+        Lines { segments: segments.into_iter(), there, open: None, number: 0, ends: HashMap::new(), after: None }
     }
 
     /// Reads the next line into the buffer, and says where it stands; none at the end of the last file.
@@ -75,6 +81,7 @@ impl Lines {
                 };
                 self.number = 0;
                 self.after = match self.ends.get(&segment.run) {
+                    _ if self.is_after_gap(&segment) => Some(GONE.to_owned()),
                     Some((number, digest)) if number + 1 == segment.number => Some(digest.clone()),
                     None if segment.number == 1 => Some(FIRST.to_owned()),
                     _ => None,
@@ -113,6 +120,13 @@ impl Lines {
             };
             return Ok(Some((spot, found)));
         }
+    }
+
+    /// Whether the file before this one was not there, but older ones of the same process were: what is too old goes from the
+    /// oldest on.
+    fn is_after_gap(&self, segment: &Segment) -> bool {
+        let before = self.there.get(&segment.run).and_then(|numbers| numbers.range(..segment.number).next_back());
+        before.is_some_and(|before| before + 1 != segment.number)
     }
 }
 
@@ -240,7 +254,7 @@ impl Parts {
             return Err(missing());
         }
         let path = part.path(&self.dir, digest);
-        let bytes = fs::read(&path).map_err(|error| match error.kind() {
+        let bytes = folder::regular(&path).and_then(|()| fs::read(&path)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => missing(),
             _ => PartError::Unreadable { path: path.clone(), why: error.to_string() },
         })?;
@@ -267,7 +281,82 @@ fn kept<T: Clone>(
 }
 
 const MOST_KEPT: usize = 256;
+/// What no line follows: it stands for lines of a file that is not there.
+const GONE: &str = "";
 /// Where a record names what had been offered.
 const CATALOG: &[u8] = b"\"catalog\":\"";
 /// No record is as long: it would not fit in a file.
 const MOST_LINE: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::tests::record;
+    use super::super::writer::{Rules, Writer};
+    use super::*;
+
+    /// The files of a folder with so many of them, of a few lines each.
+    fn written(dir: &Path, files: usize) -> Vec<PathBuf> {
+        let mut writer = Writer::new(Rules { max_segment: 4 << 10, ..Rules::new(dir.to_owned()) });
+        let mut line = Vec::new();
+        while folder::segments(dir).map_or(0, |segments| segments.len()) < files {
+            let digest = writer.seal(&record(), &mut line);
+            writer.take(&line, digest).unwrap();
+            writer.flush().unwrap();
+        }
+        folder::segments(dir).unwrap().into_iter().map(|segment| segment.path).collect()
+    }
+
+    /// The names of the files with a line that is not as it was written, and what is wrong with it.
+    fn damaged(mut lines: Lines) -> Vec<(PathBuf, Found)> {
+        let (mut line, mut damaged) = (Vec::new(), Vec::new());
+        while let Some((spot, found)) = lines.next(&mut line).unwrap() {
+            if found != Found::Line {
+                assert_eq!(spot.line, 1, "{spot}");
+                damaged.push((spot.file.to_path_buf(), found));
+            }
+        }
+        damaged
+    }
+
+    #[test]
+    fn a_file_that_was_taken_out_of_the_middle_is_noticed_and_one_that_became_too_old_is_not() {
+        // Which of six files are gone, and which have lines that follow nothing.
+        let rows: [(&[usize], &[usize]); 7] = [
+            (&[], &[]),
+            (&[0, 1], &[]),
+            (&[5], &[]),
+            (&[1], &[2]),
+            (&[1, 2], &[3]),
+            (&[1, 3], &[2, 4]),
+            (&[0, 2], &[3]),
+        ];
+        for (gone, expected) in rows {
+            let dir = tempfile::tempdir().unwrap();
+            let files = written(dir.path(), 6);
+            gone.iter().for_each(|at| fs::remove_file(&files[*at]).unwrap());
+            let expected: Vec<_> =
+                expected.iter().map(|at| (files[*at].clone(), Found::Damaged(Damage::OutOfOrder))).collect();
+            assert_eq!(damaged(Lines::of(dir.path()).unwrap()), expected, "{gone:?}");
+        }
+        // It was there a moment ago.
+        let dir = tempfile::tempdir().unwrap();
+        let files = written(dir.path(), 6);
+        let lines = Lines::of(dir.path()).unwrap();
+        fs::remove_file(&files[2]).unwrap();
+        assert_eq!(damaged(lines), []);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_in_place_of_a_part_keeps_nobody_waiting() {
+        use rustix::fs::{CWD, Mode, mkfifoat};
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("parts")).unwrap();
+        let path = Part::Catalog.path(dir.path(), FIRST);
+        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+        let why = "it is no regular file".to_owned();
+        assert_eq!(Parts::of(dir.path()).offers(FIRST).err(), Some(PartError::Unreadable { path, why }));
+        let mut writer = Writer::new(Rules::new(dir.path().to_owned()));
+        assert!(writer.has(Part::Catalog, &FIRST.into()).is_err());
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tracing::{info, warn};
+use tracing::warn;
 
 use super::scribe::{Lost, Scribe};
 use super::writer::{Rules, Writer};
@@ -154,10 +154,33 @@ struct Thread {
 #[derive(Default)]
 struct Told {
     /// Nothing can be written, and that was said.
-    broken: bool,
+    broken: Option<Broken>,
     dropped: u64,
     withheld: u64,
     at: Option<Instant>,
+}
+
+/// Calls cannot be written.
+struct Broken {
+    /// When that was last so.
+    at: Instant,
+    /// How many were not written.
+    calls: u64,
+}
+
+impl Told {
+    /// Calls could not be written now; says whether that is news.
+    fn fails(&mut self, calls: u64, now: Instant) -> bool {
+        let calls_before = self.broken.as_ref().map(|broken| broken.calls);
+        self.broken = Some(Broken { at: now, calls: calls_before.unwrap_or(0) + calls });
+        calls_before.is_none()
+    }
+
+    /// Calls were written now; where that is news, says how many were not until then. A disk that is full takes a little now
+    /// and then, which is none.
+    fn works(&mut self, now: Instant) -> Option<u64> {
+        self.broken.take_if(|broken| now.duration_since(broken.at) >= STEADY).map(|broken| broken.calls)
+    }
 }
 
 impl Thread {
@@ -226,13 +249,15 @@ impl Thread {
             Ok(()) => {
                 self.desk.written.fetch_add(calls, Relaxed);
                 self.desk.bytes.store(self.writer.bytes(), Relaxed);
-                if calls > 0 && std::mem::take(&mut self.told.broken) {
-                    info!("calls are recorded again");
+                if calls > 0
+                    && let Some(lost) = self.told.works(Instant::now())
+                {
+                    warn!("calls are recorded again; {} not", were(lost));
                 }
             }
             Err(error) => {
                 self.desk.failed.fetch_add(calls, Relaxed);
-                if !std::mem::replace(&mut self.told.broken, true) {
+                if self.told.fails(calls, Instant::now()) {
                     let dir = self.writer.rules().dir.display();
                     warn!("calls go on, but cannot be recorded in {dir}: {}", in_full(&error));
                 }
@@ -255,7 +280,7 @@ impl Thread {
             let calls = were(withheld - self.told.withheld);
             warn!("{calls} not recorded, for secrets that cannot be taken out, or for being too long");
         }
-        self.told = Told { dropped, withheld, at: Some(Instant::now()), ..self.told };
+        (self.told.dropped, self.told.withheld, self.told.at) = (dropped, withheld, Some(Instant::now()));
     }
 }
 
@@ -283,6 +308,8 @@ const GATHER: Duration = Duration::from_millis(2);
 const LOOK: Duration = Duration::from_secs(600);
 /// How often it says that calls are not recorded.
 const TELL: Duration = Duration::from_secs(10);
+/// For how long calls must have been written before it says that they are.
+const STEADY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
@@ -312,6 +339,20 @@ mod tests {
     /// A recorder whose thread never comes to it.
     fn stuck() -> Recorder {
         Recorder { desk: Arc::default(), rules: Rules::new("nowhere".into()) }
+    }
+
+    #[test]
+    fn that_nothing_can_be_written_is_told_once_and_that_it_can_again_with_what_was_lost() {
+        let (mut told, start) = (Told::default(), Instant::now());
+        let at = |millis| start + Duration::from_millis(millis);
+        assert_eq!(told.works(at(0)), None);
+        assert!(told.fails(3, at(0)));
+        assert_eq!(told.works(at(100)), None, "it is not steady");
+        assert!(!told.fails(2, at(200)));
+        assert_eq!(told.works(at(1200)), Some(5));
+        assert_eq!(told.works(at(1300)), None);
+        assert!(told.fails(1, at(1400)), "it is news again");
+        assert_eq!(were(5), "5 calls were");
     }
 
     #[test]

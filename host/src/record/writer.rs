@@ -1,4 +1,6 @@
-//! Writes records: line after line into a file, the next file when one is full, and the oldest away.
+//! Writes records: line after line into a file, and the next file when one is full.
+
+mod tend;
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -190,7 +192,7 @@ impl Writer {
         private::prepare(&self.rules.dir)?;
         // What the last file needed may be needed by the lines that wait for this one.
         for (part, digest) in self.known.drain() {
-            if let Ok(file) = OpenOptions::new().write(true).open(part.path(&self.rules.dir, &digest)) {
+            if let Ok(file) = there(&part.path(&self.rules.dir, &digest)) {
                 file.set_modified(now)?;
             }
         }
@@ -225,7 +227,7 @@ impl Writer {
         if self.open.is_none() {
             self.begin(SystemTime::now())?;
         }
-        match OpenOptions::new().write(true).open(part.path(&self.rules.dir, digest)) {
+        match there(&part.path(&self.rules.dir, digest)) {
             Ok(file) => file.set_modified(SystemTime::now())?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
@@ -244,76 +246,29 @@ impl Writer {
             self.known.clear();
         }
     }
-
-    /// Looks once in a while whether anything has become too old.
-    pub(super) fn tend_later(&mut self) {
-        let now = SystemTime::now();
-        let lately = |tended: SystemTime| now.duration_since(tended).is_ok_and(|since| since < TEND);
-        if self.count > 0 && !self.tended.is_some_and(lately) {
-            // What cannot be removed now is tried again later.
-            let _ = self.tend(now);
-        }
-    }
-
-    /// Removes what is too old or too much.
-    fn tend(&mut self, now: SystemTime) -> io::Result<()> {
-        self.tended = Some(now);
-        let Rules { dir, max_total, max_age, .. } = &self.rules;
-        let sized =
-            |path: &Path| fs::metadata(path).map(|metadata| (metadata.len(), metadata.modified().unwrap_or(now)));
-        let parts = folder::parts(dir)?;
-        let mut segments: Vec<_> = folder::segments(dir)?
-            .into_iter()
-            .filter_map(|segment| sized(&segment.path).ok().map(|(bytes, at)| (segment, bytes, at)))
-            .collect();
-        let of_parts: u64 = parts.iter().filter_map(|path| sized(path).ok()).map(|(bytes, _)| bytes).sum();
-        let mut total = of_parts + segments.iter().map(|(_, bytes, _)| bytes).sum::<u64>();
-        // The file that is begun next has room, too.
-        let most = max_total.saturating_sub(self.rules.segment_bytes());
-        segments.retain(|(segment, bytes, at)| {
-            let expired = now.duration_since(*at).is_ok_and(|age| age > *max_age);
-            let remove = (expired || total > most) && removed(&segment.path);
-            total -= if remove { *bytes } else { 0 };
-            !remove
-        });
-        let oldest = segments.first().map(|(segment, ..)| segment.stamp.clone());
-        for path in parts {
-            let Ok((_, at)) = sized(&path) else { continue };
-            // A moment, since a part may be a little older than the first file that needs it.
-            let needed = oldest.as_ref().is_some_and(|oldest| folder::stamp(at + MOMENT) >= *oldest);
-            let young = now.duration_since(at).is_ok_and(|age| age < MOMENT);
-            if !needed && !young {
-                fs::remove_file(&path)?;
-            }
-        }
-        Ok(())
-    }
 }
 
-/// Removes a file, unless a process still writes to it.
-fn removed(path: &Path) -> bool {
-    let free = OpenOptions::new().read(true).open(path).is_ok_and(|file| file.try_lock().is_ok());
-    free && fs::remove_file(path).is_ok()
+/// A part that is there already.
+fn there(path: &Path) -> io::Result<File> {
+    folder::regular(path)?;
+    OpenOptions::new().write(true).open(path)
 }
 
 /// How much is written at once.
 const BATCH: u64 = 1 << 20;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often a writer that has little to do looks for what is too old.
-const TEND: Duration = Duration::from_secs(60 * 60);
-const MOMENT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::line;
     use super::super::line::tests::record;
     use super::*;
 
-    fn rules(dir: &Path) -> Rules {
+    pub fn rules(dir: &Path) -> Rules {
         Rules { max_segment: 64 << 10, max_total: 4 << 20, ..Rules::new(dir.join("records")) }
     }
 
-    fn put(writer: &mut Writer, record: &Record) {
+    pub fn put(writer: &mut Writer, record: &Record) {
         let mut line = Vec::new();
         let digest = writer.seal(record, &mut line);
         writer.take(&line, digest).unwrap();
@@ -346,29 +301,6 @@ mod tests {
                 after = Some(seal.digest.to_owned());
             }
         }
-    }
-
-    #[test]
-    fn what_is_too_old_goes_with_the_parts_that_nobody_needs() {
-        let dir = tempfile::tempdir().unwrap();
-        let rules = rules(dir.path());
-        let mut first = Writer::new(rules.clone());
-        first.part(Part::Tools, &"d1".into(), b"[]").unwrap();
-        put(&mut first, &record());
-        first.flush().unwrap();
-        let now = SystemTime::now();
-        // It is still written to.
-        let later = now + rules.max_age * 2;
-        let mut second = Writer::new(rules.clone());
-        second.tend(later).unwrap();
-        assert_eq!(folder::segments(&rules.dir).unwrap().len(), 1);
-        drop(first);
-        second.tend(now).unwrap();
-        assert_eq!(folder::segments(&rules.dir).unwrap().len(), 1);
-        assert_eq!(folder::parts(&rules.dir).unwrap().len(), 1);
-        second.tend(later).unwrap();
-        assert_eq!(folder::segments(&rules.dir).unwrap(), []);
-        assert!(folder::parts(&rules.dir).unwrap().is_empty());
     }
 
     #[cfg(unix)]

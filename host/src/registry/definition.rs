@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::json::{self, Object};
 use crate::logic::types::{Annotations, Tool};
 
 /// A tool, with the whole of what its server wrote.
@@ -11,38 +12,30 @@ pub struct Definition {
     pub name: String,
     /// All that the server says of it.
     pub raw: Box<RawValue>,
-    read: Read,
+    tool: Tool,
 }
 
+/// The name goes back to the server as it is; what else is of a wrong type says nothing.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Read {
+struct Read<'a> {
     name: String,
-    #[serde(default)]
-    description: Option<String>,
-    #[serde(default)]
-    input_schema: Option<Box<RawValue>>,
-    #[serde(default)]
-    annotations: Option<Hints>,
-}
-
-/// Hints of a wrong type say nothing.
-#[derive(Deserialize, Default, Clone)]
-#[serde(rename_all = "camelCase", default)]
-struct Hints {
-    read_only_hint: serde_json::Value,
-    destructive_hint: serde_json::Value,
-    idempotent_hint: serde_json::Value,
-    open_world_hint: serde_json::Value,
+    #[serde(default, borrow)]
+    description: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    input_schema: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    annotations: Option<&'a RawValue>,
 }
 
 impl Definition {
     /// Reads an item of `tools/list`; `None` is one without a name.
     pub fn read(item: &RawValue) -> Option<Self> {
         match serde_json::from_str::<Read>(item.get()) {
-            Ok(read) => Some(Definition { name: read.name.clone(), raw: item.to_owned(), read }),
+            Ok(read) => Some(Definition { name: read.name.clone(), raw: item.to_owned(), tool: tool(read) }),
             Err(error) => {
-                tracing::warn!("left out a tool that cannot be read: {error}");
+                let name = Object::read(item.get()).and_then(|item| json::text(item.get("name")?));
+                tracing::warn!(tool = name, "left out a tool that cannot be read: {error}");
                 None
             }
         }
@@ -50,18 +43,50 @@ impl Definition {
 
     /// What the component needs to know.
     pub fn tool(&self) -> Tool {
-        let Read { name, description, input_schema, annotations } = &self.read;
-        let hints = annotations.clone().unwrap_or_default();
-        Tool {
-            name: name.clone(),
-            description: description.clone(),
-            input_schema: input_schema.as_ref().map(|schema| schema.get().to_owned()),
-            annotations: Annotations {
-                read_only: hints.read_only_hint.as_bool(),
-                destructive: hints.destructive_hint.as_bool(),
-                idempotent: hints.idempotent_hint.as_bool(),
-                open_world: hints.open_world_hint.as_bool(),
-            },
+        self.tool.clone()
+    }
+}
+
+fn tool(read: Read<'_>) -> Tool {
+    let Read { name, description, input_schema, annotations } = read;
+    let hints = annotations.and_then(|hints| Object::read(hints.get())).unwrap_or_default();
+    let hint = |name: &str| match hints.get(name)?.get() {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    };
+    Tool {
+        name,
+        description: description.and_then(json::text),
+        input_schema: input_schema.map(|schema| schema.get().to_owned()),
+        annotations: Annotations {
+            read_only: hint("readOnlyHint"),
+            destructive: hint("destructiveHint"),
+            idempotent: hint("idempotentHint"),
+            open_world: hint("openWorldHint"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(item: &str) -> Option<Tool> {
+        Definition::read(&RawValue::from_string(item.to_owned()).unwrap()).map(|definition| definition.tool())
+    }
+
+    #[test]
+    fn a_tool_needs_no_more_than_a_name() {
+        let cut = read(r#"{"name":"cut","description":"half \ud83d","inputSchema":{"a":1.10}}"#).unwrap();
+        assert_eq!(cut.description.as_deref(), Some("half \u{fffd}"));
+        assert_eq!(cut.input_schema.as_deref(), Some(r#"{"a":1.10}"#));
+        let odd = read(r#"{"description":7,"annotations":"none","name":"odd","inputSchema":null}"#).unwrap();
+        assert_eq!((odd.name.as_str(), odd.description, odd.input_schema), ("odd", None, None));
+        let hinted = read(r#"{"name":"h","annotations":{"readOnlyHint":true,"destructiveHint":"no","x":1}}"#).unwrap();
+        assert_eq!((hinted.annotations.read_only, hinted.annotations.destructive), (Some(true), None));
+        for nameless in [r#"{"description":"x"}"#, r#"{"name":7}"#, r#"{"name":"half \ud83d"}"#, "[]"] {
+            assert!(read(nameless).is_none(), "{nameless}");
         }
     }
 }

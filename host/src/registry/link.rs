@@ -6,6 +6,7 @@ mod drive;
 mod listing;
 mod opener;
 mod unavailable;
+mod watching;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,12 +17,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 pub use unavailable::Unavailable;
+pub use watching::Watcher;
 
 use super::status::{LastError, Status};
 use super::task::Task;
 use super::tools::Tools;
 use super::{Stay, Surroundings, Told};
-use crate::config::model::{Config, Server};
+use crate::config::model::{Config, Problem, Server};
 use crate::decide::Answer;
 use crate::logic::types::lifecycle;
 use crate::queue::Queue;
@@ -30,6 +32,7 @@ use crate::stats::CallStats;
 use connection::Connection;
 use listing::{Lists, Others};
 use opener::Opener;
+use watching::Watched;
 
 /// One configured server. All gates that share it share its connection.
 pub struct Link {
@@ -39,8 +42,11 @@ pub struct Link {
     state: Mutex<State>,
     /// Told after each step of the machine.
     changed: watch::Sender<()>,
-    /// How many hold a lease.
+    /// How many hold a lease, or watch a resource.
     users: AtomicUsize,
+    /// How many of them watch a resource; what is replaced is not kept for them.
+    watchers: AtomicUsize,
+    watched: Mutex<Watched>,
     /// How many leases there ever were.
     leases: AtomicU64,
     /// The machine has been told that somebody wants the server.
@@ -81,6 +87,10 @@ struct State {
     closed: bool,
     /// Why there is no connection.
     why: Option<Unavailable>,
+    /// The last attempt to get one failed, and nothing has begun anew since.
+    failing: bool,
+    /// What is wrong with its configuration, as far as only filling it in could show, and when that was seen.
+    fault: Option<(Problem, Instant)>,
     /// It was up before, and is to be so again.
     lost: bool,
     since: SystemTime,
@@ -129,6 +139,8 @@ impl Link {
                 refused: 0,
                 closed,
                 why: None,
+                failing: false,
+                fault: None,
                 lost: false,
                 since: SystemTime::now(),
                 last_error: None,
@@ -138,6 +150,8 @@ impl Link {
             }),
             changed: watch::Sender::new(()),
             users: AtomicUsize::new(0),
+            watchers: AtomicUsize::new(0),
+            watched: Mutex::default(),
             leases: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
             retired: AtomicBool::new(false),
@@ -228,15 +242,24 @@ impl Link {
 
     /// A connection, for as long as the lease is held. Any number may ask at the same time: the server is started once.
     pub async fn acquire(&self, limit: Duration) -> Result<Lease, Unavailable> {
+        self.acquire_if(limit, Link::look).await
+    }
+
+    /// A connection by this look at where the server stands: it says for how long one is worth waiting for.
+    async fn acquire_if(
+        &self,
+        limit: Duration,
+        look: fn(&Link) -> Result<Option<Arc<Session>>, Unavailable>,
+    ) -> Result<Lease, Unavailable> {
         let held = self.hold()?;
-        if let Some(session) = self.look()? {
+        if let Some(session) = look(self)? {
             return Ok(Lease { session, _use: held });
         }
         let deadline = Instant::now() + limit.min(LONGEST);
         // Before the next look, so that nothing is missed between the look and the wait.
         let mut changed = self.changed.subscribe();
         loop {
-            if let Some(session) = self.look()? {
+            if let Some(session) = look(self)? {
                 return Ok(Lease { session, _use: held });
             }
             if tokio::time::timeout_at(deadline, changed.changed()).await.is_err() {
@@ -248,6 +271,11 @@ impl Link {
     /// The same, for as long as a server may take to come up.
     pub async fn lease(&self) -> Result<Lease, Unavailable> {
         self.acquire(self.patience()).await
+    }
+
+    /// The same for who can do without the server: it waits for the start that is under way, and for no further one.
+    pub async fn lease_if_it_starts(&self) -> Result<Lease, Unavailable> {
+        self.acquire_if(self.patience(), Link::look_once).await
     }
 
     /// A session for a short look; the server may be stopped for idleness while it is used.
@@ -300,7 +328,10 @@ impl Link {
             started_in: state.started_in,
             restarts: state.restarts,
             pid: session.and_then(|session| session.pid()),
-            problem: self.server().problem.as_ref().map(ToString::to_string),
+            problem: {
+                let fault = state.fault.as_ref().map(|(problem, _)| problem);
+                self.server().problem.as_ref().or(fault).map(ToString::to_string)
+            },
             queues: self.queues.iter().map(|(_, queue)| queue.stats()).collect(),
         }
     }
@@ -315,10 +346,16 @@ impl Link {
         self.state().machine.state == lifecycle::State::Disabled
     }
 
+    /// The same by the word of somebody, and not for a fault of its configuration.
+    pub(super) fn is_switched_off(&self) -> bool {
+        let state = self.state();
+        state.machine.state == lifecycle::State::Disabled && state.fault.is_none()
+    }
+
     /// Ends the connection, if there is one, and begins anew, also where it was given up.
     pub(super) fn reconnect(&self) {
         let mut state = self.state();
-        if state.machine.state == lifecycle::State::Disabled {
+        if state.machine.state == lifecycle::State::Disabled && state.fault.is_none() {
             return;
         }
         self.step(&mut state, &lifecycle::Event::Disabled);
@@ -327,15 +364,24 @@ impl Link {
 
     /// Begins anew where the server was given up.
     pub(super) fn try_again(&self) {
-        let given_up = matches!(self.state().machine.state, lifecycle::State::Failed | lifecycle::State::NeedsAuth);
+        let given_up = {
+            let state = self.state();
+            matches!(state.machine.state, lifecycle::State::Failed | lifecycle::State::NeedsAuth)
+                || state.fault.is_some()
+        };
         if given_up {
             self.reconnect();
         }
     }
 
-    /// Starts the server now if it is to run whether anybody wants it or not.
+    /// Starts the server now if it is to run whether anybody wants it or not; what is wrong with its configuration is told.
     pub(super) fn begin(&self) {
-        if self.policy.eager && self.server().enabled && self.server().problem.is_none() {
+        if !self.server().enabled || self.server().problem.is_some() {
+            return;
+        }
+        if let Some(problem) = self.opener.problem() {
+            self.found(&mut self.state(), problem);
+        } else if self.policy.eager {
             self.tell(&lifecycle::Event::Enabled);
         }
     }
@@ -365,7 +411,7 @@ impl Link {
         self.changed.send_replace(());
         let longest = Instant::now() + self.server().timeouts.total;
         async move {
-            while self.users.load(Ordering::SeqCst) > 0 {
+            while self.users.load(Ordering::SeqCst) > self.watchers.load(Ordering::SeqCst) {
                 if tokio::time::timeout_at(longest, changed.changed()).await.is_err() {
                     break;
                 }
@@ -440,10 +486,7 @@ impl fmt::Debug for Lease {
 
 impl Drop for Use {
     fn drop(&mut self) {
-        // The machine hears of it from the janitor: calls come in rows, and each would be told of twice.
-        if self.0.users.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.0.left();
-        }
+        self.0.left();
     }
 }
 

@@ -34,6 +34,8 @@ pub enum During {
     Nobody,
     /// For this principal alone.
     One(Arc<str>),
+    /// For this principal alone, which has given up waiting.
+    Deserted(Arc<str>),
     /// For several, and nobody knows which of them is meant.
     Several,
 }
@@ -43,6 +45,8 @@ pub enum During {
 pub struct Topics {
     /// Folders that the server may look at (`roots/list`).
     pub roots: bool,
+    /// Servers of the initialize era hear when these are others.
+    pub roots_changed: bool,
     /// Words of a model (`sampling/createMessage`).
     pub sampling: bool,
     /// Words of a person, in a form (`elicitation/create`).
@@ -125,7 +129,8 @@ impl Topics {
     pub fn capabilities(self, era: Era) -> String {
         let mut parts = Vec::new();
         if self.roots {
-            parts.push(r#""roots":{}"#.to_owned());
+            let changed = if self.roots_changed && era == Era::Legacy { r#""listChanged":true"# } else { "" };
+            parts.push(format!(r#""roots":{{{changed}}}"#));
         }
         if self.sampling {
             parts.push(r#""sampling":{}"#.to_owned());

@@ -1,5 +1,6 @@
 //! What a server offers, page by page, kept for as long as the server says.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -120,6 +121,34 @@ impl Session {
 }
 
 impl Listing {
+    /// Whether there is a resource of this address among the items.
+    pub fn lists(&self, uri: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Resource<'a> {
+            #[serde(borrow)]
+            uri: Cow<'a, str>,
+        }
+        let mut read = self.items.iter().filter_map(|item| serde_json::from_str::<Resource<'_>>(item.get()).ok());
+        read.any(|resource| resource.uri == uri)
+    }
+
+    /// Whether this address can be made from a template among the items.
+    pub fn has_fitting(&self, uri: &str) -> bool {
+        self.templates().any(|template| fits(&template, uri))
+    }
+
+    /// The templates of addresses among the items.
+    pub fn templates(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Template<'a> {
+            #[serde(borrow)]
+            uri_template: Cow<'a, str>,
+        }
+        let read = self.items.iter().filter_map(|item| serde_json::from_str::<Template<'_>>(item.get()).ok());
+        read.map(|template| template.uri_template)
+    }
+
     fn add(&mut self, page: &Page<'_>, kind: Kind, session: &Session) {
         let items = match kind {
             Kind::Tools => &page.tools,
@@ -138,6 +167,26 @@ impl Listing {
         self.ttl = [self.ttl, ttl].into_iter().flatten().min();
         self.private |= page.cache_scope.is_some_and(|scope| scope.get() == r#""private""#);
     }
+}
+
+/// Whether an address can be made from a template: its fixed parts are there, in their order; a variable may be empty.
+fn fits(template: &str, uri: &str) -> bool {
+    let mut fixed: Vec<&str> =
+        template.split('{').map(|part| part.split_once('}').map_or(part, |(_, after)| after)).collect();
+    // What stands before the first variable begins the address, and what stands after the last one ends it.
+    let Some(last) = fixed.pop() else { return false };
+    if fixed.is_empty() {
+        return last == uri;
+    }
+    let first = fixed.remove(0);
+    let Some(mut rest) = uri.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else { return false };
+    for part in fixed {
+        match rest.find(part) {
+            Some(place) => rest = &rest[place + part.len()..],
+            None => return false,
+        }
+    }
+    true
 }
 
 /// Whether a tool can be called over HTTP: the headers that its schema asks for must be possible ones.
@@ -247,3 +296,36 @@ const MAX_PAGES: usize = 1_000;
 const MAX_ITEMS: usize = 100_000;
 /// A day: nobody knows what holds longer.
 const MAX_TTL: f64 = 86_400_000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_fits_the_templates_that_it_could_be_made_of() {
+        let rows = [
+            ("demo://square/{number}", "demo://square/4", true),
+            ("demo://square/{number}", "demo://square/", true),
+            ("demo://square/{number}", "demo://cube/4", false),
+            ("file:///{path}.txt", "file:///a/b.txt", true),
+            ("file:///{path}.txt", "file:///a/b.md", false),
+            ("file:///{path}.txt", "file:///a/b.txtx", false),
+            ("x://plain", "x://plain", true),
+            ("x://plain", "x://plainer", false),
+            ("x://{a}/{b}", "x://1/2", true),
+            ("x://{a}/{b}", "x://1", false),
+            ("x://{a}/end", "x://a/end/end", true),
+            ("x://{a}/mid/{b}/mid", "x://1/mid", false),
+            ("other://{x}", "demo://a", false),
+        ];
+        for (template, uri, expected) in rows {
+            let item = serde_json::value::to_raw_value(&serde_json::json!({"uriTemplate": template})).unwrap();
+            let listing = Listing { items: vec![item], ..Listing::default() };
+            assert_eq!(listing.has_fitting(uri), expected, "{template} {uri}");
+            assert!(!listing.lists(uri), "a template is no resource");
+        }
+        let item = serde_json::value::to_raw_value(&serde_json::json!({"uri": "x://1", "name": "one"})).unwrap();
+        let listing = Listing { items: vec![item], ..Listing::default() };
+        assert!(listing.lists("x://1") && !listing.lists("x://2") && !listing.has_fitting("x://1"));
+    }
+}

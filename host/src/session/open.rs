@@ -1,8 +1,11 @@
 //! The beginning of a session: which era the server speaks, and who it is.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::Either;
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,6 +17,7 @@ use super::peer::{LEGACY_VERSIONS, MODERN_VERSION, Offers};
 use super::wire::{Ask, Patience, Reply, Wire};
 use super::{Era, Meta, NAMESPACE, Peer, Protocol, Session, params};
 use crate::failure::{Failed, Failure};
+use crate::json::Text;
 use crate::transport::RequestId;
 use crate::transport::endpoint::Endpoint;
 
@@ -71,12 +75,12 @@ impl Session {
             (Endpoint::Sse(_), _) => begun.legacy(endpoint).await,
             (_, Protocol::Legacy) => begun.legacy_or_sse(endpoint).await,
             (_, Protocol::Modern) => match begun.modern(endpoint).await {
-                Probe::Modern(session) => Ok(*session),
+                Probe::Found(session) => Ok(*session),
                 Probe::Legacy { why, .. } => Err(why),
                 Probe::Broken(failed) => Err(failed),
             },
-            (_, Protocol::Auto) => match begun.modern(endpoint).await {
-                Probe::Modern(session) => Ok(*session),
+            (_, Protocol::Auto) => match begun.probe(endpoint).await {
+                Probe::Found(session) => Ok(*session),
                 Probe::Broken(failed) => Err(failed),
                 Probe::Legacy { why, wire } => {
                     debug!("not a server of {MODERN_VERSION}: {why}");
@@ -97,12 +101,10 @@ impl Session {
 
 /// What the question for the modern era came to.
 enum Probe {
-    Modern(Box<Session>),
+    /// There is a session, of the modern era unless the other one was asked for as well.
+    Found(Box<Session>),
     /// It is another era, and why; on this connection the talk can go on, if there is one.
-    Legacy {
-        why: Failed,
-        wire: Option<Wire>,
-    },
+    Legacy { why: Failed, wire: Option<Wire> },
     /// Nothing can be said, and nothing more be tried.
     Broken(Failed),
 }
@@ -116,8 +118,53 @@ struct Begun<'a> {
 impl Begun<'_> {
     /// Asks in the modern way, for as long as a modern server may take to answer.
     async fn modern(&self, endpoint: &Endpoint) -> Probe {
-        // Where time is short, half of it stays for the other way.
-        self.ask_modern(endpoint, PROBE_LIMIT.min(self.left() / 2)).await
+        self.ask_modern(endpoint, self.probe_limit()).await
+    }
+
+    /// The same, and where no answer comes for a while on standard input and output, also in the older way: some servers
+    /// pass over what they do not know, and nothing says so. Who answers both answers the first question first.
+    async fn probe(&self, endpoint: &Endpoint) -> Probe {
+        if !matches!(endpoint, Endpoint::Stdio(_)) {
+            return self.modern(endpoint).await;
+        }
+        let wire = match self.connect(endpoint).await {
+            Ok(wire) => wire,
+            Err(failed) => return Probe::Broken(failed),
+        };
+        let limit = self.probe_limit();
+        let asked = AtomicBool::new(false);
+        let found = {
+            let mut discover = pin!(self.discover(&wire, limit));
+            let mut shake = pin!(async {
+                tokio::time::sleep(EARLY.min(limit / 2)).await;
+                asked.store(true, Ordering::Relaxed);
+                self.shake(&wire, endpoint).await
+            });
+            tokio::select! {
+                biased;
+                answer = &mut discover => match answer {
+                    // It was asked in the other way, too, and has yet to answer.
+                    Err(failed) if asked.load(Ordering::Relaxed) && is_of_older(&failed) => {
+                        shake.await.map_or(Either::Right(Err(failed)), Either::Left)
+                    }
+                    answer => Either::Right(answer),
+                },
+                shaken = &mut shake => match shaken {
+                    Ok(peer) => Either::Left(peer),
+                    // It may be of the modern era, and slow.
+                    Err(_) => Either::Right(discover.await),
+                },
+            }
+        };
+        match found {
+            Either::Left(peer) => Probe::Found(Box::new(self.old_session(wire, peer))),
+            Either::Right(answer) => self.conclude(answer, wire, endpoint),
+        }
+    }
+
+    /// How long a modern server may take to answer. Where time is short, half of it stays for the other way.
+    fn probe_limit(&self) -> Duration {
+        PROBE_LIMIT.min(self.left() / 2)
     }
 
     async fn ask_modern(&self, endpoint: &Endpoint, limit: Duration) -> Probe {
@@ -125,19 +172,31 @@ impl Begun<'_> {
             Ok(wire) => wire,
             Err(failed) => return Probe::Broken(failed),
         };
-        let meta = modern_meta(&*self.options.handler);
-        let headers = modern_headers(&wire);
-        let params = params::with_meta("{}", &meta.whole, None);
-        let mut described = headers.clone();
+        let answer = self.discover(&wire, limit).await;
+        self.conclude(answer, wire, endpoint)
+    }
+
+    /// Asks who the server is.
+    async fn discover(&self, wire: &Wire, limit: Duration) -> Result<Reply, Failed> {
+        let params = params::with_meta("{}", &modern_meta(&*self.options.handler).whole, None);
+        let mut described = modern_headers(wire);
         super::headers::describe("server/discover", "{}", &Default::default(), &mut described);
-        let mut answer = self.ask(&wire, "server/discover", &params, described.clone(), limit).await;
+        let answer = self.ask(wire, "server/discover", &params, described.clone(), limit).await;
         // Refused with a version that the server says it speaks: it is taken at its word, once.
         if answer.as_ref().is_err_and(|refused| supported(refused).iter().any(|version| version == MODERN_VERSION)) {
-            answer = self.ask(&wire, "server/discover", &params, described, limit).await;
+            return self.ask(wire, "server/discover", &params, described, limit).await;
         }
+        answer
+    }
+
+    /// What the answer to that comes to.
+    fn conclude(&self, answer: Result<Reply, Failed>, wire: Wire, endpoint: &Endpoint) -> Probe {
         match answer {
             Ok(reply) => match discovered(&reply, transport_name(endpoint)) {
-                Ok(peer) => Probe::Modern(Box::new(self.session(wire, peer, meta, headers))),
+                Ok(peer) => {
+                    let (meta, headers) = (modern_meta(&*self.options.handler), modern_headers(&wire));
+                    Probe::Found(Box::new(self.session(wire, peer, meta, headers)))
+                }
                 Err(why) => Probe::Legacy { why, wire: Some(wire) },
             },
             Err(failed) => self.judge(failed, wire),
@@ -147,7 +206,7 @@ impl Begun<'_> {
     /// Asks once more in the modern way, for as long as there is time.
     async fn modern_after_all(&self, endpoint: &Endpoint, refused: Failed) -> Result<Session, Failed> {
         match self.ask_modern(endpoint, self.left()).await {
-            Probe::Modern(session) => Ok(*session),
+            Probe::Found(session) => Ok(*session),
             Probe::Broken(failed) => Err(failed),
             Probe::Legacy { .. } => Err(refused),
         }
@@ -169,6 +228,7 @@ impl Begun<'_> {
             Failure::Closed | Failure::Exited(_) => Probe::Legacy { why: failed, wire: None },
             Failure::Cancelled
             | Failure::Connect(_)
+            | Failure::NoProgram(_)
             | Failure::NeedsAuth(_)
             | Failure::NotReady { .. }
             | Failure::QueueFull(_)
@@ -217,17 +277,27 @@ impl Begun<'_> {
     }
 
     async fn initialize(&self, wire: Wire, endpoint: &Endpoint) -> Result<Session, Failed> {
+        let peer = self.shake(&wire, endpoint).await?;
+        Ok(self.old_session(wire, peer))
+    }
+
+    fn old_session(&self, wire: Wire, peer: Peer) -> Session {
+        let headers = legacy_headers(&wire, &peer.version);
+        self.session(wire, peer, Meta::default(), headers)
+    }
+
+    /// Shakes hands in the older way.
+    async fn shake(&self, wire: &Wire, endpoint: &Endpoint) -> Result<Peer, Failed> {
         let capabilities = self.options.handler.topics().capabilities(Era::Legacy);
         let offered = LEGACY_VERSIONS[0];
         let params = format!(
             r#"{{"protocolVersion":"{offered}","capabilities":{capabilities},"clientInfo":{}}}"#,
             client_info()
         );
-        let reply = self.ask(&wire, "initialize", &params, Vec::new(), self.left()).await?;
+        let reply = self.ask(wire, "initialize", &params, Vec::new(), self.left()).await?;
         let peer = initialized(&reply, transport_name(endpoint))?;
-        let headers = legacy_headers(&wire, &peer.version);
-        wire.notify("notifications/initialized", None, headers.clone()).await?;
-        Ok(self.session(wire, peer, Meta::default(), headers))
+        wire.notify("notifications/initialized", None, legacy_headers(wire, &peer.version)).await?;
+        Ok(peer)
     }
 
     fn session(&self, wire: Wire, peer: Peer, meta: Meta, headers: Vec<(HeaderName, HeaderValue)>) -> Session {
@@ -284,6 +354,12 @@ impl Begun<'_> {
     }
 }
 
+/// Whether this is how older servers meet a method that they do not know, and can be talked to still.
+fn is_of_older(failed: &Failed) -> bool {
+    matches!(failed.failure, Failure::Timeout { .. } | Failure::Rpc(_) | Failure::Protocol(_))
+        && !is_modern_error(failed)
+}
+
 /// Whether an error has one of the codes that only the modern era knows.
 fn is_modern_error(failed: &Failed) -> bool {
     matches!(&failed.failure, Failure::Rpc(error) if (-32022..=-32020).contains(&error.code))
@@ -310,7 +386,7 @@ fn discovered(reply: &Reply, transport: &'static str) -> Result<Peer, Failed> {
         #[serde(default = "super::empty_object")]
         capabilities: Box<RawValue>,
         #[serde(default)]
-        instructions: Option<String>,
+        instructions: Option<Text>,
         #[serde(rename = "_meta", default)]
         meta: Option<Meta>,
     }
@@ -324,10 +400,8 @@ fn discovered(reply: &Reply, transport: &'static str) -> Result<Peer, Failed> {
         let how = format!("it speaks {} and not {MODERN_VERSION}", supported_versions.join(", "));
         return Err(Failed::sent(Failure::Protocol(how)));
     }
-    let Software { name, version: software_version } = meta.and_then(|meta| meta.server).unwrap_or_default();
-    let offers = Offers::read(&capabilities);
-    let version = MODERN_VERSION.to_owned();
-    Ok(Peer { era: Era::Modern, version, name, software_version, capabilities, offers, instructions, transport })
+    let software = meta.and_then(|meta| meta.server).unwrap_or_default();
+    Ok(peer(Era::Modern, MODERN_VERSION.to_owned(), software, capabilities, instructions, transport))
 }
 
 /// Reads the answer to `initialize`.
@@ -339,7 +413,7 @@ fn initialized(reply: &Reply, transport: &'static str) -> Result<Peer, Failed> {
         #[serde(default = "super::empty_object")]
         capabilities: Box<RawValue>,
         #[serde(default)]
-        instructions: Option<String>,
+        instructions: Option<Text>,
         #[serde(default)]
         server_info: Option<Software>,
     }
@@ -349,17 +423,28 @@ fn initialized(reply: &Reply, transport: &'static str) -> Result<Peer, Failed> {
         let how = format!("it wants version {version:?} of MCP; known are {}", LEGACY_VERSIONS.join(", "));
         return Err(Failed::sent(Failure::Protocol(how)));
     }
-    let Software { name, version: software_version } = server_info.unwrap_or_default();
-    let offers = Offers::read(&capabilities);
-    Ok(Peer { era: Era::Legacy, version, name, software_version, capabilities, offers, instructions, transport })
+    Ok(peer(Era::Legacy, version, server_info.unwrap_or_default(), capabilities, instructions, transport))
+}
+
+fn peer(
+    era: Era,
+    version: String,
+    software: Software,
+    capabilities: Box<RawValue>,
+    instructions: Option<Text>,
+    transport: &'static str,
+) -> Peer {
+    let (name, software_version) = (software.name.map(String::from), software.version.map(String::from));
+    let (offers, instructions) = (Offers::read(&capabilities), instructions.map(String::from));
+    Peer { era, version, name, software_version, capabilities, offers, instructions, transport }
 }
 
 #[derive(Deserialize, Default)]
 struct Software {
     #[serde(default)]
-    name: Option<String>,
+    name: Option<Text>,
     #[serde(default)]
-    version: Option<String>,
+    version: Option<Text>,
 }
 
 /// What every request of the modern era carries.
@@ -403,3 +488,5 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const RENEWALS: u32 = 3;
 /// A cold Python server was seen to take four seconds.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
+/// When to ask in the older way as well: so that who passes over the first question is there before a list is given up.
+const EARLY: Duration = Duration::from_secs(5);

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::During;
+use crate::json::Text;
 
 /// The two ways in which MCP is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +106,8 @@ pub enum News {
     ResourceUpdated {
         /// Which.
         uri: String,
+        /// All that the server says of it.
+        params: Box<RawValue>,
     },
     /// A line of its log.
     Log {
@@ -131,9 +134,9 @@ impl News {
             #[serde(default)]
             uri: Option<String>,
             #[serde(default)]
-            level: Option<String>,
+            level: Option<Text>,
             #[serde(default)]
-            logger: Option<String>,
+            logger: Option<Text>,
             #[serde(default)]
             data: Option<Box<RawValue>>,
         }
@@ -142,15 +145,16 @@ impl News {
             "notifications/resources/list_changed" => Some(News::ResourcesChanged),
             "notifications/prompts/list_changed" => Some(News::PromptsChanged),
             "notifications/resources/updated" => {
-                let params: Params = serde_json::from_str(params).ok()?;
-                Some(News::ResourceUpdated { uri: params.uri? })
+                let Params { uri, .. } = serde_json::from_str(params).ok()?;
+                Some(News::ResourceUpdated { uri: uri?, params: RawValue::from_string(params.to_owned()).ok()? })
             }
             "notifications/message" => {
                 let params: Params = serde_json::from_str(params).ok()?;
-                let level = params.level.unwrap_or_else(|| "info".to_owned());
+                let level = params.level.map_or_else(|| "info".to_owned(), String::from);
+                let logger = params.logger.map(String::from);
                 let data = params.data.unwrap_or_else(super::empty_object);
                 let number = LINES.fetch_add(1, Ordering::Relaxed);
-                Some(News::Log { level, logger: params.logger, data, during: During::Nobody, number })
+                Some(News::Log { level, logger, data, during: During::Nobody, number })
             }
             _ => None,
         }

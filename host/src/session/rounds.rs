@@ -98,8 +98,8 @@ impl Wanted<'_> {
 }
 
 fn read<'a>(reply: &'a Reply, method: &str) -> Result<Outcome<'a>, Failed> {
-    // Nearly every answer is complete, and what it holds is nobody's business here.
-    if !RESULT_TYPE.is_in(reply.json()) {
+    // Nearly every answer is complete, and to find out where it says so is to read all of it.
+    if RESULT_TYPE.values(reply.json()).all(|value| value.starts_with(COMPLETE)) {
         return Ok(Outcome::Complete);
     }
     #[derive(Deserialize)]
@@ -108,7 +108,7 @@ fn read<'a>(reply: &'a Reply, method: &str) -> Result<Outcome<'a>, Failed> {
         result_type: Option<&'a RawValue>,
     }
     match reply.read::<Marked>(method)?.result_type.map(RawValue::get) {
-        None | Some(r#""complete""#) => Ok(Outcome::Complete),
+        None | Some(COMPLETE) => Ok(Outcome::Complete),
         Some(r#""input_required""#) => {
             let wanted = reply.read::<Wanted>(method)?;
             // To ask again with nothing new would bring the same answer.
@@ -163,5 +163,7 @@ async fn answer(handler: &dyn Handler, method: &str, asked: &InputRequest<'_>) -
 
 /// The code for what a client would have to be able to do.
 const MISSING_CAPABILITY: i64 = -32021;
+/// The type of a result that wants nothing more.
+const COMPLETE: &str = r#""complete""#;
 /// How often a server may want input before it is given up.
 const MAX_ROUNDS: usize = 10;

@@ -48,7 +48,7 @@ impl Judge {
         let whose = Whose { settings: &live, principal: principal.as_deref(), limit };
         let settings = match &self.candidate.config {
             Some(config) => self.tried.settings(config, whose, player)?,
-            None => Some(live),
+            None => Some(live.clone()),
         };
         let Some(settings) = settings else {
             return Ok(compare(steps.iter().map(|step| &step.say), &[nobody()]));
@@ -57,6 +57,6 @@ impl Judge {
         let offers = self.keys.offers(&offers);
         let script = Script { call: &call, settings: &settings, offers: &offers, steps: &steps, changes };
         let now = play_lending(player, script, &mut self.keys, |server| self.offered.by(server))?;
-        player.differences(&settings, &steps, &now)
+        player.differences((&live, &steps), (&settings, &now))
     }
 }

@@ -119,7 +119,7 @@ fn kind(failure: &Failure) -> &'static str {
     match failure {
         Failure::Cancelled => "cancelled",
         Failure::Timeout { .. } => "timeout",
-        Failure::Connect(_) => "connect",
+        Failure::Connect(_) | Failure::NoProgram(_) => "connect",
         Failure::NotReady { .. } => "not_ready",
         Failure::Closed => "closed",
         Failure::Exited(_) => "exited",

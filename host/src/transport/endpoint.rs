@@ -116,6 +116,13 @@ pub struct Site {
     pub authorize: Option<Authorizer>,
 }
 
+impl Site {
+    /// The address as messages may show it.
+    pub fn shown(&self) -> String {
+        without_secrets(&self.url)
+    }
+}
+
 /// How certificates are checked and shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
@@ -162,7 +169,7 @@ impl fmt::Debug for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("Site")
-            .field("url", &without_secrets(&self.url))
+            .field("url", &self.shown())
             .field("headers", &headers)
             .field("tls", &self.tls)
             .finish_non_exhaustive()

@@ -95,6 +95,7 @@ impl Stream {
         if !response.status().is_success() {
             return Err(Failed::sent(Failure::Http(web.failed_answer(response, false).await)));
         }
+        body::check_encoding(&response)?;
         let kind = match body::content(&response) {
             Content::Events => {
                 let max = web.max_message_bytes();

@@ -92,6 +92,7 @@ impl Streamable {
         if !response.status().is_success() {
             return link.refused(response, id, session).await;
         }
+        body::check_encoding(&response)?;
         match body::content(&response) {
             Content::Events => {
                 let left = exchange::follow(link, response, id, message.headers).await?;
@@ -195,8 +196,9 @@ impl Link {
         let refusal = answer::refusal(response, session, &self.web).await;
         let for_session = match (status, refusal.whose(id)) {
             (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS, _) => true,
-            (status, _) if status.is_server_error() => true,
+            // An error for this very request is the server's answer to it, also where the server calls it its own fault.
             (_, Whose::Ours) => false,
+            (status, _) if status.is_server_error() => true,
             // Python's servers invent an id where they refuse what they have not read.
             (_, Whose::Other) => true,
             (StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND, Whose::Nobody) => session,

@@ -23,12 +23,13 @@ use crate::failure::{Failed, Failure, HttpError};
 pub(super) use failing::BODY;
 #[cfg(feature = "oauth")]
 pub(super) use failing::root_cause;
+use proxy::Proxies;
 
 /// The client of one site.
 pub(super) struct Web {
     site: Site,
     version: Version,
-    proxies: Vec<reqwest::Proxy>,
+    proxies: Proxies,
     address: Url,
     /// What goes with each request to the site's own origin.
     headers: HeaderMap,
@@ -75,7 +76,7 @@ impl Web {
     ) -> Result<Self, Failed> {
         let address = address::parse(&site.url)?;
         // Between us and a socket of this machine there is nobody.
-        let proxies = if site.socket.is_none() { proxy::from_variables(variable)? } else { Vec::new() };
+        let proxies = if site.socket.is_none() { Proxies::from_variables(variable)? } else { Proxies::default() };
         let home = if address.scheme() == "https" {
             checking(site, version, &proxies, Certificate::Shown).await?
         } else {
@@ -126,9 +127,15 @@ impl Web {
             let client = if away { self.away().await? } else { &self.home };
             let mut response = client.execute(request).await.map_err(|error| {
                 let url = error.url().unwrap_or(&self.address);
-                let failed = failing::of_sending(&error, &self.shown(url), self.site.connect_timeout);
+                let failed = failing::of_sending(&error, &self.place(url), self.site.connect_timeout);
+                let failure = match failed.failure {
+                    Failure::Closed if hop > 0 => {
+                        Failure::Protocol(format!("it redirects to {}, which closed the connection", self.shown(url)))
+                    }
+                    failure => failure,
+                };
                 // Whoever redirected us has read it.
-                Failed { sent: failed.sent || hop > 0, ..failed }
+                Failed { sent: failed.sent || hop > 0, failure }
             })?;
             let status = response.status();
             if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
@@ -157,8 +164,16 @@ impl Web {
         Err(Failed::sent(Failure::Protocol(format!("it redirects more than {REDIRECTS} times, last to {last}"))))
     }
 
+    /// An address in words, with what is on the way to it.
+    fn place(&self, url: &Url) -> String {
+        match self.proxies.before(url) {
+            Some(proxy) => format!("{} through the proxy {proxy}", self.shown(url)),
+            None => self.shown(url),
+        }
+    }
+
     /// An address as messages may show it, and as the configuration writes it.
-    fn shown(&self, url: &Url) -> String {
+    pub(super) fn shown(&self, url: &Url) -> String {
         match self.version {
             Version::Any => address::shown(url),
             Version::One => address::shown_as_socket(url),
@@ -177,7 +192,7 @@ impl Web {
 /// A client for other origins than the site's: it trusts whom the site trusts, and shows no certificate of ours.
 #[cfg(feature = "oauth")]
 pub(super) async fn stranger(site: &Site) -> Result<Client, Failed> {
-    let proxies = proxy::from_variables(|name| std::env::var(name).ok())?;
+    let proxies = Proxies::from_variables(|name| std::env::var(name).ok())?;
     checking(site, Version::Any, &proxies, Certificate::Hidden).await
 }
 
@@ -191,7 +206,7 @@ enum Certificate {
 async fn checking(
     site: &Site,
     version: Version,
-    proxies: &[reqwest::Proxy],
+    proxies: &Proxies,
     certificate: Certificate,
 ) -> Result<Client, Failed> {
     if !site.tls.verify {
@@ -207,7 +222,7 @@ async fn checking(
     built.await.map_err(|error| cannot(format!("the client could not be made: {error}")))?
 }
 
-fn builder(version: Version, timeout: std::time::Duration, proxies: &[reqwest::Proxy]) -> reqwest::ClientBuilder {
+fn builder(version: Version, timeout: std::time::Duration, proxies: &Proxies) -> reqwest::ClientBuilder {
     // Another provider that the embedding program chose is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
@@ -217,7 +232,7 @@ fn builder(version: Version, timeout: std::time::Duration, proxies: &[reqwest::P
         .pool_idle_timeout(IDLE)
         .no_proxy();
     let builder = if version == Version::One { builder.http1_only() } else { builder };
-    proxies.iter().cloned().fold(builder, reqwest::ClientBuilder::proxy)
+    proxies.on(builder)
 }
 
 /// The same with all connections over this socket, where there is one.

@@ -3,6 +3,7 @@
 mod connect;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::stream::{SplitSink, SplitStream};
@@ -69,6 +70,8 @@ struct End {
 /// A message that waits to be written.
 struct Frame {
     text: String,
+    /// The writer has taken it up.
+    begun: Arc<AtomicBool>,
     written: oneshot::Sender<Result<(), Failed>>,
 }
 
@@ -76,10 +79,11 @@ impl WebSocket {
     async fn write(&self, text: String) -> Result<Delivery, Failed> {
         self.ending.check()?;
         let (written, outcome) = oneshot::channel();
+        let begun = Arc::new(AtomicBool::new(false));
         let unsent = || self.ending.check().err().unwrap_or(Failed::unsent(Failure::Closed));
-        self.queue.send(Frame { text, written }).await.map_err(|_| unsent())?;
-        // A writer that ends lets go of what it has not begun.
-        outcome.await.map_err(|_| unsent())??;
+        self.queue.send(Frame { text, begun: Arc::clone(&begun), written }).await.map_err(|_| unsent())?;
+        // A writer that ends lets go of what it has not begun; one that is stopped, of what it writes, too.
+        outcome.await.map_err(|_| Failed { sent: begun.load(Ordering::Relaxed), ..unsent() })??;
         Ok(Delivery::Written)
     }
 }
@@ -119,11 +123,12 @@ async fn write(
     loop {
         tokio::select! {
             frame = waiting.recv() => {
-                let Some(Frame { text, written }) = frame else { return };
+                let Some(Frame { text, begun, written }) = frame else { return };
                 // Its sender went away before we began, so it need not be sent at all.
                 if written.is_closed() {
                     continue;
                 }
+                begun.store(true, Ordering::Relaxed);
                 let sent = sink.send(Message::text(text)).await;
                 let broken = sent.as_ref().err().map(reason);
                 // Its sender may have gone away meanwhile.

@@ -1,5 +1,7 @@
 //! `toolgate call`: how arguments are taken, what is printed, and every way to end.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::place::{Place, and, demo, fixture};
@@ -129,6 +131,14 @@ fn a_call_ends_with_a_code_for_each_way_to_fail() {
     let ran = place.run(&["call", "demo.fail", "message: not today"]).ends(1);
     let (stdout, stderr) = (ran.stdout.as_str(), ran.stderr.as_str());
     assert_eq!((stdout, stderr), ("not today\n", ""), "what a tool says is its answer, also where it failed");
+}
+
+#[test]
+fn progress_does_not_extend_the_time_that_was_given() {
+    let place = Place::with(json!({"demo": demo()}));
+    let started = Instant::now();
+    place.run(&["call", "demo.sleep", "seconds: 60", "--timeout", "2s"]).ends(6).says("timeout: ");
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
 
 #[cfg(unix)]

@@ -13,13 +13,14 @@ fn what_is_well_is_a_line_for_each_server() {
         "demo": demo(),
         "old": and(demo(), json!({"protocol": "legacy"})),
         "off": and(demo(), json!({"enabled": false})),
+        "few": and(demo(), json!({"allow": ["echo"]})),
     }));
-    let ran = place.run(&["check"]).ends(0);
+    let ran = place.run(&["check"]).ends(0).prints(" · 1 of 6 tools, 1 resource, 1 prompt · ");
     let version = env!("CARGO_PKG_VERSION");
     let rest = format!("toolgate-demo {version} · 6 tools, 1 resource, 1 prompt · ");
     let ran = ran.prints(&format!("✓ demo  stdio · modern 2026-07-28 · {rest}"));
     let ran = ran.prints(&format!("✓ old  stdio · legacy 2025-11-25 · {rest}")).prints("- off  disabled\n");
-    assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (3, ""));
+    assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (4, ""));
 }
 
 #[test]
@@ -94,8 +95,8 @@ fn json_names_the_file_and_has_every_figure() {
     assert!(start.is_some_and(|start| start.is_u64()));
     let expected = json!({
         "server": "my-demo", "ok": true, "transport": "stdio", "era": "modern", "version": "2026-07-28",
-        "name": "toolgate-demo", "software_version": env!("CARGO_PKG_VERSION"), "tools": 6, "resources": 1,
-        "prompts": 1, "reason": null, "hint": null,
+        "name": "toolgate-demo", "software_version": env!("CARGO_PKG_VERSION"), "tools": 6,
+        "usable_tools": 6, "resources": 1, "prompts": 1, "reason": null, "hint": null,
     });
     assert_eq!(checked, expected);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::place::{Place, Ran, and, fixture, fixture_with};
+use crate::place::{Place, Ran, and, each, fixture, fixture_with};
 
 /// Every command that prints what servers say.
 const COMMANDS: [&[&str]; 12] = [
@@ -79,6 +79,42 @@ fn secrets_are_not_in_the_last_words_of_a_server() {
         assert_hidden(&ran, command);
     }
     place.run(&["check"]).ends(3).prints("it last wrote:").prints("[REDACTED]");
+}
+
+#[test]
+fn ordinary_words_spoil_neither_names_nor_keys() {
+    let env = json!({"PGDATABASE": "${DBNAME}", "A": "${WORD_1}", "B": "${WORD_2}", "C": "${SOME_VALUE}"});
+    let place = Place::with(json!({"shop": and(fixture("orders"), json!({"env": env}))}));
+    let words =
+        [("DBNAME", "orders"), ("WORD_1", "function"), ("WORD_2", "properties"), ("SOME_VALUE", "token-9f8e7d")];
+    let place = words.iter().fold(place, |place, (name, value)| place.set(name, value));
+    let listed = place.run(&["tools", "--format", "openai"]).ends(0).json();
+    assert_eq!((&listed[0]["type"], &listed[0]["function"]["name"]), (&json!("function"), &json!("shop__list_orders")));
+    let schema = &listed[0]["function"]["parameters"]["properties"]["orders_id"];
+    assert_eq!(schema["enum"], json!(["orders", "[REDACTED]"]), "what is no word is hidden all the same");
+    let listed = place.run(&["tools", "--json"]).ends(0).json();
+    assert_eq!(each(&listed["tools"], "/tool"), ["list_orders"]);
+    place.run(&["tools"]).ends(0).prints("shop__list_orders  The tool list_orders.");
+}
+
+#[test]
+fn a_word_of_a_file_of_variables_does_not_garble_a_message() {
+    let place = Place::new();
+    place.file("home/more.env", "E_1=plain\n");
+    let entry = json!({"command": "x", "args": ["${"], "env_file": "more.env"});
+    let config = place.file("home/a.yaml", json!({"servers": {"a": entry}}).to_string());
+    let ran = place.run(&["check", "--config", config.to_str().unwrap()]).ends(3);
+    assert!(ran.stdout.contains("for a plain \"${\" write \"$${\""), "{ran:#?}");
+}
+
+#[test]
+fn a_secret_in_a_host_is_not_shown_in_lower_case() {
+    let place = Place::with(json!({"h": {"url": "http://${SOME_1}.invalid/mcp"}})).set("SOME_1", "PLANTED-Env-1f7b");
+    for command in [&["check"][..], &["check", "--json"], &["tools", "-vv"]] {
+        let ran = place.run(command);
+        let all = format!("{}{}", ran.stdout, ran.stderr).to_lowercase();
+        assert!(all.contains("[redacted]") && !all.contains("planted-env"), "{command:?}: {ran:#?}");
+    }
 }
 
 #[track_caller]

@@ -140,8 +140,17 @@ fn a_component_that_does_not_fit_is_refused_once_and_clearly() {
         let error = output.stderr;
         assert_eq!(output.code, 2, "{error}");
         assert_eq!(error.matches(says).count(), 1, "{error}");
-        assert!(error.starts_with("error: "), "{error}");
+        assert!(error.starts_with(&format!("error: cannot use {wasm}: ")), "{error}");
     }
+}
+
+#[test]
+fn a_component_of_the_other_world_is_known_for_what_it_is() {
+    let wasm = file("other-world.wasm", "");
+    assert_eq!(toolgate(&["component", "--world", "client", "--out", &wasm], "").code, 0);
+    let error = toolgate(&["eval", "--logic", &wasm], "{}\n").ends(2).stderr;
+    assert!(error.contains("other-world.wasm: this is a component of world toolgate:client/client;"), "{error}");
+    assert!(error.contains("toolgate:logic/logic is wanted"), "{error}");
 }
 
 #[test]
@@ -160,6 +169,17 @@ fn limits_are_settings() {
 }
 
 #[test]
+fn only_options_for_a_gateway_stand_under_its_heading() {
+    for command in ["tools", "call", "status"] {
+        let help = toolgate(&[command, "--help"], "").stdout;
+        let (_, gateway) = help.split_once("Options for a running gateway:\n").expect("it has the heading");
+        let (gateway, _) = gateway.split_once("\n\nOptions for every command:").expect("these come last");
+        let options: Vec<&str> = gateway.lines().map(str::trim).filter(|line| line.starts_with("--")).collect();
+        assert_eq!(options, ["--gateway[=<URL>]", "--token-file <FILE>", "--ca <FILE>"], "{command}");
+    }
+}
+
+#[test]
 fn help_and_completions_are_there() {
     let help = toolgate(&["--help"], "").stdout;
     let commands = ["tools", "call", "resources", "prompts", "instructions", "check", "route", "eval", "component"];
@@ -169,6 +189,17 @@ fn help_and_completions_are_there() {
         assert!(help.contains(word), "{word} is missing in:\n{help}");
     }
     assert!(toolgate(&["eval", "--help"], "").stdout.contains("{\"op\":\"lifecycle\""));
+    for command in [&["--help"][..], &["access", "--help"], &["replay", "--help"]] {
+        let help = toolgate(command, "").stdout;
+        let examples = help.lines().filter(|line| line.starts_with("  toolgate "));
+        assert_eq!(examples.filter(|line| line.chars().count() > 80).collect::<Vec<_>>(), [""; 0], "{command:?}");
+        // A paragraph is wrapped where the terminal ends, and nowhere else.
+        let lines: Vec<&str> = help.lines().collect();
+        for pair in lines.windows(2).filter(|pair| pair.iter().all(|line| line.starts_with(char::is_alphanumeric))) {
+            let next = pair[1].split(' ').next().unwrap_or_default();
+            assert!(pair[0].chars().count() + 1 + next.chars().count() > 100, "{command:?}: {pair:?}");
+        }
+    }
     for shell in ["bash", "zsh", "fish"] {
         assert!(toolgate(&["completions", shell], "").stdout.contains("toolgate"));
     }

@@ -62,6 +62,12 @@ fn prompts_are_listed_and_got() {
 }
 
 #[test]
+fn what_is_no_text_in_a_prompt_leaves_a_line() {
+    let ran = Place::with(json!({"pictures": fixture("pictures")})).run(&["prompts", "get", "ask"]).ends(0);
+    assert_eq!(ran.stdout, "user: [image image/png, 3 B]\nuser: [resource mem://blob]\nuser: This is a page.\n");
+}
+
+#[test]
 fn instructions_are_one_text_for_a_model() {
     let place = Place::with(json!({
         "demo": and(demo(), json!({"tools": {"add": {"note": "Use it for sums."}}})),

@@ -87,7 +87,18 @@ fn a_new_policy_is_tried_on_what_was_recorded() {
     for filter in [["--tool", "no.such"], ["--principal", "nobody"]] {
         let ran = run(&place, &[&["replay", "records"][..], &filter].concat()).ends(0);
         assert_eq!(ran.stdout, "0 calls (4 left out): no call was compared\n");
+        // A check that looks at nothing finds nothing.
+        let arguments = [&arguments[..], &filter, &["--fail-on", "denied"]].concat();
+        run(&place, &arguments).ends(1).says("warning: no call was compared, which is no pass for --fail-on");
+        let report = run(&place, &[&arguments[..], &["--json"]].concat()).ends(1).json();
+        assert_eq!((&report["ok"], &report["compared"]), (&json!(false), &json!(0)), "{report}");
     }
+    for (since, calls) in [("2020-01-01", 4), ("2020-01-01T12:00:00.5+02:00", 4), ("2100-01-01T00:00:00Z", 0)] {
+        run(&place, &["replay", "records", "--since", since]).ends(0).prints(&format!("{calls} calls "));
+    }
+    run(&place, &["replay", "records", "--since", "soon"])
+        .ends(2)
+        .says("write how long ago, such as 7d or 12h, or when");
     let ran = run(&place, &[&arguments[..], &["--tool", "demo.nope"]].concat()).ends(0);
     assert!(ran.stdout.starts_with("1 call of 20"), "{ran:?}");
     run(&place, &["replay", "records", "--fail-on", "nothing"]).ends(2).says("write one of: denied, allowed");
@@ -147,7 +158,7 @@ fn the_gravest_stands_first_and_what_nobody_could_see_does_not_flood() {
 
 #[test]
 fn one_call_is_explained_step_by_step() {
-    let (place, _) = recorded();
+    let (place, dir) = recorded();
     let called = place.run(&["call", "demo__add", "a: 20, b: 3", "--record", "records", "--json"]).ends(0).json();
     let id = called["call_id"].as_str().unwrap();
     let ran = run(&place, &["explain", id, "--record", "records"]).ends(0);
@@ -172,6 +183,16 @@ fn one_call_is_explained_step_by_step() {
         .ends(5)
         .says("no call \"nobody\" is recorded in records");
     run(&place, &["explain", id]).ends(2).says("no configuration found");
+    // One that was changed is there, but is no story to tell.
+    let path = files(&dir).pop().unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains(id), "it is the newest");
+    std::fs::write(&path, text.replacen("demo__add", "demo__odd", 1)).unwrap();
+    let ran = run(&place, &["explain", id, "--record", "records"]).ends(1);
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let told =
+        format!("the record of call {id:?} cannot be trusted: records/{name}:1: it was changed after it was written");
+    assert!(ran.stderr.contains(&told), "{ran:?}");
 }
 
 #[test]
@@ -203,6 +224,30 @@ fn a_folder_that_cannot_be_written_is_told_once_and_changes_no_call() {
     let ran = place.run(&["call", "demo__echo", "text: hi", "--record", "file/records"]).ends(0);
     assert_eq!(ran.stdout, "hi\n");
     assert_eq!(ran.stderr.matches("cannot be recorded in").count(), 1, "{ran:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_may_not_grow_ends_no_program_and_leaves_nothing_behind() {
+    let place = Place::with(json!({"demo": demo()}));
+    let call = ["call", "demo__echo", "text: hi", "--record", "records"];
+    // The compiled component is there before anything is limited.
+    place.run(&call[..3]).ends(0);
+    let limited = |limit: &str| {
+        let command = place.command(&call);
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &format!("ulimit -f {limit} && exec \"$0\" \"$@\"")]);
+        shell.arg(command.get_program()).args(command.get_args()).current_dir(place.path("work"));
+        shell.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Ran::from(shell.output().unwrap())
+    };
+    // The component does not fit into so many blocks.
+    let ran = limited("100").ends(0).says("calls go on, but cannot be recorded in ");
+    assert_eq!(ran.stdout, "hi\n");
+    let left = files(&place.path("work/records/parts"));
+    assert!(left.is_empty(), "{left:?}");
+    place.run(&call).ends(0);
+    run(&place, &["replay", "records"]).ends(0).prints("1 call of 20").prints(": all came out the same\n");
 }
 
 #[cfg(unix)]

@@ -93,6 +93,20 @@ fn a_client_has_all_servers_behind_one_and_its_end_is_the_end() {
 }
 
 #[test]
+fn a_server_that_cannot_start_is_told_of_once_with_the_reason() {
+    let unset = json!({"command": "${TOOLGATE_TEST_UNSET}"});
+    let place = Place::with(json!({"absent": {"command": "/no/such/program"}, "unset": unset, "demo": demo()}));
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    let again = json!({"jsonrpc": "2.0", "id": 3, "method": "resources/list"});
+    let feed = format!("{}{list}\n{again}\n", greeting_and_call("absent__x", json!({})));
+    let ran = place.feed(&["serve"], &feed).ends(0);
+    for why in ["/no/such/program\" was not found", "TOOLGATE_TEST_UNSET"] {
+        let told = ran.stderr.lines().filter(|line| line.contains(why)).count();
+        assert_eq!(told, 1, "{why}: {ran:#?}");
+    }
+}
+
+#[test]
 fn an_exposed_server_keeps_its_names() {
     let place = Place::with(json!({"demo": demo(), "other": fixture("ok")}));
     let mut serving = Serving::greet(&place, &["--expose", "other"]);
@@ -112,7 +126,10 @@ fn what_cannot_be_served_is_said_before_anything_is_started() {
     let place = Place::with(json!({"demo": demo(), "other": fixture("ok")}));
     place.run(&["serve", "--expose", "nope"]).ends(5).says(r#"no server "nope" is configured; there are: demo, other"#);
     place.run(&["serve", "--http", "nowhere"]).ends(2).says(r#""nowhere" is no address; write it as 127.0.0.1:8808"#);
-    place.run(&["serve", "--http", "0.0.0.0:0"]).ends(2).says("so a token is needed");
+    place
+        .run(&["serve", "--http", "0.0.0.0:0"])
+        .ends(2)
+        .says("so clients need tokens: add gateway.tokens, or listen on 127.0.0.1 or [::1]");
     place.file("home/servers.yaml", "servers:\n  a: {comand: x}\nserver: {}\n");
     place.run(&["serve"]).ends(2).says("servers.yaml:3:1").says("did you mean \"servers\"?");
     Place::new().run(&["serve"]).ends(2).says("no configuration found");

@@ -43,6 +43,9 @@ TOOLS = {
     })],
     "steers": [tool("do", description=STEERING), tool(f"t{STEERING}", title=STEERING)],
     "destructive": [tool("wipe", annotations={"destructiveHint": True})],
+    "orders": [tool("list_orders", inputSchema={
+        "type": "object", "properties": {"orders_id": {"type": "string", "enum": ["orders", "token-9f8e7d"]}},
+    })],
     "names": [tool(name) for name in REST],
 }
 
@@ -131,6 +134,11 @@ def take(request):
         if uri == "mem://blob":
             return answer(request, {"contents": [{"uri": uri, "mimeType": "image/png", "blob": "AAAAAAAA"}]})
         return answer(request, {"contents": [{"uri": uri, "text": f"this is {uri}"}]})
+    if method == "prompts/get" and HABIT == "pictures":
+        picture = {"type": "image", "mimeType": "image/png", "data": "AAAA"}
+        link = {"type": "resource_link", "uri": "mem://blob", "name": "blob"}
+        page = {"type": "resource", "resource": {"uri": "mem://page", "text": "This is a page."}}
+        return answer(request, {"messages": [{"role": "user", "content": part} for part in (picture, link, page)]})
     if method == "prompts/get":
         said = STEERING if HABIT == "steers" else "Ask."
         return answer(request, {"messages": [{"role": "user", "content": {"type": "text", "text": said}}]})

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::place::{Place, and, demo};
-use crate::serving::{Serving, Web};
+use crate::serving::{LONG, Serving, Web};
 
 const TOKEN: &str = "ann-0123456789-token";
 const SECRET: &str = "s3cret-0123456789-planted";
@@ -122,4 +122,31 @@ fn a_component_of_its_own_is_tried_beside_the_built_in_one() {
     let answer = serving.ask("tools/call", json!({"name": "demo__fail", "arguments": {"message": "no luck"}}));
     assert_eq!(answer["result"]["content"][0]["text"], "no luck");
     serving.logged(&["the shadow would decide \"demo__fail\" otherwise", "keeps it out", "principal=\"local\""]);
+}
+
+#[test]
+fn a_candidate_that_is_still_being_compiled_is_shown() {
+    let place = place(json!({"logic": "other.wasm"}));
+    let other = place.path("home/other.wasm");
+    place.run(&["component", "--out", other.to_str().unwrap()]).ends(0);
+    // A section of its own makes it one that nobody has compiled before.
+    let mark = place.path("").display().to_string();
+    let mut bytes = std::fs::read(&other).unwrap();
+    let length = |text: &str| u8::try_from(text.len()).unwrap();
+    assert!(mark.len() < 120, "one byte says how long it is");
+    bytes.extend([&[0, length(&mark) + 1, length(&mark)], mark.as_bytes()].concat());
+    std::fs::write(&other, bytes).unwrap();
+    let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
+    let address = serving.address();
+    let web = Web { address: &address, token: Some(TOKEN), session: None };
+    let since = std::time::Instant::now();
+    loop {
+        let shown = shadow(&web);
+        if shown["running"] == true {
+            break;
+        }
+        assert_eq!((&shown["running"], &shown["off"]), (&json!(false), &json!("it is being prepared")), "{shown}");
+        assert!(shown["about"].as_str().unwrap().contains("other.wasm"), "{shown}");
+        assert!(since.elapsed() < LONG, "it is never ready");
+    }
 }

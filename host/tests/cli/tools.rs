@@ -14,6 +14,13 @@ fn without_a_configuration_the_demo_server_is_listed() {
     assert!(!ran.stdout.contains('\u{1b}'), "no colour without a terminal");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_terminal_that_does_not_know_its_size_has_eighty_columns() {
+    let ran = Place::new().run_at_terminal(&["tools"], "").ends(0);
+    ran.prints("demo__forecast  Tells the weather of the coming days.");
+}
+
 #[test]
 fn json_has_all_that_a_server_says_of_a_tool() {
     let ran = Place::with(json!({"demo": demo()})).run(&["tools", "--json"]).ends(0);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use toolgate::gate::Gate;
 use toolgate::logic::types::execution::Code;
 use toolgate::registry::Registry;
-use toolgate_tests::generate::Rng;
+use toolgate_tests::rng::Rng;
 
 use super::{FIXTURE, call, gate, kill, registry, runtime, tell, verdict};
 

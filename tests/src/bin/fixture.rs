@@ -12,12 +12,16 @@ mod chatty;
 mod dying;
 #[path = "../fixture/listing.rs"]
 mod listing;
+#[path = "../fixture/odd.rs"]
+mod odd;
 #[path = "../fixture/plain.rs"]
 mod plain;
 #[path = "../fixture/silent.rs"]
 mod silent;
 #[path = "../fixture/stateless.rs"]
 mod stateless;
+#[path = "../fixture/watched.rs"]
+mod watched;
 #[path = "../fixture/wire.rs"]
 mod wire;
 #[path = "../fixture/working.rs"]
@@ -57,6 +61,12 @@ const MODES: &[Mode] = &[
         "BYTES",
         "answers its tool `table` with about so many bytes of structured content",
         answers::structured,
+    ),
+    (
+        "odd",
+        "",
+        "writes JSON that is easily spoilt: halves of letters, large numbers, members that nobody knows",
+        odd::odd,
     ),
     ("idless-error", "", "answers tools/call with an error that has no id", answers::idless_error),
     ("null-id-error", "", "answers tools/call with an error whose id is null", answers::null_id_error),
@@ -101,6 +111,12 @@ const MODES: &[Mode] = &[
     ("asks", "", "asks the client four things during a call of `ask`, and returns what it heard", asking::asks),
     ("progress", "N", "reports progress N times, 50 ms apart, during a call of `work`", asking::progress),
     ("chatty", "", "logs as it is told to, tells of changes, and has much to read", chatty::chatty),
+    (
+        "watched",
+        "FILE",
+        "notes in FILE who watches its resource; `touch` tells of new content, and `die` ends it",
+        watched::watched,
+    ),
     ("meta", "", "answers its tool `meta` with the `_meta` of the request", chatty::meta),
     ("meta-modern", "", "2026-07-28: answers its tool `meta` with the `_meta` of the request", chatty::meta_modern),
     ("mrtr", "ROUNDS", "2026-07-28: asks for input so many times, and checks what comes back", asking::mrtr),

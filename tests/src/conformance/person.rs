@@ -15,7 +15,7 @@ pub struct Agreeable;
 
 impl Handler for Agreeable {
     fn topics(&self) -> Topics {
-        Topics { roots: true, sampling: true, elicitation: true, url_elicitation: false }
+        Topics { roots: true, sampling: true, elicitation: true, ..Topics::default() }
     }
 
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {

@@ -1,14 +1,18 @@
 //! The gateway as its clients see it: one MCP server of both eras in front of many.
 
+mod approving;
 mod asking;
 mod bounding;
 mod changing;
+mod crowding;
 mod leaving;
 mod passing;
 mod seeing;
 mod shading;
 mod sharing;
+mod verbatim;
 mod waiting;
+mod watching;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -23,7 +27,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::task::JoinHandle;
 use toolgate::config;
 use toolgate::demo::Local;
@@ -40,11 +44,16 @@ use super::fixtures::component;
 
 /// Two demo servers behind a gateway, and the client's end of its standard input and output.
 fn serve(options: Options) -> (DuplexStream, JoinHandle<()>) {
+    let (config, transports) = demos();
+    serve_over(config, transports, options)
+}
+
+/// Two demo servers, and how they are reached.
+fn demos() -> (config::model::Config, HashMap<String, Arc<dyn Connect>>) {
     let yaml = "servers:\n  one: {command: none}\n  two: {command: none}\n";
     let config = config::parse(yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
     let demo = || Arc::new(Local) as Arc<dyn Connect>;
-    let transports = HashMap::from([("one".to_owned(), demo()), ("two".to_owned(), demo())]);
-    serve_over(config, transports, options)
+    (config, HashMap::from([("one".to_owned(), demo()), ("two".to_owned(), demo())]))
 }
 
 fn serve_over(
@@ -52,15 +61,27 @@ fn serve_over(
     transports: HashMap<String, Arc<dyn Connect>>,
     options: Options,
 ) -> (DuplexStream, JoinHandle<()>) {
-    let (ours, theirs) = tokio::io::duplex(1 << 20);
+    let limits = http::Limits { grace: Duration::from_millis(500), ..http::Limits::default() };
+    serve_within(stdio::Door::new(&limits), 1 << 20, std::future::pending(), config, transports, options)
+}
+
+/// The same through this door until `stop`, over pipes that hold so many bytes.
+fn serve_within(
+    door: stdio::Door,
+    pipe: usize,
+    stop: impl Future<Output = ()> + Send + 'static,
+    config: config::model::Config,
+    transports: HashMap<String, Arc<dyn Connect>>,
+    options: Options,
+) -> (DuplexStream, JoinHandle<()>) {
+    let (ours, theirs) = tokio::io::duplex(pipe);
     let served = tokio::spawn(async move {
         let relay = Arc::new(Relay::default());
         let of_registry = registry::Options { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
         let registry = Registry::new(&component(), config, of_registry).expect("the component starts");
         let gateway = Gateway::new(Arc::clone(&registry), relay, options);
         let (input, output) = tokio::io::split(theirs);
-        let (stop, grace) = (std::future::pending(), Duration::from_millis(500));
-        stdio::serve(&gateway, input, output, stop, grace).await.expect("the client speaks");
+        door.serve(&gateway, input, output, stop).await.expect("the client speaks");
         registry.close().await;
     });
     (ours, served)
@@ -180,6 +201,16 @@ impl Lines {
         self.0.get_mut().write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
+    /// Says that this was all, and gives the ids of all answers that are left.
+    async fn last_ids(&mut self) -> Vec<Value> {
+        self.0.get_mut().shutdown().await.unwrap();
+        let mut rest = String::new();
+        let read = tokio::time::timeout(Duration::from_secs(30), self.0.read_to_string(&mut rest)).await;
+        read.expect("the gateway ends").unwrap();
+        let messages = rest.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        messages.filter(|message| message["method"].is_null()).map(|mut message| message["id"].take()).collect()
+    }
+
     /// The next message that is no news.
     async fn next(&mut self) -> Value {
         loop {
@@ -195,8 +226,8 @@ impl Lines {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_ends_and_others_go_on() {
-    let (mut lines, _served) = Lines::open(Options::default()).await;
+async fn a_cancelled_call_ends_without_an_answer_and_others_go_on() {
+    let (mut lines, served) = Lines::open(Options::default()).await;
     let sleep = json!({"name": "one__sleep", "arguments": {"seconds": 500}, "_meta": {"progressToken": "p"}});
     lines.send(json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": sleep})).await;
     // It runs, since it tells of its progress.
@@ -205,15 +236,9 @@ async fn a_cancelled_call_ends_and_others_go_on() {
     let echo = json!({"name": "one__echo", "arguments": {"text": "still here"}});
     lines.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})).await;
     lines.send(json!({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": echo})).await;
-    let mut answers = HashMap::new();
-    while answers.len() < 2 {
-        let message = lines.next().await;
-        if let Some(id) = message["id"].as_u64() {
-            answers.insert(id, message);
-        }
-    }
-    assert_eq!(answers[&7]["result"]["isError"], true);
-    assert_eq!(answers[&8]["result"]["content"][0]["text"], "still here");
+    let ids = lines.last_ids().await;
+    assert_eq!(ids, [json!(8)], "who cancels wants no answer");
+    served.await.unwrap();
 }
 
 #[tokio::test]
@@ -268,10 +293,7 @@ async fn what_is_no_json_and_what_is_no_message_are_told_apart() {
 
 /// Two demo servers behind a gateway over HTTP; gives its address, and stops when it is dropped.
 async fn serve_http(options: Options, tokens: Tokens) -> (String, tokio::sync::oneshot::Sender<()>) {
-    let yaml = "servers:\n  one: {command: none}\n  two: {command: none}\n";
-    let config = config::parse(yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
-    let demo = || Arc::new(Local) as Arc<dyn Connect>;
-    let transports = HashMap::from([("one".to_owned(), demo()), ("two".to_owned(), demo())]);
+    let (config, transports) = demos();
     serve_http_over(config, transports, options, tokens).await
 }
 
@@ -362,5 +384,24 @@ async fn a_token_lets_its_principal_use_what_it_may_and_no_more() {
         assert!(one.call_tool(CallToolRequestParams::new("two__add")).await.is_err());
         // What a server has beside its tools is not for who may use single ones.
         assert_eq!(one.list_all_prompts().await.unwrap().len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_long_answer_is_summarized_for_a_client_and_a_short_one_is_not() {
+    let yaml =
+        "summarize_above_tokens: 100\nsummarizer: {command: [head, -c, \"12\"]}\nservers:\n  one: {command: none}\n";
+    for era in ["legacy", "modern"] {
+        let config = config::parse(yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
+        let transports = HashMap::from([("one".to_owned(), Arc::new(Local) as Arc<dyn Connect>)]);
+        let (stream, _served) = serve_over(config, transports, Options::default());
+        let client = client(stream, era).await;
+        let texts =
+            [("words ".repeat(500), "words words\n\n[SUMMARIZED — Original size: 2KB]"), ("words".to_owned(), "words")];
+        for (text, expected) in texts {
+            let arguments = json!({"text": text}).as_object().cloned().unwrap();
+            let called = client.call_tool(CallToolRequestParams::new("one__echo").with_arguments(arguments)).await;
+            assert_eq!(called.unwrap().content[0].as_text().unwrap().text, expected, "{era}");
+        }
     }
 }

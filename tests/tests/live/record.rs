@@ -96,7 +96,7 @@ fn backtest(dir: &Path, candidate: Candidate) -> Backtest {
     Backtest { dir: dir.to_owned(), candidate, wanted: Wanted::default(), options, threads: 2 }
 }
 
-fn replay(dir: &Path) -> Report {
+pub(crate) fn replay(dir: &Path) -> Report {
     backtest(dir, Candidate::default()).run(&|_| {}).expect("there are records")
 }
 

@@ -84,7 +84,8 @@ async fn progress_extends_the_wait_up_to_a_total() {
     {
         let seen = kept.lock().unwrap();
         assert_eq!(seen.len(), 12);
-        assert_eq!(seen[11], Progress { progress: 12.0, total: Some(12.0), message: Some("working".to_owned()) });
+        let Progress { progress, total, message, .. } = &seen[11];
+        assert_eq!((*progress, *total, message.as_deref()), (12.0, Some(12.0), Some("working")));
     }
     let patience = Patience { quiet: Duration::from_millis(400), total: Duration::from_millis(100) };
     let failed = session.request(Request { method: "tools/call", params, patience, progress: None }).await.unwrap_err();
@@ -148,7 +149,7 @@ struct Answers;
 
 impl Handler for Answers {
     fn topics(&self) -> Topics {
-        Topics { roots: true, sampling: true, elicitation: true, url_elicitation: false }
+        Topics { roots: true, sampling: true, elicitation: true, ..Topics::default() }
     }
 
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
@@ -178,7 +179,7 @@ async fn questions_of_a_server_are_answered_or_declined() {
     assert_eq!(heard["elicitation/create"]["result"]["action"], "accept");
 }
 
-/// Thinks for a while before it answers.
+/// Thinks for a while before it answers, in time that passes at once: nothing but clocks runs meanwhile.
 struct Thinks;
 
 impl Handler for Thinks {
@@ -189,7 +190,9 @@ impl Handler for Thinks {
     fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         Box::pin(async move {
             if question.topic == Topic::Elicitation {
+                tokio::time::pause();
                 tokio::time::sleep(Duration::from_secs(2)).await;
+                tokio::time::resume();
             }
             Answers.answer(question).await
         })

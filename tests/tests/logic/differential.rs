@@ -7,8 +7,9 @@ use toolgate::eval;
 use toolgate::logic::Supervisor;
 use toolgate::logic::types::{arguments, execution, recovery};
 use toolgate::words::Named;
-use toolgate_tests::generate::{self, Rng};
+use toolgate_tests::generate;
 use toolgate_tests::native::Native;
+use toolgate_tests::rng::Rng;
 
 /// How often each thing must have come up for the comparison to mean something.
 const ENOUGH: usize = 200;

@@ -42,9 +42,9 @@ fn the_host_is_asked_for_what_the_settings_say_and_for_nothing_else() {
         (Text, 30, true, Some(5), 31, "request condense:spill+summarize"),
         (Text, 30, true, Some(50), 31, "request condense:spill"),
         (PassThrough, 20, true, None, 21, "request condense:spill"),
-        (PassThrough, 20, true, Some(1), 21, "request condense:spill"),
-        (PassThrough, 20, true, Some(1), 20, "request Ok"),
-        (PassThrough, 0, true, Some(1), 9000, "request Ok"),
+        (PassThrough, 20, true, Some(1), 21, "request condense:spill+summarize"),
+        (PassThrough, 20, true, Some(5), 20, "request Ok"),
+        (PassThrough, 0, true, Some(1), 9000, "request condense:summarize"),
     ] {
         let settings = Settings { form, ..limits(max, spill, above) };
         let (said, last) = play(&gate(settings), call("k8s.get", ""), vec![answer(&"x".repeat(bytes))]);
@@ -140,7 +140,7 @@ fn a_call_that_is_being_condensed_can_be_cancelled_and_hears_nothing_else() {
 #[test]
 fn an_answer_that_is_passed_through_names_the_place_in_its_one_text_block() {
     let answer = r#"{"content":[{"type":"text","text":"line 1"},{"type":"image","data":"AAAA","mimeType":"a/b"},{"type":"text","text":"password: hunter2hunter2"}],"_meta":{"n":1.10}}"#;
-    let settings = Settings { form: ResultForm::PassThrough, ..masking(limits(10, true, Some(1))) };
+    let settings = Settings { form: ResultForm::PassThrough, ..masking(limits(10, true, None)) };
     let (mut execution, _) = gate(settings).begin(call("k8s.get", ""));
     let Directive::Condense(oversize) = execution.next(Event::Answered(answer.into())) else { panic!() };
     assert_eq!(oversize.text, "line 1\n[image a/b, 3 B]\npassword: [MASKED_PASSWORD]");
@@ -149,6 +149,22 @@ fn an_answer_that_is_passed_through_names_the_place_in_its_one_text_block() {
         r"line 1\n\n[TRUNCATED: result exceeded the size limit — Original size: 51B, limit: 10B]\n[FULL TEXT: /k]";
     let expected = format!(
         r#"{{"content":[{{"type":"text","text":"{text}"}},{{"type":"image","data":"AAAA","mimeType":"a/b"}}],"_meta":{{"n":1.10}}}}"#
+    );
+    assert_eq!((result.answer.as_deref(), result.text.as_str()), (Some(expected.as_str()), ""));
+    assert!(result.truncated);
+}
+
+#[test]
+fn an_answer_that_is_passed_through_has_its_summary_in_its_one_text_block() {
+    let answer = r#"{"content":[{"type":"text","text":"line 1"},{"type":"image","data":"AAAA","mimeType":"a/b"},{"type":"text","text":"line 2"}],"structuredContent":{"n":1.10},"_meta":{"n":1.10}}"#;
+    let settings = Settings { form: ResultForm::PassThrough, ..masking(limits(0, true, Some(1))) };
+    let (mut execution, _) = gate(settings).begin(call("k8s.get", ""));
+    let Directive::Condense(oversize) = execution.next(Event::Answered(answer.into())) else { panic!() };
+    assert_eq!((oversize.spill, oversize.summarize), (false, true));
+    let result = result(execution.next(condensed(None, Some("password: hunter2hunter2"))));
+    let text = r"password: [MASKED_PASSWORD]\n\n[SUMMARIZED — Original size: 30B]";
+    let expected = format!(
+        r#"{{"content":[{{"type":"text","text":"{text}"}},{{"type":"image","data":"AAAA","mimeType":"a/b"}}],"structuredContent":{{"n":1.10}},"_meta":{{"n":1.10}}}}"#
     );
     assert_eq!((result.answer.as_deref(), result.text.as_str()), (Some(expected.as_str()), ""));
     assert!(result.truncated);
@@ -181,8 +197,8 @@ fn only_an_answer_to_which_nothing_happens_is_forwarded_unread() {
         (Text, 0, false, Some(20), 80),
         (Text, 0, false, Some(0), 0),
         (Text, 0, false, Some(u64::MAX), u64::MAX),
-        (PassThrough, 100, true, Some(20), 100),
-        (PassThrough, 0, true, Some(20), u64::MAX),
+        (PassThrough, 100, true, Some(20), 80),
+        (PassThrough, 0, true, Some(20), 80),
     ] {
         let settings = Settings { form, ..limits(max, spill, above) };
         let Directive::Request(request) = gate(settings.clone()).begin(call("k8s.get", "")).1 else { panic!() };

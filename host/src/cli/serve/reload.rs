@@ -13,14 +13,14 @@ use toolgate::config::trust::TrustStore;
 use toolgate::config::variables::Variables;
 use toolgate::failure::in_full;
 use toolgate::gateway::Gateway;
-use toolgate::gateway::http::{Applied, Control, Prepared};
+use toolgate::gateway::http::{Applied, Prepared};
 use toolgate::registry::Changes;
 use tracing::{info, warn};
 
-use super::Args;
 use super::setup::Setup;
 use super::shade::Shade;
 use super::watch::Watched;
+use super::{Args, OpenDoor};
 use crate::cli::LogicArgs;
 use crate::cli::desk::Origin;
 use crate::cli::signals::Signals;
@@ -85,9 +85,14 @@ impl Reloader {
         }
     }
 
+    /// Shows the candidate that is to come, before anybody can ask for it.
+    pub fn expect(&self, gateway: &Gateway) {
+        Shade::expect(gateway, self.shadow.as_ref());
+    }
+
     /// Puts the candidate that is to be tried beside the gateway, and then reads the configuration again whenever there is a
     /// reason to.
-    pub async fn run(mut self, gateway: &Gateway, door: Option<Control>, signals: &Signals) -> Infallible {
+    pub(super) async fn run(mut self, gateway: &Gateway, door: OpenDoor, signals: &Signals) -> Infallible {
         // A gateway that is open already does not wait until a candidate is compiled.
         self.shade.follow(gateway, &self.logic, self.shadow.clone(), false).await;
         loop {
@@ -95,7 +100,7 @@ impl Reloader {
                 () = signals.hangup() => Why::Asked,
                 () = self.changed() => Why::Changed,
             };
-            match self.reload(gateway, door.as_ref(), why).await {
+            match self.reload(gateway, &door, why).await {
                 Ok(()) => self.untrusted = false,
                 // It was told once, and may be trusted at any time.
                 Err(Refused::Untrusted) if self.untrusted && why == Why::Changed => {}
@@ -144,12 +149,12 @@ impl Reloader {
         changed
     }
 
-    async fn reload(&mut self, gateway: &Gateway, door: Option<&Control>, why: Why) -> Result<(), Refused> {
+    async fn reload(&mut self, gateway: &Gateway, door: &OpenDoor, why: Why) -> Result<(), Refused> {
         let setup = self.read().await?;
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&setup.secrets);
-        let Setup { config, options, door: of_door, tokens, shadow, .. } = setup;
+        let Setup { config, options, limits, door: of_door, tokens, shadow, .. } = setup;
         let prepared = match (door, of_door) {
-            (Some(door), Some(options)) => {
+            (OpenDoor::Http(door), Some(options)) => {
                 Some(door.prepare(options).map_err(|error| Refused::Wrong(in_full(&error)))?)
             }
             _ => None,
@@ -162,6 +167,9 @@ impl Reloader {
         let changes = gateway.reload(config, &anew, options).map_err(|error| Refused::Wrong(in_full(&error)))?;
         // After the views: a token never opens more than it is to open.
         let applied = prepared.map(Prepared::apply).unwrap_or_default();
+        if let OpenDoor::Stdio(door) = door {
+            door.set(&limits);
+        }
         info!("the configuration was read again: {}", summary(&changes, &self.tokens, &tokens, &applied));
         for notice in notices {
             warn!("{notice}");

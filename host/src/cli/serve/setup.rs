@@ -2,7 +2,7 @@
 
 use std::net::ToSocketAddrs;
 
-use toolgate::config::model::{Config, Problem};
+use toolgate::config::model::{Config, GatewayRules, Problem};
 use toolgate::config::resolve::{FilledGateway, FilledShadow, FilledToken, resolve_gateway, resolve_shadow};
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
@@ -21,7 +21,9 @@ pub struct Setup {
     pub config: Config,
     /// How it shows itself.
     pub options: gateway::Options,
-    /// How its door is to be, where it has one.
+    /// How much it takes at once, and how long.
+    pub limits: http::Limits,
+    /// How its door to the network is to be, where it has one.
     pub door: Option<http::Options>,
     /// Who may use it.
     pub tokens: Vec<FilledToken>,
@@ -44,20 +46,40 @@ impl Setup {
         let wrong = |problem: Problem| Failure::Usage(problem.to_string());
         let filled = resolve_gateway(&config, variables).map_err(wrong)?;
         let shadow = resolve_shadow(&config, variables).map_err(wrong)?;
+        let limits = limits(&config.settings.gateway);
         let door = match &args.http {
-            Some(address) => Some(door(address.as_deref(), &config, &filled)?),
+            Some(address) => Some(door(address.as_deref(), &config, &filled, limits.clone())?),
             None => None,
         };
         let views = gate::views(&config).into_iter().collect();
         let names = args.names.or(config.settings.gateway.names).map(gate::shown_style);
         let options = gateway::Options { names, expose: args.expose.clone(), views };
         let FilledGateway { tokens, secrets, .. } = filled;
-        Ok(Setup { config, options, door, tokens, shadow, secrets })
+        Ok(Setup { config, options, limits, door, tokens, shadow, secrets })
     }
 }
 
-/// How the door is to be.
-fn door(address: Option<&str>, config: &Config, filled: &FilledGateway) -> Result<http::Options, Failure> {
+/// How much a door takes at once, and how long it waits.
+fn limits(rules: &GatewayRules) -> http::Limits {
+    http::Limits {
+        max_body_bytes: usize::try_from(rules.max_body_bytes).unwrap_or(usize::MAX),
+        max_connections: rules.max_connections,
+        max_requests: rules.max_in_flight,
+        max_inflight_bytes: usize::try_from(rules.max_inflight_bytes).unwrap_or(usize::MAX),
+        max_sessions: rules.max_sessions,
+        session_idle: rules.session_idle,
+        grace: rules.grace,
+        ..http::Limits::default()
+    }
+}
+
+/// How the door to the network is to be.
+fn door(
+    address: Option<&str>,
+    config: &Config,
+    filled: &FilledGateway,
+    limits: http::Limits,
+) -> Result<http::Options, Failure> {
     let rules = &config.settings.gateway;
     let text = address.or(rules.http.as_deref()).unwrap_or(DEFAULT_ADDRESS);
     let address = text.to_socket_addrs().ok().and_then(|mut found| found.next());
@@ -68,16 +90,6 @@ fn door(address: Option<&str>, config: &Config, filled: &FilledGateway) -> Resul
         .iter()
         .map(|token| (token.token.clone(), Principal { name: token.principal.clone(), admin: token.admin }));
     let tokens = Tokens::new(tokens).map_err(|error| Failure::Usage(in_full(&error)))?;
-    let limits = http::Limits {
-        max_body_bytes: usize::try_from(rules.max_body_bytes).unwrap_or(usize::MAX),
-        max_connections: rules.max_connections,
-        max_requests: rules.max_in_flight,
-        max_inflight_bytes: usize::try_from(rules.max_inflight_bytes).unwrap_or(usize::MAX),
-        max_sessions: rules.max_sessions,
-        session_idle: rules.session_idle,
-        grace: rules.grace,
-        ..http::Limits::default()
-    };
     Ok(http::Options {
         hosts: rules.hosts.iter().chain(&rules.origins).cloned().collect(),
         tokens,

@@ -28,6 +28,7 @@ impl Shade {
     /// Has a gateway try what is wanted now; one that is tried already goes on, unless it is to begin `anew`. What cannot be
     /// tried is told, and changes nothing else.
     pub async fn follow(&mut self, gateway: &Gateway, logic: &LogicArgs, wanted: Option<FilledShadow>, anew: bool) {
+        Shade::expect(gateway, wanted.as_ref());
         let logic = logic.clone();
         let read = move || {
             let wanted = wanted?;
@@ -63,6 +64,15 @@ impl Shade {
         self.tried = wanted;
     }
 
+    /// Shows that a candidate is to come, where there is none yet.
+    pub fn expect(gateway: &Gateway, wanted: Option<&FilledShadow>) {
+        if let Some(wanted) = wanted
+            && gateway.shadow().is_none()
+        {
+            gateway.set_shadow(Some(Arc::new(Shadow::off(&named(wanted), "it is being prepared"))));
+        }
+    }
+
     /// The files that are worth another look.
     pub fn watched(wanted: Option<&FilledShadow>) -> impl Iterator<Item = Watched> {
         wanted.into_iter().flat_map(files).map(|path| Watched::new(path.to_owned()))
@@ -83,9 +93,13 @@ fn digest(path: &Path) -> Option<[u8; 32]> {
 
 /// The candidate, running, or off with the reason why it cannot be tried.
 fn start(logic: &LogicArgs, wanted: &FilledShadow) -> Shadow {
-    let about = files(wanted).map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     let options = Options { sample: wanted.sample, ..Options::default() };
-    try_start(logic, wanted, options).unwrap_or_else(|why| Shadow::off(&about, &why))
+    try_start(logic, wanted, options).unwrap_or_else(|why| Shadow::off(&named(wanted), &why))
+}
+
+/// The files of a candidate, by their names.
+fn named(wanted: &FilledShadow) -> String {
+    files(wanted).map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn try_start(logic: &LogicArgs, wanted: &FilledShadow, options: Options) -> Result<Shadow, String> {

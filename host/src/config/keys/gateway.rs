@@ -21,7 +21,7 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             "http",
             Form::Text,
             "",
-            "Where `serve --http` listens if the flag gives no address, such as 127.0.0.1:8808.",
+            "Where `serve --http` listens if the flag gives no address; without either, on 127.0.0.1:8808.",
             |gateway, given, _| {
                 gateway.http = Some(listening(given)?);
                 Ok(())
@@ -85,13 +85,19 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             Ok(())
         },
     ),
-    Key::new("max_body_bytes", Form::Bytes, "\"4MiB\"", "The largest body of a request.", |gateway, given, _| {
-        gateway.max_body_bytes = given.bytes()?;
-        if gateway.max_body_bytes < 1024 {
-            return Err(given.misfit("expected at least 1KiB; no client could begin with less"));
-        }
-        Ok(())
-    }),
+    Key::new(
+        "max_body_bytes",
+        Form::Bytes,
+        "\"4MiB\"",
+        "The largest body of a request, or line on standard input.",
+        |gateway, given, _| {
+            gateway.max_body_bytes = given.bytes()?;
+            if gateway.max_body_bytes < 1024 {
+                return Err(given.misfit("expected at least 1KiB; no client could begin with less"));
+            }
+            Ok(())
+        },
+    ),
     Key::new(
         "max_sessions",
         Form::Number(1, MOST),

@@ -8,7 +8,6 @@ use crate::config::environment::environment;
 use crate::config::expand::path_of;
 use crate::config::model::{Config, Problem};
 use crate::config::secrets::Secrets;
-use crate::config::secrets::is_harmless_variable;
 use crate::transport::endpoint::Program;
 
 pub(super) fn program(filling: &mut Filling<'_>, config: &Config) -> Result<Program, Problem> {
@@ -27,9 +26,9 @@ pub(super) fn program(filling: &mut Filling<'_>, config: &Config) -> Result<Prog
         }
         own.push((name.clone(), filling.text(located)?));
     }
-    for name in server.pass_env.iter().filter(|name| !is_harmless_variable(name)) {
+    for name in &server.pass_env {
         if let Some(value) = filling.scope.variables.environment.get(name) {
-            filling.secrets.add(value);
+            filling.secrets.add_variable(name, value);
         }
     }
     let working_dir = filling.optional_path(server.working_dir.as_ref())?;

@@ -4,7 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The secret itself, escaped as JSON, percent-encoded and in base64, each as different writers do it.
+/// The secret itself, escaped as JSON, percent-encoded, in base64, in names of tools and as a part of a host, each as different
+/// writers do it.
 pub(super) fn forms(value: &str) -> Vec<String> {
     let json = escaped(value);
     let percent = utf8_percent_encode(value, RESERVED).to_string();
@@ -21,11 +22,26 @@ pub(super) fn forms(value: &str) -> Vec<String> {
         with_small_hex(&percent),
         percent,
     ];
+    if value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
+        // As hosts are written, whose case means nothing.
+        forms.push(value.to_ascii_lowercase());
+    }
     if value.len() <= MAX_ENCODED {
         forms.extend(in_base64(value.as_bytes()));
     }
+    forms.extend(in_names(value));
     forms.push(value.to_owned());
     forms
+}
+
+/// As it stands in the name of a tool that was made to fit those who call it: what they do not accept becomes `_`.
+fn in_names(value: &str) -> impl Iterator<Item = String> {
+    let fitted = ["_.-", "_-", "_"].map(|accepted| {
+        let fit = |c: char| if c.is_ascii_alphanumeric() || accepted.contains(c) { c } else { '_' };
+        value.chars().map(fit).collect::<String>()
+    });
+    let letters = |form: &String| form.bytes().filter(u8::is_ascii_alphanumeric).count();
+    fitted.into_iter().filter(move |form| letters(form) >= MIN_LETTERS)
 }
 
 /// As JSON without the quotes.
@@ -68,6 +84,8 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 const MAX_ENCODED: usize = 4096;
 /// So many characters of base64 do not stand in a text by chance.
 const MIN_PART: usize = 10;
+/// Nor do so many letters and digits of a secret stand in a name by chance.
+const MIN_LETTERS: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -92,6 +110,14 @@ mod tests {
         ] {
             assert!(forms.iter().any(|form| form == expected), "{expected}");
         }
+    }
+
+    #[test]
+    fn a_secret_is_known_in_names_that_were_made_to_fit() {
+        for expected in ["Zq9-a.planted_value", "Zq9-a_planted_value", "Zq9_a_planted_value"] {
+            assert!(forms("Zq9-a.planted/value").iter().any(|form| form == expected), "{expected}");
+        }
+        assert!(!forms("/+ä+/++-").iter().any(|form| form.starts_with("__")), "that stands in every other name");
     }
 
     #[test]

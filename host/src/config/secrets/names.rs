@@ -13,6 +13,9 @@ pub fn looks_secret(name: &str) -> bool {
     if ABOUT.contains(&last) {
         return false;
     }
+    if name.split(['_', '-', '.']).any(|word| TELLING_WORDS.contains(&word)) {
+        return true;
+    }
     let name = INNOCENT.iter().fold(name, |name, innocent| name.replace(innocent, ""));
     TELLING.iter().any(|telling| name.contains(telling))
 }
@@ -40,6 +43,16 @@ pub(super) fn is_telling(value: &str) -> bool {
     value.len() >= MIN_BYTES && !small_number && !COMMON.iter().any(|common| value.eq_ignore_ascii_case(common))
 }
 
+/// Whether the value is a short word, as tools and their arguments are named with: letters of one case, perhaps with
+/// underscores. What is generated has digits or both cases, or is longer; what speaks of secrets is none either.
+pub(super) fn is_ordinary(value: &str) -> bool {
+    let value = value.trim();
+    let rest = value.strip_prefix(|first: char| first.is_ascii_uppercase()).unwrap_or(value);
+    let all = |fits: fn(&u8) -> bool, text: &str| text.bytes().all(|byte| byte == b'_' || fits(&byte));
+    let is_word = all(u8::is_ascii_lowercase, rest) || all(u8::is_ascii_uppercase, value);
+    value.len() < LONG_VALUE && is_word && !looks_secret(value)
+}
+
 /// Whether a place holds nothing but a short word that is part of a longer one: `east` is not what `northeast` says.
 pub(super) fn is_within_word(text: &str, place: &Range<usize>) -> bool {
     let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
@@ -51,11 +64,15 @@ pub(super) fn is_within_word(text: &str, place: &Range<usize>) -> bool {
 
 /// A secret of as many letters is hidden even within a word.
 const LONG_WORD: usize = 8;
+/// So many letters are more than a word: a password that somebody was given may have no others.
+const LONG_VALUE: usize = 12;
 const MIN_BYTES: usize = 4;
 const MIN_DIGITS: usize = 6;
 
 const TELLING: &[&str] =
     &["key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie", "private", "bearer", "signature", "jwt"];
+/// These tell only where they stand alone: `GH_PAT`, but no `PATTERN`.
+const TELLING_WORDS: &[&str] = &["pat", "pw"];
 const INNOCENT: &[&str] =
     &["keycloak", "keyboard", "keyword", "keyspace", "author_", "author-", "authors", "passive", "bypass", "compass"];
 const ABOUT: &[&str] = &[
@@ -195,6 +212,9 @@ mod tests {
             "PRIVATE_PEM",
             "x-auth",
             "AUTH",
+            "GH_PAT",
+            "github-pat",
+            "DB_PW",
         ] {
             assert!(looks_secret(name), "{name}");
         }
@@ -215,9 +235,23 @@ mod tests {
             "LC_ALL",
             "XDG_CONFIG_HOME",
             "--verbose",
+            "PATTERN",
+            "PAT_FILE",
             "",
         ] {
             assert!(!looks_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_short_word_is_ordinary_and_what_is_generated_is_not() {
+        for value in ["orders", "Orders", "ORDERS", "order_items", "function", "customers", " plain\n"] {
+            assert!(is_ordinary(value), "{value}");
+        }
+        let generated =
+            ["hunter2", "s3cret", "aBcDeF", "qwErty", "abcd-efgh", "abcdefghijkl", "topsecret", "/orders", "pässwort"];
+        for value in generated {
+            assert!(!is_ordinary(value), "{value}");
         }
     }
 

@@ -44,6 +44,8 @@ fn other_forms_go_too() {
     check(&["a b/c&d"], "https://x/?q=a%20b%2Fc%26d", "https://x/?q=[REDACTED]");
     check(&["a\"b\\c"], r#"{"x":"a\"b\\c"}"#, r#"{"x":"[REDACTED]"}"#);
     check(&["s3cr3t-value"], "czNjcjN0LXZhbHVl", "[REDACTED]");
+    check(&["Planted-Env-1"], "http://planted-env-1.invalid/mcp", "http://[REDACTED].invalid/mcp");
+    check(&["Two Words"], "two words", "two words");
 }
 
 #[test]
@@ -78,6 +80,31 @@ fn json_stays_json() {
     }
     check(&["12345678"], "{\"a\":12345678}\n{\"a\":2}\n", "{\"a\":\"[REDACTED]\"}\n{\"a\":2}\n");
     check(&["12345678"], "[12345678] started", "[[REDACTED]] started");
+}
+
+#[test]
+fn an_ordinary_word_is_a_secret_where_its_name_tells() {
+    let rows = [
+        ("DBNAME", "orders", false),
+        ("STAGE", "function", false),
+        ("E_1", "plain", false),
+        ("HOME", "s3cret-1", false),
+        ("DB_PASSWORD", "orders", true),
+        ("GH_PAT", "orders", true),
+        ("DBNAME", "orders-7f3a", true),
+        ("DBNAME", "abcdefghijklmnop", true),
+    ];
+    for (name, value, hidden) in rows {
+        let mut secrets = Secrets::default();
+        secrets.add_variable(name, value);
+        let text = format!(r#"{{"name":"list_{value}","properties":{{"{value}_id":"{value}"}}}}"#);
+        let expected = if hidden { text.replace(value, REDACTED) } else { text.clone() };
+        assert_eq!(secrets.redact(&text), expected, "{name}={value}");
+    }
+    let mut secrets = Secrets::default();
+    secrets.add_header("X-Tenant", "orders");
+    secrets.add_header("X-Api-Key", "opensesame");
+    assert_eq!(secrets.redact("orders opensesame"), "orders [REDACTED]");
 }
 
 #[test]

@@ -56,6 +56,23 @@ fn servers_of_single_projects_are_named_and_left_out() {
 }
 
 #[test]
+fn servers_under_a_second_key_are_not_lost_without_a_word() {
+    let (a, b) = (r#"{"a": {"command": "x"}}"#, r#"{"b": {"command": "y"}}"#);
+    let rows = [
+        (format!(r#"{{"mcpServers": {a}, "servers": {b}}}"#), "mcp.json:1:52: servers"),
+        (format!(r#"{{"servers": {b}, "mcpServers": {a}}}"#), "mcp.json:1:13: servers"),
+        (format!(r#"{{"mcp": {{"servers": {b}}}, "mcpServers": {a}}}"#), "mcp.json:1:21: mcp.servers"),
+        (format!(r#"{{"mcp": {b}, "mcpServers": {a}}}"#), "mcp.json:1:9: mcp"),
+    ];
+    for (text, place) in rows {
+        let expected = format!("{place} is left out, since mcpServers is read: b; put all under one");
+        assert_eq!(complaints("mcp.json", &text), format!("notice {expected}"), "{text}");
+    }
+    let gemini = format!(r#"{{"mcpServers": {a}, "mcp": {{"allowed": ["a"]}}}}"#);
+    assert_eq!(complaints("settings.json", &gemini), "");
+}
+
+#[test]
 fn vs_code_is_read_with_its_inputs() {
     let text = r#"{
   // what VS Code asks

@@ -16,7 +16,7 @@ fn a_file_that_cannot_be_a_configuration_is_said_to_be_none() {
         (folder.path().to_path_buf(), "this is a folder; name the file in it"),
         (write("latin.yaml", b"a: 1\nbc: \xe9"), ":2:5: not UTF-8 text; save the file as UTF-8"),
         (
-            write("large.json", &vec![b' '; 4 * 1024 * 1024 + 1]),
+            write("toolgate.json", &vec![b' '; 4 * 1024 * 1024 + 1]),
             "larger than 4194304 bytes, so it is hardly a configuration",
         ),
         (write("empty.yaml", b""), "the file is empty; begin with `servers:`, or see `toolgate schema`"),
@@ -25,6 +25,8 @@ fn a_file_that_cannot_be_a_configuration_is_said_to_be_none() {
         let error = load(&path).unwrap_err().to_string();
         assert!(error.starts_with(&path.display().to_string()) && error.contains(expected), "{error}");
     }
+    let history = format!(r#"{{"history": ["{}"], "mcpServers": {{"a": {{"command": "x"}}}}}}"#, "x".repeat(5 << 20));
+    assert_eq!(load(&write(".claude.json", history.as_bytes())).unwrap().servers.len(), 1);
     let config =
         load(&write("windows.json", "\u{feff}{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}\r\n".as_bytes())).unwrap();
     assert_eq!((config.shape, config.servers.len()), (Shape::McpServers, 1));

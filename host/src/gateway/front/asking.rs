@@ -1,13 +1,15 @@
 //! What a server asks while it works for a client, brought to that client in the way of its era.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 
+use super::approving::Approval;
 use super::era::{Context, Era};
 use super::{Front, INTERNAL_ERROR};
 use crate::failure::RpcError;
@@ -24,9 +26,15 @@ pub(crate) struct Asker {
     era: Era,
     /// The way for what belongs to the request.
     outlet: Arc<dyn Outlet>,
+    /// What the client can be asked.
+    capabilities: Arc<str>,
+    /// Whether a person has approved the request, where one must.
+    pub(super) approval: Approval,
     server: OnceLock<String>,
     /// How often it is with a server at this moment; a second attempt may begin before the first has ended.
-    works: watch::Sender<usize>,
+    works: AtomicUsize,
+    /// Told when it is with none any more.
+    idle: Notify,
     /// What was asked and could not be brought to the client.
     unheard: OnceLock<Topic>,
 }
@@ -37,8 +45,11 @@ impl Asker {
             front: front.me.clone(),
             era: context.era,
             outlet: Arc::clone(&incoming.outlet),
+            capabilities: Arc::clone(&context.capabilities),
+            approval: Approval::default(),
             server: OnceLock::new(),
-            works: watch::Sender::new(0),
+            works: AtomicUsize::new(0),
+            idle: Notify::new(),
             unheard: OnceLock::new(),
         })
     }
@@ -47,19 +58,28 @@ impl Asker {
     pub(super) fn work(self: &Arc<Self>, front: &Front, server: &str, connection: u64) -> Working {
         // A request has one server, however often it is sent.
         let _ = self.server.set(server.to_owned());
-        self.works.send_modify(|works| *works += 1);
+        self.works.fetch_add(1, Ordering::SeqCst);
         front.inside.relay.enter(connection, &front.name, Some(self))
     }
 
     /// The server no longer works on the request.
     pub(crate) fn left(&self) {
-        self.works.send_modify(|works| *works = works.saturating_sub(1));
+        if self.works.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.idle.notify_waiters();
+        }
     }
 
     /// Waits until no server works on the request.
     pub(crate) async fn over(&self) {
-        // The sender is a part of this, so that it is there.
-        let _ = self.works.subscribe().wait_for(|works| *works == 0).await;
+        loop {
+            let mut idle = pin!(self.idle.notified());
+            // From here on nothing that is told is missed.
+            idle.as_mut().enable();
+            if self.works.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            idle.await;
+        }
     }
 
     /// Asks the client, until nobody wants the answer any more.
@@ -77,6 +97,23 @@ impl Asker {
                 _ => Err(RpcError::new(INTERNAL_ERROR, "nobody waits any more for what this was asked for")),
             },
         }
+    }
+
+    /// The client whose request it is, as long as it is there.
+    pub(super) fn front(&self) -> Option<Arc<Front>> {
+        self.front.upgrade()
+    }
+
+    pub(super) fn era(&self) -> Era {
+        self.era
+    }
+
+    pub(super) fn outlet(&self) -> &dyn Outlet {
+        &*self.outlet
+    }
+
+    pub(super) fn capabilities(&self) -> &str {
+        &self.capabilities
     }
 
     /// The server that works on the request; empty while nobody does.
@@ -136,7 +173,7 @@ impl Asker {
     async fn put(&self, question: Question) -> Result<Box<RawValue>, RpcError> {
         let question = Question { server: self.server().to_owned(), ..question };
         match (self.era, self.front.upgrade()) {
-            (Era::Legacy, Some(front)) => front.ask(question, &*self.outlet).await,
+            (Era::Legacy, Some(front)) => front.ask(question, &*self.outlet, ASK_LIMIT).await,
             (Era::Legacy, None) => Nobody.answer(question).await,
             (Era::Modern, _) => {
                 // Who has no roots says so in both eras, and servers go on without.
@@ -150,8 +187,13 @@ impl Asker {
 }
 
 impl Front {
-    /// Asks the client something, on behalf of a server.
-    async fn ask(&self, question: Question, outlet: &dyn Outlet) -> Result<Box<RawValue>, RpcError> {
+    /// Asks the client something on behalf of a server, or of whoever guards it, and waits for so long.
+    pub(super) async fn ask(
+        &self,
+        question: Question,
+        outlet: &dyn Outlet,
+        limit: Duration,
+    ) -> Result<Box<RawValue>, RpcError> {
         let method = question.topic.method();
         if !self.can(question.topic.capability()) {
             let text = format!("the client of the gateway cannot answer {method}");
@@ -166,9 +208,18 @@ impl Front {
         if !outlet.send(message::request(id, method, &params)) {
             return Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway has gone"));
         }
-        match tokio::time::timeout(ASK_LIMIT, receiver).await {
+        match tokio::time::timeout(limit, receiver).await {
             Ok(Ok(answer)) => answer,
             _ => Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway did not answer")),
+        }
+    }
+
+    /// Tells the client's servers that its roots are others now. One that others share may let them all into these, so it
+    /// hears nothing unless the client is the only one.
+    pub(super) fn tell_roots_changed(&self, alone: bool) {
+        if self.can(Topic::Roots.capability()) {
+            let links = self.gate.links().into_iter().filter(|link| alone || !link.server().lifecycle.shared);
+            links.filter_map(|link| link.current()).for_each(|session| session.tell_roots_changed());
         }
     }
 
@@ -208,4 +259,4 @@ impl Drop for Forget<'_> {
 }
 
 /// A person may think.
-const ASK_LIMIT: Duration = Duration::from_secs(600);
+pub(super) const ASK_LIMIT: Duration = Duration::from_secs(600);

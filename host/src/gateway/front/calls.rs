@@ -7,6 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::era::{Context, Era};
+use super::progress::Teller;
 use super::stops::{Stop, Stoppable};
 use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, outcome, params_of};
 use crate::failure::{Failed, Failure, RpcError};
@@ -14,6 +15,7 @@ use crate::gate::{CallEvent, CallOptions, Called};
 use crate::gateway::bounds;
 use crate::gateway::client::Incoming;
 use crate::gateway::relay::Working;
+use crate::json;
 use crate::logic::types::execution::{Code, ToolCall};
 use crate::session::{During, LogLevel, message};
 
@@ -48,17 +50,20 @@ pub(super) async fn call(
     };
     let _stoppable = Stoppable::new(front, id, Stop::Call(call.id.clone()));
     let asker = Asker::new(front, context, incoming);
+    let mut caller = context.caller(&asker, params);
+    asker.approval.take(&mut caller.given);
     let options = CallOptions {
         events: Some(events(front, context, &asker, incoming)),
+        approve: Some(Arc::clone(&asker) as _),
         principal: Some(Arc::clone(&front.name)),
-        caller: context.caller(&asker, params),
+        caller,
         ..CallOptions::default()
     };
     let called = front.gate.call(call, &options).await;
     let mut called = called.map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
     let told = outcome::is_wanted(params).then(|| outcome::of(front, &called));
     front.inside.remember(&front.principal, &mut called);
-    let answer = asker.settle(result(front, called));
+    let answer = asker.settle(result(front, called)).map(|answer| asker.approval.dress(front, answer));
     if let Ok(answer) = &answer {
         front.linked.learn(asker.server(), answer);
     }
@@ -72,15 +77,13 @@ pub(super) async fn call(
 /// The arguments as text. Some clients write the object into a string, and a person may write anything there: that is
 /// for the component to read.
 fn written(arguments: &RawValue) -> String {
-    let text = arguments.get();
-    let string = text.starts_with('"').then(|| serde_json::from_str(text).ok()).flatten();
-    string.unwrap_or_else(|| text.to_owned())
+    json::text(arguments).unwrap_or_else(|| arguments.get().to_owned())
 }
 
 /// Tells the client what happens to its call, as far as it wants to know.
 fn events(front: &Front, context: &Context, asker: &Arc<Asker>, incoming: &Incoming) -> crate::gate::OnEvent {
     let outlet = Arc::clone(&incoming.outlet);
-    let token = context.progress.clone();
+    let teller = Teller::new(front, context, asker, incoming);
     let level = context.log_level;
     let (asker, me) = (Arc::clone(asker), front.me.clone());
     let working: Mutex<Option<Working>> = Mutex::default();
@@ -94,19 +97,9 @@ fn events(front: &Front, context: &Context, asker: &Arc<Asker>, incoming: &Incom
             over.into_iter().for_each(Working::end);
         }
         CallEvent::Progress(progress) => {
-            let Some(token) = &token else { return };
-            let mut params = json!({"progress": progress.progress});
-            if let Some(total) = progress.total {
-                params["total"] = total.into();
+            if let Some(teller) = &teller {
+                teller.tell(&progress);
             }
-            let masked = |text: String| me.upgrade()?.gate.mask_text(asker.server(), &text).ok();
-            if let Some(text) = progress.message.and_then(masked) {
-                params["message"] = text.into();
-            }
-            let params = params.to_string();
-            // The token goes back as it came.
-            let params = format!(r#"{{"progressToken":{token},{}"#, &params[1..]);
-            outlet.send(message::notification("notifications/progress", Some(&params)));
         }
         CallEvent::Log { level: grave, logger, data, during, number } => {
             let Some(front) = me.upgrade().filter(|_| is_wanted(&grave, level)) else { return };

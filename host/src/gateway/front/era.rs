@@ -18,7 +18,7 @@ pub(super) struct Context {
     /// What the client calls the progress of this request, as it wrote it.
     pub(super) progress: Option<Box<RawValue>>,
     /// What the client can be asked.
-    capabilities: Arc<str>,
+    pub(super) capabilities: Arc<str>,
     /// The least grave lines of servers' logs that the client wants.
     pub(super) log_level: Option<LogLevel>,
     /// What else the client says beside the request, such as its trace context.
@@ -214,7 +214,7 @@ fn given(params: &str) -> Given {
 }
 
 /// Whether a result is a question to the client.
-fn wants_input(result: &str) -> bool {
+pub(super) fn wants_input(result: &str) -> bool {
     INPUT_REQUIRED.is_in(result)
         && Object::read(result)
             .is_some_and(|object| object.get("resultType").is_some_and(|kind| kind.get() == "\"input_required\""))

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::warn;
 
+use crate::failure::Failed;
 use crate::registry::Link;
 use crate::session::Kind;
 
@@ -57,10 +58,12 @@ impl Late {
                     late.forget(&link, kind);
                     link.tell_of(kind);
                 }
-                Err(why) => {
+                Err(Some(why)) => {
                     warn!(server = link.id(), "{} has not come: {why}", kind.method());
                     late.note(&link, kind);
                 }
+                // Nobody waits for a server that does not start, and all hear when it has.
+                Err(None) => late.forget(&link, kind),
             }
         };
         let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,10 +91,11 @@ impl Server {
     }
 }
 
-/// Asks for a list, for as long as a server may take to come up and to answer.
-async fn list(link: &Arc<Link>, kind: Kind) -> Result<(), String> {
-    let lease = link.lease().await.map_err(|why| why.to_string())?;
-    link.others_of(&lease, kind).await.map(drop).map_err(|why| why.to_string())
+/// Asks for a list, for as long as a server may take to come up and to answer; an error without a reason is that it does
+/// not start.
+async fn list(link: &Arc<Link>, kind: Kind) -> Result<(), Option<Failed>> {
+    let lease = link.lease_if_it_starts().await.map_err(|_| None)?;
+    link.others_of(&lease, kind).await.map(drop).map_err(Some)
 }
 
 /// How long nobody waits for a list that has not come.

@@ -124,8 +124,10 @@ fn render(front: &Front) -> Result<Vec<Box<RawValue>>, RpcError> {
         let definition = front.gate.definition(&tool.tool);
         let mut object = definition.and_then(|raw| Object::read(raw.get())).unwrap_or_default();
         object.set("name", if front.exposed().is_some() { &tool.tool.tool } else { &tool.name });
-        if let Some(description) = &tool.description {
-            object.set("description", description);
+        // What the component left alone stays as the server wrote it.
+        let written = object.get("description").and_then(json::text);
+        if let Some(description) = tool.description.filter(|description| written.as_ref() != Some(description)) {
+            object.set("description", &description);
         }
         if let Some(schema) = tool.input_schema.and_then(|schema| RawValue::from_string(schema).ok()) {
             object.set("inputSchema", &schema);
@@ -139,18 +141,20 @@ fn render(front: &Front) -> Result<Vec<Box<RawValue>>, RpcError> {
 
 /// One page of a list, as the text of a result.
 pub(super) fn page(name: &str, items: &[Box<RawValue>], params: &str) -> Result<String, RpcError> {
-    #[derive(Deserialize, Default)]
-    struct Params {
-        #[serde(default)]
-        cursor: Option<String>,
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(default, borrow)]
+        cursor: Option<&'a RawValue>,
     }
-    let Params { cursor } = serde_json::from_str(params).unwrap_or_default();
-    let start = match cursor {
+    let read = serde_json::from_str::<Params>(params);
+    let bad = |text: String| RpcError::new(INVALID_PARAMS, text);
+    let start = match read.map_err(|error| bad(format!("the params of a list cannot be read: {error}")))?.cursor {
         None => 0,
         Some(cursor) => {
-            let start = cursor.parse::<usize>().ok().filter(|start| *start > 0 && *start < items.len());
-            start
-                .ok_or_else(|| RpcError::new(INVALID_PARAMS, "this cursor is not of the gateway, or of another list"))?
+            // One of another type would bring the first page again, and again.
+            let start = json::text(cursor).and_then(|cursor| cursor.parse::<usize>().ok());
+            let start = start.filter(|start| *start > 0 && *start < items.len());
+            start.ok_or_else(|| bad("this cursor is not of the gateway, or of another list".to_owned()))?
         }
     };
     let end = items.len().min(start + PAGE);
@@ -206,8 +210,10 @@ mod tests {
             }
         }
         assert_eq!(seen, (0..=2 * PAGE as u64).collect::<Vec<_>>());
-        for cursor in ["x", "0", "99999", "-1"] {
-            assert!(page("things", &items, &format!(r#"{{"cursor":"{cursor}"}}"#)).is_err(), "{cursor}");
+        for cursor in ["\"x\"", "\"0\"", "\"99999\"", "\"-1\"", "1000", "{}"] {
+            let error = page("things", &items, &format!(r#"{{"cursor":{cursor}}}"#)).unwrap_err();
+            assert_eq!(error.code, INVALID_PARAMS, "{cursor}");
         }
+        assert!(page("things", &items, r#"{"cursor":null}"#).is_ok());
     }
 }

@@ -1,6 +1,6 @@
 //! What the gateway lets its clients know unasked: lists that have changed, resources that have new content.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -15,24 +15,23 @@ use tokio::time::Instant;
 
 use super::calls::{is_wanted, log_line};
 use super::era::{Context, Era};
+use super::renewal::Renewal;
 use super::resources;
 use super::sources::owner;
 use super::stops::{Stop, Stoppable};
+use super::updates::{self, SUBSCRIPTION, Update};
 use super::{Front, INVALID_PARAMS, Session, params_of};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
 use crate::gateway::client::{Incoming, Outlet};
-use crate::registry::Told;
+use crate::registry::{Told, Watcher};
 use crate::session::{During, News, message};
 
 /// What a client wants to hear.
-#[derive(Default)]
 struct Wanted {
     tools: bool,
     prompts: bool,
     resources: bool,
-    /// The resources whose content it wants to hear of.
-    uris: HashSet<String>,
 }
 
 /// What has changed and is not yet told.
@@ -41,7 +40,9 @@ struct Untold {
     tools: bool,
     prompts: bool,
     resources: bool,
-    uris: HashSet<String>,
+    updates: Vec<Update>,
+    /// There was more than was heard, and it may have been about any resource.
+    missed: bool,
     /// Lines of logs, as the client gets them.
     logs: Vec<String>,
 }
@@ -51,22 +52,53 @@ pub(super) async fn herald(front: Weak<Front>, outlet: Arc<dyn Outlet>) {
     let Some(registry) = front.upgrade().map(|front| Arc::clone(&front.inside.registry)) else { return };
     let mut changes = Changes::new(&registry);
     drop(registry);
-    while let Some(mut untold) = changes.next(&front, Era::Legacy).await {
-        let Some(front) = front.upgrade() else { return };
-        for line in std::mem::take(&mut untold.logs) {
-            if !outlet.send(line) {
-                return;
+    let wanted = Wanted { tools: true, prompts: true, resources: true };
+    let mut renewal = Renewal::default();
+    loop {
+        let messages = tokio::select! {
+            untold = changes.next(&front, Era::Legacy) => {
+                let (Some(untold), Some(front)) = (untold, front.upgrade()) else { return };
+                if untold.resources {
+                    let lost = lost(front.session().subscribed.iter());
+                    renewal.begin(&front, lost);
+                }
+                messages(&front, &wanted, untold)
             }
-        }
-        let uris = front.session().subscribed.keys().cloned().collect();
-        let wanted = Wanted { tools: true, prompts: true, resources: true, uris };
-        let told = notifications(&front, &wanted, &untold).into_iter();
-        for (method, params) in told {
-            if !outlet.send(message::notification(method, params.as_deref())) {
-                return;
+            renewed = renewal.done() => {
+                let Some(front) = front.upgrade() else { return };
+                let mut messages = Vec::new();
+                for (uri, watcher) in renewed {
+                    let before = front.session().subscribed.get_mut(&uri).map(|known| std::mem::replace(known, watcher));
+                    // It may have been taken back meanwhile.
+                    messages.extend(before.map(|_| updates::gap(&uri, None)));
+                }
+                messages
             }
+        };
+        if !messages.into_iter().all(|message| outlet.send(message)) {
+            return;
         }
     }
+}
+
+/// What a client of the initialize era gets of what has changed.
+fn messages(front: &Front, wanted: &Wanted, untold: Untold) -> Vec<String> {
+    let changed = lists(front, wanted, &untold).into_iter().map(|method| message::notification(method, None));
+    let changed: Vec<_> = changed.collect();
+    let (missed, fits): (Vec<_>, Vec<_>) = {
+        let session = front.session();
+        let watched = || session.subscribed.iter().map(|(uri, watcher)| (uri, Some(watcher)));
+        let missed = session.subscribed.keys().filter(|_| untold.missed).map(|uri| updates::gap(uri, None)).collect();
+        let fits = untold.updates.into_iter().filter_map(|update| Some((update.fit(watched())?, update)));
+        (missed, fits.collect())
+    };
+    let updated = fits.iter().filter_map(|(fit, update)| update.notification(front, *fit, None));
+    untold.logs.into_iter().chain(changed).chain(missed).chain(updated).collect()
+}
+
+/// The resources whose server was replaced or removed.
+fn lost<'a>(watched: impl Iterator<Item = (&'a String, &'a Watcher)>) -> Vec<String> {
+    watched.filter(|(_, watcher)| watcher.is_over()).map(|(uri, _)| uri.clone()).collect()
 }
 
 /// Answers `subscriptions/listen`: the answer comes when the client has heard enough.
@@ -98,22 +130,22 @@ pub(super) async fn listen(
         tools: filter.tools_list_changed,
         prompts: filter.prompts_list_changed,
         resources: filter.resources_list_changed,
-        uris: filter.resource_subscriptions.unwrap_or_default().into_iter().collect(),
     };
-    bounds::watched(wanted.uris.iter().map(String::as_str))?;
-    let mut watching = Vec::new();
-    for uri in &wanted.uris {
-        // What cannot be watched is not told of; that is all that can be said here.
-        if let Ok(Some(owner)) = owner(front, uri).await {
-            watching.extend(owner.lease.session().watch(uri).await.ok());
+    let uris: HashSet<String> = filter.resource_subscriptions.unwrap_or_default().into_iter().collect();
+    bounds::watched(uris.iter().map(String::as_str))?;
+    let mut changes = Changes::new(&front.inside.registry);
+    let mut watched = BTreeMap::new();
+    for uri in &uris {
+        // What cannot be watched is not told of, unless another has it watched; that is all that can be said here.
+        if let Ok(Some(watcher)) = watch(front, uri).await {
+            watched.insert(uri.clone(), watcher);
         }
     }
-    let mut changes = Changes::new(&front.inside.registry);
     let mut no_news = pin!(front.no_news.notified());
     no_news.as_mut().enable();
     let stop = Arc::new(Notify::new());
     let _stoppable = Stoppable::new(front, id, Stop::Work(Arc::clone(&stop)));
-    let meta = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
+    let meta = format!(r#""_meta":{{"{SUBSCRIPTION}":{id}}}"#);
     let mut granted = serde_json::Map::new();
     for (name, on) in [
         ("toolsListChanged", wanted.tools),
@@ -124,24 +156,40 @@ pub(super) async fn listen(
             granted.insert(name.to_owned(), true.into());
         }
     }
-    if !wanted.uris.is_empty() {
-        granted.insert("resourceSubscriptions".to_owned(), json!(wanted.uris.iter().collect::<Vec<_>>()));
+    if !uris.is_empty() {
+        granted.insert("resourceSubscriptions".to_owned(), json!(uris.iter().collect::<Vec<_>>()));
     }
     let acknowledged = format!(r#"{{{meta},"notifications":{}}}"#, serde_json::Value::Object(granted));
     incoming.outlet.send(message::notification("notifications/subscriptions/acknowledged", Some(&acknowledged)));
+    let mut renewal = Renewal::default();
     while !front.is_departed() && !front.leaving.load(Ordering::SeqCst) {
         let untold = tokio::select! {
             untold = changes.next(&front.me, Era::Modern) => untold,
+            renewed = renewal.done() => {
+                for (uri, watcher) in renewed {
+                    incoming.outlet.send(updates::gap(&uri, Some(id)));
+                    watched.insert(uri, watcher);
+                }
+                continue;
+            }
             () = stop.notified() => None,
             () = &mut no_news => None,
         };
-        let Some(untold) = untold else { break };
-        for (method, params) in notifications(front, &wanted, &untold) {
-            let params = match params.as_deref().and_then(|params| params.strip_prefix('{')) {
-                Some(rest) => format!("{{{meta},{rest}"),
-                None => format!("{{{meta}}}"),
-            };
-            incoming.outlet.send(message::notification(method, Some(&params)));
+        let (Some(untold), Some(me)) = (untold, front.me.upgrade()) else { break };
+        if untold.resources {
+            renewal.begin(&me, lost(watched.iter()));
+        }
+        for method in lists(front, &wanted, &untold) {
+            incoming.outlet.send(message::notification(method, Some(&format!("{{{meta}}}"))));
+        }
+        for uri in uris.iter().filter(|_| untold.missed) {
+            incoming.outlet.send(updates::gap(uri, Some(id)));
+        }
+        for update in &untold.updates {
+            let told = update.fit(uris.iter().map(|uri| (uri, watched.get(uri))));
+            if let Some(text) = told.and_then(|fit| update.notification(front, fit, Some(id))) {
+                incoming.outlet.send(text);
+            }
         }
     }
     Ok(context.dress(format!("{{{meta}}}")))
@@ -166,32 +214,34 @@ pub(super) async fn subscribe(front: &Front, params: &str, on: bool) -> Result<S
     };
     room(&front.session())?;
     let missing = || RpcError::new(INVALID_PARAMS, format!("no server has {uri:?}"));
-    let owner = owner(front, &uri).await?.ok_or_else(missing)?;
-    let watching = owner.lease.session().watch(&uri).await;
-    let watching = watching.map_err(|failed| resources::refused(front, owner.link.id(), failed))?;
+    let watcher = watch(front, &uri).await?.ok_or_else(missing)?;
     let mut session = front.session();
     // Others may have come meanwhile.
     room(&session)?;
-    session.subscribed.insert(uri, watching);
+    session.subscribed.insert(uri, watcher);
     Ok("{}".to_owned())
 }
 
-/// What to tell of what has changed: the methods, and their parameters.
-fn notifications(front: &Front, wanted: &Wanted, untold: &Untold) -> Vec<(&'static str, Option<String>)> {
+/// Watches a resource for the client, at the server that has it; none where there is no such server.
+pub(super) async fn watch(front: &Front, uri: &str) -> Result<Option<Watcher>, RpcError> {
+    let Some(owner) = owner(front, uri).await? else { return Ok(None) };
+    let watcher = owner.link.watch(&owner.lease, uri).await;
+    watcher.map(Some).map_err(|failed| resources::refused(front, owner.link.id(), failed))
+}
+
+/// The notifications of lists that have changed.
+fn lists(front: &Front, wanted: &Wanted, untold: &Untold) -> Vec<&'static str> {
     front.follow();
     let mut told = Vec::new();
     // A client that may not use what has changed sees no change.
     if wanted.tools && untold.tools && front.lists.tools_have_changed(front) {
-        told.push(("notifications/tools/list_changed", None));
+        told.push("notifications/tools/list_changed");
     }
     if wanted.prompts && untold.prompts {
-        told.push(("notifications/prompts/list_changed", None));
+        told.push("notifications/prompts/list_changed");
     }
     if wanted.resources && untold.resources {
-        told.push(("notifications/resources/list_changed", None));
-    }
-    for uri in wanted.uris.intersection(&untold.uris) {
-        told.push(("notifications/resources/updated", Some(json!({"uri": uri}).to_string())));
+        told.push("notifications/resources/list_changed");
     }
     told
 }
@@ -200,20 +250,23 @@ fn notifications(front: &Front, wanted: &Wanted, untold: &Untold) -> Vec<(&'stat
 struct Changes {
     tools: tokio::sync::watch::Receiver<u64>,
     news: tokio::sync::broadcast::Receiver<Told>,
+    /// What was heard so far, and until when more is waited for.
+    untold: Untold,
+    until: Option<Instant>,
 }
 
 impl Changes {
     fn new(registry: &crate::registry::Registry) -> Self {
         let mut tools = registry.tools_changed();
         tools.mark_unchanged();
-        Changes { tools, news: registry.news() }
+        Changes { tools, news: registry.news(), untold: Untold::default(), until: None }
     }
 
-    /// The next changes that are this client's business; none where there will be no more.
+    /// The next changes that are this client's business; none where there will be no more. Whoever waits no longer may do so
+    /// again, and misses nothing.
     async fn next(&mut self, front: &Weak<Front>, era: Era) -> Option<Untold> {
-        let mut untold = Untold::default();
-        let mut until: Option<Instant> = None;
         loop {
+            let until = self.until;
             let enough = async {
                 match until {
                     Some(until) => tokio::time::sleep_until(until).await,
@@ -221,31 +274,40 @@ impl Changes {
                 }
             };
             tokio::select! {
-                () = enough => return Some(untold),
+                () = enough => return Some(self.take()),
                 changed = self.tools.changed() => {
                     changed.ok()?;
-                    untold.tools = true;
+                    self.untold.tools = true;
                 }
                 news = self.news.recv() => match news {
                     Ok(told) => {
-                        if !untold.take(&*front.upgrade()?, era, told) {
+                        if !self.untold.take(&*front.upgrade()?, era, told) {
                             continue;
                         }
-                        if !untold.logs.is_empty() && until.is_none() {
-                            return Some(untold);
+                        if !self.untold.logs.is_empty() && self.until.is_none() {
+                            return Some(self.take());
                         }
                     }
-                    // What was missed may have been anything.
-                    Err(RecvError::Lagged(_)) => (untold.prompts, untold.resources) = (true, true),
+                    Err(RecvError::Lagged(_)) => self.untold.miss(),
                     Err(RecvError::Closed) => return None,
                 },
             }
-            until.get_or_insert_with(|| Instant::now() + COALESCE);
+            self.until.get_or_insert_with(|| Instant::now() + COALESCE);
         }
+    }
+
+    fn take(&mut self) -> Untold {
+        self.until = None;
+        std::mem::take(&mut self.untold)
     }
 }
 
 impl Untold {
+    /// What was not heard may have been anything.
+    fn miss(&mut self) {
+        (self.prompts, self.resources, self.missed) = (true, true, true);
+    }
+
     /// Takes what a server told, where that is for the client; says whether it is.
     fn take(&mut self, front: &Front, era: Era, Told { link, news }: Told) -> bool {
         let link = link.map(|link| link.upgrade().filter(|link| front.gate.hears(link)));
@@ -255,10 +317,15 @@ impl Untold {
         match news {
             News::PromptsChanged => self.prompts = true,
             News::ResourcesChanged => self.resources = true,
-            News::ResourceUpdated { uri } => drop(self.uris.insert(uri)),
+            News::ResourceUpdated { uri, params } => {
+                let Some(link) = link.flatten() else { return false };
+                let update = Update::new(&link, uri, params);
+                self.updates.retain(|known| !known.is_of(&update));
+                self.updates.push(update);
+            }
             // What is logged during a request goes the way of that request, to its client alone; the later era knows no
             // other lines.
-            News::Log { level, logger, data, during: During::Nobody, number } if era == Era::Legacy => {
+            News::Log { level, logger, data, during, number } if era == Era::Legacy && is_for(front, &during) => {
                 let Some(link) = link.flatten() else { return false };
                 let wanted = is_wanted(&level, front.session().log_level);
                 if !wanted || !front.is_untold(number) {
@@ -273,6 +340,16 @@ impl Untold {
             News::Log { .. } | News::ToolsChanged | News::Closed => return false,
         }
         true
+    }
+}
+
+/// Whether a line that a server logs at such a moment is for all clients of this principal: what is of no request, or of one
+/// that the principal has given up.
+fn is_for(front: &Front, during: &During) -> bool {
+    match during {
+        During::Nobody => true,
+        During::Deserted(principal) => *principal == front.name,
+        During::One(_) | During::Several => false,
     }
 }
 

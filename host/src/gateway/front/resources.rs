@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 use serde_json::json;
-use tracing::warn;
 
 use super::era::{Context, Era, Keep};
 use super::lists::{FIRST_LIST, page};
+use super::progress::Teller;
 use super::sources::{Found, Gathered, Listed, Owner, find, gather};
 use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, params_of};
 use crate::failure::{Failed, Failure, RpcError};
@@ -105,7 +105,7 @@ async fn merged(
         for item in own {
             match text(&item, key) {
                 Some(address) if !seen.insert(address.clone()) => {
-                    warn!(server = link.id(), "{address:?} is of an earlier server too, and that one's counts");
+                    front.inside.note_doubled(link.id(), &address);
                 }
                 _ => items.push(crate::json::raw(&item)),
             }
@@ -136,7 +136,9 @@ pub(super) async fn ask(
     let caller = context.caller(&asker, asked.of);
     let server = owner.link.id();
     let working = asker.work(front, server, owner.link.number());
-    let fetched = front.gate.fetch(&owner.link, owner.lease.session(), asked.method, asked.params, &caller).await;
+    let progress = Teller::new(front, context, &asker, incoming).map(Teller::into_listener);
+    let Asked { method, params, .. } = asked;
+    let fetched = front.gate.fetch(&owner.link, owner.lease.session(), method, params, &caller, progress).await;
     working.end();
     let outcome = fetched.map_err(|why| match why {
         Refused::Failed(failed) => refused(front, server, failed),

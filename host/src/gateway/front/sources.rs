@@ -1,13 +1,11 @@
 //! Which server has what beside its tools: what is known counts first, then all are asked, side by side and for a limited
 //! time.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::warn;
@@ -82,9 +80,9 @@ pub(super) async fn find(front: &Front, uri: &str) -> Result<Found, RpcError> {
     }
     let ask = sources.iter().enumerate().map(|(place, link)| async move {
         let (lease, listing) = list(front, link, Kind::Resources).await?;
-        let owns = lists(&listing, uri) || {
+        let owns = listing.lists(uri) || {
             let templates = list(front, link, Kind::Templates).await;
-            templates.is_some_and(|(_, templates)| has_fitting(&templates, uri))
+            templates.is_some_and(|(_, templates)| templates.has_fitting(uri))
         };
         Some((place, Owner { link: Arc::clone(link), lease }, owns))
     });
@@ -112,7 +110,7 @@ pub(super) async fn owner(front: &Front, uri: &str) -> Result<Option<Owner>, Rpc
 
 /// The server that has this very template.
 pub(super) async fn owner_of_template(front: &Front, template: &str) -> Result<Option<Owner>, RpcError> {
-    let has = |listing: &Listing| templates(listing).any(|known| known == template);
+    let has = |listing: &Listing| listing.templates().any(|known| known == template);
     let known = |link: &&Arc<Link>| link.known_others(Kind::Templates).is_some_and(|listing| has(&listing));
     let sources = front.gate.sources();
     if let Some(link) = sources.iter().find(known) {
@@ -141,7 +139,7 @@ fn known<'a>(front: &Front, sources: &'a [Arc<Link>], uri: &str) -> Option<&'a A
         let server = front.linked.server_of(uri)?;
         usable().find(|link| link.id() == &*server)
     };
-    by(Kind::Resources, lists).or_else(by_name).or_else(|| by(Kind::Templates, has_fitting))
+    by(Kind::Resources, Listing::lists).or_else(by_name).or_else(|| by(Kind::Templates, Listing::has_fitting))
 }
 
 /// Asks one server for a list; none where it fails, takes too long, or did so a while ago.
@@ -152,13 +150,14 @@ async fn list(front: &Front, link: &Arc<Link>, kind: Kind) -> Option<(Lease, Arc
     }
     let began = Instant::now();
     let ask = async {
-        let lease = link.lease().await.map_err(|why| why.to_string())?;
-        let listing = link.others_of(&lease, kind).await.map_err(|why| why.to_string())?;
-        Ok::<_, String>((lease, listing))
+        // Why it does not start is in the log, and all who listen hear when it has.
+        let lease = link.lease_if_it_starts().await.ok()?;
+        Some(link.others_of(&lease, kind).await.map(|listing| (lease, listing)))
     };
     match tokio::time::timeout(FIRST_LIST, ask).await {
-        Ok(Ok(listed)) => Some(listed),
-        Ok(Err(why)) => {
+        Ok(None) => None,
+        Ok(Some(Ok(listed))) => Some(listed),
+        Ok(Some(Err(why))) => {
             warn!(server = link.id(), "{why}");
             if began.elapsed() > SLOW {
                 late.note(link, kind);
@@ -173,71 +172,5 @@ async fn list(front: &Front, link: &Arc<Link>, kind: Kind) -> Option<(Lease, Arc
     }
 }
 
-/// Whether a list has a resource of this address.
-fn lists(listing: &Listing, uri: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Resource<'a> {
-        #[serde(borrow)]
-        uri: Cow<'a, str>,
-    }
-    let mut read = listing.items.iter().filter_map(|item| serde_json::from_str::<Resource<'_>>(item.get()).ok());
-    read.any(|resource| resource.uri == uri)
-}
-
-/// Whether an address can be made from a template of a list.
-fn has_fitting(listing: &Listing, uri: &str) -> bool {
-    templates(listing).any(|template| fits(&template, uri))
-}
-
-fn templates(listing: &Listing) -> impl Iterator<Item = Cow<'_, str>> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Template<'a> {
-        #[serde(borrow)]
-        uri_template: Cow<'a, str>,
-    }
-    let read = listing.items.iter().filter_map(|item| serde_json::from_str::<Template<'_>>(item.get()).ok());
-    read.map(|template| template.uri_template)
-}
-
-/// Whether an address can be made from a template: its fixed parts, in their order, with something between them.
-fn fits(template: &str, uri: &str) -> bool {
-    let mut fixed = template.split('{').map(|part| part.split_once('}').map_or(part, |(_, after)| after));
-    let Some(mut rest) = fixed.next().and_then(|first| uri.strip_prefix(first)) else { return false };
-    let mut last = None;
-    for part in fixed {
-        last = Some(part);
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    match last {
-        None => rest.is_empty(),
-        Some(last) => last.is_empty() || uri.ends_with(last),
-    }
-}
-
 /// A failure that took longer would be felt if it were waited for again.
 const SLOW: Duration = Duration::from_secs(1);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_fits_a_template_with_something_in_each_gap() {
-        let rows = [
-            ("demo://a", "demo://a", true),
-            ("demo://a", "demo://ab", false),
-            ("demo://{x}", "demo://ab", true),
-            ("demo://{x}/end", "demo://ab/end", true),
-            ("demo://{x}/end", "demo://ab/other", false),
-            ("demo://{x}/{y}", "demo://a/b", true),
-            ("other://{x}", "demo://a", false),
-        ];
-        for (template, uri, expected) in rows {
-            assert_eq!(fits(template, uri), expected, "{template} {uri}");
-        }
-    }
-}

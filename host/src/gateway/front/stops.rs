@@ -2,13 +2,14 @@
 //!
 //! Clients without a session share a front and may use the same ids; they stop a request by hanging up.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
 use super::Front;
 use crate::failure::RpcError;
+use crate::gateway::client::Incoming;
 
 /// How a request is stopped.
 pub(super) enum Stop {
@@ -66,13 +67,24 @@ impl Front {
         }
     }
 
-    /// The client no longer wants the answer to this request.
-    pub(super) fn stop(&self, id: &RawValue) {
-        match self.stops().get(id.get()) {
-            Some(Stop::Call(call)) => drop(self.gate.cancel(call)),
-            Some(Stop::Work(stopped)) => stopped.notify_one(),
-            None => {}
+    /// The client no longer wants the answer to this request. It gets none (2025-11-25, utilities, cancellation), but over
+    /// HTTP, where something must end what was begun as an answer.
+    pub(super) fn stop(&self, id: &RawValue, notification: &Incoming) {
+        let stops = self.stops();
+        let Some(stop) = stops.get(id.get()) else { return };
+        // As long as it can be stopped, whoever answers it has yet to look here.
+        if notification.headers.is_none() {
+            self.unwanted.lock().unwrap_or_else(PoisonError::into_inner).insert(id.get().to_owned());
         }
+        match stop {
+            Stop::Call(call) => drop(self.gate.cancel(call)),
+            Stop::Work(stopped) => stopped.notify_one(),
+        }
+    }
+
+    /// Whether nobody wants the answer to this request, which is ready.
+    pub(super) fn is_unwanted(&self, id: &RawValue, request: &Incoming) -> bool {
+        request.headers.is_none() && self.unwanted.lock().unwrap_or_else(PoisonError::into_inner).remove(id.get())
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) async fn read(
 ) -> Result<Vec<u8>, Refusal> {
     let declared = body.size_hint().exact().unwrap_or(0);
     if declared > limits.max_body_bytes as u64 {
-        return Err(too_large(limits));
+        return Err(Refusal::too_long("body", limits.max_body_bytes));
     }
     let mut content = Vec::with_capacity((declared as usize).min(FIRST));
     let read = poll_fn(|cx| {
@@ -32,7 +32,7 @@ pub(super) async fn read(
                 Poll::Ready(Some(Ok(frame))) => {
                     let Ok(data) = frame.into_data() else { continue };
                     if content.len() + data.len() > limits.max_body_bytes {
-                        return Poll::Ready(Err(too_large(limits)));
+                        return Poll::Ready(Err(Refusal::too_long("body", limits.max_body_bytes)));
                     }
                     slot.hold(data.len())?;
                     content.extend_from_slice(&data);
@@ -64,12 +64,6 @@ pub(super) async fn drain(body: &mut Incoming) {
     };
     // Whether it was in time does not matter: what is left closes the connection.
     let _ = timeout(LINGER, drained).await;
-}
-
-fn too_large(limits: &Limits) -> Refusal {
-    let message =
-        format!("the body is larger than {} bytes, which is the most this gateway takes", limits.max_body_bytes);
-    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
 }
 
 fn late() -> Refusal {

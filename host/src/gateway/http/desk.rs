@@ -88,20 +88,21 @@ impl Visit {
     pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let busy = self.pace.begin();
         let (head, mut body) = request.into_parts();
+        let asks_first = head.headers.contains_key(EXPECT);
         match self.look(&head) {
             Ok(Looked { origin, principal }) => {
-                let response = match self.route(&head, &mut body, principal, busy).await {
+                let response = match self.route(head, &mut body, principal, busy).await {
                     Ok(response) => response,
-                    Err(refusal) => self.refuse(refusal, asks_first(&head), &mut body).await,
+                    Err(refusal) => self.refuse(refusal, asks_first, &mut body).await,
                 };
                 Ok(if origin.is_some() { shared(response, origin) } else { response })
             }
-            Err(refusal) => Ok(self.refuse(refusal, asks_first(&head), &mut body).await),
+            Err(refusal) => Ok(self.refuse(refusal, asks_first, &mut body).await),
         }
     }
 
     /// Whether the request is meant for us, and who sends it.
-    fn look<'a>(&self, head: &'a Parts) -> Result<Looked<'a>, Refusal> {
+    fn look(&self, head: &Parts) -> Result<Looked, Refusal> {
         let desk = &*self.desk;
         if !self.welcome {
             return Err(Refusal::busy("there are too many connections: close one, or try again later"));
@@ -111,7 +112,7 @@ impl Visit {
         let origin = checked.and_then(|()| rules.hosts.check_origin(&head.headers, self.local)).inspect_err(|_| {
             desk.load.foreign.fetch_add(1, Relaxed);
         })?;
-        Ok(Looked { origin, principal: rules.keeper.look(&head.headers) })
+        Ok(Looked { origin: origin.cloned(), principal: rules.keeper.look(&head.headers) })
     }
 
     /// A connection says the same in each of its requests, so what was good by the same rules is not looked at again.
@@ -127,16 +128,16 @@ impl Visit {
 
     async fn route(
         &self,
-        head: &Parts,
+        head: Parts,
         body: &mut Incoming,
         shown: Shown,
         busy: Busy,
     ) -> Result<Response<Body>, Refusal> {
-        if is_preflight(head) {
+        if is_preflight(&head) {
             return Ok(preflight(&head.headers));
         }
         if head.uri.path() != "/mcp" {
-            return self.page(head, body, shown, busy).await;
+            return self.page(&head, body, shown, busy).await;
         }
         let principal = self.admit(shown)?;
         if head.method == Method::POST {
@@ -149,9 +150,9 @@ impl Visit {
         }
         claim.known()?;
         if head.method == Method::DELETE {
-            return streams::delete(self, &principal, head);
+            return streams::delete(self, &principal, &head);
         }
-        streams::open(self, &principal, head, busy)
+        streams::open(self, &principal, &head, busy)
     }
 
     async fn page(
@@ -203,15 +204,10 @@ impl Visit {
     }
 }
 
-struct Looked<'a> {
+struct Looked {
     /// The page that asks, where one does.
-    origin: Option<&'a HeaderValue>,
+    origin: Option<HeaderValue>,
     principal: Shown,
-}
-
-/// Whether the client waits for our word before it sends the content.
-fn asks_first(head: &Parts) -> bool {
-    head.headers.contains_key(EXPECT)
 }
 
 fn is_preflight(head: &Parts) -> bool {
@@ -232,10 +228,10 @@ fn preflight(asked: &HeaderMap) -> Response<Body> {
 }
 
 /// Lets the page that asked read the answer.
-fn shared(mut response: Response<Body>, origin: Option<&HeaderValue>) -> Response<Body> {
+fn shared(mut response: Response<Body>, origin: Option<HeaderValue>) -> Response<Body> {
     let Some(origin) = origin else { return response };
     let headers = response.headers_mut();
-    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     let exposed = HeaderValue::from_static("Mcp-Session-Id, Retry-After, WWW-Authenticate");
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
     headers.append(VARY, HeaderValue::from_static("Origin"));

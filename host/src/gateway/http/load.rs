@@ -75,7 +75,7 @@ pub struct Load {
 }
 
 impl Load {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(in crate::gateway) fn new(limits: &Limits) -> Self {
         let most = Most {
             connections: AtomicUsize::default(),
             requests: Limit::new(limits.max_requests),
@@ -106,7 +106,7 @@ impl Load {
     }
 
     /// Takes other limits, which several principals may share; what is over them now goes on.
-    pub(super) fn set(&self, limits: &Limits, several: bool) {
+    pub(in crate::gateway) fn set(&self, limits: &Limits, several: bool) {
         self.most.connections.store(limits.max_connections, Relaxed);
         self.most.requests.set(limits.max_requests, 1);
         // One request must always find room.
@@ -144,8 +144,14 @@ impl Load {
         take(&self.turned_away, 1, TURNED_AWAY).then(|| Connected { load: self.clone(), welcome: false })
     }
 
+    /// Whether a request of so many bytes would be let in now.
+    pub(in crate::gateway) fn has_room(&self, bytes: usize) -> bool {
+        let held = self.bytes.load(Relaxed).saturating_add(bytes);
+        self.requests.load(Relaxed) < self.most.requests.all() && held <= self.most.bytes.all()
+    }
+
     /// Lets a request of a principal in.
-    pub(super) fn enter(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<Slot, Refusal> {
+    pub(in crate::gateway) fn enter(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<Slot, Refusal> {
         let tab = self.shares.of(principal);
         let own = tab.as_ref().map(|tab| &tab.requests);
         if let Err(full) = self.most.requests.take(&self.requests, own, 1) {
@@ -160,7 +166,7 @@ impl Load {
     }
 
     /// A place for the content of a request that is not counted otherwise.
-    pub(super) fn aside(self: &Arc<Self>) -> Slot {
+    pub(in crate::gateway) fn aside(self: &Arc<Self>) -> Slot {
         Slot { load: self.clone(), tab: None, bytes: 0, counted: false }
     }
 
@@ -176,12 +182,17 @@ impl Load {
         take(&self.event_bytes, bytes, self.most.event_bytes.load(Relaxed))
     }
 
+    /// Whether more events wait than there is room for.
+    pub(in crate::gateway) fn is_behind(&self) -> bool {
+        self.event_bytes.load(Relaxed) > self.most.event_bytes.load(Relaxed)
+    }
+
     /// Takes an event though there may be no room for it.
-    pub(super) fn force_event(&self, bytes: usize) {
+    pub(in crate::gateway) fn force_event(&self, bytes: usize) {
         self.event_bytes.fetch_add(bytes, Relaxed);
     }
 
-    pub(super) fn forget_events(&self, bytes: usize) {
+    pub(in crate::gateway) fn forget_events(&self, bytes: usize) {
         self.event_bytes.fetch_sub(bytes, Relaxed);
     }
 }
@@ -201,7 +212,7 @@ impl Drop for Connected {
 }
 
 /// A request that is counted, with its content.
-pub(super) struct Slot {
+pub(in crate::gateway) struct Slot {
     load: Arc<Load>,
     tab: Option<Arc<Tab>>,
     bytes: usize,
@@ -210,7 +221,7 @@ pub(super) struct Slot {
 
 impl Slot {
     /// Makes room for more content of the request.
-    pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
+    pub(in crate::gateway) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
         let own = self.tab.as_ref().map(|tab| &tab.bytes);
         if let Err(full) = self.load.most.bytes.take(&self.load.bytes, own, bytes) {
             self.load.shed_requests.fetch_add(1, Relaxed);

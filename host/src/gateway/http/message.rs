@@ -7,15 +7,16 @@ use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
+use serde_json::value::RawValue;
 
 use super::refusal::{INVALID_REQUEST, PARSE_ERROR, Refusal, UNSUPPORTED_VERSION};
 use crate::gateway::client::McpHeaders;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Message {
+pub(in crate::gateway) struct Message {
     /// Something in it wants an answer.
-    pub(super) asks: bool,
+    pub(in crate::gateway) asks: bool,
     /// It says its version in its `_meta`, as clients since 2026-07-28 do.
     pub(super) modern: bool,
     /// It opens a session.
@@ -24,19 +25,24 @@ pub(super) struct Message {
 
 impl Message {
     /// Looks at a message or a batch.
-    pub(super) fn peek(text: &str) -> Result<Self, Refusal> {
+    pub(in crate::gateway) fn peek(text: &str) -> Result<Self, Refusal> {
         if !text.trim_ascii_start().starts_with('[') {
             return serde_json::from_str::<Envelope>(text).map_err(|error| unreadable(&error))?.message();
         }
-        let batch: Vec<Envelope> = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+        let batch: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
         if batch.is_empty() {
             return Err(no_message());
         }
-        batch.iter().try_fold(Message::default(), |sum, one| {
-            let one = one.message()?;
+        Ok(batch.into_iter().map(Message::part).fold(Message::default(), |sum, one| {
             // `initialize` is never part of a batch (2025-03-26, lifecycle).
-            Ok(Message { asks: sum.asks || one.asks, modern: sum.modern || one.modern, initialize: false })
-        })
+            Message { asks: sum.asks || one.asks, modern: sum.modern || one.modern, initialize: false }
+        }))
+    }
+
+    /// Looks at a part of a batch. One that is no message is answered too, by an error that says so.
+    fn part(text: &RawValue) -> Self {
+        let read = serde_json::from_str::<Envelope>(text.get()).ok();
+        read.and_then(|one| one.message().ok()).unwrap_or(Message { asks: true, ..Message::default() })
     }
 }
 
@@ -292,6 +298,9 @@ mod tests {
             (r#" [{"method":"a"},{"id":1,"method":"initialize"}]"#.to_owned(), asks),
             (r#"[{"method":"a"},{"id":1,"result":1}]"#.to_owned(), Message::default()),
             (format!(r#"[{{"id":1,"params":{{{META}}},"method":"a"}}]"#), Message { modern: true, ..asks }),
+            (format!(r#"[7,{{"params":{{{META}}},"method":"a"}}]"#), Message { modern: true, ..asks }),
+            (r#"[{"method":"a"},{"method":5}]"#.to_owned(), asks),
+            ("[[]]".to_owned(), asks),
         ] {
             assert_eq!(Message::peek(&text).expect(&text), expected, "{text}");
         }
@@ -305,7 +314,7 @@ mod tests {
             ("{\"method\":\"a\"} secret", PARSE_ERROR),
             ("{}", INVALID_REQUEST),
             ("[]", INVALID_REQUEST),
-            ("[[]]", INVALID_REQUEST),
+            ("[1,", PARSE_ERROR),
             ("\"secret\"", INVALID_REQUEST),
             ("{\"method\":{\"secret\":1}}", INVALID_REQUEST),
             ("{\"id\":1}", INVALID_REQUEST),

@@ -20,11 +20,11 @@ use super::sessions::SESSION_ID;
 use super::{content, media};
 use crate::gateway::client::{self, Answer, Client, McpHeaders, Outlet, Principal};
 
-/// Answers a POST.
+/// Answers a POST. The head is given up before anything is waited for: the connection then reads on into the same memory.
 pub(super) async fn answer(
     visit: &Visit,
     principal: &Arc<Principal>,
-    head: &Parts,
+    head: Parts,
     body: &mut Incoming,
     busy: Busy,
 ) -> Result<Response<Body>, Refusal> {
@@ -39,8 +39,13 @@ pub(super) async fn answer(
     let message = if claim == Claim::Modern { MODERN } else { Message::peek(&text)? };
     let headers = message::headers(&head.headers);
     let stream = media::prefers_stream(&head.headers);
+    let session = match message.modern || message.initialize {
+        true => None,
+        false => Some(claim.known().and_then(|()| desk.sessions.find(&head.headers, principal))?),
+    };
+    drop(head);
     if message.modern {
-        let client = desk.house.stateless(principal).map_err(Refusal::busy)?;
+        let client = desk.house.stateless(principal).map_err(|why| Refusal::of_house(principal, &why))?;
         if !message.asks {
             return tell(client, text, headers, Arc::new(Nowhere), slot).await;
         }
@@ -49,11 +54,7 @@ pub(super) async fn answer(
         let exchange = Exchange { client, channel, session: None, seat, primed: false, stream };
         return exchange.run(visit, text, headers, slot, busy).await;
     }
-    if message.initialize {
-        return initialize(visit, principal, text, headers, slot).await;
-    }
-    claim.known()?;
-    let session = desk.sessions.find(&head.headers, principal)?;
+    let Some(session) = session else { return initialize(visit, principal, text, headers, slot).await };
     let client = session.session().client.clone();
     if !message.asks {
         let outlet = session.session().unasked.clone();

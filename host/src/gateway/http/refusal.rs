@@ -7,14 +7,17 @@ use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use serde_json::json;
+use tracing::debug;
 
 use super::body::Body;
+use crate::gate::GateError;
+use crate::gateway::client::Principal;
 use crate::logic::types::execution::Code;
 use crate::words::Named;
 
 /// Why a request is not let through.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(in crate::gateway) struct Refusal {
     pub(super) status: StatusCode,
     code: i32,
     message: Cow<'static, str>,
@@ -29,7 +32,7 @@ impl Refusal {
         Refusal { status, code: SERVER_ERROR, message: message.into(), header: None, full: false }
     }
 
-    pub(super) fn code(self, code: i32) -> Self {
+    pub(in crate::gateway) fn code(self, code: i32) -> Self {
         Refusal { code, ..self }
     }
 
@@ -45,8 +48,20 @@ impl Refusal {
     }
 
     /// Something is full; it is worth trying again.
-    pub(super) fn busy(message: impl Into<Cow<'static, str>>) -> Self {
+    pub(in crate::gateway) fn busy(message: impl Into<Cow<'static, str>>) -> Self {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).retry_after(Duration::from_secs(1))
+    }
+
+    /// The house does not let a principal in: there is no room, or what it may use cannot be had.
+    pub(super) fn of_house(principal: &Principal, why: &GateError) -> Self {
+        match why {
+            GateError::Settings(text) => {
+                let message = format!("the principal {:?} cannot be let in: {text}", principal.name);
+                debug!("{message}");
+                Refusal::new(StatusCode::FORBIDDEN, message)
+            }
+            GateError::Logic(_) | GateError::Closed => Refusal::busy(why.to_string()),
+        }
     }
 
     /// One principal has its share of what several want; it is worth trying again.
@@ -59,13 +74,24 @@ impl Refusal {
         Refusal { header: Some((RETRY_AFTER, HeaderValue::from(seconds.max(1)))), full: true, ..self }
     }
 
-    pub(super) fn into_response(self) -> Response<Body> {
-        let mut error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": self.code, "message": self.message}});
+    /// A message has more bytes than may be; `what` is how it comes.
+    pub(in crate::gateway) fn too_long(what: &str, most: usize) -> Self {
+        let message = format!("the {what} is larger than {most} bytes, which is the most this gateway takes");
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    }
+
+    /// The JSON-RPC message that says so, to the request of this id.
+    pub(in crate::gateway) fn answer(&self, id: Option<&str>) -> String {
+        let mut error = json!({"code": self.code, "message": self.message});
         if self.full {
             // The code that a call has which finds no place.
-            error["error"]["data"] = json!({"code": Code::QueueFull.name()});
+            error["data"] = json!({"code": Code::QueueFull.name()});
         }
-        let mut response = Response::new(Body::Full(Bytes::from(error.to_string())));
+        format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.unwrap_or("null"))
+    }
+
+    pub(super) fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::Full(Bytes::from(self.answer(None))));
         *response.status_mut() = self.status;
         response.headers_mut().insert(CONTENT_TYPE, JSON);
         response.headers_mut().extend(self.header);

@@ -43,7 +43,7 @@ impl Sessions {
         let rules = self.rules.get();
         let limits = &rules.limits;
         let unasked = Channel::kept(0, limits.kept_events, self.load.clone());
-        let client = house.open(principal, unasked.clone()).map_err(Refusal::busy)?;
+        let client = house.open(principal, unasked.clone()).map_err(|why| Refusal::of_house(principal, &why))?;
         opening.session = Some(Session::new(id, principal.clone(), client, unasked, seat, self.load.clone(), limits));
         Ok(opening)
     }

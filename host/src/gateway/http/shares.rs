@@ -75,6 +75,11 @@ impl Limit {
         self.one.store(share.max(least), Relaxed);
     }
 
+    /// What there is for all.
+    pub(super) fn all(&self) -> usize {
+        self.all.load(Relaxed)
+    }
+
     /// Takes so much for one, where there is as much for all and for that one.
     pub(super) fn take(&self, all: &AtomicUsize, own: Option<&AtomicUsize>, amount: usize) -> Result<(), Full> {
         if own.is_some_and(|own| !take(own, amount, self.one.load(Relaxed))) {

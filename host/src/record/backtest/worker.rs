@@ -150,7 +150,7 @@ impl<'a> Worker<'a> {
         } else if same {
             self.report.mismatch(spot, record, now);
         } else {
-            let differences = player.differences(&settings, &record.steps, &now)?;
+            let differences = player.differences((&recorded, &record.steps), (&settings, &now))?;
             self.differ(spot, &record, differences);
         }
         Ok(())

@@ -8,6 +8,7 @@ use tracing::{Instrument, debug, warn};
 
 use super::super::task::Task;
 use super::Link;
+use super::watching::watch_again;
 use crate::failure::Failed;
 use crate::session::{Kind, News, Session};
 
@@ -33,7 +34,7 @@ impl Connection {
 /// Hears what the server tells unasked, until the connection is over.
 async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
     let mut news = session.news();
-    let subscription = subscribe(&session);
+    let subscription = async { tokio::join!(subscribe(&session, &link), watch_again(&session, &link)) };
     tokio::pin!(subscription);
     let mut subscribed = true;
     if let Some(level) = link.upgrade().and_then(|link| link.wanted_level()) {
@@ -49,7 +50,7 @@ async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
     while session.over().is_none() {
         let heard = tokio::select! {
             heard = news.recv() => heard,
-            () = &mut subscription, if subscribed => {
+            _ = &mut subscription, if subscribed => {
                 subscribed = false;
                 continue;
             }
@@ -107,13 +108,16 @@ fn hear(first: Result<News, RecvError>, news: &mut broadcast::Receiver<News>, li
 }
 
 /// Servers of 2026-07-28 tell their news to who asks for them.
-async fn subscribe(session: &Session) {
+async fn subscribe(session: &Session, link: &Weak<Link>) {
     while let Err(failed) = session.listen().await {
         debug!("the server tells no news: {failed}");
         if session.over().is_some() {
             return;
         }
         tokio::time::sleep(LISTEN_AGAIN).await;
+        if let Some(link) = link.upgrade() {
+            link.tell_of_gaps();
+        }
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
-use tracing::{Instrument, error, info};
+use tracing::{Instrument, debug, error, info, warn};
 
 use super::super::Stay;
 use super::super::status::LastError;
 use super::super::task::Task;
 use super::connection::{Connection, Place};
 use super::{Link, State, Unavailable};
-use crate::config::model::HealthProbe;
+use crate::config::model::{HealthProbe, Problem};
 use crate::failure::{Failed, Failure};
 use crate::logic::types::{WaitRange, lifecycle};
 use crate::session::{Kind, Session};
@@ -46,7 +46,12 @@ impl Link {
         if lost || server.restarts > state.machine.restarts {
             state.restarts += 1;
         }
+        let anew = server.state == lifecycle::State::Connecting && state.machine.state != server.state;
+        state.failing &= !anew;
         state.machine = server;
+        if server.state != lifecycle::State::Disabled {
+            state.fault = None;
+        }
         state.lost = match server.state {
             lifecycle::State::Restarting => true,
             lifecycle::State::Failed => state.lost,
@@ -102,15 +107,44 @@ impl Link {
                 state.why = None;
                 state.started_in = Some(took);
                 state.connection = Some(Connection::new(session, place, number, self.me.clone(), self.span()));
+                let late = std::mem::take(&mut state.failing);
                 self.step(&mut state, &lifecycle::Event::Connected);
+                drop(state);
+                if late {
+                    // Whoever wanted its lists meanwhile was shown others without them; of its tools they hear anyway.
+                    self.tell_of(Kind::Prompts);
+                    self.tell_of(Kind::Resources);
+                }
             }
+            Err(Unavailable::Problem(problem)) => self.found(&mut state, problem),
             Err(why) => {
                 let failure = (&why.to_failed().failure).into();
+                let first = !std::mem::replace(&mut state.failing, true);
+                self.complain(first, "it does not start", &why);
                 state.note_error(why.to_string());
                 state.why = Some(why);
                 self.step(&mut state, &lifecycle::Event::Failed(failure));
             }
         }
+    }
+
+    /// Something is wrong with the configuration of the server: that no further attempt would mend it, and until somebody
+    /// wants it again nothing is tried.
+    pub(super) fn found(&self, state: &mut State, problem: Problem) {
+        let text = problem.to_string();
+        let known = state.last_error.as_ref().is_some_and(|error| error.text == text);
+        self.complain(!known, "it cannot be used", &problem);
+        state.note_error(text);
+        self.step(state, &lifecycle::Event::Disabled);
+        state.fault = Some((problem, Instant::now()));
+        self.changed.send_replace(());
+    }
+
+    /// Lets whoever runs all this know why a server is not there: loudly at first, and then no more. Who has come for one
+    /// piece of work is told in another way.
+    fn complain(&self, first: bool, what: &str, why: &dyn std::fmt::Display) {
+        let loud = first && self.opener.surroundings.stay == Stay::Long;
+        self.span().in_scope(|| if loud { warn!("{what}: {why}") } else { debug!("{what}: {why}") });
     }
 
     /// The connection of this number is over.
@@ -124,6 +158,7 @@ impl Link {
         state.probe = None;
         match connection.session.over() {
             Some(why) => {
+                self.complain(state.machine.restarts == 0, "it was lost", &why);
                 state.note_error(why.to_string());
                 state.why = Some(Unavailable::Failed(why));
             }
@@ -237,8 +272,10 @@ impl Link {
         true
     }
 
-    /// The last user has gone; who waits to close it wants to know.
+    /// A user has gone; who waits to close it wants to know. The machine hears of it from the janitor: calls come in rows,
+    /// and each would be told of twice.
     pub(super) fn left(&self) {
+        self.users.fetch_sub(1, Ordering::SeqCst);
         if self.is_retired() {
             self.changed.send_replace(());
         }
@@ -265,9 +302,17 @@ impl Link {
         if state.machine.state == lifecycle::State::NeedsAuth && self.begin_if_renewed(&mut state) {
             return Ok(None);
         }
+        if self.begin_if_mended(&mut state) {
+            return Ok(None);
+        }
         let why = || state.why.clone().unwrap_or(Unavailable::NotUp { after: Duration::ZERO });
         match state.machine.state {
-            lifecycle::State::Disabled => Err(Unavailable::Disabled),
+            lifecycle::State::Disabled => Err(match &state.fault {
+                Some((problem, _)) => Unavailable::Problem(problem.clone()),
+                None => Unavailable::Disabled,
+            }),
+            // The machine tries again all the same, and somebody may have installed it by then.
+            lifecycle::State::Connecting if state.failing && state.lacks_program() => Err(why()),
             lifecycle::State::NeedsAuth => Err(match why() {
                 Unavailable::Failed(failed) => Unavailable::NeedsAuth(failed),
                 other => other,
@@ -278,6 +323,25 @@ impl Link {
             }),
             _ => Ok(None),
         }
+    }
+
+    /// The same, and none is worth waiting for once the server has failed to start.
+    pub(super) fn look_once(&self) -> Result<Option<Arc<Session>>, Unavailable> {
+        let session = self.look()?;
+        let state = self.state();
+        match (&state.why, session) {
+            (Some(why), None) if state.failing => Err(why.clone()),
+            (_, session) => Ok(session),
+        }
+    }
+
+    /// Begins anew where what was wrong with the configuration may have been mended: a file may be there by now.
+    fn begin_if_mended(&self, state: &mut State) -> bool {
+        let due = state.fault.as_ref().is_some_and(|(_, seen)| seen.elapsed() >= MENDED);
+        if due {
+            self.step(state, &lifecycle::Event::Enabled);
+        }
+        due
     }
 
     pub(super) fn not_in_time(&self, limit: Duration) -> Unavailable {
@@ -297,10 +361,17 @@ impl State {
     pub(super) fn note_error(&mut self, text: String) {
         self.last_error = Some(LastError { text, at: SystemTime::now() });
     }
+
+    /// Whether there is no program to start.
+    fn lacks_program(&self) -> bool {
+        matches!(&self.why, Some(Unavailable::Failed(Failed { failure: Failure::NoProgram(_), .. })))
+    }
 }
 
 /// How long an old connection may take to end before the next one is made.
 const ENDING: Duration = Duration::from_secs(30);
+/// How long what is wrong with a configuration is taken to be so still.
+const MENDED: Duration = Duration::from_secs(5);
 /// How long after its last use a server counts as used: calls come in rows.
 const LINGER: Duration = Duration::from_secs(1);
 /// The same where servers are not kept at all; to look without a pause would be to do nothing else.

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::super::Surroundings;
+use super::super::{Stay, Surroundings};
 use super::Unavailable;
 use crate::config::model::{Config, Problem, Server};
 use crate::config::resolve::resolve;
 #[cfg(feature = "oauth")]
 use crate::config::{model::Auth, resolve::resolve_oauth};
-use crate::failure::{Failure, RpcError};
+use crate::failure::{Failed, Failure, RpcError};
 #[cfg(feature = "oauth")]
 use crate::oauth::Account;
 use crate::session::{During, Handler, Options, Protocol, Question, Session, Topics};
@@ -85,14 +85,17 @@ impl Opener {
         let options = Options { protocol, limit, list: server.timeouts.list, handler };
         let mut opened = Session::open(&endpoint, &options).await;
         if let (Err(failed), Some(_)) = (&opened, remembered)
-            && !matches!(failed.failure, Failure::Connect(_) | Failure::NotReady { .. } | Failure::NeedsAuth(_))
+            && !matches!(
+                failed.failure,
+                Failure::Connect(_) | Failure::NoProgram(_) | Failure::NotReady { .. } | Failure::NeedsAuth(_)
+            )
         {
             // It may be another server now, of the other era.
             opened = Session::open(&endpoint, &Options { protocol: Protocol::Auto, ..options }).await;
         }
         let era = opened.as_ref().ok().map(|session| session.peer().era.into());
         *self.era.lock().unwrap_or_else(PoisonError::into_inner) = era;
-        opened.map(Arc::new).map_err(Unavailable::Failed)
+        opened.map(Arc::new).map_err(|failed| Unavailable::Failed(placed(failed, &endpoint)))
     }
 
     /// Whether the server would be reached or run otherwise now. What cannot be filled in now is not used, and told.
@@ -105,6 +108,22 @@ impl Opener {
                 false
             }
         }
+    }
+
+    /// What is wrong with the configuration of a server that is to stay, as far as that can be seen without waiting for a
+    /// command or a person.
+    pub(super) fn problem(&self) -> Option<Problem> {
+        let Opener { surroundings, config, session, .. } = self;
+        let waits = config.settings.allow_commands || !config.settings.inputs.is_empty();
+        let known_later = session.is_none() && self.server().uses_session();
+        if surroundings.stay == Stay::Once
+            || waits
+            || known_later
+            || surroundings.transports.contains_key(&self.server().id)
+        {
+            return None;
+        }
+        resolve(self.server(), &surroundings.config(), &surroundings.variables, session.as_deref()).err()
     }
 
     /// Where the server is, with everything filled in anew: files and variables may have changed.
@@ -175,6 +194,16 @@ impl Opener {
 
     fn era(&self) -> Option<Protocol> {
         *self.era.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that ends before a session is open says nothing of itself; at least it is told where that was.
+fn placed(failed: Failed, endpoint: &Endpoint) -> Failed {
+    match (&failed.failure, endpoint.site()) {
+        (Failure::Closed, Some(site)) => {
+            Failed::unsent(Failure::Connect(format!("the connection was closed without an answer ({})", site.shown())))
+        }
+        _ => failed,
     }
 }
 

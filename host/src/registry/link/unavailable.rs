@@ -36,7 +36,9 @@ impl Unavailable {
         let failure = match self {
             Unavailable::Failed(Failed { failure, .. }) | Unavailable::NeedsAuth(Failed { failure, .. }) => {
                 match failure {
-                    Failure::Exited(_) | Failure::Connect(_) | Failure::NotReady { .. } => failure.clone(),
+                    Failure::Exited(_) | Failure::Connect(_) | Failure::NoProgram(_) | Failure::NotReady { .. } => {
+                        failure.clone()
+                    }
                     failure if failure.wants_authorization() => failure.clone(),
                     // An error to the handshake is no answer to what the server was wanted for.
                     other => Failure::Connect(other.to_string()),

@@ -16,6 +16,7 @@ use super::message::{self, AnswerId, Incoming};
 use super::pending::{Match, Pending, Progress};
 use crate::config::secrets::Secrets;
 use crate::failure::{Failed, Failure, RpcError};
+use crate::json;
 use crate::session::handler::{Handler, Question, Topic};
 use crate::session::listing::Shelf;
 use crate::session::{Era, METHOD_NOT_FOUND, News, empty_object};
@@ -237,11 +238,11 @@ impl Inbox {
     }
 
     fn notified(&self, method: &str, params: Option<&RawValue>, exchange: Option<RequestId>) {
-        let params = params.map_or("{}", RawValue::get);
+        let text = params.map_or("{}", RawValue::get);
         match method {
             "notifications/progress" => self.progressed(params),
-            "notifications/cancelled" => self.cancelled(params),
-            _ => match News::read(method, params) {
+            "notifications/cancelled" => self.cancelled(text),
+            _ => match News::read(method, text) {
                 Some(mut news) => {
                     // Once the answer is there, nobody could say any more whom a line was for.
                     if let News::Log { during, .. } = &mut news {
@@ -256,23 +257,32 @@ impl Inbox {
         }
     }
 
-    fn progressed(&self, params: &str) {
+    fn progressed(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Params {
-            progress_token: Box<RawValue>,
-            #[serde(default)]
-            progress: f64,
-            #[serde(default)]
-            total: Option<f64>,
-            #[serde(default)]
-            message: Option<String>,
+        struct Said<'a> {
+            #[serde(borrow)]
+            progress_token: &'a RawValue,
+            #[serde(default, borrow)]
+            progress: Option<&'a RawValue>,
+            #[serde(default, borrow)]
+            total: Option<&'a RawValue>,
+            #[serde(default, borrow)]
+            message: Option<&'a RawValue>,
         }
-        let Ok(Params { progress_token, progress, total, message }) = serde_json::from_str(params) else {
+        let read = params.and_then(|params| Some((params, serde_json::from_str::<Said>(params.get()).ok()?)));
+        let Some((params, said)) = read else {
             return self.complain(|| warn!("ignored progress that cannot be read"));
         };
-        let known = match progress_token.get().trim_matches('"').parse() {
-            Ok(id) => self.pending.heard(id, Progress { progress, total, message }),
+        let number = |number: &RawValue| number.get().parse().ok();
+        let progress = || Progress {
+            progress: said.progress.and_then(number).unwrap_or_default(),
+            total: said.total.and_then(number),
+            message: said.message.and_then(json::text),
+            params: params.to_owned(),
+        };
+        let known = match said.progress_token.get().trim_matches('"').parse() {
+            Ok(id) => self.pending.heard(id, progress),
             Err(_) => false,
         };
         if !known {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::failure::{Failed, Failure, RpcError};
+use crate::json::{self, Object};
 use crate::transport::RequestId;
 
 /// The `result` of an answer, as the server wrote it.
@@ -189,23 +190,16 @@ pub fn probable_id(text: &str) -> Option<RequestId> {
 const ENDS: usize = 256;
 
 fn rpc_error(error: &RawValue) -> RpcError {
-    #[derive(Deserialize)]
-    struct Error {
-        #[serde(default)]
-        code: serde_json::Value,
-        #[serde(default)]
-        message: Option<String>,
-        #[serde(default)]
-        data: Option<Box<RawValue>>,
-    }
-    match serde_json::from_str(error.get()) {
-        Ok(Error { code, message, data }) => RpcError {
-            code: code.as_i64().or_else(|| code.as_f64().map(|code| code as i64)).unwrap_or(INTERNAL_ERROR),
-            message: message.unwrap_or_else(|| "an error without a message".to_owned()),
-            data,
-        },
+    let Some(mut said) = Object::read(error.get()) else {
         // An error of another shape is an error all the same.
-        Err(_) => RpcError { code: INTERNAL_ERROR, message: error.get().to_owned(), data: None },
+        return RpcError { code: INTERNAL_ERROR, message: error.get().to_owned(), data: None };
+    };
+    let whole = |code: &str| code.parse().ok().or_else(|| code.parse::<f64>().ok().map(|code| code as i64));
+    let words = |message: &RawValue| json::text(message).unwrap_or_else(|| message.get().to_owned());
+    RpcError {
+        code: said.get("code").and_then(|code| whole(code.get())).unwrap_or(INTERNAL_ERROR),
+        message: said.get("message").map_or_else(|| "an error without a message".to_owned(), words),
+        data: said.remove("data").filter(|data| data.get() != "null"),
     }
 }
 
@@ -265,6 +259,8 @@ mod tests {
             (r#"{"id":5,"error":{"code":-1.0,"message":"m","data":"details here"},"result":{}}"#, 5, -1, "m"),
             (r#"{"id":5,"error":{}}"#, 5, INTERNAL_ERROR, "an error without a message"),
             (r#"{"id":5,"error":"broken"}"#, 5, INTERNAL_ERROR, "\"broken\""),
+            (r#"{"id":5,"error":{"code":"x","message":{"a":1}}}"#, 5, INTERNAL_ERROR, r#"{"a":1}"#),
+            (r#"{"id":5,"error":{"code":-32042,"message":"cut \ud83d","data":null}}"#, 5, -32042, "cut \u{fffd}"),
         ];
         for (text, id, code, message) in rows {
             assert_eq!(error_of(text), (AnswerId::Number(id), code, message.to_owned()), "{text}");

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -13,7 +14,7 @@ use crate::failure::{Failed, Failure};
 use crate::transport::RequestId;
 
 /// How far a request has come, by the server's own account.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Progress {
     /// How much is done.
     pub progress: f64,
@@ -21,6 +22,8 @@ pub struct Progress {
     pub total: Option<f64>,
     /// In words.
     pub message: Option<String>,
+    /// All that the server said of it, as it wrote it.
+    pub params: Box<RawValue>,
 }
 
 /// Takes the progress of one request.
@@ -149,14 +152,14 @@ impl Pending {
     }
 
     /// Notes a sign of life; says whether it is for a request that waits.
-    pub fn heard(&self, id: RequestId, progress: Progress) -> bool {
+    pub fn heard(&self, id: RequestId, progress: impl FnOnce() -> Progress) -> bool {
         let mut table = self.table();
         let Some(waiting) = table.waiting.get_mut(&id) else { return false };
         waiting.heard = Some(Instant::now());
         let listener = waiting.progress.clone();
         drop(table);
         if let Some(listener) = listener {
-            listener(progress);
+            listener(progress());
         }
         true
     }

@@ -25,7 +25,18 @@ pub(super) struct Spawned {
 
 /// Starts the program; from then on its group dies with the value that is returned.
 pub(super) fn spawn(program: &Program) -> Result<Spawned, Failure> {
-    try_spawn(program).map_err(|error| Failure::Connect(explain(program, &error)))
+    try_spawn(program).map_err(|error| {
+        let why = explain(program, &error);
+        match error.kind() {
+            ErrorKind::NotFound
+            | ErrorKind::NotADirectory
+            | ErrorKind::PermissionDenied
+            | ErrorKind::InvalidInput
+            | ErrorKind::ArgumentListTooLong => Failure::NoProgram(why),
+            // There may be too many processes or files at this moment.
+            _ => Failure::Connect(why),
+        }
+    })
 }
 
 fn try_spawn(program: &Program) -> io::Result<Spawned> {

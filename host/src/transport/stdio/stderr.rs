@@ -62,8 +62,17 @@ impl Tail {
             _ => &text,
         };
         let lines: Vec<&str> = whole.trim_end().lines().collect();
-        let last = &lines[lines.len().saturating_sub(MOST_LINES)..];
-        last.iter().map(|line| cut(line)).collect::<Vec<_>>().join("\n")
+        let (before, last) = lines.split_at(lines.len().saturating_sub(MOST_LINES));
+        let mut shown: Vec<String> = last.iter().map(|line| cut(line)).collect();
+        // A long trace comes after the words that it is the trace of, and must not push them out.
+        let told = last.iter().any(|line| names_error(line));
+        if let Some(place) = before.iter().rposition(|line| names_error(line)).filter(|_| !told) {
+            if place + 1 < before.len() {
+                shown.insert(0, "…".to_owned());
+            }
+            shown.insert(0, cut(before[place]));
+        }
+        shown.join("\n")
     }
 
     fn push(&self, bytes: &[u8]) {
@@ -78,6 +87,12 @@ impl Tail {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a line looks like the words of an error; what is indented belongs to another line.
+fn names_error(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    !line.starts_with(char::is_whitespace) && ERRORS.iter().any(|word| line.contains(word))
 }
 
 fn cut(line: &str) -> String {
@@ -114,10 +129,11 @@ impl Log {
 }
 
 const READ: usize = 64 * 1024;
-const MOST_BYTES: usize = 4096;
+const MOST_BYTES: usize = 16 * 1024;
 const MOST_LINES: usize = 20;
 const MOST_SHOWN: usize = 1000;
 const MOST_LOGGED: usize = 4 * MOST_SHOWN + 4;
+const ERRORS: [&str; 4] = ["error", "exception", "panic", "fatal"];
 
 #[cfg(test)]
 mod tests {
@@ -146,9 +162,24 @@ mod tests {
             let text = tail(&pieces);
             assert_eq!(text, ["a line of thirty-two characters!"; 20].join("\n"));
         }
-        let wide = [&b"x".repeat(3000)[..], b"\n", &b"y".repeat(2000), b"\nlast"].concat();
+        let wide = [&b"x".repeat(15_000)[..], b"\n", &b"y".repeat(2000), b"\nlast"].concat();
         assert_eq!(tail(&[&wide]), format!("{}…\nlast", "y".repeat(1000)));
         assert_eq!(tail(&[&b"z".repeat(100_000)]), "z".repeat(1000) + "…");
+    }
+
+    #[test]
+    fn a_long_trace_does_not_push_out_what_it_is_the_trace_of() {
+        let trace: String =
+            (0..30).map(|depth| format!("    at step{depth} (node:internal/errors:{depth}:7)\n")).collect();
+        let last: Vec<&str> = trace.lines().skip(11).collect();
+        let node = format!("an error of old\nserver.js:1\n\nError: Cannot find module 'x'\n{trace}\nNode.js v22.1.0\n");
+        let shown = format!("Error: Cannot find module 'x'\n…\n{}\n\nNode.js v22.1.0", last[1..].join("\n"));
+        assert_eq!(tail(&[node.as_bytes()]), shown);
+        let at_once = format!("Error: x\n{}", "    at y\n".repeat(20));
+        assert_eq!(tail(&[at_once.as_bytes()]), at_once.trim_end());
+        // Where the last lines have an error of their own, an older one is not of interest.
+        let own = format!("error of old\n{trace}ValueError: no\n");
+        assert_eq!(tail(&[own.as_bytes()]), format!("{}\nValueError: no", last.join("\n")));
     }
 
     #[test]

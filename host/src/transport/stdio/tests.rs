@@ -9,17 +9,15 @@ mod writing;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use super::super::endpoint::Program;
+use super::super::waiting::{DEADLINE, until};
 use super::super::{Outgoing, Receive, RequestId, Transport};
 use super::open;
 use crate::failure::{Exit, Failed, Failure};
-
-/// Everything that a test waits for comes within this, even on a machine that is busy.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A grace that no server of a test may use up, unless the test is about that.
 const PATIENT: Duration = Duration::from_secs(50);
@@ -113,15 +111,6 @@ fn exited(code: i32, stderr: &str) -> Failure {
 
 async fn in_time<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future).await.expect("it comes in time")
-}
-
-/// Waits for a fact outside of this process, of which nobody tells.
-async fn until(what: &str, fact: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !fact() {
-        assert!(start.elapsed() < DEADLINE, "not in time: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 /// Whether the process runs. A zombie does not; whose parent is not ours is not ours to bury.

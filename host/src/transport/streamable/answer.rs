@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::failure::HttpError;
+use crate::json::Text;
 use crate::transport::RequestId;
 use crate::transport::web::body::{self, Content};
 use crate::transport::web::{self, Web};
@@ -160,7 +161,7 @@ pub(super) async fn refusal(mut response: Response, session: bool, web: &Web) ->
     #[derive(Deserialize)]
     struct Reason {
         #[serde(default)]
-        message: String,
+        message: Text,
     }
     let max = match body::content(&response) {
         Content::Json | Content::Unsaid => web.max_message_bytes().min(ERROR),
@@ -169,7 +170,7 @@ pub(super) async fn refusal(mut response: Response, session: bool, web: &Web) ->
     let text = body::beginning(&mut response, max).await;
     match serde_json::from_str::<Message>(&text) {
         Ok(Message { id, error, .. }) => {
-            let error = web.http_error(&response, session, error.message);
+            let error = web.http_error(&response, session, error.message.into());
             Refusal { error, message: Some(text), id }
         }
         Err(_) => Refusal { error: web.http_error(&response, session, text), message: None, id: None },

@@ -63,7 +63,7 @@ pub(super) async fn follow(link: &Link, first: Response, id: RequestId, extra: E
             })));
         };
         debug!(request = id, "the stream ended before the answer; taking it up again");
-        tokio::time::sleep(wait).await;
+        tokio::time::sleep(wait.max(SHORTEST)).await;
         stream = resume(link, &extra, after).await?;
     }
 }
@@ -79,17 +79,19 @@ fn skipped(link: &Link, data: String, first: bool) -> String {
 }
 
 /// A stream that goes on after this event; none where it is worth trying again.
+///
+/// The server took the request when it began to answer it: what it says to this question is no refusal of that one.
 async fn resume(link: &Link, extra: &Extra, after: &str) -> Result<Option<Response>, Failed> {
     let Ok(response) = link.get(extra, Some(after)).await else { return Ok(None) };
-    match response.status() {
-        status if status.is_success() && body::content(&response) == body::Content::Events => Ok(Some(response)),
-        status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => Ok(None),
-        status if status.is_success() || status == StatusCode::METHOD_NOT_ALLOWED => Err(Failed::sent(Failure::Closed)),
-        _ => {
-            let session = lock(&link.state).session.is_some();
-            Err(Failed::sent(Failure::Http(link.web.failed_answer(response, session).await)))
-        }
+    let status = response.status();
+    if status.is_success() && body::content(&response) == body::Content::Events {
+        return Ok(Some(response));
     }
+    if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+        return Ok(None);
+    }
+    debug!(status = status.as_u16(), "the rest of an answer is not to be had");
+    Err(Failed::sent(Failure::Closed))
 }
 
 /// What is left of a stream after the answer.
@@ -125,4 +127,6 @@ pub(super) fn is_message(name: &str) -> bool {
 
 /// How long to wait before coming back, where the server does not say.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
+/// However soon the server wants us back, so long is waited: streams that end at once must not become a flood of requests.
+pub(super) const SHORTEST: Duration = Duration::from_millis(250);
 const RESUMPTIONS: u32 = 5;

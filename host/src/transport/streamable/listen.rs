@@ -7,7 +7,7 @@ use reqwest::{Response, StatusCode};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::exchange::{RETRY, is_message};
+use super::exchange::{RETRY, SHORTEST, is_message};
 use super::{Extra, Link};
 use crate::transport::events::Parser;
 use crate::transport::web::body::{self, Content};
@@ -31,7 +31,7 @@ pub(super) async fn run(link: Arc<Link>, extra: Extra) {
             Ok(response) => debug!(status = response.status().as_u16(), "the server's own stream did not open"),
             Err(error) => debug!(%error, "the server's own stream did not open"),
         }
-        let wait = place.retry.unwrap_or(RETRY);
+        let wait = place.retry.unwrap_or(RETRY).max(SHORTEST);
         let wait = if failures == 0 { wait } else { wait.max(WAITS[failures.min(WAITS.len() - 1)]) };
         failures += 1;
         tokio::time::sleep(wait).await;
@@ -45,7 +45,7 @@ struct Place {
     retry: Option<Duration>,
 }
 
-/// Reads one connection to its end; says whether anything came.
+/// Reads one connection to its end; says whether any event came that is not the last one once more.
 async fn read(link: &Link, mut response: Response, place: &mut Place) -> bool {
     let mut parser = Parser::new(link.web.max_message_bytes());
     let mut came = false;
@@ -64,7 +64,7 @@ async fn read(link: &Link, mut response: Response, place: &mut Place) -> bool {
         }
     }
     if let Some(id) = parser.last_id() {
-        came = true;
+        came = came && Some(id) != place.last_id.as_deref();
         place.last_id = Some(id.to_owned()).filter(|id| !id.is_empty());
     }
     place.retry = parser.retry().or(place.retry);

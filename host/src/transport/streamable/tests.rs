@@ -164,8 +164,44 @@ async fn a_stream_that_makes_no_progress_is_given_up() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_know_the_rest_of_an_answer_has_taken_the_request() {
+    for status in
+        ["400 Bad", "401 No\nWWW-Authenticate: Bearer", "403 No", "404 Missing", "405 No", "410 Gone", "200 OK"]
+    {
+        let session = reply("200 OK\nContent-Type: application/json\nMcp-Session-Id: s1", PONG);
+        let lost = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32001,"message":"Session not found"}}"#;
+        let refusal = reply(&format!("{status}\nContent-Type: application/json"), lost);
+        let mut bench = bench(vec![session, events("id: 1\nretry: 0\n\n"), refusal]).await;
+        bench.ping().await.unwrap();
+        assert_eq!(bench.ping().await, Err(Failed::sent(Failure::Closed)), "{status}");
+        for line in ["POST /mcp HTTP/1.1", "POST /mcp HTTP/1.1", "GET /mcp HTTP/1.1"] {
+            assert_eq!(bench.server.request().await.line(), line);
+        }
+        assert!(bench.server.is_quiet());
+    }
+}
+
+#[tokio::test]
+async fn streams_that_end_at_once_become_no_flood_of_requests() {
+    let polled = |n: u32| events(&format!("id: {n}\nretry: 0\ndata:\n\n"));
+    let answered = bench(vec![polled(1), polled(2), events(&format!("data: {PONG}\n\n"))]).await;
+    let begun = Instant::now();
+    answered.ping().await.unwrap();
+    assert!(begun.elapsed() >= 2 * exchange::SHORTEST, "{:?}", begun.elapsed());
+    // Of the server's own stream nothing new comes twice.
+    let mut unasked = bench((0..9).map(|_| events("id: 1\nretry: 0\ndata:\n\n")).collect()).await;
+    unasked.transport.established(ServerStream::Open(Vec::new()));
+    let begun = Instant::now();
+    for _ in 0..3 {
+        unasked.server.request().await;
+    }
+    assert!(begun.elapsed() >= exchange::SHORTEST + Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(unasked.server.is_quiet());
+}
+
+#[tokio::test]
 async fn a_polling_server_may_take_its_time() {
-    let mut replies: Vec<_> = (0..12).map(|n| events(&format!("id: {n}\nretry: 0\ndata:\n\n"))).collect();
+    let mut replies: Vec<_> = (0..8).map(|n| events(&format!("id: {n}\nretry: 0\ndata:\n\n"))).collect();
     replies.push(events(&format!("data: {PONG}\n\n")));
     let bench = bench(replies).await;
     assert_eq!(bench.ping().await, Ok(Delivery::Exchanged));
@@ -228,6 +264,8 @@ async fn a_json_rpc_error_of_a_request_is_received_whatever_its_status() {
         ("400 Bad", r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32022,"message":"m"}}"#),
         ("404 Missing", r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"m"}}"#),
         ("422 Odd", r#"{"jsonrpc":"2.0","error":{"code":1,"message":"m"}}"#),
+        ("500 Broken", r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"m"}}"#),
+        ("503 Busy", r#"{"jsonrpc":"2.0","id":"7","error":{"code":-32603,"message":"m"}}"#),
     ] {
         let mut bench = bench(vec![reply(&format!("{status}\nContent-Type: application/json"), body)]).await;
         assert_eq!(bench.ping().await, Ok(Delivery::Exchanged), "{status}");
@@ -237,8 +275,9 @@ async fn a_json_rpc_error_of_a_request_is_received_whatever_its_status() {
 
 #[tokio::test]
 async fn statuses_that_concern_the_session_are_errors_whatever_their_body() {
-    let body = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"no more"}}"#;
-    for status in [401, 403, 429, 500, 503] {
+    let ours = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"no more"}}"#;
+    let nobodys = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no more"}}"#;
+    for (status, body) in [(401, ours), (403, ours), (429, ours), (500, nobodys), (503, nobodys)] {
         let mut bench = bench(vec![reply(&format!("{status} No\nContent-Type: application/json"), body)]).await;
         let error = bench.http_error().await;
         assert_eq!((error.status, error.body.as_str(), error.session), (status, "no more", false));
@@ -282,6 +321,19 @@ async fn a_wrong_content_type_is_named() {
             .await;
     assert_eq!(bench.protocol_error().await, "answered with content type text/html: <html> Hi");
     assert_eq!(bench.protocol_error().await, "answered with HTTP status 202 and an empty body");
+}
+
+#[tokio::test]
+async fn an_encoding_that_nobody_asked_for_is_named() {
+    for kind in ["application/json", "text/event-stream"] {
+        let encoded = reply(&format!("200 OK\nContent-Type: {kind}\nContent-Encoding: gzip"), "\x1f?\x08");
+        let plain = reply("200 OK\nContent-Type: application/json\nContent-Encoding: Identity", PONG);
+        let failed = reply("502 No\nContent-Type: text/html\nContent-Encoding: br", "\x0b\x02");
+        let bench = bench(vec![encoded, plain, failed]).await;
+        assert_eq!(bench.protocol_error().await, "its answer is encoded as gzip, which was not asked for");
+        assert_eq!(bench.ping().await, Ok(Delivery::Exchanged));
+        assert_eq!(bench.http_error().await.body, "a text encoded as br, which was not asked for");
+    }
 }
 
 #[tokio::test]

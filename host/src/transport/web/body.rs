@@ -38,6 +38,24 @@ pub(in crate::transport) fn content(response: &Response) -> Content {
     }
 }
 
+/// How a body is encoded; none where it is as it is, which is all that we ask for.
+pub(in crate::transport) fn encoding(response: &Response) -> Option<String> {
+    let value = response.headers().get(header::CONTENT_ENCODING)?.as_bytes().trim_ascii();
+    let plain = value.is_empty() || value.eq_ignore_ascii_case(b"identity");
+    (!plain).then(|| excerpt(&String::from_utf8_lossy(value)))
+}
+
+/// Fails where a body is encoded: nobody here could read it.
+pub(in crate::transport) fn check_encoding(response: &Response) -> Result<(), Failed> {
+    match encoding(response) {
+        None => Ok(()),
+        Some(encoding) => {
+            let how = format!("its answer is encoded as {encoding}, which was not asked for");
+            Err(Failed::sent(Failure::Protocol(how)))
+        }
+    }
+}
+
 /// Reads the whole body as text.
 pub(in crate::transport) async fn text(mut response: Response, max: usize) -> Result<String, Failed> {
     let announced = response.content_length().unwrap_or(0);
@@ -67,7 +85,8 @@ pub(in crate::transport) async fn beginning(response: &mut Response, max: usize)
 
 /// The next piece of a body; none is its end.
 pub(in crate::transport) async fn next(response: &mut Response) -> Result<Option<bytes::Bytes>, Failed> {
-    response.chunk().await.map_err(|_| Failed::sent(Failure::Closed))
+    let next = response.chunk().await;
+    next.map_err(|error| Failed::sent(super::failing::of_reading(&error, &super::address::shown(response.url()))))
 }
 
 /// Reads what little may be left of a body nobody needs, since a connection with unread bytes cannot be used again.

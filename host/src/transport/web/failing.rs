@@ -1,38 +1,76 @@
 //! What went wrong with a request, in words that help and hold no secret.
 
+mod tls;
+
 use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use http::header;
+use http::{StatusCode, header};
 use reqwest::Response;
-use rustls::{AlertDescription, CertificateError};
 
 use super::{Edition, Web, address, body};
 use crate::failure::{Failed, Failure, HttpError};
 
-/// Why a request got no answer.
+/// Why a request got no answer. `address` is where it went, in words.
 pub(super) fn of_sending(error: &reqwest::Error, address: &str, connect_timeout: Duration) -> Failed {
-    let tls = tls_error(error);
+    let tls = tls::cause(error);
     // In TLS 1.3 a server refuses our certificate, or its absence, only after we began to speak; it read nothing then.
-    let refused = matches!(tls, Some(rustls::Error::AlertReceived(alert)) if REFUSALS.contains(alert));
+    let refused = tls.is_some_and(tls::refuses_us);
     if !error.is_connect() && !refused && !error.is_builder() {
-        return Failed::sent(Failure::Closed);
+        return Failed::sent(of_reading(error, address));
     }
     let why = match tls {
-        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            "the server's certificate is of an unknown authority; name its authority as ca".to_owned()
-        }
-        Some(tls) => format!("TLS: {tls}"),
         None if error.is_timeout() => format!("no connection within {connect_timeout:?}"),
-        None => root_cause(error),
+        _ => root_cause(error),
     };
     Failed::unsent(Failure::Connect(format!("{why} ({address})")))
 }
 
+/// Why there is no answer, or no more of it: the connection ended, or what came is no HTTP.
+pub(super) fn of_reading(error: &(dyn Error + 'static), address: &str) -> Failure {
+    match unreadable(error, address) {
+        Some(how) => Failure::Protocol(format!("{how} ({address})")),
+        None => Failure::Closed,
+    }
+}
+
+/// What is wrong with an answer that is no HTTP, in words.
+fn unreadable(error: &(dyn Error + 'static), address: &str) -> Option<String> {
+    if tls::cause(error).is_some() {
+        return None;
+    }
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    let found = causes.filter_map(|error| error.downcast_ref::<hyper::Error>()).last()?;
+    if found.is_parse_too_large() {
+        return Some("its answer has more headers, or larger ones, than can be read".to_owned());
+    }
+    let kind = found.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let malformed = matches!(kind, Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData));
+    // It spoke before it was asked: hyper has no question for that, so all others are left out.
+    let ended = found.is_incomplete_message() || found.is_closed() || found.is_canceled() || found.is_timeout();
+    let ours = found.is_user() || found.is_shutdown() || found.is_body_write_aborted();
+    let unasked = !found.is_parse() && !ended && !ours && found.source().is_none();
+    if !found.is_parse() && !malformed && !unasked {
+        return None;
+    }
+    let words = lower_first(&root_cause(found));
+    // What does not even begin as HTTP is something else.
+    let else_there = match unasked || words.contains("version") {
+        true if address.starts_with("http://") => "; is it another service, or one that wants https?",
+        true if address.starts_with("ws://") => "; is it another service, or one that wants wss?",
+        true => "; is it another service?",
+        false => "",
+    };
+    Some(format!("its answer is no readable HTTP: {words}{else_there}"))
+}
+
 /// The last of the causes: the others say only that something failed.
 pub(in crate::transport) fn root_cause(error: &(dyn Error + 'static)) -> String {
+    if let Some(tls) = tls::cause(error) {
+        return tls::in_words(tls);
+    }
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;
@@ -56,8 +94,19 @@ impl Web {
     /// An answer that is no success, as an error. `session` says whether the request carried a session id.
     pub(in crate::transport) fn http_error(&self, response: &Response, session: bool, body: String) -> HttpError {
         let text = |name| response.headers().get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
-        let mut body = self.clean(body);
+        let mut body = match body::encoding(response) {
+            Some(encoding) => format!("a text encoded as {encoding}, which was not asked for"),
+            None => self.clean(body),
+        };
         body.truncate(body.floor_char_boundary(SHOWN));
+        // To a request that is not encrypted, a proxy may answer in place of the server.
+        if let Some(proxy) = self.proxies.before(response.url()).filter(|_| response.url().scheme() == "http") {
+            body = match response.status() {
+                StatusCode::PROXY_AUTHENTICATION_REQUIRED => format!("the proxy {proxy} wants a login"),
+                _ if body.is_empty() => format!("through the proxy {proxy}"),
+                _ => format!("{body} (through the proxy {proxy})"),
+            };
+        }
         // What another origin wants, to which we were sent, is not what our server wants.
         let ours = address::same_origin(response.url(), self.address());
         HttpError {
@@ -129,22 +178,6 @@ fn http_date(text: &str) -> Option<u64> {
     Some((days.checked_sub(EPOCH_DAY)?) * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
-fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref::<rustls::Error>() {
-            return Some(found);
-        }
-        // An io::Error shows its content, but does not name it as its source.
-        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        next = match inner {
-            Some(inner) => Some(inner),
-            None => error.source(),
-        };
-    }
-    None
-}
-
 fn lower_first(words: &str) -> String {
     let mut chars = words.chars();
     chars.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(chars).collect()
@@ -160,17 +193,6 @@ const SHOWN: usize = 2048;
 const EPOCH_DAY: u64 = 719_469;
 
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
-const REFUSALS: [AlertDescription; 8] = [
-    AlertDescription::CertificateRequired,
-    AlertDescription::BadCertificate,
-    AlertDescription::UnsupportedCertificate,
-    AlertDescription::CertificateRevoked,
-    AlertDescription::CertificateExpired,
-    AlertDescription::CertificateUnknown,
-    AlertDescription::UnknownCA,
-    AlertDescription::AccessDenied,
-];
 
 #[cfg(test)]
 mod tests {

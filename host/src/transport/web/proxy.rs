@@ -1,31 +1,63 @@
 //! Proxies, from the variables that everyone uses.
 
-use reqwest::{NoProxy, Proxy};
+use hyper_util::client::proxy::matcher::Matcher;
+use reqwest::{ClientBuilder, NoProxy, Proxy, Url};
 
 use crate::failure::{Failed, Failure};
 
-/// The proxies that the variables name: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case.
-///
-/// As in most programs that honour them, this machine itself is never reached through a proxy.
-pub(super) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Vec<Proxy>, Failed> {
-    let find = |name: &'static str| {
-        let found = variable(name).or_else(|| variable(&name.to_lowercase()));
-        found.filter(|value| !value.trim().is_empty()).map(|value| (name, value))
-    };
-    let not_for = format!("{},{LOOPBACK}", find("NO_PROXY").map(|(_, value)| value).unwrap_or_default());
-    // A web server hands a client's `Proxy` header to its programs as HTTP_PROXY: then it is nobody's setting.
-    let http = find("HTTP_PROXY").filter(|_| variable("REQUEST_METHOD").is_none());
-    let made = [
-        http.map(|(name, value)| (name, Proxy::http(value.trim()))),
-        find("HTTPS_PROXY").map(|(name, value)| (name, Proxy::https(value.trim()))),
-        find("ALL_PROXY").map(|(name, value)| (name, Proxy::all(value.trim()))),
-    ];
-    let made = made.into_iter().flatten().map(|(name, proxy)| match proxy {
-        Ok(proxy) => Ok(proxy.no_proxy(NoProxy::from_string(&not_for))),
-        // The value may hold a password.
-        Err(_) => Err(Failed::unsent(Failure::Connect(format!("the variable {name} holds no usable address")))),
-    });
-    made.collect()
+/// The proxies that requests go through.
+#[derive(Default)]
+pub(super) struct Proxies {
+    made: Vec<Proxy>,
+    /// The same once more: the client does not say which of them it takes.
+    matcher: Option<Matcher>,
+}
+
+impl Proxies {
+    /// The proxies that the variables name: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case.
+    ///
+    /// As in most programs that honour them, this machine itself is never reached through a proxy.
+    pub(super) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failed> {
+        let find = |name: &'static str| {
+            let found = variable(name).or_else(|| variable(&name.to_lowercase()));
+            found.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).map(|value| (name, value))
+        };
+        let not_for = format!("{},{LOOPBACK}", find("NO_PROXY").map(|(_, value)| value).unwrap_or_default());
+        // A web server hands a client's `Proxy` header to its programs as HTTP_PROXY: then it is nobody's setting.
+        let http = find("HTTP_PROXY").filter(|_| variable("REQUEST_METHOD").is_none());
+        let (https, all) = (find("HTTPS_PROXY"), find("ALL_PROXY"));
+        let mut matcher = Matcher::builder().no(not_for.clone());
+        let mut made = Vec::new();
+        if let Some((name, value)) = http {
+            made.push((name, Proxy::http(&value)));
+            matcher = matcher.http(value);
+        }
+        if let Some((name, value)) = https {
+            made.push((name, Proxy::https(&value)));
+            matcher = matcher.https(value);
+        }
+        if let Some((name, value)) = all {
+            made.push((name, Proxy::all(&value)));
+            matcher = matcher.all(value);
+        }
+        let made = made.into_iter().map(|(name, proxy)| match proxy {
+            Ok(proxy) => Ok(proxy.no_proxy(NoProxy::from_string(&not_for))),
+            // The value may hold a password.
+            Err(_) => Err(Failed::unsent(Failure::Connect(format!("the variable {name} holds no usable address")))),
+        });
+        Ok(Proxies { made: made.collect::<Result<_, _>>()?, matcher: Some(matcher.build()) })
+    }
+
+    /// Has requests go through them.
+    pub(super) fn on(&self, builder: ClientBuilder) -> ClientBuilder {
+        self.made.iter().cloned().fold(builder, ClientBuilder::proxy)
+    }
+
+    /// The one on the way to this address, without its login.
+    pub(super) fn before(&self, url: &Url) -> Option<String> {
+        let found = self.matcher.as_ref()?.intercept(&url.as_str().parse().ok()?)?;
+        Some(format!("{}://{}", found.uri().scheme_str()?, found.uri().authority()?))
+    }
 }
 
 const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";

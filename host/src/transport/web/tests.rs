@@ -114,6 +114,53 @@ async fn a_get_follows_every_redirect_but_not_for_ever() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_no_http_is_called_so_and_its_place_named() {
+    let headers: String = (0..200).map(|n| format!("X-{n}: y\r\n")).collect();
+    for (answer, how) in [
+        ("\x15\x03\x01\0\x02\x02\x46", "; is it another service, or one that wants https? (http://127.0.0.1:"),
+        ("SSH-2.0-OpenSSH_9.6\r\n", "; is it another service, or one that wants https? (http://127.0.0.1:"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\nok", "no readable HTTP: "),
+        (&format!("HTTP/1.1 200 OK\r\n{headers}\r\n"), "its answer has more headers, or larger ones, than can be read"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\nok", "no readable HTTP: "),
+    ] {
+        let server = Server::start(vec![Reply { text: answer.to_owned(), then: Then::HangUp }]).await;
+        let web = web(&site(&server.url())).await;
+        let failed = match send(&web, Method::POST, "hello").await {
+            Ok(response) => soon(body::text(response, 100)).await.unwrap_err(),
+            Err(failed) => failed,
+        };
+        assert!(failed.sent && matches!(failed.failure, Failure::Protocol(_)), "{answer:?}: {failed:?}");
+        let (told, place) = (failed.to_string(), format!("({})", server.url()));
+        assert!(told.contains(how) && told.ends_with(&place), "{answer:?}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_speaks_first_is_no_http() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let serve = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"220 mail.example ESMTP\r\n").await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await.ok();
+    };
+    let web = web(&site(&url)).await;
+    let (failed, ()) = tokio::join!(send(&web, Method::POST, "hello"), serve);
+    let told = failed.err().unwrap().to_string();
+    assert!(told.contains("no readable HTTP") && told.contains("is it another service"), "{told}");
+}
+
+#[tokio::test]
+async fn a_redirect_into_the_void_is_named() {
+    let void = Reply { text: String::new(), then: Then::HangUp };
+    let server = Server::start(vec![reply("302 Over there\nLocation: /login?next=1", ""), void]).await;
+    let web = web(&site(&server.url())).await;
+    let failed = send(&web, Method::GET, "").await.err().unwrap();
+    let how = format!("it redirects to http://127.0.0.1:{}/login, which closed the connection", server.port);
+    assert_eq!(failed, Failed::sent(Failure::Protocol(how)));
+}
+
+#[tokio::test]
 async fn a_login_in_the_address_becomes_a_header() {
     let mut server = Server::start(vec![json("{}"), json("{}")]).await;
     let url = server.url().replace("http://", "http://me:w%40rd@");
@@ -173,6 +220,41 @@ async fn a_bad_proxy_is_named_without_its_value() {
     let variables = |name: &str| (name == "ALL_PROXY").then(|| "http://me:word@[".to_owned());
     let failed = Web::open_with(&site("http://tools.example/"), Version::Any, variables).await.err().unwrap();
     assert_eq!(failed, Failed::unsent(Failure::Connect("the variable ALL_PROXY holds no usable address".to_owned())));
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_is_named_without_its_login() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = listener.local_addr().unwrap().port();
+    drop(listener);
+    let refusing = Server::start(vec![
+        reply("403 No\nContent-Type: text/plain", "not that one"),
+        reply("407 No\nProxy-Authenticate: Basic", ""),
+        reply("502 No", ""),
+        reply("403 No", ""),
+    ])
+    .await;
+    let told = async |url: &str, port: u16| {
+        let variables = |name: &str| (name == "ALL_PROXY").then(|| format!("http://me:word@127.0.0.1:{port}"));
+        let web = Web::open_with(&site(url), Version::Any, variables).await.unwrap();
+        match send(&web, Method::POST, "hello").await {
+            Ok(response) => web.failed_answer(response, false).await.to_string(),
+            Err(failed) => failed.to_string(),
+        }
+    };
+    let through = |port: u16| format!("through the proxy http://127.0.0.1:{port}");
+    let place = format!("connection refused (http://tools.example/mcp {})", through(nobody));
+    assert_eq!(told("http://tools.example/mcp", nobody).await, format!("cannot connect: {place}"));
+    for how in [
+        format!("403: not that one ({})", through(refusing.port)),
+        format!("407: the proxy http://127.0.0.1:{} wants a login", refusing.port),
+        format!("502: {}", through(refusing.port)),
+    ] {
+        let told = told("http://tools.example/mcp", refusing.port).await;
+        assert!(told.ends_with(&how), "{told}");
+    }
+    let told = told("https://tools.example/mcp", refusing.port).await;
+    assert!(told.ends_with(&format!("(https://tools.example/mcp {})", through(refusing.port))), "{told}");
 }
 
 /// An authority and what it signed, as files.
@@ -263,6 +345,51 @@ async fn a_server_is_trusted_by_its_authority_or_unchecked() {
         !failed.sent && failed.to_string().contains("unknown authority; name its authority as ca (https://127.0.0.1:"),
         "{failed}"
     );
+}
+
+/// A server whose certificate is signed by itself.
+fn self_signed(is_ca: IsCa) -> Pki {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "tools.example".to_owned()]).unwrap();
+    params.is_ca = is_ca;
+    let certificate = params.self_signed(&key).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("ca.pem"), certificate.pem()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = builder.with_no_client_auth().with_single_cert(vec![certificate.der().clone()], key).unwrap();
+    Pki { folder, config: Arc::new(config) }
+}
+
+#[tokio::test]
+async fn a_certificate_signed_by_itself_is_trusted_by_name_or_what_is_wrong_with_it_is_told() {
+    let pki = self_signed(IsCa::ExplicitNoCa);
+    let (url, _task) = pki.serve().await;
+    let trusting = Tls { ca: pki.file("ca.pem"), ..Tls::default() };
+    assert_eq!(try_tls(&url, trusting.clone()).await, Ok(StatusCode::OK));
+    let told = try_tls(&url.replace("127.0.0.1", "localhost"), trusting).await.unwrap_err().to_string();
+    assert!(told.contains("the server's certificate is not for localhost, but for "), "{told}");
+    assert!(told.contains("tools.example") && !told.contains("DnsName"), "{told}");
+    let pki = self_signed(IsCa::Ca(BasicConstraints::Unconstrained));
+    let (url, _task) = pki.serve().await;
+    let told = try_tls(&url, Tls { ca: pki.file("ca.pem"), ..Tls::default() }).await.unwrap_err().to_string();
+    assert!(told.contains("(CA:TRUE), which no server may show; make one with CA:FALSE, and name it as ca"), "{told}");
+}
+
+#[tokio::test]
+async fn tls_to_a_server_that_speaks_none_is_called_so() {
+    let bad = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/mcp", listener.local_addr().unwrap());
+    let serve = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(bad.as_bytes()).await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await.ok();
+    };
+    let (tried, ()) = tokio::join!(try_tls(&url, Tls::default()), serve);
+    let told = tried.unwrap_err().to_string();
+    assert!(told.contains("does not speak TLS; is it http rather than https? (https://127.0.0.1:"), "{told}");
 }
 
 #[tokio::test]

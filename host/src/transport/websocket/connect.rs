@@ -28,7 +28,12 @@ pub(super) async fn connect(site: &Site) -> Result<WebSocketStream<Upgraded>, Fa
     // No message has been sent yet, whatever fails here.
     let response = web.send(ask).await.map_err(|failed| unsent(failed.failure))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(unsent(Failure::Http(web.failed_answer(response, false).await)));
+        let led = (response.url() != web.address()).then(|| web.shown(response.url()));
+        let mut error = web.failed_answer(response, false).await;
+        if let Some(led) = led {
+            error.body = format!("it redirects to {led}, which is no WebSocket: {}", error.body);
+        }
+        return Err(unsent(Failure::Http(error)));
     }
     check(&response, &key).map_err(|how| unsent(Failure::Protocol(how)))?;
     let upgraded = response.upgrade().await.map_err(|_| unsent(Failure::Closed))?;

@@ -126,6 +126,19 @@ async fn a_message_above_the_limit_ends_the_connection() {
 }
 
 #[tokio::test]
+async fn a_message_that_was_begun_when_the_connection_was_closed_may_have_arrived() {
+    let bench = bench().await;
+    let text = "x".repeat(64 << 20);
+    let send = bench.transport.send(request(1, &text));
+    let close = async {
+        bench.peer.get_ref().peek(&mut [0; 1]).await.unwrap();
+        bench.transport.close().await;
+    };
+    let (sent, ()) = soon(async { tokio::join!(send, close) }).await;
+    assert_eq!(sent, Err(Failed::sent(Failure::Closed)));
+}
+
+#[tokio::test]
 async fn many_senders_and_dropped_ones_tear_no_frame() {
     let bench = bench().await;
     let mut senders = JoinSet::new();
@@ -185,4 +198,19 @@ async fn a_server_that_does_not_upgrade_is_refused() {
     assert_eq!((error.status, error.challenge.as_deref(), error.body.as_str()), (403, Some("Bearer"), "who"));
     let failed = soon(open(&site(&server.url()), receiver)).await.err().unwrap();
     assert_eq!(failed, Failed::unsent(Failure::Protocol("its Sec-WebSocket-Accept does not fit our key".to_owned())));
+}
+
+#[tokio::test]
+async fn a_redirect_that_leads_to_no_websocket_is_named() {
+    let moved = || reply("302 Over there\nLocation: /login?next=1", "");
+    let void = Reply { text: String::new(), then: Then::HangUp };
+    let server = Server::start(vec![moved(), reply("200 OK", "who are you"), moved(), void]).await;
+    let (receiver, _inbox) = Inbox::new();
+    let address = format!("ws://127.0.0.1:{}", server.port);
+    let failed = soon(open(&site(&format!("{address}/ws")), receiver.clone())).await.err().unwrap();
+    let told = format!("it redirects to {address}/login, which is no WebSocket: who are you");
+    assert!(!failed.sent && failed.to_string().ends_with(&told), "{failed}");
+    let failed = soon(open(&site(&format!("{address}/ws")), receiver)).await.err().unwrap();
+    let told = format!("it redirects to {address}/login, which closed the connection");
+    assert_eq!(failed, Failed::unsent(Failure::Protocol(told)));
 }

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
@@ -19,6 +18,7 @@ use toolgate::gateway::http::Tokens;
 use super::super::web::answers::legacy;
 use super::super::web::server::{Answer, Feed, Server};
 use super::{Lines, client_of, fixtures, http_client_of, serve_http_over, serve_over};
+use crate::fixtures::until;
 
 /// A client with a person of this name, roots and a model.
 #[derive(Clone)]
@@ -141,13 +141,8 @@ async fn what_the_client_answers_reaches_the_server_byte_for_byte() {
         assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
         assert_eq!(answer["result"]["isError"], Value::Null, "{answer}");
         // The file may hear of it a little later than the server.
-        let reached = async {
-            let all = |line: &str| line.contains(responses) && line.contains(state);
-            while !std::fs::read_to_string(&heard).unwrap().lines().any(all) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(30), reached).await.expect("it arrives as it was written");
+        let all = |line: &str| line.contains(responses) && line.contains(state);
+        until("it arrives as it was written", || std::fs::read_to_string(&heard).unwrap().lines().any(all)).await;
     }
 }
 

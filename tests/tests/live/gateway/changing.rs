@@ -17,7 +17,7 @@ use toolgate::logic::types::filtering::SelectedServer;
 use toolgate::registry::{self, Registry};
 use toolgate::transport::Connect;
 
-use crate::fixtures::component;
+use crate::fixtures::{component, until};
 
 /// A configuration with these demo servers.
 fn config(servers: &[&str]) -> Config {
@@ -59,7 +59,7 @@ impl Outlet for Heard {
     }
 }
 
-fn modern(method: &str, params: Value) -> Incoming {
+pub(super) fn modern(method: &str, params: Value) -> Incoming {
     let mut params = params;
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -72,7 +72,7 @@ fn modern(method: &str, params: Value) -> Incoming {
 
 /// The names of the tools that a principal is shown.
 async fn tools(gateway: &Arc<Gateway>, name: &str) -> Result<Vec<String>, String> {
-    let client = gateway.stateless(&principal(name))?;
+    let client = gateway.stateless(&principal(name)).map_err(|error| error.to_string())?;
     let answer = client.take(modern("tools/list", json!({}))).await.expect("an answer").text;
     let answer: Value = serde_json::from_str(&answer).unwrap();
     let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
@@ -103,9 +103,7 @@ async fn what_a_principal_may_use_changes_with_the_configuration_and_who_goes_he
     let (of_ann, of_bob) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
     let (ann, bob) = (listen("ann", &of_ann), listen("bob", &of_bob));
     let heard = |outlet: &Arc<Heard>, what: &str| outlet.0.lock().unwrap().iter().any(|text| text.contains(what));
-    while !heard(&of_ann, "acknowledged") || !heard(&of_bob, "acknowledged") {
-        tokio::task::yield_now().await;
-    }
+    until("both listen", || heard(&of_ann, "acknowledged") && heard(&of_bob, "acknowledged")).await;
     let gone = tokio::spawn(async move { ann.await.unwrap().expect("an answer").text });
 
     let three = config(&["one", "two", "three"]);
@@ -114,9 +112,7 @@ async fn what_a_principal_may_use_changes_with_the_configuration_and_who_goes_he
     let ended = tokio::time::timeout(Duration::from_secs(30), gone).await.expect("her subscription ends").unwrap();
     assert!(ended.contains("result"), "{ended}");
     assert!(tools("ann").await.unwrap_err().contains("may use nothing any more"));
-    while !heard(&of_bob, "tools/list_changed") {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("he hears of it", || heard(&of_bob, "tools/list_changed")).await;
     assert_eq!(tools("bob").await.unwrap(), ["two__add", "three__add"]);
     assert!(!bob.is_finished());
 
@@ -124,6 +120,37 @@ async fn what_a_principal_may_use_changes_with_the_configuration_and_who_goes_he
     let wrong = gateway.reload(config(&["one", "two"]), &BTreeSet::new(), views(&[("bob", &["three"])])).unwrap_err();
     assert!(wrong.to_string().contains("three"), "{wrong}");
     assert_eq!(tools("bob").await.unwrap(), ["two__add", "three__add"]);
+    gateway.registry().close().await;
+}
+
+#[tokio::test]
+async fn who_may_use_nothing_but_what_is_switched_off_is_shown_nothing() {
+    let yaml = |off: bool| {
+        let token = "{principal: ann, token: a-long-token-for-ann, servers: [one]}";
+        let text = format!(
+            "gateway: {{tokens: [{token}]}}\nservers: {{one: {{command: none, disabled: {off}}}, two: {{command: none}}}}"
+        );
+        config::parse(&text, Path::new("toolgate.yaml")).expect("it is right")
+    };
+    let options =
+        |off| Options { views: toolgate::gate::views(&yaml(off)).into_iter().collect(), ..Options::default() };
+    let none = Vec::<String>::new();
+    let gateway = gateway(&["one", "two"], options(true));
+    gateway.reload(yaml(true), &BTreeSet::new(), options(true)).unwrap();
+    assert_eq!(tools(&gateway, "ann").await.unwrap(), none);
+    let called = gateway.stateless(&principal("ann")).unwrap().take(modern("tools/call", json!({"name": "two__add"})));
+    assert!(called.await.expect("an answer").text.contains("error"));
+    gateway.reload(yaml(false), &BTreeSet::new(), options(false)).unwrap();
+    assert_eq!(tools(&gateway, "ann").await.unwrap().len(), 6);
+    let changes = gateway.reload(yaml(true), &BTreeSet::new(), options(true)).unwrap();
+    assert_eq!(changes.updated, ["one"]);
+    assert_eq!(tools(&gateway, "ann").await.unwrap(), none);
+    assert_eq!(gateway.registry().status("two").unwrap().connections, 0, "nobody wants it");
+    // What cannot be used at all names whom that is for.
+    let views = HashMap::from([("bob".to_owned(), views(&[("bob", &["gone"])]).views.remove("bob").unwrap())]);
+    let options = Options { views, ..Options::default() };
+    let wrong = gateway.reload(yaml(true), &BTreeSet::new(), options).unwrap_err();
+    assert!(wrong.to_string().contains("bob") && wrong.to_string().contains("gone"), "{wrong}");
     gateway.registry().close().await;
 }
 

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolgate::config;
@@ -18,7 +17,7 @@ use toolgate::registry::{self, Registry};
 use toolgate::shadow::{Counts, Options, Shadow, State};
 use toolgate::transport::Connect;
 
-use crate::fixtures::{LONG, component, faulty};
+use crate::fixtures::{component, faulty, until};
 
 const SERVERS: &str = "servers: {one: {command: none}, two: {command: none}}";
 
@@ -75,15 +74,13 @@ async fn call(gateway: &Gateway, principal: &str, name: &str, arguments: Value) 
 /// Waits until the candidate has been asked about so many calls.
 async fn counted(gateway: &Gateway, calls: u64) -> Counts {
     let shadow = gateway.shadow().expect("there is one");
-    let since = Instant::now();
-    loop {
-        let counts = shadow.report().counts();
-        if counts.same + counts.different + counts.dropped + counts.failed >= calls {
-            return counts;
-        }
-        assert!(since.elapsed() < LONG, "{counts:?} of {calls}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    let mut counts = Counts::default();
+    until(&format!("the candidate is asked about {calls} calls"), || {
+        counts = shadow.report().counts();
+        counts.same + counts.different + counts.dropped + counts.failed >= calls
+    })
+    .await;
+    counts
 }
 
 /// What was found to differ, the oldest first: the kind, who called what, and why.
@@ -177,6 +174,12 @@ async fn what_another_configuration_would_decide_is_told_and_no_call_is_touched(
     let shown: Value = serde_json::from_str(&page).unwrap();
     assert_eq!((&shown["shadow"]["running"], &shown["shadow"]["kinds"]["denied"]), (&json!(true), &json!(2)));
     assert_eq!(shown["shadow"]["divergences"][0]["kind"], "allowed");
+    // Who is no admin sees what is its own, and neither what is tried nor how many calls others make.
+    let bob = gateway.shade(&Principal { name: "bob".to_owned(), admin: false }, 100).body;
+    let bob = serde_json::from_str::<Value>(&bob).unwrap()["shadow"].take();
+    let calls: Vec<_> = bob["divergences"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!((&bob["running"], calls), (&json!(true), vec![&json!("two__picture")]));
+    assert_eq!(bob.as_object().unwrap().keys().collect::<Vec<_>>(), ["divergences", "running"]);
     for text in [page, metrics] {
         assert!(!text.contains("s3cret") && !text.contains("-0123456789-token"), "{text}");
     }
@@ -212,11 +215,7 @@ async fn one_that_loops_hoards_or_traps_is_cut_off_and_then_switched_off() {
     call(&gateway, "ann", "one__echo", json!({"text": "loop"})).await;
     counted(&gateway, 6).await;
     let report = Arc::clone(gateway.shadow().unwrap().report());
-    let since = Instant::now();
-    while report.state() == State::Running {
-        assert!(since.elapsed() < LONG, "it is never switched off");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    until("it is switched off", || report.state() != State::Running).await;
     let State::Off(why) = report.state() else { unreachable!() };
     assert_eq!(why, "it broke off 5 times, the last time for this: it did not come to an end");
     let answer = call(&gateway, "ann", "one__echo", json!({"text": "loop"})).await;

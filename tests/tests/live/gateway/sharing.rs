@@ -15,7 +15,7 @@ use crate::fixtures::{LONG, component, until};
 
 /// What a client is sent, answers aside.
 #[derive(Default)]
-struct Heard(Mutex<Vec<Value>>);
+pub(super) struct Heard(pub(super) Mutex<Vec<Value>>);
 
 impl Outlet for Heard {
     fn send(&self, text: String) -> bool {
@@ -25,12 +25,12 @@ impl Outlet for Heard {
 }
 
 /// A client of the initialize era.
-struct Guest {
+pub(super) struct Guest {
     client: Arc<dyn Client>,
     heard: Arc<Heard>,
 }
 
-fn gateway(config: config::model::Config) -> Arc<Gateway> {
+pub(super) fn gateway(config: config::model::Config) -> Arc<Gateway> {
     let relay = Arc::new(Relay::default());
     let options = registry::Options { handler: Arc::clone(&relay) as _, ..Default::default() };
     let registry = Registry::new(&component(), config, options).expect("the component starts");
@@ -38,7 +38,7 @@ fn gateway(config: config::model::Config) -> Arc<Gateway> {
 }
 
 impl Guest {
-    async fn open(gateway: &Gateway, name: &str, capabilities: Value) -> Self {
+    pub(super) async fn open(gateway: &Gateway, name: &str, capabilities: Value) -> Self {
         let heard = Arc::new(Heard::default());
         let principal = Principal { name: name.to_owned(), admin: false };
         let client = gateway.open(&principal, Arc::clone(&heard) as _).expect("it may come in");
@@ -57,22 +57,24 @@ impl Guest {
         Some(serde_json::from_str(&answer.text).expect("an answer is JSON"))
     }
 
-    async fn ask(&self, method: &str, params: Value) -> Value {
+    pub(super) async fn ask(&self, method: &str, params: Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params});
         self.send(message).await.expect("a request has an answer")
     }
 
-    /// Calls a tool, and does not wait for the answer.
-    fn call(&self, id: &str, tool: &str, arguments: Value) -> JoinHandle<Value> {
+    /// Calls a tool, and does not wait for the answer; none is null.
+    pub(super) fn call(&self, id: &str, tool: &str, arguments: Value) -> JoinHandle<Value> {
         let params = json!({"name": tool, "arguments": arguments});
         let text = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string();
         let incoming = Incoming { text, headers: None, outlet: Arc::clone(&self.heard) as _ };
         let answer = Arc::clone(&self.client).take(incoming);
-        tokio::spawn(async move { serde_json::from_str(&answer.await.expect("an answer").text).expect("it is JSON") })
+        tokio::spawn(async move {
+            answer.await.map_or(Value::Null, |answer| serde_json::from_str(&answer.text).expect("it is JSON"))
+        })
     }
 
     /// What it heard of this method.
-    fn of(&self, method: &str) -> Vec<Value> {
+    pub(super) fn of(&self, method: &str) -> Vec<Value> {
         let heard = self.heard.0.lock().unwrap();
         heard.iter().filter(|message| message["method"] == method).cloned().collect()
     }
@@ -89,7 +91,7 @@ impl Guest {
     }
 }
 
-async fn ended(call: JoinHandle<Value>) -> Value {
+pub(super) async fn ended(call: JoinHandle<Value>) -> Value {
     tokio::time::timeout(LONG, call).await.expect("the call ends").expect("nothing panics")
 }
 
@@ -132,6 +134,26 @@ async fn what_is_logged_while_several_principals_wait_is_for_none_of_them() {
     ended(of_ann).await;
     ended(of_bob).await;
     assert_eq!((ann.logs(), bob.logs()), (vec![json!({"began": "a"})], vec![]));
+    gateway.registry().close().await;
+}
+
+#[tokio::test]
+async fn what_is_logged_after_a_call_was_given_up_is_for_its_principal_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let diary = folder.path().join("diary");
+    let gateway = gateway(fixtures(&[("w", &format!("works {}", diary.display()))], ""));
+    let (ann, bob) = (Guest::open(&gateway, "ann", json!({})).await, Guest::open(&gateway, "bob", json!({})).await);
+    let also_ann = Guest::open(&gateway, "ann", json!({})).await;
+    for guest in [&ann, &bob, &also_ann] {
+        guest.ask("logging/setLevel", json!({"level": "debug"})).await;
+    }
+    let call = ann.call("mine", "w__hold", json!({"text": "a"}));
+    until("the line of the call", || ann.logs() == [json!({"began": "a"})]).await;
+    ann.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "mine"}})).await;
+    ended(call).await;
+    let line = json!({"cancelled": "a"});
+    until("the line after it", || ann.logs().last() == Some(&line) && also_ann.logs() == [line.clone()]).await;
+    assert_eq!((ann.logs().len(), bob.logs().len()), (2, 0));
     gateway.registry().close().await;
 }
 
@@ -199,7 +221,7 @@ async fn a_question_is_void_once_its_caller_has_gone() {
     ann.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "mine"}})).await;
     until("that the server is told", || heard(void) == 1).await;
     assert_eq!(ann.hears("notifications/cancelled").await["params"]["requestId"], question["id"]);
-    ended(call).await;
+    assert_eq!(ended(call).await, Value::Null, "who cancels wants no answer");
     // A client that leaves takes its questions with it.
     let bob = Guest::open(&gateway, "bob", json!({"elicitation": {}})).await;
     let call = bob.call("1", "old__ask", json!({}));

@@ -22,6 +22,12 @@ fn config(deaf_to: &[&str]) -> config::model::Config {
     config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right")
 }
 
+/// What a list of an answer names.
+fn names(answer: &Value, list: &str) -> Vec<String> {
+    let items = answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}"));
+    items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+}
+
 /// Asks, and says how long the answer took.
 async fn timed(lines: &mut Lines, method: &str, params: Value) -> (Value, Duration) {
     let began = Instant::now();
@@ -46,10 +52,6 @@ async fn a_server_that_hangs_keeps_nobody_waiting_for_another() {
     }
     let (answer, _) = timed(&mut lines, "resources/read", json!({"uri": "chatty://of/anything"})).await;
     assert_eq!(answer["error"]["message"], "no such thing", "its template fits");
-    let names = |answer: &Value, list: &str| {
-        let items = answer["result"][list].as_array().unwrap_or_else(|| panic!("{answer}"));
-        items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
-    };
     // The first list waits as long as that of tools does, and the next ones do not.
     let (answer, took) = timed(&mut lines, "prompts/list", json!({})).await;
     assert_eq!(names(&answer, "prompts"), ["well__big"]);
@@ -57,6 +59,59 @@ async fn a_server_that_hangs_keeps_nobody_waiting_for_another() {
     let (answer, took) = timed(&mut lines, "prompts/list", json!({})).await;
     assert_eq!(names(&answer, "prompts"), ["well__big"]);
     assert!(took < soon, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_start_keeps_no_list_waiting_and_is_told_of_when_it_can() {
+    let fixture = env!("CARGO_BIN_EXE_fixture");
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    // Nobody listens here any more.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let yaml = format!(
+        "servers:\n  absent: {{command: /no/such/program}}\n  \
+         unset: {{command: '${{TOOLGATE_TEST_UNSET}}'}}\n  \
+         dead: {{command: {fixture:?}, args: [dies-before]}}\n  \
+         refused: {{url: 'http://{closed}/mcp'}}\n  \
+         late: {{command: {program:?}, args: [plain], restart_delays: [100ms]}}\n  \
+         well: {{command: {fixture:?}, args: [chatty]}}\n"
+    );
+    let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
+    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let mut lines = Lines::greet(stream, json!({})).await;
+    let soon = Duration::from_secs(5);
+    for round in 0..2 {
+        for (method, list, first) in [
+            ("tools/list", "tools", "well__say"),
+            ("prompts/list", "prompts", "well__big"),
+            ("resources/list", "resources", "chatty://big"),
+        ] {
+            let (answer, took) = timed(&mut lines, method, json!({})).await;
+            assert!(took < soon, "{round} {method} {took:?}");
+            assert_eq!(names(&answer, list)[0], first, "{round}");
+        }
+    }
+    for (server, why) in [("absent", "was not found"), ("unset", "TOOLGATE_TEST_UNSET")] {
+        let (answer, took) = timed(&mut lines, "tools/call", json!({"name": format!("{server}__x")})).await;
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert!(text.contains(why), "{text}");
+        assert!(took < soon, "{server} {took:?}");
+    }
+    std::os::unix::fs::symlink(fixture, &program).unwrap();
+    while lines.next().await["method"] != "notifications/resources/list_changed" {}
+    let (answer, _) = timed(&mut lines, "prompts/list", json!({})).await;
+    assert_eq!(names(&answer, "prompts").len(), 2, "{answer}");
+    let (answer, _) = timed(&mut lines, "resources/list", json!({})).await;
+    assert_eq!(names(&answer, "resources").len(), 3, "{answer}");
+}
+
+#[tokio::test]
+async fn a_server_that_passes_over_what_it_does_not_know_is_in_the_first_list() {
+    let config = super::fixtures(&[("deaf", "silent-discover")], "");
+    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let mut lines = Lines::greet(stream, json!({})).await;
+    let (answer, _) = timed(&mut lines, "tools/list", json!({})).await;
+    assert_eq!(names(&answer, "tools"), ["deaf__echo", "deaf__add"]);
 }
 
 #[tokio::test]

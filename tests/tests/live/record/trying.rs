@@ -69,6 +69,25 @@ async fn each_change_of_a_policy_shows_as_what_it_is() {
 }
 
 #[tokio::test]
+async fn another_limit_cuts_results_elsewhere_and_masks_nothing() {
+    let masks = "masking: {custom: [{pattern: 'w1 w2'}]}";
+    for (recorded, candidate, expected) in [
+        ("max_result_bytes: 2000", "max_result_bytes: 500", "result 1"),
+        ("max_result_bytes: 2000\nrecord: {raw: true}", "max_result_bytes: 500", "result 1"),
+        (&format!("max_result_bytes: 2000\n{masks}"), &format!("max_result_bytes: 500\n{masks}"), "result 1"),
+        ("max_result_bytes: 2000", &format!("max_result_bytes: 2000\n{masks}"), "masking 1"),
+        ("max_result_bytes: 2000", &format!("max_result_bytes: 500\n{masks}"), "masking 1"),
+        ("max_result_bytes: 2000", "max_result_bytes: 2000", ""),
+    ] {
+        let stage = Stage::new(recorded, View::default());
+        let words: Vec<String> = (0..2000).map(|n| format!("w{n}")).collect();
+        stage.call("long", "one__echo", &format!(r#"{{"text":"{}"}}"#, words.join(" "))).await;
+        let report = tried_on(&stage, &format!("{candidate}\n{SERVERS}"), Wanted::default());
+        assert_eq!(counts(&report), expected, "{recorded} → {candidate}: {report:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_was_refused_and_is_let_through_now_is_newly_allowed() {
     let selection = vec![SelectedServer { id: "one".to_owned(), tools: vec!["echo".to_owned()] }];
     let narrow = View { selection: Some(selection), ..View::default() };

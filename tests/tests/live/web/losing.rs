@@ -59,6 +59,29 @@ async fn a_lost_session_is_opened_again_once_and_the_tool_runs_once() {
 }
 
 #[tokio::test]
+async fn a_first_list_that_is_refused_is_asked_for_once_more() {
+    let busy: Refusal = || Answer::status("503 Service Unavailable").with("Retry-After: 0");
+    let long: Refusal = || Answer::status("503 Service Unavailable").with("Retry-After: 3600");
+    for (name, refusal, times, lists, sessions) in [
+        ("a lost session", REFUSALS[0].1, 1, 2, 2),
+        ("busy", busy, 1, 2, 2),
+        ("busy twice", busy, 2, 2, 2),
+        ("busy for long", long, 1, 1, 1),
+    ] {
+        let asked = AtomicUsize::new(0);
+        let server = Server::start(move |seen| match seen.method() {
+            "tools/list" if asked.fetch_add(1, Ordering::SeqCst) < times => refusal(),
+            _ => legacy(seen),
+        });
+        let server = server.await;
+        let called = call(&gate(&server.url(), ""), "echo", "x").await.result;
+        let expected = if lists > times { Code::Ok } else { Code::ServerUnavailable };
+        assert_eq!(called.code, expected, "{name}: {called:?}");
+        assert_eq!((server.count("tools/list"), server.count("initialize")), (lists, sessions), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_session_that_is_lost_twice_is_told() {
     for (name, refusal) in REFUSALS {
         let (server, runs) = forgetful(usize::MAX, refusal).await;

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::LONG;
+use crate::gate::GateError;
 use crate::gateway::client::{Answer, Client, House, Incoming, McpHeaders, Outlet, Principal};
 use crate::gateway::http::{PageBody, PageEvent, PageRequest, PageResponse, Pages};
 use crate::transport::BoxFuture;
@@ -92,23 +93,23 @@ impl Seen {
         self.changed.notify_waiters();
     }
 
-    fn client(self: &Arc<Self>) -> Result<Arc<dyn Client>, String> {
+    fn client(self: &Arc<Self>) -> Result<Arc<dyn Client>, GateError> {
         if self.refuses.load(SeqCst) > 0 {
-            return Err("the house is full".to_owned());
+            return Err(GateError::Closed);
         }
         Ok(Arc::new(TestClient(self.clone())))
     }
 }
 
 impl House for TestHouse {
-    fn open(&self, _: &Principal, outlet: Arc<dyn Outlet>) -> Result<Arc<dyn Client>, String> {
+    fn open(&self, _: &Principal, outlet: Arc<dyn Outlet>) -> Result<Arc<dyn Client>, GateError> {
         let client = self.0.client()?;
         self.outlets.lock().unwrap().push(outlet);
         self.note("opened");
         Ok(client)
     }
 
-    fn stateless(&self, _: &Principal) -> Result<Arc<dyn Client>, String> {
+    fn stateless(&self, _: &Principal) -> Result<Arc<dyn Client>, GateError> {
         self.0.client()
     }
 

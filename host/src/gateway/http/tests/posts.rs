@@ -185,7 +185,7 @@ async fn a_house_that_lets_nobody_in_is_unavailable() {
     for ask in [Ask::modern("echo"), Ask::post(legacy("initialize"))] {
         let reply = door.ask(&ask).await;
         assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
-        assert!(reply.body.contains("the house is full"));
+        assert!(reply.body.contains("the gate is closed"));
     }
     door.stop().await;
 }

@@ -79,7 +79,7 @@ async fn a_program_that_does_not_start_says_why_and_how_to_mend_it() {
     for (program, words) in rows {
         let (sender, mut events) = mpsc::unbounded_channel();
         let failed = open(&program, Arc::new(Told(sender))).await.err();
-        assert_eq!(failed, Some(Failed::unsent(Failure::Connect(words))));
+        assert_eq!(failed, Some(Failed::unsent(Failure::NoProgram(words))));
         assert!(events.recv().await.is_none(), "what was never open is not closed");
     }
 }

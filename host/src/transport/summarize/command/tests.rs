@@ -1,12 +1,8 @@
 //! Real subprocesses: shells.
 
-use std::time::Instant;
-
 use super::super::{Limits, Summarizer};
 use super::*;
-
-/// Everything that a test waits for comes within this, even on a machine that is busy.
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::transport::waiting::{DEADLINE, until};
 
 fn shell(script: &str) -> Command {
     Command {
@@ -28,15 +24,6 @@ fn task(text: &str) -> Task<'_> {
 
 async fn run(script: &str, text: &str) -> Result<String, SummarizeError> {
     patient(shell(script)).summarize(task(text)).await
-}
-
-/// Waits for a fact outside of this process, of which nobody tells.
-async fn until(what: &str, fact: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !fact() {
-        assert!(start.elapsed() < DEADLINE, "not in time: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 /// A variable by which a program and all that it starts can be found.

@@ -1,0 +1,208 @@
+//! Calls that a rule wants a person to see: the person of the client is asked, in the way of the client's era.
+//!
+//! A client with a session is asked on the stream of the call. One of 2026-07-28 gets a result that wants input, and comes
+//! again with the answer; what it brings back is sealed, so that nothing is kept between its rounds.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::Front;
+use super::asking::{ASK_LIMIT, Asker};
+use super::era::{Era, wants_input};
+use crate::gate::Approve;
+use crate::gateway::bounds;
+use crate::gateway::seal::{Sealed, Stage, Subject};
+use crate::json::{Object, raw};
+use crate::logic::types::execution::Question;
+use crate::session::{self, Given, Topic};
+use crate::transport::BoxFuture;
+
+/// How far the approval of one call has come.
+#[derive(Default)]
+pub(super) struct Approval {
+    /// What the client has brought back.
+    brought: OnceLock<Brought>,
+    /// What the client is to be asked, where it must come again with the answer.
+    asks: OnceLock<String>,
+    /// The call, where a client that comes again has brought a yes to it.
+    approved: OnceLock<Subject>,
+}
+
+struct Brought {
+    sealed: Sealed,
+    answer: Option<Box<RawValue>>,
+}
+
+impl Approval {
+    /// Takes what is ours out of what a client gives; the rest is for the server.
+    pub(super) fn take(&self, given: &mut Given) {
+        let Some(sealed) = given.state.as_deref().and_then(|state| Sealed::read(state.get())) else { return };
+        given.state = sealed.inner.clone();
+        let mut responses = given.responses.as_deref().and_then(|responses| Object::read(responses.get()));
+        let answer = responses.as_mut().and_then(|responses| responses.remove(KEY));
+        if let (Some(rest), true) = (responses, answer.is_some()) {
+            given.responses = Some(rest).filter(|rest| !rest.is_empty()).map(|rest| raw(&rest));
+        }
+        let _ = self.brought.set(Brought { sealed, answer });
+    }
+
+    /// The result of the call: a question to the client, where there is one. A server that wants input of a client whose
+    /// call was approved gets its state back together with the approval.
+    pub(super) fn dress(&self, front: &Front, result: String) -> String {
+        if let Some(asks) = self.asks.get() {
+            return asks.clone();
+        }
+        let Some(subject) = self.approved.get().filter(|_| wants_input(&result)) else { return result };
+        let Some(mut object) = Object::read(&result) else { return result };
+        let inner = object.remove("requestState");
+        if let Some(state) = front.inside.seal.close(Stage::Approved, subject, inner.as_deref()) {
+            object.set("requestState", &state);
+        }
+        object.to_text()
+    }
+}
+
+impl Approve for Asker {
+    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<bool>> {
+        Box::pin(async move {
+            let front = self.front()?;
+            match self.era() {
+                Era::Legacy => self.ask_person(&front, question).await,
+                Era::Modern => self.ask_again(&front, question),
+            }
+        })
+    }
+}
+
+impl Asker {
+    /// Asks a client with a session, for as long as the call may take.
+    async fn ask_person(&self, front: &Front, question: &Question) -> Option<bool> {
+        if !self.takes_forms() {
+            return None;
+        }
+        let server = question.tool.server.clone();
+        let total = front.gate.link(&server).map_or(Duration::MAX, |link| link.server().timeouts.total);
+        let params = raw(&form(front, question)?);
+        let question = session::Question { server, connection: 0, topic: Topic::Elicitation, params };
+        let answer = front.ask(question, self.outlet(), total.min(ASK_LIMIT)).await.ok()?;
+        Some(is_yes(&answer))
+    }
+
+    /// What a client without a session has brought with this round; one that has brought nothing is asked with the result.
+    fn ask_again(&self, front: &Front, question: &Question) -> Option<bool> {
+        let Question { tool, arguments, .. } = question;
+        let subject = Subject {
+            principal: front.principal.name.clone(),
+            server: tool.server.clone(),
+            tool: tool.tool.clone(),
+            arguments: arguments.clone(),
+        };
+        let brought = self.approval.brought.get().filter(|brought| front.inside.seal.knows(&brought.sealed, &subject));
+        let said = brought.and_then(|brought| match (brought.sealed.stage, &brought.answer) {
+            (Stage::Approved, _) => Some(true),
+            (Stage::Asked, answer) => answer.as_deref().map(is_yes),
+        });
+        match said {
+            Some(true) => drop(self.approval.approved.set(subject)),
+            None if self.takes_forms() => {
+                let state = front.inside.seal.close(Stage::Asked, &subject, None)?;
+                let mut params = form(front, question)?;
+                params["mode"] = "form".into();
+                let asked = json!({KEY: {"method": Topic::Elicitation.method(), "params": params}});
+                let result = json!({"resultType": "input_required", "inputRequests": asked, "requestState": state});
+                let _ = self.approval.asks.set(result.to_string());
+            }
+            _ => {}
+        }
+        said
+    }
+
+    /// Whether the client can show a form to a person; one that says nothing more of it can (2025-11-25, elicitation).
+    fn takes_forms(&self) -> bool {
+        let capabilities = Object::read(self.capabilities());
+        let elicitation = capabilities.and_then(|declared| Object::read(declared.get("elicitation")?.get()));
+        elicitation.is_some_and(|elicitation| elicitation.get("form").is_some() || elicitation.get("url").is_none())
+    }
+}
+
+/// What a person is shown; none where that cannot be masked.
+fn form(front: &Front, question: &Question) -> Option<serde_json::Value> {
+    let Question { tool, arguments, reason } = question;
+    let mut arguments = front.gate.mask(&tool.server, arguments).ok()?;
+    bounds::cut(&mut arguments, MOST_SHOWN);
+    let message = format!("Call the tool {:?} of server {:?} with {arguments}? ({reason})", tool.tool, tool.server);
+    let approve = json!({"type": "boolean", "title": "Approve", "description": "Whether the call may be made"});
+    let schema = json!({"type": "object", "properties": {"approve": approve}, "required": ["approve"]});
+    Some(json!({"message": message, "requestedSchema": schema}))
+}
+
+/// Whether an answer is a yes. A client that shows no fields accepts without content.
+fn is_yes(answer: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Answer {
+        action: String,
+        #[serde(default)]
+        content: Option<Content>,
+    }
+    #[derive(Deserialize)]
+    struct Content {
+        approve: bool,
+    }
+    let answer = serde_json::from_str::<Answer>(answer.get());
+    answer.is_ok_and(|answer| answer.action == "accept" && answer.content.is_none_or(|content| content.approve))
+}
+
+/// The name of our question among those that a result asks.
+const KEY: &str = "toolgate-approval";
+/// How much of the arguments a person is shown.
+const MOST_SHOWN: usize = 4 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        for (answer, expected) in [
+            (r#"{"action":"accept","content":{"approve":true}}"#, true),
+            (r#"{"action":"accept"}"#, true),
+            (r#"{"action":"accept","content":null}"#, true),
+            (r#"{"action":"accept","content":{"approve":false}}"#, false),
+            (r#"{"action":"accept","content":{"approve":"true"}}"#, false),
+            (r#"{"action":"accept","content":{}}"#, false),
+            (r#"{"action":"decline","content":{"approve":true}}"#, false),
+            (r#"{"action":"cancel"}"#, false),
+            (r#"{"content":{"approve":true}}"#, false),
+            ("true", false),
+        ] {
+            assert_eq!(is_yes(&RawValue::from_string(answer.to_owned()).unwrap()), expected, "{answer}");
+        }
+    }
+
+    #[test]
+    fn what_is_ours_does_not_reach_the_server_and_what_is_the_servers_does() {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        let ours = |inner: &str| {
+            use base64::Engine;
+            let inner = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(inner);
+            raw(&format!("\"toolgate/asked/1/AA/{inner}\""))
+        };
+        let state = r#""\u00e9 1.0""#;
+        let answer = r#""toolgate-approval":{"action":"accept"}"#;
+        for (given, responses, expected, left) in [
+            (ours(""), Some(format!("{{{answer}}}")), None, None),
+            (ours(state), Some(format!(r#"{{{answer},"a":1.10}}"#)), Some(state), Some(r#"{"a":1.10}"#)),
+            (ours(state), Some(r#"{ "a": 1.10}"#.to_owned()), Some(state), Some(r#"{ "a": 1.10}"#)),
+            (raw(state), Some(r#"{ "a": 1.10}"#.to_owned()), Some(state), Some(r#"{ "a": 1.10}"#)),
+        ] {
+            let mut given = Given { state: Some(given), responses: responses.as_deref().map(raw) };
+            Approval::default().take(&mut given);
+            assert_eq!(given.state.as_deref().map(RawValue::get), expected);
+            assert_eq!(given.responses.as_deref().map(RawValue::get), left);
+        }
+    }
+}

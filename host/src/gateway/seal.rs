@@ -1,0 +1,162 @@
+//! What the gateway hands to a client without a session and wants back as it was: the state of a call that waits.
+
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// The key of this process; what another one has sealed is not known here.
+pub(crate) struct Seal {
+    /// None where there were no random numbers for it: then nothing is known again.
+    key: Option<[u8; 32]>,
+    since: Instant,
+}
+
+/// How far a call has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// A person was asked whether it may be made.
+    Asked,
+    /// A person has said yes.
+    Approved,
+}
+
+/// The call that a state is of: nobody can use it for another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Subject {
+    pub(super) principal: String,
+    pub(super) server: String,
+    pub(super) tool: String,
+    pub(super) arguments: String,
+}
+
+/// A state that a client brings back.
+#[derive(Debug)]
+pub(super) struct Sealed {
+    pub(super) stage: Stage,
+    /// The state of the server behind, which is in it.
+    pub(super) inner: Option<Box<RawValue>>,
+    until: u64,
+    tag: Vec<u8>,
+}
+
+impl Seal {
+    pub(super) fn new() -> Self {
+        let mut key = [0; 32];
+        let drawn = rustls::crypto::ring::default_provider().secure_random.fill(&mut key);
+        Seal { key: drawn.is_ok().then_some(key), since: Instant::now() }
+    }
+
+    /// A state for a call, with that of the server behind in it.
+    pub(super) fn close(&self, stage: Stage, subject: &Subject, inner: Option<&RawValue>) -> Option<String> {
+        let until = (self.since.elapsed() + LAPSE).as_secs();
+        let tag = URL_SAFE_NO_PAD.encode(self.tag(stage, until, subject, inner)?);
+        let inner = URL_SAFE_NO_PAD.encode(inner.map_or("", RawValue::get));
+        Some(format!("{MARK}{}/{until}/{tag}/{inner}", stage.name()))
+    }
+
+    /// Whether this process made the state, for this call, and not long ago.
+    pub(super) fn knows(&self, sealed: &Sealed, subject: &Subject) -> bool {
+        let tag = self.tag(sealed.stage, sealed.until, subject, sealed.inner.as_deref());
+        let same = tag.is_some_and(|tag| bool::from(tag[..].ct_eq(&sealed.tag[..])));
+        same && self.since.elapsed().as_secs() <= sealed.until
+    }
+
+    /// The keyed digest of what a state says (HMAC, RFC 2104).
+    fn tag(&self, stage: Stage, until: u64, subject: &Subject, inner: Option<&RawValue>) -> Option<[u8; 32]> {
+        let key = self.key?;
+        let block = |mask: u8| {
+            let mut block = [mask; 64];
+            block.iter_mut().zip(key).for_each(|(byte, of_key)| *byte ^= of_key);
+            block
+        };
+        let mut digest = Sha256::new().chain_update(block(0x36));
+        let until = until.to_be_bytes();
+        let Subject { principal, server, tool, arguments } = subject;
+        let texts = [stage.name(), principal, server, tool, arguments, inner.map_or("", RawValue::get)];
+        for part in texts.iter().map(|text| text.as_bytes()).chain([&until[..]]) {
+            // With its length, so that no two calls look alike.
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part);
+        }
+        Some(Sha256::new().chain_update(block(0x5c)).chain_update(digest.finalize()).finalize().into())
+    }
+}
+
+impl Sealed {
+    /// Reads a state that has the form of ours; whether it is ours is another question.
+    pub(super) fn read(state: &str) -> Option<Self> {
+        let text: String = serde_json::from_str(state).ok()?;
+        let mut parts = text.strip_prefix(MARK)?.split('/');
+        let stage = parts.next()?;
+        let stage = [Stage::Asked, Stage::Approved].into_iter().find(|known| known.name() == stage)?;
+        let until = parts.next()?.parse().ok()?;
+        let tag = URL_SAFE_NO_PAD.decode(parts.next()?).ok()?;
+        let inner = String::from_utf8(URL_SAFE_NO_PAD.decode(parts.next()?).ok()?).ok()?;
+        let inner = Some(inner).filter(|inner| !inner.is_empty());
+        let inner = inner.map(RawValue::from_string).transpose().ok()?;
+        parts.next().is_none().then_some(Sealed { stage, inner, until, tag })
+    }
+}
+
+impl Stage {
+    fn name(self) -> &'static str {
+        match self {
+            Stage::Asked => "asked",
+            Stage::Approved => "approved",
+        }
+    }
+}
+
+/// How states of ours begin.
+const MARK: &str = "toolgate/";
+/// How long a person may think, and a yes holds.
+const LAPSE: Duration = Duration::from_secs(600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(arguments: &str) -> Subject {
+        let [principal, server, tool] = ["ann", "k8s", "delete"].map(str::to_owned);
+        Subject { principal, server, tool, arguments: arguments.to_owned() }
+    }
+
+    fn read(state: &str) -> Sealed {
+        Sealed::read(&serde_json::to_string(state).unwrap()).expect("it is of our form")
+    }
+
+    #[test]
+    fn a_state_is_known_again_with_what_is_in_it_and_for_its_call_alone() {
+        let (seal, other) = (Seal::new(), Seal::new());
+        let inner = RawValue::from_string(r#""\u00e9 {\"a\":1}""#.to_owned()).unwrap();
+        for inner in [None, Some(&*inner)] {
+            let state = seal.close(Stage::Approved, &subject("{}"), inner).unwrap();
+            let sealed = read(&state);
+            assert_eq!(
+                (sealed.stage, sealed.inner.as_deref().map(RawValue::get)),
+                (Stage::Approved, inner.map(RawValue::get))
+            );
+            assert!(seal.knows(&sealed, &subject("{}")));
+            assert!(!seal.knows(&sealed, &subject(r#"{"a":1}"#)), "other arguments");
+            assert!(!seal.knows(&sealed, &Subject { principal: "bob".to_owned(), ..subject("{}") }), "somebody else");
+            assert!(
+                !seal.knows(&sealed, &Subject { server: "k8sd".to_owned(), tool: "elete".to_owned(), ..subject("{}") })
+            );
+            assert!(!other.knows(&sealed, &subject("{}")), "another process");
+            assert!(!seal.knows(&Sealed { until: sealed.until + 1, ..read(&state) }, &subject("{}")), "a longer time");
+            assert!(!seal.knows(&Sealed { stage: Stage::Asked, ..read(&state) }, &subject("{}")), "another stage");
+        }
+        let late = Seal { key: seal.key, since: seal.since.checked_sub(LAPSE * 2).expect("the clock has begun") };
+        let sealed = read(&seal.close(Stage::Asked, &subject("{}"), None).unwrap());
+        assert!(seal.knows(&sealed, &subject("{}")) && !late.knows(&sealed, &subject("{}")), "it lapses");
+        for foreign in
+            [r#""x""#, "7", r#""toolgate/asked""#, r#""toolgate/asked/1/AA/!""#, r#""toolgate/asked/1/AA//""#]
+        {
+            assert!(Sealed::read(foreign).is_none(), "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Removes what is too old, too much, or was never written to its end.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::super::folder;
+use super::{Rules, Writer};
+use crate::private;
+
+impl Writer {
+    /// Looks once in a while whether anything has become too old.
+    pub(in super::super) fn tend_later(&mut self) {
+        let now = SystemTime::now();
+        let lately = |tended: SystemTime| now.duration_since(tended).is_ok_and(|since| since < TEND);
+        if self.count > 0 && !self.tended.is_some_and(lately) {
+            // What cannot be removed now is tried again later.
+            let _ = self.tend(now);
+        }
+    }
+
+    /// Removes what is too old or too much.
+    pub(super) fn tend(&mut self, now: SystemTime) -> io::Result<()> {
+        self.tended = Some(now);
+        let Rules { dir, max_total, max_age, .. } = &self.rules;
+        let sized =
+            |path: &Path| fs::metadata(path).map(|metadata| (metadata.len(), metadata.modified().unwrap_or(now)));
+        let parts = folder::parts(dir)?;
+        let mut segments: Vec<_> = folder::segments(dir)?
+            .into_iter()
+            .filter_map(|segment| sized(&segment.path).ok().map(|(bytes, at)| (segment, bytes, at)))
+            .collect();
+        let of_parts: u64 = parts.iter().filter_map(|path| sized(path).ok()).map(|(bytes, _)| bytes).sum();
+        let mut total = of_parts + segments.iter().map(|(_, bytes, _)| bytes).sum::<u64>();
+        // The file that is begun next has room, too.
+        let most = max_total.saturating_sub(self.rules.segment_bytes());
+        segments.retain(|(segment, bytes, at)| {
+            let expired = now.duration_since(*at).is_ok_and(|age| age > *max_age);
+            let remove = (expired || total > most) && removed(&segment.path);
+            total -= if remove { *bytes } else { 0 };
+            !remove
+        });
+        let oldest = segments.first().map(|(segment, ..)| segment.stamp.clone());
+        for path in parts {
+            let Ok((_, at)) = sized(&path) else { continue };
+            // A moment, since a part may be a little older than the first file that needs it.
+            let needed = oldest.as_ref().is_some_and(|oldest| folder::stamp(at + MOMENT) >= *oldest);
+            let young = now.duration_since(at).is_ok_and(|age| age < MOMENT);
+            // Nobody needs what a process that has gone did not write to its end.
+            if !young && (!needed || private::is_unfinished(&path)) {
+                // Another process may have removed it; what cannot be removed now is tried again later.
+                let _ = fs::remove_file(&path);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes a file, unless a process still writes to it.
+fn removed(path: &Path) -> bool {
+    let free = OpenOptions::new().read(true).open(path).is_ok_and(|file| file.try_lock().is_ok());
+    free && fs::remove_file(path).is_ok()
+}
+
+/// How often a writer that has little to do looks for what is too old.
+const TEND: Duration = Duration::from_secs(60 * 60);
+const MOMENT: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::folder::{PARTS, Part};
+    use super::super::super::line::tests::record;
+    use super::super::tests::{put, rules};
+    use super::*;
+
+    #[test]
+    fn what_is_too_old_goes_with_the_parts_that_nobody_needs() {
+        let dir = tempfile::tempdir().unwrap();
+        let rules = rules(dir.path());
+        let mut first = Writer::new(rules.clone());
+        first.part(Part::Tools, &"d1".into(), b"[]").unwrap();
+        put(&mut first, &record());
+        first.flush().unwrap();
+        let now = SystemTime::now();
+        // It is still written to.
+        let later = now + rules.max_age * 2;
+        let mut second = Writer::new(rules.clone());
+        second.tend(later).unwrap();
+        assert_eq!(folder::segments(&rules.dir).unwrap().len(), 1);
+        drop(first);
+        second.tend(now).unwrap();
+        assert_eq!(folder::segments(&rules.dir).unwrap().len(), 1);
+        assert_eq!(folder::parts(&rules.dir).unwrap().len(), 1);
+        second.tend(later).unwrap();
+        assert_eq!(folder::segments(&rules.dir).unwrap(), []);
+        assert!(folder::parts(&rules.dir).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_a_process_that_has_gone_left_unfinished_goes_after_a_moment() {
+        let dir = tempfile::tempdir().unwrap();
+        let rules = rules(dir.path());
+        let mut writer = Writer::new(rules.clone());
+        writer.part(Part::Tools, &"d1".into(), b"[]").unwrap();
+        put(&mut writer, &record());
+        writer.flush().unwrap();
+        let unfinished = Part::Component.path(&rules.dir, "d2").with_extension("123-0.part");
+        fs::write(&unfinished, "half").unwrap();
+        writer.tend(SystemTime::now()).unwrap();
+        assert!(unfinished.exists(), "somebody may be at it");
+        writer.tend(SystemTime::now() + 2 * MOMENT).unwrap();
+        assert_eq!(folder::parts(&rules.dir).unwrap(), [Part::Tools.path(&rules.dir, "d1")]);
+    }
+
+    #[test]
+    fn two_processes_may_remove_what_is_too_old_at_the_same_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let rules = rules(dir.path());
+        private::folder(&rules.dir.join(PARTS)).unwrap();
+        let later = SystemTime::now() + 2 * MOMENT;
+        for _ in 0..20 {
+            (0..100).for_each(|n| fs::write(Part::Tools.path(&rules.dir, &n.to_string()), "[]").unwrap());
+            let start = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                let tend = || {
+                    let mut writer = Writer::new(rules.clone());
+                    start.wait();
+                    writer.tend(later)
+                };
+                for one in [scope.spawn(tend), scope.spawn(tend)] {
+                    one.join().unwrap().unwrap();
+                }
+            });
+            assert!(folder::parts(&rules.dir).unwrap().is_empty());
+        }
+    }
+}
