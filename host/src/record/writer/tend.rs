@@ -46,7 +46,8 @@ impl Writer {
             let Ok((_, at)) = sized(&path) else { continue };
             // A moment, since a part may be a little older than the first file that needs it.
             let needed = oldest.as_ref().is_some_and(|oldest| folder::stamp(at + MOMENT) >= *oldest);
-            let young = now.duration_since(at).is_ok_and(|age| age < MOMENT);
+            // What is of later than now was made since.
+            let young = now.duration_since(at).map_or(true, |age| age < MOMENT);
             // Nobody needs what a process that has gone did not write to its end.
             if !young && (!needed || private::is_unfinished(&path)) {
                 // Another process may have removed it; what cannot be removed now is tried again later.
@@ -107,8 +108,11 @@ mod tests {
         writer.flush().unwrap();
         let unfinished = Part::Component.path(&rules.dir, "d2").with_extension("123-0.part");
         fs::write(&unfinished, "half").unwrap();
-        writer.tend(SystemTime::now()).unwrap();
-        assert!(unfinished.exists(), "somebody may be at it");
+        // Another process may have begun it since this one looked at its clock.
+        for now in [SystemTime::now(), SystemTime::now() - Duration::from_millis(100)] {
+            writer.tend(now).unwrap();
+            assert!(unfinished.exists(), "somebody may be at it");
+        }
         writer.tend(SystemTime::now() + 2 * MOMENT).unwrap();
         assert_eq!(folder::parts(&rules.dir).unwrap(), [Part::Tools.path(&rules.dir, "d1")]);
     }
