@@ -135,6 +135,20 @@ impl Session {
         self.wire.notify(method, params, headers).await
     }
 
+    /// Tells a server of the initialize era, without waiting for it, that the folders it may look at are others now.
+    pub fn tell_roots_changed(self: &Arc<Self>) {
+        if self.peer.era == Era::Modern {
+            return;
+        }
+        let session = Arc::downgrade(self);
+        self.wire.spawn(async move {
+            let Some(session) = session.upgrade() else { return };
+            if let Err(failed) = session.notify("notifications/roots/list_changed", None).await {
+                debug!("the server does not hear of other roots: {failed}");
+            }
+        });
+    }
+
     /// Whether the server is there: `ping` where the era has it, else `server/discover`.
     pub async fn probe(&self, limit: Duration) -> Result<(), Failed> {
         let method = match self.peer.era {
@@ -270,9 +284,9 @@ fn empty_object() -> Box<RawValue> {
     RawValue::from_string("{}".to_owned()).expect("the text is JSON")
 }
 
-/// What the members of `_meta` begin with that are the protocol's own.
 /// Room for what a caller can do and wants, beside what is always said.
 const ROOM: usize = 128;
+/// What the members of `_meta` begin with that are the protocol's own.
 const NAMESPACE: &str = "io.modelcontextprotocol";
 /// News have no end of their own; a year is none that anyone meets.
 const NEWS_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
