@@ -24,6 +24,7 @@ mod store;
 mod text;
 pub mod told;
 mod writer;
+mod written;
 
 pub use backtest::{Backtest, BacktestError, Wanted, find};
 pub use candidate::{Candidate, Unusable};
@@ -31,6 +32,8 @@ pub(crate) use candidate::{Tried, Whose, nobody};
 pub(crate) use keys::Keys;
 pub(crate) use lend::{Offered, play as play_lending};
 pub use reader::{Found, Lines, PartError, Parts, Spot};
+#[cfg(test)]
+pub(crate) use recorder::tests::finished;
 pub use recorder::{RecordStats, Recorder};
 pub use report::{Example, Group, Mismatch, Report};
 pub(crate) use steps::steps;

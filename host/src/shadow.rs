@@ -4,6 +4,7 @@
 //! It runs beside the calls, on a thread of its own, on what they were when they are over: nothing waits for it. Under
 //! pressure calls are left out and counted; a candidate that breaks off again and again is switched off.
 
+mod alike;
 mod judge;
 mod report;
 

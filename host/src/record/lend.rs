@@ -14,15 +14,19 @@ use crate::logic::types::Tool;
 pub(crate) struct Offered(HashMap<String, Arc<[Tool]>>);
 
 impl Offered {
-    /// Takes note of what servers have offered.
-    pub(crate) fn remember(&mut self, offers: &Offers) {
+    /// Takes note of what servers have offered, and says whether any of it is new.
+    pub(crate) fn remember(&mut self, offers: &Offers) -> bool {
+        let mut new = false;
         for (server, tools) in offers.iter() {
-            if let Some(known) = self.0.get_mut(server) {
-                *known = Arc::clone(tools);
-            } else if self.0.len() < MOST_SERVERS {
-                self.0.insert(server.clone(), Arc::clone(tools));
+            let room = self.0.len() < MOST_SERVERS;
+            match self.0.get_mut(server) {
+                Some(known) if Arc::ptr_eq(known, tools) => {}
+                Some(known) => (*known, new) = (Arc::clone(tools), true),
+                None if room => new |= self.0.insert(server.clone(), Arc::clone(tools)).is_none(),
+                None => {}
             }
         }
+        new
     }
 
     /// What this server has offered last.

@@ -312,7 +312,7 @@ const TELL: Duration = Duration::from_secs(10);
 const STEADY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::shapes::SettingsShape;
     use super::*;
     use crate::logic::types::execution::{Settings, ToolCall};
@@ -323,7 +323,8 @@ mod tests {
         "masks":{"groups":[],"patterns":[],"custom":[]},"server_masks":[],"form":"text","max_result_bytes":0,
         "spill":false,"summarize_above_tokens":null}"#;
 
-    fn finished(arguments: String) -> Arc<Finished> {
+    /// A call of which nothing came.
+    pub(crate) fn finished(arguments: String) -> Arc<Finished> {
         let shape: SettingsShape = serde_json::from_str(SETTINGS).unwrap();
         let past = Past {
             settings: Arc::new(Settings::try_from(shape).unwrap()),

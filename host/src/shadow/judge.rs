@@ -1,5 +1,6 @@
 //! Puts calls to a candidate, and says what it would have decided otherwise.
 
+use super::alike::Alike;
 use crate::gate::Finished;
 use crate::logic::{Component, Past};
 use crate::record::compare::{Difference, Kind, compare};
@@ -14,17 +15,22 @@ pub(super) struct Judge {
     keys: Keys,
     tried: Tried,
     offered: Offered,
+    alike: Alike,
 }
 
 impl Judge {
     /// Of a candidate that has been checked, and its component.
     pub(super) fn new(component: Component, candidate: Candidate) -> Self {
-        let (player, keys, tried, offered) = Default::default();
-        Judge { component, candidate, player, keys, tried, offered }
+        let (player, keys, tried, offered, alike) = Default::default();
+        Judge { component, candidate, player, keys, tried, offered, alike }
     }
 
     /// The gravest way in which the candidate decides a call otherwise; none where it decides alike, as far as it goes.
     pub(super) fn judge(&mut self, finished: Finished) -> Result<Option<Difference>, PlayError> {
+        if self.alike.knows(&finished) {
+            return Ok(None);
+        }
+        let asked = Alike::question(&finished);
         let mut player = match self.player.take() {
             Some(player) => player,
             None => Player::new(self.component.clone())?,
@@ -36,7 +42,11 @@ impl Judge {
         }
         self.player = Some(player);
         // Other reasons for the same end are nothing that anybody outside could see.
-        Ok(found.into_iter().filter(|found| found.kind != Kind::Trace).min_by_key(|found| found.kind))
+        let gravest = found.into_iter().filter(|found| found.kind != Kind::Trace).min_by_key(|found| found.kind);
+        if let (None, Some(asked)) = (&gravest, asked) {
+            self.alike.remember(asked);
+        }
+        Ok(gravest)
     }
 
     fn ask(&mut self, player: &mut Player, finished: Finished) -> Result<Vec<Difference>, PlayError> {
@@ -44,7 +54,12 @@ impl Judge {
         let Past { settings, call, offers, events, said } = past;
         let live = self.keys.settings(&settings);
         let (steps, changes) = steps(&offers, said, events, answer, true);
-        std::iter::once(&offers).chain(changes.iter().flatten()).for_each(|offers| self.offered.remember(offers));
+        for offers in std::iter::once(&offers).chain(changes.iter().flatten()) {
+            if self.offered.remember(offers) {
+                // What is lent to a call may be something else now.
+                self.alike.forget();
+            }
+        }
         let whose = Whose { settings: &live, principal: principal.as_deref(), limit };
         let settings = match &self.candidate.config {
             Some(config) => self.tried.settings(config, whose, player)?,

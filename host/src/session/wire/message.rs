@@ -21,6 +21,11 @@ pub struct Reply {
 }
 
 impl Reply {
+    #[cfg(test)]
+    pub(crate) fn of(json: &str) -> Self {
+        Reply { text: json.to_owned(), result: 0..json.len() }
+    }
+
     /// The JSON text.
     pub fn json(&self) -> &str {
         &self.text[self.result.clone()]
