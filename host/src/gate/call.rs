@@ -130,8 +130,9 @@ impl Gate {
                 let _decided = errand.trace.step("toolgate.next");
                 directive = self.next(execution, event)?;
             }
-        };
-        let result = result.instrument(span).await?;
+        }
+        .instrument(span)
+        .await?;
         let called = errand.finish(result);
         if let Some(watched) = &mut end.watched {
             watched.finish(&called);
