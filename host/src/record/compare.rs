@@ -147,13 +147,14 @@ pub fn compare<'a>(
 fn compare_ends(was: &Course<'_>, now: &Course<'_>) -> Option<Difference> {
     let differ = |kind, rule: &str, was, now| Some(differ(kind, rule, was, now));
     let (Some(before), Some(after)) = (was.ended, now.ended) else {
-        let other = was.ended.is_some() != now.ended.is_some();
-        return other.then(|| Difference {
-            kind: Kind::Result,
-            rule: other_end(was.code(), now.code()),
-            was: was.say(),
-            now: now.say(),
-        });
+        if was.ended.is_some() == now.ended.is_some() {
+            return None;
+        }
+        // What becomes of a text that was not too long then, nobody knows.
+        if wants(was.long) != wants(now.long) {
+            return differ(Kind::Result, OTHERWISE_LONG, wants(was.long), wants(now.long));
+        }
+        return differ(Kind::Result, &other_end(was.code(), now.code()), was.say_end(), now.say_end());
     };
     match (was.long, now.long) {
         (Some(long), Some(other)) if long.text != other.text => {
@@ -161,7 +162,7 @@ fn compare_ends(was: &Course<'_>, now: &Course<'_>) -> Option<Difference> {
             return differ(Kind::Masking, "its text is masked otherwise", text(long), text(other));
         }
         (long, other) if wants(long) != wants(other) => {
-            return differ(Kind::Result, "a long text is met in another way", wants(long), wants(other));
+            return differ(Kind::Result, OTHERWISE_LONG, wants(long), wants(other));
         }
         _ => {}
     }
@@ -298,6 +299,11 @@ impl<'a> Course<'a> {
         }
     }
 
+    /// How it ends, where another one that went alike until then does not.
+    fn say_end(&self) -> String {
+        if self.is_through() { self.say_after() } else { self.say() }
+    }
+
     fn say_after(&self) -> String {
         let end = self.code().map(|code| format!("ends as {code}"));
         let words: Vec<&str> = self.after.iter().map(String::as_str).chain(end.as_deref()).collect();
@@ -321,6 +327,7 @@ pub fn short(digest: &str) -> &str {
 }
 
 const OTHER_REASONS: &str = "for other reasons";
+const OTHERWISE_LONG: &str = "a long text is met in another way";
 
 #[cfg(test)]
 mod tests {
@@ -439,10 +446,32 @@ mod tests {
             ("its answer is read", vec![unread(), done("ok", None)], vec![sent("a", "x", "{}"), done("ok", None)]),
             ("it ends with timeout and not with ok", vec![x(), ok()], vec![x(), done("timeout", None)]),
             ("it does not end with ok", vec![x(), ok()], vec![x()]),
+            ("a long text is met in another way", vec![x(), ok()], vec![x(), long("s3cret", true)]),
         ];
         for (at, (expected, was, now)) in rows.into_iter().enumerate() {
             let found = compare(&was, &now);
             assert_eq!(found.first().map(|found| found.rule.as_str()), Some(expected), "row {at}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_sides_of_a_difference_are_told_apart() {
+        let x = || sent("a", "x", "{}");
+        let ok = || done("ok", Some("answer"));
+        let rows: Vec<(Vec<Said>, Vec<Said>, &str)> = vec![
+            (
+                vec![x(), ok()],
+                vec![x(), long("a", true)],
+                "the text is given out as it is, or cut → the text is kept and summarized",
+            ),
+            (vec![x(), long("a", false)], vec![x(), ok()], "the text is kept → the text is given out as it is, or cut"),
+            (vec![x(), ok()], vec![x()], "ends as ok → waits for the answer"),
+            (vec![done("timeout", None)], vec![], "timeout: why → was not decided"),
+        ];
+        for (was, now, expected) in rows {
+            let found = compare(&was, &now);
+            let sides: Vec<String> = found.iter().map(|found| format!("{} → {}", found.was, found.now)).collect();
+            assert_eq!(sides, [expected]);
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::compare::{Difference, Kind, compare};
 use super::line::Step;
-use super::said::{Digest, Said, Sent};
+use super::said::{Digest, Said, Sent, is_answer};
 use super::text::Text;
 use super::told::{Forwarded, Told};
 use crate::decide::{Answer, Decide, GateId};
@@ -141,6 +141,7 @@ impl Player {
             (masked.kind, masked.rule) = (Kind::Result, "its result is cut elsewhere".to_owned());
         }
         found.extend(self.read_otherwise(settings, then, now)?);
+        found.extend(too_long(&settings.value, then, now));
         Ok(found)
     }
 
@@ -283,6 +284,53 @@ fn read_now(now: &Said, then: &Said, told: &Told) -> Option<Event> {
     let unread = |most: u64| answer.len() as u64 <= most;
     let read = now.forward_up_to != then.forward_up_to && !now.forward_up_to.is_some_and(unread);
     read.then(|| Event::Answered(answer.clone()))
+}
+
+/// What becomes now of an answer that passed unread then and is not kept, where its text may be too long for that.
+fn too_long(settings: &Settings, then: &[Step], now: &[Said]) -> Option<Difference> {
+    let bytes = then.iter().find_map(|step| match &step.event {
+        Some(Told::Forwarded(Forwarded { answer: None, bytes, .. })) => Some(*bytes),
+        _ => None,
+    })?;
+    let last = |said: &Said| match said {
+        Said::Request(sent) => Some(sent.forward_up_to),
+        _ => None,
+    };
+    let before = then.iter().rev().find_map(|step| last(&step.say))?.unwrap_or(bytes);
+    let most = now.iter().rev().find_map(last)?.unwrap_or_else(|| most_untouched(settings));
+    let answers = matches!(now.last(), Some(Said::Done(ended)) if is_answer(&ended.code));
+    // As JSON a text is never shorter; how much shorter it was, nobody knows.
+    if !answers || bytes.min(before) <= most {
+        return None;
+    }
+    let over = |most: Option<u64>| most.is_some_and(|most| bytes > most);
+    let is_cut = over(Some(settings.max_result_bytes).filter(|most| *most > 0));
+    let is_summarized = over(settings.summarize_above_tokens.map(bytes_of));
+    let becomes = match (is_cut && settings.spill, is_summarized) {
+        (true, true) => "kept and summarized",
+        (true, false) => "kept and cut",
+        (false, true) => "summarized",
+        (false, false) if is_cut => "cut",
+        // By a rule of the component's own.
+        (false, false) => "read",
+    };
+    Some(Difference {
+        kind: Kind::Result,
+        rule: "its text may be too long".to_owned(),
+        was: format!("an answer of {bytes} bytes passed unread"),
+        now: format!("a text above {most} bytes is {becomes}"),
+    })
+}
+
+/// The longest text to which nothing happens, masks aside.
+fn most_untouched(settings: &Settings) -> u64 {
+    let uncut = if settings.max_result_bytes == 0 { u64::MAX } else { settings.max_result_bytes };
+    uncut.min(settings.summarize_above_tokens.map_or(u64::MAX, bytes_of))
+}
+
+/// The bytes of so many tokens, about as the component counts them.
+fn bytes_of(tokens: u64) -> u64 {
+    tokens.saturating_mul(4)
 }
 
 fn is_same_tool(now: &Sent, then: &Sent) -> bool {

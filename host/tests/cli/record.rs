@@ -139,6 +139,27 @@ fn masks_that_a_candidate_takes_away_are_no_pass() {
 }
 
 #[test]
+fn a_result_that_a_candidate_would_cut_is_no_pass_though_its_answer_was_not_kept() {
+    let place = Place::with(json!({"demo": demo()}));
+    place.run(&["call", "demo.echo", &format!("text: {}", "x".repeat(3000)), "--record", "records"]).ends(0);
+    let config = |settings| and(json!({"servers": {"demo": demo()}}), settings);
+    for (candidate, code) in [
+        (config(json!({})), 0),
+        (config(json!({"max_result_bytes": 4000})), 0),
+        (config(json!({"max_result_bytes": 1000})), 1),
+        (config(json!({"max_result_bytes": 1000, "spill": {"dir": "spilled"}})), 1),
+        (config(json!({"summarize_above_tokens": 100, "summarizer": {"command": ["head", "-c", "20"]}})), 1),
+    ] {
+        place.file("work/new.yaml", candidate.to_string());
+        let arguments = ["replay", "records", "--config", "new.yaml", "--fail-on", "result"];
+        let ran = run(&place, &arguments).ends(code);
+        let told =
+            ran.stdout.contains(": an answer of ") && ran.stdout.contains(" bytes passed unread → a text above ");
+        assert_eq!(told, code == 1, "{candidate}: {ran:?}");
+    }
+}
+
+#[test]
 fn the_gravest_stands_first_and_what_nobody_could_see_does_not_flood() {
     let place = Place::with(json!({"demo": demo()}));
     let long = format!("demo__{}", "x".repeat(100));

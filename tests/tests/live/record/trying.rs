@@ -88,6 +88,45 @@ async fn another_limit_cuts_results_elsewhere_and_masks_nothing() {
 }
 
 #[tokio::test]
+async fn an_answer_that_passed_unread_and_would_be_cut_kept_or_summarized_ends_differently() {
+    let (short, long) = ("s".repeat(50), "l".repeat(4000));
+    let summarizer = "summarizer: {command: [head, -c, '20']}";
+    let masks = "masking: {custom: [{pattern: nothing-of-that}]}";
+    let rows = [
+        ("", "max_result_bytes: 1000".to_owned(), "result 1", "a text above 1000 bytes is cut"),
+        ("", "max_result_bytes: 1000\nspill: {dir: spilled}".to_owned(), "result 1", "kept and cut"),
+        ("", format!("summarize_above_tokens: 100\n{summarizer}"), "result 1", "a text above 400 bytes is summarized"),
+        ("", format!("max_result_bytes: 1000\n{masks}"), "unread 2, result 1", "a text above 1000 bytes is cut"),
+        ("", format!("summarize_above_tokens: 100\n{summarizer}\n{masks}"), "unread 2, result 1", "summarized"),
+        ("", "max_result_bytes: 5000".to_owned(), "", ""),
+        ("", "max_result_bytes: 0".to_owned(), "", ""),
+        // It had no more text than might pass then.
+        ("max_result_bytes: 4000", "max_result_bytes: 4001".to_owned(), "", ""),
+        ("record: {raw: true}", "max_result_bytes: 1000".to_owned(), "result 1", "ok, cut, "),
+        (
+            "record: {raw: true}",
+            "max_result_bytes: 1000\nspill: {dir: spilled}".to_owned(),
+            "result 1",
+            "the text is kept",
+        ),
+    ];
+    for (recorded, candidate, expected, now) in rows {
+        let stage = Stage::new(recorded, View::default());
+        stage.call("short", "one__echo", &format!("text: {short}")).await;
+        stage.call("long", "one__echo", &format!("text: {long}")).await;
+        let report = tried_on(&stage, &format!("{candidate}\n{SERVERS}"), Wanted::default());
+        assert_eq!(counts(&report), expected, "{recorded} → {candidate}: {report:?}");
+        let example = report.groups.iter().find(|((kind, ..), _)| *kind == Kind::Result);
+        let told =
+            example.and_then(|(_, group)| group.examples.values().next()).map(|one| (one.id.as_str(), &*one.now));
+        match expected.contains("result") {
+            true => assert!(told.is_some_and(|(id, told)| id == "long" && told.contains(now)), "{candidate}: {told:?}"),
+            false => assert_eq!(told, None, "{candidate}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_was_refused_and_is_let_through_now_is_newly_allowed() {
     let selection = vec![SelectedServer { id: "one".to_owned(), tools: vec!["echo".to_owned()] }];
     let narrow = View { selection: Some(selection), ..View::default() };
