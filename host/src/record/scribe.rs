@@ -158,14 +158,15 @@ impl Scribe {
     /// Takes what the masks of the call find out of what it was decided on.
     fn mask(&mut self, settings: &SharedSettings, record: &mut Record) -> Result<(), Lost> {
         let (server, read) = place(&record.steps);
+        let servers = masking_servers(&settings.value, server.as_deref());
         let player = self.player()?;
         let arguments = match is_json(&record.arguments) {
-            true => player.mask_json(settings, &server, &record.arguments)?,
-            false => player.mask_text(settings, &server, &record.arguments)?,
+            true => mask_json(player, settings, &servers, &record.arguments)?,
+            false => mask_text(player, settings, &servers, &record.arguments)?,
         };
         let as_read = match &read {
             Some(read) if *read == record.arguments => arguments.clone(),
-            Some(read) => player.mask_json(settings, &server, read)?,
+            Some(read) => mask_json(player, settings, &servers, read)?,
             None => String::new(),
         };
         if arguments != record.arguments || read.as_ref().is_some_and(|read| *read != as_read) {
@@ -176,7 +177,7 @@ impl Scribe {
         for told in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
             let mut changed = false;
             if let Told::Answered(Text(json)) = told {
-                let mut masked = player.mask_json(settings, &server, json)?;
+                let mut masked = mask_json(player, settings, &servers, json)?;
                 changed = masked != *json;
                 if json.starts_with('{') && !masked.starts_with('{') {
                     masked = format!(r#"{{"content":[{{"type":"text","text":{masked}}}]}}"#);
@@ -184,7 +185,7 @@ impl Scribe {
                 *json = masked;
             }
             for text in told.texts() {
-                let masked = player.mask_text(settings, &server, text)?;
+                let masked = mask_text(player, settings, &servers, text)?;
                 changed |= masked != *text;
                 *text = masked;
             }
@@ -223,6 +224,7 @@ impl Scribe {
     /// Hides in what was said what is hidden in what it was said to.
     fn hide_said(&mut self, settings: &SharedSettings, record: &mut Record) -> Result<(), Lost> {
         let (server, _) = place(&record.steps);
+        let servers = masking_servers(&settings.value, server.as_deref());
         let secrets = self.store.secrets().clone();
         let masks = !self.raw && masks_anything(&settings.value);
         for step in &mut record.steps {
@@ -236,7 +238,7 @@ impl Scribe {
                 _ => continue,
             };
             let masked = match masks && is_json(text) {
-                true => self.player()?.mask_json(settings, &server, text)?,
+                true => mask_json(self.player()?, settings, &servers, text)?,
                 false => text.clone(),
             };
             *text = secrets.redact(&masked).into_owned();
@@ -263,15 +265,45 @@ fn given(steps: &[Step]) -> Option<Digest> {
     ended.text.as_deref().map(Digest::of).or_else(|| ended.content.clone())
 }
 
-/// The server that a call went to or would have, and its arguments as they were read.
-fn place(steps: &[Step]) -> (String, Option<String>) {
+/// The server that a call went to or would have, where that is known, and its arguments as they were read.
+fn place(steps: &[Step]) -> (Option<String>, Option<String>) {
     let found = steps.iter().find_map(|step| match &step.say {
-        Said::Request(sent) => Some((sent.server.clone(), sent.call().map(|(_, arguments)| arguments))),
-        Said::Ask(asked) => Some((asked.server.clone(), Some(asked.arguments.0.clone()))),
-        Said::Done(ended) => Some((ended.server.clone().unwrap_or_default(), None)),
+        Said::Request(sent) => Some((Some(sent.server.clone()), sent.call().map(|(_, arguments)| arguments))),
+        Said::Ask(asked) => Some((Some(asked.server.clone()), Some(asked.arguments.0.clone()))),
+        Said::Done(ended) => Some((ended.server.clone(), None)),
         _ => None,
     });
     found.unwrap_or_default()
+}
+
+/// The servers whose masks are for a call: its own; where that is not known it may have been meant for any that has some.
+fn masking_servers<'a>(settings: &'a Settings, own: Option<&'a str>) -> Vec<&'a str> {
+    match own {
+        Some(own) => vec![own],
+        // The masks of all servers are among those of each.
+        None if settings.server_masks.is_empty() => vec![""],
+        None => settings.server_masks.iter().map(|masks| masks.server.as_str()).collect(),
+    }
+}
+
+/// JSON as the masks of all of these servers leave it.
+fn mask_json(
+    player: &mut Player,
+    settings: &SharedSettings,
+    servers: &[&str],
+    json: &str,
+) -> Result<String, PlayError> {
+    servers.iter().try_fold(json.to_owned(), |json, server| player.mask_json(settings, server, &json))
+}
+
+/// The same for a text that is no JSON.
+fn mask_text(
+    player: &mut Player,
+    settings: &SharedSettings,
+    servers: &[&str],
+    text: &str,
+) -> Result<String, PlayError> {
+    servers.iter().try_fold(text.to_owned(), |text, server| player.mask_text(settings, server, &text))
 }
 
 fn is_json(text: &str) -> bool {

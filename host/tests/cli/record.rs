@@ -160,6 +160,30 @@ fn a_result_that_a_candidate_would_cut_is_no_pass_though_its_answer_was_not_kept
 }
 
 #[test]
+fn the_arguments_of_a_refused_call_are_masked_for_every_server_that_it_may_have_meant() {
+    let server = |pattern: &str| and(demo(), json!({"masking": {"custom": [{"pattern": pattern}]}}));
+    let place = Place::configured(&json!({
+        "servers": {"demo": and(server("one-[0-9]+"), json!({"deny": ["echo"]})), "other": server("two-[0-9]+")},
+        "masking": {"groups": ["basic"]},
+    }));
+    let said = "password=hunter2-and-more one-11 two-22";
+    for arguments in [format!("text: '{said}'"), json!({"text": said}).to_string(), format!("{said}, and no more")] {
+        for name in ["demo.echo", "demo.nope", "none.echo", "bare"] {
+            place.run(&["call", name, &arguments, "--record", "records"]).ends(5);
+        }
+    }
+    let lines: Vec<String> =
+        files(&place.path("work/records")).iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    assert_eq!(lines.len(), 12);
+    for line in lines {
+        let found = ["hunter2-and-more", "one-11", "two-22"].iter().find(|secret| line.contains(**secret));
+        assert_eq!(found, None, "{line}");
+        assert!(line.contains("\"masked\":[\"arguments\"]"), "{line}");
+    }
+    run(&place, &["replay", "records"]).ends(0).prints("12 calls of 20").prints(": all came out the same\n");
+}
+
+#[test]
 fn the_gravest_stands_first_and_what_nobody_could_see_does_not_flood() {
     let place = Place::with(json!({"demo": demo()}));
     let long = format!("demo__{}", "x".repeat(100));
