@@ -181,7 +181,7 @@ impl Writer {
             Err(_) => {
                 // Half a line is worth nothing, and what follows goes into a file of its own.
                 let _ = open.file.set_len(open.bytes);
-                self.open = None;
+                self.leave();
             }
         }
         written
@@ -189,7 +189,7 @@ impl Writer {
 
     /// Begins the next file, and removes the oldest to make room for it.
     fn begin(&mut self, now: SystemTime) -> io::Result<()> {
-        self.open = None;
+        self.leave();
         private::prepare(&self.rules.dir)?;
         // What the last file needed may be needed by the lines that wait for this one.
         for (part, digest) in self.known.drain() {
@@ -205,6 +205,15 @@ impl Writer {
         self.count += 1;
         self.open = Some(Open { file, path: segment.path, bytes: 0, since: now });
         Ok(())
+    }
+
+    /// Leaves the open file. One in which nothing stands goes, and the next one has its number: where a number is missing, a file
+    /// was taken out.
+    fn leave(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        if open.bytes == 0 && !open.is_gone() && fs::remove_file(&open.path).is_ok() {
+            self.count -= 1;
+        }
     }
 
     /// Stores what many records share, where it is not there yet. Records that need it come after.
@@ -265,6 +274,12 @@ impl Hasher for Digits {
     }
 }
 
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 /// A part that is there already.
 fn there(path: &Path) -> io::Result<File> {
     folder::regular(path)?;
@@ -279,6 +294,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) mod tests {
     use super::super::line;
     use super::super::line::tests::record;
+    use super::super::reader::{Found, Lines};
     use super::*;
 
     pub fn rules(dir: &Path) -> Rules {
@@ -393,5 +409,33 @@ pub(super) mod tests {
         assert_eq!((kept.len(), lines.len()), (2, 2));
         let seals: Vec<_> = lines.iter().map(|line| line::Seal::find(line).unwrap()).collect();
         assert_eq!(seals[1].after, seals[0].digest);
+    }
+
+    #[test]
+    fn a_disk_that_stays_full_is_not_littered_and_no_file_seems_to_be_missing_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let rules = rules(dir.path());
+        let mut writer = Writer::new(rules.clone());
+        for number in 1..3 {
+            for _ in 0..5 {
+                // A file that takes nothing.
+                writer.begin(SystemTime::now()).unwrap();
+                let open = writer.open.as_mut().unwrap();
+                open.file = File::open(&open.path).unwrap();
+                put(&mut writer, &record());
+                writer.flush().unwrap_err();
+                assert_eq!(folder::segments(&rules.dir).unwrap().len(), number - 1);
+            }
+            put(&mut writer, &record());
+            writer.flush().unwrap();
+            writer.begin(SystemTime::now()).unwrap();
+        }
+        drop(writer);
+        let numbers: Vec<u32> = folder::segments(&rules.dir).unwrap().iter().map(|segment| segment.number).collect();
+        assert_eq!(numbers, [1, 2]);
+        let (mut lines, mut line) = (Lines::of(&rules.dir).unwrap(), Vec::new());
+        while let Some((spot, found)) = lines.next(&mut line).unwrap() {
+            assert_eq!(found, Found::Line, "{spot}");
+        }
     }
 }

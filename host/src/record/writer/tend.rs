@@ -1,11 +1,12 @@
 //! Removes what is too old, too much, or was never written to its end.
 
+use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::super::folder;
+use super::super::folder::{self, Segment};
 use super::{Rules, Writer};
 use crate::private;
 
@@ -35,6 +36,9 @@ impl Writer {
         let mut total = of_parts + segments.iter().map(|(_, bytes, _)| bytes).sum::<u64>();
         // The file that is begun next has room, too.
         let most = max_total.saturating_sub(self.rules.segment_bytes());
+        // What is of later than now was made since.
+        let young = |at: SystemTime| now.duration_since(at).map_or(true, |age| age < MOMENT);
+        remove_empty(&mut segments, young);
         segments.retain(|(segment, bytes, at)| {
             let expired = now.duration_since(*at).is_ok_and(|age| age > *max_age);
             let remove = (expired || total > most) && removed(&segment.path);
@@ -46,15 +50,27 @@ impl Writer {
             let Ok((_, at)) = sized(&path) else { continue };
             // A moment, since a part may be a little older than the first file that needs it.
             let needed = oldest.as_ref().is_some_and(|oldest| folder::stamp(at + MOMENT) >= *oldest);
-            // What is of later than now was made since.
-            let young = now.duration_since(at).map_or(true, |age| age < MOMENT);
             // Nobody needs what a process that has gone did not write to its end.
-            if !young && (!needed || private::is_unfinished(&path)) {
+            if !young(at) && (!needed || private::is_unfinished(&path)) {
                 // Another process may have removed it; what cannot be removed now is tried again later.
                 let _ = fs::remove_file(&path);
             }
         }
         Ok(())
+    }
+}
+
+/// Removes the files in which processes that have gone wrote nothing. One that others of its process follow stays: it would seem
+/// to have been taken out.
+fn remove_empty(segments: &mut Vec<(Segment, u64, SystemTime)>, young: impl Fn(SystemTime) -> bool) {
+    let mut followed = HashSet::new();
+    for at in (0..segments.len()).rev() {
+        let (Segment { run, path, .. }, bytes, since) = &segments[at];
+        if *bytes == 0 && !young(*since) && !followed.contains(run) && removed(path) {
+            segments.remove(at);
+        } else {
+            followed.insert(run.clone());
+        }
     }
 }
 
@@ -115,6 +131,31 @@ mod tests {
         }
         writer.tend(SystemTime::now() + 2 * MOMENT).unwrap();
         assert_eq!(folder::parts(&rules.dir).unwrap(), [Part::Tools.path(&rules.dir, "d1")]);
+    }
+
+    #[test]
+    fn empty_files_of_processes_that_have_gone_go_after_a_moment_unless_others_follow_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let rules = rules(dir.path());
+        let mut writer = Writer::new(rules.clone());
+        put(&mut writer, &record());
+        writer.flush().unwrap();
+        let now = SystemTime::now();
+        let file = |run: &str, number, text| {
+            let segment = Segment::new(&rules.dir, now, run, number);
+            fs::write(&segment.path, text).unwrap();
+            segment
+        };
+        let stay = [file("beef", 1, ""), file("beef", 2, "a line\n"), file("cafe", 1, "a line\n")];
+        let go = [file("beef", 3, ""), file("beef", 4, ""), file("cafe", 2, ""), file("f00d", 1, "")];
+        writer.tend(now).unwrap();
+        assert_eq!(folder::segments(&rules.dir).unwrap().len(), 8, "somebody may be at them");
+        // The file that is open is locked, whether anything stands in it or not.
+        writer.begin(now).unwrap();
+        writer.tend(now + 2 * MOMENT).unwrap();
+        let left = folder::segments(&rules.dir).unwrap();
+        assert_eq!(left.len(), 5, "{left:?}");
+        assert!(stay.iter().all(|one| left.contains(one)) && !go.iter().any(|one| left.contains(one)), "{left:?}");
     }
 
     #[test]
