@@ -54,8 +54,8 @@ that component or configuration, and what would be decided otherwise is told by 
 and no tool is called.
 
 Exit codes: 0 all came out the same, or what differs is not in --fail-on · 1 a call did not come out the same, a record \
-was changed or is missing something, the component broke off, or --fail-on found what it was looking for, or no call \
-to look at · 2 usage or configuration";
+was changed or is missing something, the component broke off, or --fail-on found what it was looking for, a call that \
+cannot be judged, or no call to look at · 2 usage or configuration";
 
 /// Replays, and says what came out.
 pub fn run(
@@ -94,16 +94,22 @@ pub fn run(
         BacktestError::Logic(error) => Failure::Logic(error),
         other => Failure::Usage(toolgate::failure::in_full(&other)),
     })?;
-    let unjudged = report.unjudged > 0 && args.fail_on.contains(&Kind::Masking);
+    // Without a candidate there is nothing to judge: all that is left must come out the same.
+    let is_unjudged = |kind: &Kind| !backtest.candidate.is_same() && report.is_unjudged(*kind);
+    let unjudged: Vec<&str> = args.fail_on.iter().filter(|kind| is_unjudged(kind)).map(|kind| kind.name()).collect();
     // Nothing is found in nothing: a filter with a mistake in it must not let everything pass.
     let empty = report.compared() == 0 && !args.fail_on.is_empty();
-    let wrong = args.fail_on.iter().any(|kind| report.of_kind(*kind) > 0) || unjudged || empty || !report.is_sound();
+    let differs = args.fail_on.iter().any(|kind| report.of_kind(*kind) > 0);
+    let wrong = differs || !unjudged.is_empty() || empty || !report.is_sound();
     if args.json {
         printer.print_json(&shown(&report, &backtest.candidate, !wrong))?;
     } else {
         print(&printer, &report, &backtest.candidate)?;
         if empty {
             warn(&printer, "no call was compared, which is no pass for --fail-on");
+        } else if !unjudged.is_empty() {
+            let ways = unjudged.join(",");
+            warn(&printer, &format!("not all calls could be judged, which is no pass for --fail-on {ways}"));
         }
     }
     Ok(ExitCode::from(if wrong { failure::REFUSED } else { 0 }))
@@ -288,6 +294,7 @@ fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
         "same": report.same,
         "left_out": report.left_out,
         "unreplayable": report.unreplayable,
+        "rules_unjudged": report.rules_unjudged,
         "masking_unjudged": report.unjudged,
         "unfinished": report.unfinished,
         "since": report.span.as_ref().map(|(first, _)| first),

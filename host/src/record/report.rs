@@ -17,8 +17,10 @@ pub struct Report {
     pub same: u64,
     /// Calls that nobody asked for.
     pub left_out: u64,
-    /// Calls that cannot be replayed, since what is hidden in them decided.
+    /// Calls that cannot be replayed, since what is hidden in them decided, and that a candidate does not keep out.
     pub unreplayable: u64,
+    /// Those of them of which it is not known whether a candidate lets them through.
+    pub rules_unjudged: u64,
     /// Servers of the candidate that count as gone.
     pub unusable: Vec<Unusable>,
     /// Calls whose answers are stored masked, and the candidate masks less: what it would show is not known.
@@ -155,6 +157,7 @@ impl Report {
         self.same += other.same;
         self.left_out += other.left_out;
         self.unreplayable += other.unreplayable;
+        self.rules_unjudged += other.rules_unjudged;
         self.unfinished += other.unfinished;
         self.unjudged += other.unjudged;
         self.damages += other.damages;
@@ -186,6 +189,15 @@ impl Report {
     /// How many calls could be compared with what was recorded of them.
     pub fn compared(&self) -> u64 {
         self.records - self.unreplayable - self.missing.values().sum::<u64>() - self.breaks()
+    }
+
+    /// Whether there are calls of which nobody knows whether they differ in this way.
+    pub fn is_unjudged(&self, kind: Kind) -> bool {
+        let hidden = match kind {
+            Kind::Denied | Kind::Allowed => self.rules_unjudged,
+            _ => self.unreplayable,
+        };
+        hidden > 0 || (kind == Kind::Masking && self.unjudged > 0)
     }
 
     /// At how many calls the component broke off.

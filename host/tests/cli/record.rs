@@ -184,6 +184,43 @@ fn the_arguments_of_a_refused_call_are_masked_for_every_server_that_it_may_have_
 }
 
 #[test]
+fn a_call_of_which_something_hidden_decided_is_judged_by_the_rules_and_else_no_pass() {
+    let masked = |more| {
+        json!({
+            "servers": {"demo": and(demo(), more)},
+            "masking": {"custom": [{"pattern": "[0-9]{6}"}]},
+        })
+    };
+    // Where a number is hidden there is none any more.
+    for (recorded, sent) in [(json!({}), true), (json!({"ask": ["add"]}), false)] {
+        let place = Place::configured(&masked(recorded.clone()));
+        place.run(&["call", "demo.add", "a: 123456, b: 1", "--record", "records"]);
+        place.run(&["call", "demo.echo", "text: hi", "--record", "records"]).ends(0);
+        run(&place, &["replay", "records"]).ends(0).says("1 call cannot be replayed");
+        for (candidate, ways, code) in [
+            (recorded.clone(), "denied,allowed", if sent { 0 } else { 1 }),
+            (recorded, "denied,result", 1),
+            (json!({"deny": ["add"]}), "denied", 1),
+            (json!({"deny": ["add"]}), "allowed,result", 0),
+            (json!({"deny": ["echo"]}), "allowed", if sent { 0 } else { 1 }),
+        ] {
+            place.file("work/new.yaml", masked(candidate.clone()).to_string());
+            let arguments = ["replay", "records", "--config", "new.yaml", "--fail-on", ways];
+            let ran = run(&place, &arguments).ends(code);
+            let kept_out = candidate == json!({"deny": ["add"]});
+            assert_eq!(ran.stdout.contains("calls demo.add → not-allowed: ") || !sent, kept_out || !sent, "{ran:?}");
+            assert_eq!(ran.stderr.contains("1 call cannot be replayed"), !kept_out, "{ran:?}");
+            let unjudged = ran.stderr.contains("not all calls could be judged, which is no pass for --fail-on ");
+            assert_eq!(unjudged, code == 1 && !kept_out, "{ran:?}");
+            let report = run(&place, &[&arguments[..], &["--json"]].concat()).ends(code).json();
+            let counts = [&report["unreplayable"], &report["rules_unjudged"], &report["compared"]];
+            let expected = if kept_out { [0, 0, 2] } else { [1, u64::from(!sent), 1] };
+            assert_eq!(counts, expected.map(|count| json!(count)).each_ref(), "{report}");
+        }
+    }
+}
+
+#[test]
 fn the_gravest_stands_first_and_what_nobody_could_see_does_not_flood() {
     let place = Place::with(json!({"demo": demo()}));
     let long = format!("demo__{}", "x".repeat(100));

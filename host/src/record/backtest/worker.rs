@@ -76,7 +76,7 @@ impl<'a> Worker<'a> {
             return Ok(());
         }
         self.report.count(&record);
-        if record.unreplayable.is_some() {
+        if record.unreplayable.is_some() && self.shared.candidate.is_same() {
             self.report.unreplayable += 1;
             return Ok(());
         }
@@ -135,6 +135,10 @@ impl<'a> Worker<'a> {
         if let Some(fault) = player.take_fault() {
             return Err(PlayError::from(fault).into());
         }
+        if record.unreplayable.is_some() {
+            self.judge_rules(spot, &record, &now);
+            return Ok(());
+        }
         // What the masks of then took out of an answer is gone, whatever those of the candidate would leave.
         if record.masked.contains(&Hidden::Answer)
             && let Some(Said::Done(ended)) = now.last()
@@ -154,6 +158,21 @@ impl<'a> Worker<'a> {
             self.differ(spot, &record, differences);
         }
         Ok(())
+    }
+
+    /// Judges a call of which what is hidden decided how it went on by what comes before that: whether the rules let it through,
+    /// and to which tool.
+    fn judge_rules(&mut self, spot: &Spot, record: &Record, now: &[Said]) {
+        let hidden = record.masked.iter().any(|hidden| matches!(hidden, Hidden::Name | Hidden::Catalog));
+        let mut differences = compare(record.said(), now);
+        differences.retain(|difference| !hidden && matches!(difference.kind, Kind::Denied | Kind::Rerouted));
+        if !differences.is_empty() {
+            return self.differ(spot, record, differences);
+        }
+        self.report.unreplayable += 1;
+        // One that was sent is not let through for the first time, whatever is hidden in it.
+        let sent = record.steps.iter().any(|step| matches!(step.say, Said::Request(_)));
+        self.report.rules_unjudged += u64::from(hidden || !sent);
     }
 
     fn differ(&mut self, spot: &Spot, record: &Record, differences: Vec<Difference>) {
