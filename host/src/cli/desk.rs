@@ -15,6 +15,7 @@ use toolgate::config::secrets::Secrets;
 use toolgate::config::trust::TrustStore;
 use toolgate::config::variables::Variables;
 use toolgate::gate::{Gate, View};
+use toolgate::logic::types::filtering::SelectedServer;
 use toolgate::registry::{Lease, Link, Options, Registry, Stay, Unavailable};
 
 use super::LogicArgs;
@@ -163,7 +164,7 @@ impl Desk {
         servers: &ServerArgs,
         otherwise: Otherwise,
         secrets: &Arc<Mutex<Secrets>>,
-        view: View,
+        mut view: View,
         record: Option<&Path>,
     ) -> Result<Self, Failure> {
         let mut variables = Variables::of_process();
@@ -184,6 +185,10 @@ impl Desk {
             for server in &mut config.servers {
                 server.enabled &= servers.server.contains(&server.id);
             }
+            // And a record of the call says that they were left out by choice.
+            let usable = config.servers.iter().filter(|server| server.enabled && config::is_id(&server.id));
+            let selected = usable.map(|server| SelectedServer { id: server.id.clone(), tools: Vec::new() });
+            view.selection = Some(selected.collect());
         }
         servers.give_time(&mut config);
         let secrets = Arc::clone(secrets);

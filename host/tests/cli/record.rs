@@ -221,6 +221,18 @@ fn a_call_of_which_something_hidden_decided_is_judged_by_the_rules_and_else_no_p
 }
 
 #[test]
+fn servers_that_were_left_out_by_choice_are_left_out_of_a_replay() {
+    let config = json!({"servers": {"demo": demo(), "other": demo()}});
+    let place = Place::configured(&config);
+    for (name, code) in [("demo.add", 0), ("other.add", 5), ("demo.nope", 5)] {
+        place.run(&["call", name, "a: 1, b: 2", "--server", "demo", "--record", "records"]).ends(code);
+    }
+    place.file("work/same.yaml", config.to_string());
+    let arguments = ["replay", "records", "--config", "same.yaml", "--fail-on", "denied,allowed,rerouted,result,trace"];
+    run(&place, &arguments).ends(0).prints("3 calls of 20").prints(": all would be decided alike\n");
+}
+
+#[test]
 fn the_gravest_stands_first_and_what_nobody_could_see_does_not_flood() {
     let place = Place::with(json!({"demo": demo()}));
     let long = format!("demo__{}", "x".repeat(100));
