@@ -106,6 +106,13 @@ pub fn expand(text: &str, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<St
     fill(&template, scope, secrets)
 }
 
+/// Fills in what this scope has, and a hole where it has nothing: whoever looks for secrets wants the others all the same.
+/// What was put in and may be secret is added to the secrets; a text that is none of ours stands for itself.
+pub(super) fn expand_known(text: &str, scope: &Scope<'_>, secrets: &mut Secrets) -> String {
+    let Ok(template) = template::parse(text, scope.rules.bare_dollar) else { return text.to_owned() };
+    fill_or(&template, scope, secrets, |_| Ok(HOLE.to_string())).unwrap_or_else(|_| text.to_owned())
+}
+
 /// The variables that the text uses, without expanding it. What stands before a mistake in it counts too.
 pub fn variables_used(text: &str, rules: Rules) -> BTreeSet<&str> {
     template::variables(text, rules.bare_dollar)
@@ -142,16 +149,26 @@ pub(super) fn read_text(path: &Path) -> Result<String, ExpandError> {
 }
 
 fn fill(template: &Template<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
+    fill_or(template, scope, secrets, Err)
+}
+
+/// Fills in every place; what has no value is what `otherwise` says.
+fn fill_or(
+    template: &Template<'_>,
+    scope: &Scope<'_>,
+    secrets: &mut Secrets,
+    otherwise: fn(ExpandError) -> Result<String, ExpandError>,
+) -> Result<String, ExpandError> {
     let mut filled = String::new();
     for part in &template.0 {
         match part {
             Part::Text(text) => filled.push_str(text),
-            Part::Value { source, default } => match (value(source, scope, secrets), default) {
+            Part::Value { source, default } => filled.push_str(&match (value(source, scope, secrets), default) {
                 // As in a shell, a default is also for what is set but empty.
-                (Ok(value), Some(default)) if value.is_empty() => filled.push_str(&fill(default, scope, secrets)?),
-                (Err(error), Some(default)) if error.is_absence() => filled.push_str(&fill(default, scope, secrets)?),
-                (value, _) => filled.push_str(&value?),
-            },
+                (Ok(value), Some(default)) if value.is_empty() => fill_or(default, scope, secrets, otherwise)?,
+                (Err(error), Some(default)) if error.is_absence() => fill_or(default, scope, secrets, otherwise)?,
+                (value, _) => value.or_else(otherwise)?,
+            }),
         }
     }
     Ok(filled)
@@ -234,5 +251,7 @@ fn without_last_newline(text: &str) -> &str {
 
 /// How the names of variables for inputs begin.
 pub(super) const INPUT_PREFIX: &str = "TOOLGATE_INPUT_";
+/// Stands for what is not known; nothing that is used may have it.
+pub(super) const HOLE: char = '\0';
 /// Far more than any key or certificate chain.
 const MAX_BYTES: u64 = 64 * 1024;

@@ -1,6 +1,7 @@
 //! Makes of a server as it is written one that can be reached: everything filled in, checked and put in its place.
 
 mod gateway;
+mod known;
 mod oauth;
 mod program;
 mod record;
@@ -21,6 +22,7 @@ use super::secrets::Secrets;
 use super::variables::Variables;
 use crate::transport::endpoint::Endpoint;
 pub use gateway::{FilledGateway, FilledToken, check_tokens, resolve_gateway};
+pub use known::known_secrets;
 pub use oauth::{FilledOAuth, resolve_oauth};
 pub use record::resolve_record_dir;
 pub use results::{FilledSpill, FilledSummarizeWith, FilledSummarizer, resolve_spill, resolve_summarizer};

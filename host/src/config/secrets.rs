@@ -85,6 +85,15 @@ impl Secrets {
         self.add_json(value);
     }
 
+    /// Adds what is secret of a variable that a program gets: by its name, or by what the value itself calls one. A number or
+    /// a path is none, whatever its variable is called: MAX_TOKENS, SSH_AUTH_SOCK.
+    pub fn add_inherited(&mut self, name: &str, value: &str) {
+        let plain = value.starts_with('/') || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        if !plain {
+            self.add_named(name, value);
+        }
+    }
+
     /// Adds what is secret in an argument by the looks of it: `--api-key=…`, `TOKEN=…`, `Authorization: …`, addresses.
     /// `before` is the argument before it, which may be `--api-key`.
     pub fn add_argument(&mut self, before: Option<&str>, argument: &str) {
@@ -132,6 +141,12 @@ impl Secrets {
         if self.values.remove(value.trim()) {
             self.finder = OnceLock::new();
         }
+    }
+
+    /// Takes all out that have this character.
+    pub(super) fn forget_with(&mut self, character: char) {
+        self.values.retain(|value| !value.contains(character));
+        self.finder = OnceLock::new();
     }
 
     /// There is none.

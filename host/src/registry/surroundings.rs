@@ -17,7 +17,7 @@ use crate::condense::Condenser;
 use crate::config::model::{Config, QueueRules, RecordRules, Server};
 #[cfg(feature = "oauth")]
 use crate::config::resolve::FilledOAuth;
-use crate::config::resolve::resolve_record_dir;
+use crate::config::resolve::{known_secrets, resolve_record_dir};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::decide::{Answer, Decide};
@@ -75,7 +75,7 @@ impl Surroundings {
             Accounts::new(options.browse, tokens)
         };
         let Options { variables, handler, secrets, transports, stay, record, .. } = options;
-        Surroundings {
+        let surroundings = Surroundings {
             variables,
             handler,
             transports,
@@ -95,7 +95,9 @@ impl Surroundings {
             levels: Mutex::default(),
             #[cfg(feature = "oauth")]
             accounts,
-        }
+        };
+        surroundings.hide_known(config);
+        surroundings
     }
 
     /// Takes what another configuration says of all servers together.
@@ -106,6 +108,13 @@ impl Surroundings {
             *self.starts.lock().unwrap_or_else(PoisonError::into_inner) = starts(config);
         }
         self.queues.set(config.settings.queues.iter().map(limits));
+        self.hide_known(config);
+    }
+
+    /// Lets nobody see what servers would be given: another one may show it before they are started.
+    fn hide_known(&self, config: &Config) {
+        let known = known_secrets(config, &self.variables);
+        self.secrets().merge(&known);
     }
 
     /// The configuration of now.

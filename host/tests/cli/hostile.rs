@@ -71,6 +71,27 @@ fn secrets_are_in_no_output() {
 }
 
 #[test]
+fn secrets_of_servers_that_nobody_has_started_are_in_no_output() {
+    let place = Place::new();
+    place.file("home/key", WRITTEN[1]);
+    // It has them from elsewhere, as one that reads files would.
+    let shows = fixture_with("leaks", &[PLANTED[2].1, WRITTEN[0], WRITTEN[1]]);
+    let servers = json!({
+        "shows": shows,
+        "unused": {"command": "no-such-program", "env": {"A": "${PLANTED_VARIABLE}", "B": "${NO_SUCH_VARIABLE}", "C": "${file:key}"}},
+        "off": {"command": "no-such-program", "enabled": false, "args": ["--api-key", WRITTEN[0]]},
+    });
+    let config = place.file("home/secrets.yaml", json!({"version": 1, "servers": servers}).to_string());
+    let place = place.set(PLANTED[2].0, PLANTED[2].1);
+    for command in [&["call", "shows.do"][..], &["call", "shows.do", "--json"], &["tools", "--server", "shows"]] {
+        let ran = place.run(&[command, &["-vvv", "--config", config.to_str().unwrap()]].concat()).ends(0);
+        assert_hidden(&ran, command);
+        assert!(ran.stderr.matches("[REDACTED]").count() >= 3, "the server tells them: {ran:#?}");
+        assert!(!ran.stderr.contains("NO_SUCH_VARIABLE"), "nobody wants that server: {ran:#?}");
+    }
+}
+
+#[test]
 fn secrets_are_not_in_the_last_words_of_a_server() {
     let ends = fixture_with("leaks-and-ends", &["${PLANTED_ARGUMENT}"]);
     let place = Place::with(json!({"ends": ends})).set(PLANTED[0].0, PLANTED[0].1);

@@ -41,10 +41,9 @@ pub(super) fn program(filling: &mut Filling<'_>, config: &Config) -> Result<Prog
     let env = environment(server, config, filling.scope.variables, filling.scope.env_file, own);
     // Also what it inherits: a server that fails likes to show its environment.
     for (name, value) in &env {
-        // A number or a path is none, whatever its variable is called: MAX_TOKENS, SSH_AUTH_SOCK.
-        let plain = value.starts_with('/') || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        if !plain || server.env.iter().any(|(own, _)| own == name) {
-            filling.secrets.add_named(name, value);
+        match server.env.iter().any(|(own, _)| own == name) {
+            true => filling.secrets.add_named(name, value),
+            false => filling.secrets.add_inherited(name, value),
         }
     }
     let line: Vec<&str> = std::iter::once(&command).chain(&args).map(String::as_str).collect();

@@ -100,15 +100,11 @@ struct Address {
 impl Address {
     /// A user and password in the address become a header, so that no one shows them with the address.
     fn take_credentials(&mut self) -> Option<String> {
-        let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
-        let (user, password) = (decoded(self.url.username()), self.url.password().map(decoded));
-        if user.is_empty() && password.is_none() {
-            return None;
-        }
+        let (user, password) = credentials(&self.url)?;
         // Both work for every address with a host, and `parse` lets no other pass.
         let _ = self.url.set_password(None).and_then(|()| self.url.set_username(""));
         self.text = self.url.to_string();
-        Some(basic(&user, &password.unwrap_or_default()))
+        Some(basic(&user, &password))
     }
 
     fn set_query(&mut self, name: &str, value: &str) {
@@ -121,6 +117,13 @@ impl Address {
         self.url.query_pairs_mut().append_pair(name, value);
         self.text = self.url.to_string();
     }
+}
+
+/// The user and the password that an address has; what has only one of them has the other empty.
+pub(super) fn credentials(url: &Url) -> Option<(String, String)> {
+    let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let (user, password) = (decoded(url.username()), url.password().map(decoded));
+    (!user.is_empty() || password.is_some()).then(|| (user, password.unwrap_or_default()))
 }
 
 fn headers(filling: &mut Filling<'_>) -> Result<Vec<(String, String)>, Problem> {
@@ -190,7 +193,7 @@ fn key(filling: &mut Filling<'_>, located: &Located) -> Result<String, Problem> 
     Ok(text)
 }
 
-fn basic(user: &str, password: &str) -> String {
+pub(super) fn basic(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }
 

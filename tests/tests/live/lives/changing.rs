@@ -269,3 +269,14 @@ async fn a_server_that_waits_to_be_restarted_offers_what_it_did_before() {
     assert!(names(&newcomer).contains("a__note"));
     assert_eq!(world.status("a").state, State::Restarting);
 }
+
+#[tokio::test]
+async fn secrets_of_a_new_configuration_are_hidden_before_its_servers_are_used() {
+    let world = World::of_one(", env: {A_TOKEN: written-before-1}");
+    let hides = |secret: &str| world.registry.secrets().redact(secret) == "[REDACTED]";
+    assert!(hides("written-before-1") && !hides("written-later-2"));
+    let later = "servers:\n  b: {command: FIXTURE, enabled: false, args: [--token, written-later-2]}\n";
+    world.registry.set_servers(world.config(later)).unwrap();
+    // What was one may still be told by whoever was given it.
+    assert!(hides("written-later-2") && hides("written-before-1"));
+}

@@ -1,0 +1,307 @@
+//! What must not be seen of a configuration, as far as that is known before anything of it is used.
+//!
+//! A server is started when it is wanted, but another one may show its secrets before that: one that reads files does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use url::Url;
+
+use super::{folders, site};
+use crate::config::environment::parse_dotenv;
+use crate::config::expand::{HOLE, Rules, Scope, expand_known, path_of, read_text};
+use crate::config::model::{Auth, Config, KeyPlace, Located, OAuth, Server, TokenFrom};
+use crate::config::secrets::Secrets;
+use crate::config::variables::{NobodyToAsk, Variables};
+
+/// The secrets of all servers, also of those that are switched off or cannot be used, and the tokens of the gateway: what the
+/// configuration writes out, and what variables and files give it. No command is run and nobody is asked; what cannot be
+/// filled in is passed over, since whoever uses it is told.
+pub fn known_secrets(config: &Config, variables: &Variables) -> Secrets {
+    let (folder, workspace) = folders(config, variables);
+    let variables = &Variables { ask: Arc::new(NobodyToAsk), ..variables.clone() };
+    let scope = Scope {
+        variables,
+        env_file: &BTreeMap::new(),
+        folder: &folder,
+        workspace: &workspace,
+        inputs: &config.settings.inputs,
+        session: None,
+        rules: Rules { commands: false, bare_dollar: config.settings.bare_dollar },
+    };
+    let mut secrets = Secrets::default();
+    for server in &config.servers {
+        let env_file = env_file(server, scope, &mut secrets);
+        Known { scope: Scope { env_file: &env_file, ..scope }, secrets: &mut secrets }.server(server);
+    }
+    for token in &config.settings.gateway.tokens {
+        Known { scope, secrets: &mut secrets }.token_of_gateway(&token.secret);
+    }
+    // What is known in part is another text than the secret, and may be a word of every other text.
+    secrets.forget_with(HOLE);
+    secrets
+}
+
+/// What the server's file of variables has; where there is none to read, nothing.
+fn env_file(server: &Server, scope: Scope<'_>, secrets: &mut Secrets) -> BTreeMap<String, String> {
+    let Some(located) = &server.env_file else { return BTreeMap::new() };
+    let text = Known { scope, secrets: &mut *secrets }.file(located);
+    let variables = text.and_then(|text| parse_dotenv(&text).ok()).unwrap_or_default();
+    for (name, value) in &variables {
+        secrets.add_variable(name, value);
+        secrets.add_inherited(name, value);
+    }
+    variables
+}
+
+/// Something of the configuration while it is looked through.
+struct Known<'a> {
+    scope: Scope<'a>,
+    secrets: &'a mut Secrets,
+}
+
+impl Known<'_> {
+    fn server(&mut self, server: &Server) {
+        self.program(server);
+        if let Some(url) = &server.url {
+            self.address(url);
+        }
+        for (name, located) in &server.headers {
+            let value = self.text(located);
+            self.secrets.add_header(name, &value);
+        }
+        let tls = &server.tls;
+        for located in [&tls.ca, &tls.client_certificate, &tls.client_key].into_iter().flatten() {
+            self.text(located);
+        }
+        self.auth(&server.auth);
+    }
+
+    fn program(&mut self, server: &Server) {
+        for located in server.command.iter().chain(&server.working_dir) {
+            self.text(located);
+        }
+        let args: Vec<String> = server.args.iter().map(|located| self.text(located)).collect();
+        for (at, argument) in args.iter().enumerate() {
+            let before = at.checked_sub(1).map(|before| &*args[before]);
+            self.secrets.add_argument(before, argument);
+        }
+        for (name, located) in &server.env {
+            let value = self.text(located);
+            self.secrets.add_named(name, &value);
+        }
+        for name in &server.pass_env {
+            if let Some(value) = self.scope.variables.environment.get(name) {
+                self.secrets.add_variable(name, value);
+                self.secrets.add_inherited(name, value);
+            }
+        }
+    }
+
+    fn auth(&mut self, auth: &Auth) {
+        match auth {
+            Auth::None => {}
+            Auth::Bearer(token) => self.token(token),
+            Auth::ApiKey { value, r#in } => {
+                let key = self.text(value);
+                self.secrets.add(&key);
+                if let KeyPlace::Header(name) = r#in {
+                    self.secrets.add_header(name, &key);
+                }
+            }
+            Auth::Basic { user, password } => {
+                let (user, password) = (self.text(user), self.text(password));
+                self.secrets.add(&password);
+                self.login(&user, &password);
+            }
+            Auth::OAuth(oauth) => self.oauth(oauth),
+        }
+    }
+
+    fn oauth(&mut self, oauth: &OAuth) {
+        oauth.texts().for_each(|located| self.address(located));
+        if let Some(secret) = &oauth.client_secret {
+            let secret = self.text(secret);
+            self.secrets.add(&secret);
+        }
+    }
+
+    fn token_of_gateway(&mut self, secret: &TokenFrom) {
+        match secret {
+            TokenFrom::Text(located) => self.token(located),
+            TokenFrom::File(located) => {
+                // A path is shown to whoever looks for the file.
+                let text = Known { scope: self.scope, secrets: &mut Secrets::default() }.file(located);
+                text.into_iter().for_each(|token| self.secrets.add(&token));
+            }
+        }
+    }
+
+    /// A token for `Bearer`, which people also paste the word before.
+    fn token(&mut self, located: &Located) {
+        let token = self.text(located);
+        self.secrets.add(&token);
+        self.secrets.add_header("Authorization", &token);
+    }
+
+    /// An address, with what of it becomes a header.
+    fn address(&mut self, located: &Located) {
+        let text = self.text(located);
+        self.secrets.add_address(text.trim());
+        if let Some((user, password)) = Url::parse(text.trim()).ok().as_ref().and_then(site::credentials) {
+            self.login(&user, &password);
+        }
+    }
+
+    /// A name and a password, as they are sent.
+    fn login(&mut self, user: &str, password: &str) {
+        if !user.contains(HOLE) && !password.contains(HOLE) {
+            self.secrets.add_header("Authorization", &site::basic(user, password));
+        }
+    }
+
+    fn text(&mut self, located: &Located) -> String {
+        expand_known(&located.text, &self.scope, self.secrets)
+    }
+
+    fn file(&mut self, located: &Located) -> Option<String> {
+        let path = path_of(&self.text(located), &self.scope).ok()?;
+        read_text(&path).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::model::Input;
+    use crate::config::parse;
+    use crate::config::resolve::{resolve, resolve_gateway, resolve_oauth};
+    use crate::config::variables::Ask;
+
+    /// Nobody may be asked by whoever only looks.
+    struct NoOneMayAsk;
+
+    impl Ask for NoOneMayAsk {
+        fn ask(&self, input: &Input) -> Option<String> {
+            panic!("{input:?} is asked for")
+        }
+    }
+
+    fn variables() -> Variables {
+        let environment = [
+            ("TOKEN", "tok-of-a-variable"),
+            ("DATABASE_URL", "postgres://me:pw-in-a-variable@host/db"),
+            ("PASSED_KEY", "key-that-is-passed"),
+            ("STAGE", "orders"),
+            ("TOOLGATE_INPUT_GIVEN", "input-that-is-given"),
+        ];
+        Variables { ask: Arc::new(NoOneMayAsk), ..Variables::of_test(&environment) }
+    }
+
+    fn config(folder: &Path, text: &str) -> Config {
+        parse(text, &folder.join("toolgate.yaml")).unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[track_caller]
+    fn check(text: &str, hidden: &[&str], shown: &[&str]) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), "key-of-a-file\n").unwrap();
+        std::fs::write(folder.path().join("more.env"), "OTHER=value-of-env-file\nAT=redis://u:pw-of-env-file@h\n")
+            .unwrap();
+        let secrets = known_secrets(&config(folder.path(), text), &variables());
+        for text in hidden {
+            assert_eq!(secrets.redact(text), "[REDACTED]", "{text} of {secrets:?}");
+        }
+        for text in shown {
+            assert_eq!(secrets.redact(text), *text);
+        }
+    }
+
+    const PROGRAM: &str = "{a: {command: x, enabled: false, args: [--api-key, arg-written-out, '${TOKEN}', --mode, fast],\
+        env: {MY_TOKEN: env-written-out, STAGE: '${STAGE}', DB: '${DATABASE_URL}', LEVEL: very-verbose, K: '${file:key}'},\
+        env_file: more.env, pass_env: [PASSED_KEY]}}";
+    const OF_PROGRAM: &[&str] = &[
+        "arg-written-out",
+        "tok-of-a-variable",
+        "env-written-out",
+        "pw-in-a-variable",
+        "key-of-a-file",
+        "value-of-env-file",
+        "pw-of-env-file",
+        "key-that-is-passed",
+    ];
+    const SITE: &str = "{b: {url: 'https://me:pw%40of-url@x.example/mcp?api_key=key-of-query', headers: {X-Some: header-value},\
+        auth: {type: bearer, token: 'Bearer tok-written-out'}}, c: {url: 'https://y/', auth: {type: basic, user: me, password: pw-of-basic}},\
+        d: {url: 'https://z/', auth: {type: oauth, client_secret: secret-of-client, authorization_url: 'https://h/a', token_url: 'https://u:pw-of-token-url@h/t'}},\
+        e: {url: 'https://z/', auth: {type: api_key, key: Token key-in-header, header: X-Key}}}";
+    const OF_SITE: &[&str] = &[
+        "pw%40of-url",
+        "pw@of-url",
+        "key-of-query",
+        "header-value",
+        "tok-written-out",
+        "pw-of-basic",
+        "bWU6cHctb2YtYmFzaWM=",
+        "bWU6cHdAb2YtdXJs",
+        "secret-of-client",
+        "pw-of-token-url",
+        "key-in-header",
+    ];
+    const GATEWAY: &str = "{tokens: [{principal: a, token: token-of-gateway-1}, {principal: b, file: ./key}]}";
+
+    #[test]
+    fn what_a_server_would_be_given_is_known_before_it_is_started() {
+        check(&format!("servers: {PROGRAM}"), OF_PROGRAM, &["orders", "fast", "very-verbose", "--mode"]);
+        check(&format!("servers: {SITE}"), OF_SITE, &["x.example", "me", "X-Some", "Bearer"]);
+        check(&format!("gateway: {GATEWAY}\nservers: {{}}"), &["token-of-gateway-1", "key-of-a-file"], &["principal"]);
+    }
+
+    #[test]
+    fn one_thing_that_is_not_there_hides_nothing_but_itself() {
+        let text = "servers: {a: {command: '${NONE}', args: ['${NONE} ${TOKEN}', '${file:none}', '${TOKEN'], env_file: none,\
+            env: {A_KEY: 'prefix-${NONE}', B_KEY: key-after-it, C_KEY: '${'}, working_dir: '${file:key}${NONE}'},\
+            bad name: {command: x, env: {D_KEY: key-of-a-bad-entry}}}";
+        let hidden = ["tok-of-a-variable", "key-after-it", "key-of-a-file", "key-of-a-bad-entry"];
+        check(text, &hidden, &["prefix-", "${"]);
+    }
+
+    #[test]
+    fn no_command_is_run_and_nobody_is_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "allow_commands: true\ninputs: [{id: given}, {id: asked, password: true}]\n\
+            servers: {a: {command: x, args: ['${cmd:touch ran}${TOKEN}'], \
+            env: {A: '${input:asked}', B: '${input:given}', C_KEY: 'prefix-${cmd:touch ran}', D_KEY: '${cmd:touch ran:-else}'}}}";
+        let secrets = known_secrets(&config(folder.path(), text), &variables());
+        assert_eq!(secrets.redact("tok-of-a-variable input-that-is-given"), "[REDACTED] [REDACTED]");
+        assert_eq!(secrets.redact("prefix- else"), "prefix- else");
+        assert!(!folder.path().join("ran").exists());
+    }
+
+    #[test]
+    fn whatever_is_filled_in_later_was_known_before() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), "key-of-a-file\n").unwrap();
+        std::fs::write(folder.path().join("more.env"), "OTHER=value-of-env-file\nAT=redis://u:pw-of-env-file@h\n")
+            .unwrap();
+        for servers in [PROGRAM, SITE] {
+            let config = config(
+                folder.path(),
+                &format!("gateway: {{tokens: [{{principal: a, token: token-of-gateway-1}}]}}\nservers: {servers}"),
+            );
+            // What a program inherits beside what the configuration names is known when it is started.
+            let variables = variables();
+            let known = known_secrets(&config, &variables);
+            for server in &config.servers {
+                let mut all = known.clone();
+                all.merge(&resolve(server, &config, &variables, None).unwrap().secrets());
+                all.merge(
+                    &resolve_oauth(server, &config, &variables).unwrap().map(|oauth| oauth.secrets).unwrap_or_default(),
+                );
+                all.merge(&resolve_gateway(&config, &variables).unwrap().secrets);
+                assert_eq!(format!("{all:?}"), format!("{known:?}"), "{}", server.id);
+            }
+        }
+    }
+}
