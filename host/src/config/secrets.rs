@@ -43,8 +43,8 @@ impl Secrets {
         self.insert(value);
         if value.contains('\n') {
             // The first and last line of every key are known to all.
-            let lines =
-                value.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE && !line.starts_with("-----"));
+            let lines = value.lines().map(str::trim).filter(|line| !line.starts_with("-----"));
+            let lines = lines.filter(|line| line.len() >= MIN_LINE || names::is_generated(line));
             lines.for_each(|line| self.insert(line));
         }
         self.add_json(value);
@@ -242,7 +242,7 @@ fn found(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
 
 /// What stands in place of a secret.
 pub const REDACTED: &str = "[REDACTED]";
-/// Lines of a secret with many lines that are this long are secrets of their own.
+/// Lines of a secret with many lines that are this long are secrets of their own, whatever they say.
 const MIN_LINE: usize = 16;
 
 #[cfg(test)]

@@ -53,6 +53,16 @@ pub(super) fn is_ordinary(value: &str) -> bool {
     value.len() < LONG_VALUE && is_word && !looks_secret(value)
 }
 
+/// Whether a short line was made by a machine: the last one of a key, a password of a list. `clusters:` and `PORT=8080` were not,
+/// nor is there a blank in what was.
+pub(super) fn is_generated(line: &str) -> bool {
+    let mut words = line.split(|c: char| !c.is_ascii_alphanumeric());
+    let padded = line.ends_with('=') && is_telling(line.trim_end_matches('='));
+    !line.contains(char::is_whitespace)
+        && !line.ends_with(':')
+        && (padded || words.any(|word| word.len() >= MIN_DIGITS && !is_ordinary(word)))
+}
+
 /// Whether a place holds nothing but a short word that is part of a longer one: `east` is not what `northeast` says.
 pub(super) fn is_within_word(text: &str, place: &Range<usize>) -> bool {
     let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
@@ -252,6 +262,20 @@ mod tests {
             ["hunter2", "s3cret", "aBcDeF", "qwErty", "abcd-efgh", "abcdefghijkl", "topsecret", "/orders", "pässwort"];
         for value in generated {
             assert!(!is_ordinary(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_short_line_is_generated_where_it_is_no_row_of_words() {
+        for line in ["aB3dE5==", "x/Yz1==", "q7Rt9Lm2", "hunter22", "correct-horse7", "DB_PASS=abc123", "48392011"] {
+            assert!(is_generated(line), "{line}");
+        }
+        let written =
+            ["{", "}", "clusters:", "apiVersion:", "kind: Config", "- name: x1y2z3", "PORT=8080", "eu-west-1"];
+        for line in
+            written.into_iter().chain(["/usr/bin", "NODE_ENV=test", "v1.2.3", "x=", "", "read-only", "2024-01-01"])
+        {
+            assert!(!is_generated(line), "{line}");
         }
     }
 

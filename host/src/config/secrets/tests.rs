@@ -50,11 +50,19 @@ fn other_forms_go_too() {
 
 #[test]
 fn lines_of_a_key_go_alone_too() {
-    let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\nshort=\n-----END PRIVATE KEY-----\n";
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\nshOrt1=\n-----END PRIVATE KEY-----\n";
     check(&[key], "bad line: AQEFAASCBKcwggSjAgEAAoIB!", "bad line: [REDACTED]!");
+    check(&[key], "last line: shOrt1=!", "last line: [REDACTED]!");
     check(&[key], key.trim(), "[REDACTED]");
     check(&[key], "-----BEGIN PRIVATE KEY----- expected", "-----BEGIN PRIVATE KEY----- expected");
     check(&[key], &serde_json::to_string(&[key.trim()]).unwrap(), "[\"[REDACTED]\"]");
+}
+
+#[test]
+fn words_of_a_file_with_many_lines_stay() {
+    let file = "apiVersion: v1\nkind: Config\nclusters:\n- cluster1\nPORT=8080\ns3cr3tTail\n";
+    check(&[file], "kind: Config, clusters: PORT=8080 v1", "kind: Config, clusters: PORT=8080 v1");
+    check(&[file], "s3cr3tTail", "[REDACTED]");
 }
 
 #[test]
