@@ -8,7 +8,7 @@ mod compare;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use compare::{Change, Direction, changes};
+pub use compare::{Change, Direction, admin_changes, changes};
 
 use crate::config::model::Config;
 use crate::decide::{Decide, GateId};
@@ -68,6 +68,11 @@ pub fn principals(config: &Config) -> Vec<(String, View)> {
         all.push((gate::LOCAL.to_owned(), View::default()));
     }
     all
+}
+
+/// Who comes over HTTP without a token, with what it may use there: all, as long as nobody needs one.
+pub fn anyone(config: &Config) -> Option<(String, View)> {
+    config.settings.gateway.tokens.is_empty().then(|| (ANYONE.to_owned(), View::default()))
 }
 
 impl Access {
@@ -254,4 +259,6 @@ fn said(offers: &Offers) -> HashMap<(&str, &str), Annotations> {
     said
 }
 
+/// No principal can have a name with blanks.
+const ANYONE: &str = "anyone (HTTP without a token)";
 const SILENT: Annotations = Annotations { read_only: None, destructive: None, idempotent: None, open_world: None };

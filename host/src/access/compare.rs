@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{Access, Item, Right};
+use super::{ANYONE, Access, Item, Right};
+use crate::config::model::Config;
+use crate::logic::types::ToolRef;
 use crate::logic::types::filtering::Verdict;
 
 /// A right that is not as before.
@@ -65,6 +67,32 @@ pub fn changes(before: &Access, after: &Access) -> Vec<Change> {
     found
 }
 
+/// Who may now switch servers on and off and try their tools, or may no longer, as if that were a tool of no server.
+pub fn admin_changes(before: &Config, after: &Config) -> Vec<Change> {
+    let (old, new) = (admins(before), admins(after));
+    let named = old.iter().chain(new.iter().filter(|(name, _)| !old.iter().any(|(known, _)| known == name)));
+    let is = |admins: &[(&str, bool)], principal: &str| admins.iter().any(|(name, admin)| *name == principal && *admin);
+    let right = |is_admin| match is_admin {
+        true => Right { verdict: Verdict::Allow, ..Right::none("admin") },
+        false => Right::none("no admin"),
+    };
+    let pairs = named.map(|(name, _)| (*name, is(&old, name), is(&new, name)));
+    let changed = pairs.filter(|(_, then, now)| then != now);
+    changed.map(|(name, then, now)| change(name, &administration(), right(then), right(now))).collect()
+}
+
+/// All who come over HTTP, and whether they are admins: without tokens, everybody is.
+fn admins(config: &Config) -> Vec<(&str, bool)> {
+    let tokens = &config.settings.gateway.tokens;
+    let named = tokens.iter().map(|token| (token.principal.as_str(), token.admin));
+    named.chain([(ANYONE, tokens.is_empty())]).collect()
+}
+
+fn administration() -> Item {
+    let tool = ToolRef { server: String::new(), tool: String::new() };
+    Item { tool, name: "(admin)".to_owned(), destructive: true, read_only: false }
+}
+
 fn change(principal: &str, tool: &Item, before: Right, after: Right) -> Change {
     Change { principal: principal.to_owned(), tool: tool.clone(), before, after }
 }
@@ -97,6 +125,7 @@ impl<'a> Rights<'a> {
     fn find(&self, principal: &str, item: &Item) -> Right {
         match self.found.get(&(principal, &*item.tool.server, &*item.tool.tool)) {
             Some(right) => (*right).clone(),
+            None if principal == ANYONE => Right::none("a token is needed"),
             None if !self.access.principals.iter().any(|name| name == principal) => Right::none("no such principal"),
             None => Right::none("no such tool"),
         }
@@ -105,8 +134,10 @@ impl<'a> Rights<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::logic::types::ToolRef;
+    use crate::config::parse;
 
     fn access(principals: &[&str], tools: &[(&str, &[Verdict])]) -> Access {
         let item = |name: &str| Item {
@@ -146,5 +177,26 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert_eq!(changes(&before, &before), []);
+    }
+
+    #[test]
+    fn who_becomes_an_admin_is_told_also_where_no_token_is_needed_any_more() {
+        let config = |tokens: &str| {
+            let text = format!("gateway: {{tokens: [{tokens}]}}\nservers: {{}}");
+            parse(&text, Path::new("toolgate.yaml")).unwrap_or_else(|error| panic!("{text}: {error}"))
+        };
+        let token =
+            |name: &str, admin: bool| format!("{{principal: {name}, token: {name}-0123456789abcdef, admin: {admin}}},");
+        let (plain, none) = (config(&(token("ann", false) + &token("bob", true))), config(""));
+        let other = config(&(token("ann", true) + &token("cat", true) + &token("dan", false)));
+        let told = |before: &Config, after: &Config| {
+            let told = admin_changes(before, after).into_iter();
+            told.map(|change| (change.principal.clone(), change.direction().name())).collect::<Vec<_>>()
+        };
+        let expected = [("ann", "granted"), ("bob", "taken"), ("cat", "granted")];
+        assert_eq!(told(&plain, &other), expected.map(|(name, way)| (name.to_owned(), way)));
+        assert_eq!(told(&plain, &none), [("bob".to_owned(), "taken"), (ANYONE.to_owned(), "granted")]);
+        assert_eq!(told(&none, &plain), [(ANYONE.to_owned(), "taken"), ("bob".to_owned(), "granted")]);
+        assert_eq!(told(&plain, &plain), []);
     }
 }

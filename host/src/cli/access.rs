@@ -4,11 +4,11 @@ mod forms;
 mod page;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use toolgate::access::{Access, Change, Direction, Item, Offers, Right, changes, principals};
+use toolgate::access::{Access, Change, Direction, Item, Offers, Right, admin_changes, anyone, changes, principals};
 use toolgate::config;
 use toolgate::config::model::Config;
 use toolgate::config::resolve::check_tokens;
@@ -27,7 +27,8 @@ use forms::Answer;
 #[derive(clap::Args)]
 #[command(after_help = "\
 With --diff, FILE is the new configuration: what it grants and takes away is listed, and the command ends with 1 if there \
-is any such change that --fail-on names. A tool that needs an approval it did not need before counts as taken. What a server \
+is any such change that --fail-on names. Who becomes an admin of the gateway, or may use it over HTTP without a token, is among \
+them. A tool that needs an approval it did not need before counts as taken. What a server \
 that could not be asked with either configuration would grant or take is not known: without such a change the command ends \
 with 3 then, else with 0.
 
@@ -86,32 +87,29 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
     let mut logic = Supervisor::new(registry.component().clone())?;
     let config = registry.config();
     known_servers(args, &config)?;
+    let other = args.diff.as_deref().map(|file| load(file, args)).transpose()?;
+    // Where it stays as it is whether HTTP wants a token, whoever comes without one is the local principal or nobody.
+    let needs_token = |config: &Config| !config.settings.gateway.tokens.is_empty();
+    let opens = other.as_ref().is_some_and(|other| needs_token(other) != needs_token(&config));
     let asked = ask(desk, args).await;
-    let access = find(&mut logic, &config, &asked)?;
+    let access = find(&mut logic, &config, &asked, opens)?;
     let reachable = asked.failed.is_empty();
-    let Some(file) = &args.diff else {
+    let Some(other) = other else {
         known_principals(args, &[&access])?;
         let wanted = Wanted::of(args, &mut logic, access.rows())?;
         let rows: Vec<_> = access.rows().filter(|(name, tool, right)| wanted.has(name, tool, &[*right])).collect();
         forms::print(desk, args, &Answer::rights(rows, asked.failed))?;
         return Ok(end(false, reachable || !args.strict));
     };
-    // Paths within it count from where it is.
-    let file = std::path::absolute(file)?;
-    let mut other = config::load(&file).map_err(|error| Failure::Usage(error.to_string()))?;
-    args.servers.give_time(&mut other);
-    for notice in &other.notices {
-        style::say(format_args!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string())));
-    }
-    known_servers(args, &other)?;
     registry.set_servers(other)?;
     let then = ask(desk, args).await;
-    let after = find(&mut logic, &registry.config(), &then)?;
+    let after = find(&mut logic, &registry.config(), &then, opens)?;
     known_principals(args, &[&access, &after])?;
     let wanted = Wanted::of(args, &mut logic, access.rows().chain(after.rows()))?;
     // Of a server that could not be asked one of the two times nobody knows what has changed.
     let unknown = |id: &str| asked.failed.iter().chain(&then.failed).any(|failed| failed.server == id);
     let mut found = changes(&access, &after);
+    found.extend(admin_changes(&config, &registry.config()));
     found.retain(|change| {
         let Change { principal, tool, before, after } = change;
         !unknown(&tool.tool.server) && wanted.has(principal, tool, &[before, after])
@@ -142,9 +140,24 @@ fn end(fails: bool, all: bool) -> ExitCode {
     }
 }
 
-fn find(logic: &mut Supervisor, config: &Config, asked: &Asked) -> Result<Access, Failure> {
+/// The other configuration.
+fn load(file: &Path, args: &Args) -> Result<Config, Failure> {
+    // Paths within it count from where it is.
+    let mut config = config::load(&std::path::absolute(file)?).map_err(|error| Failure::Usage(error.to_string()))?;
+    args.servers.give_time(&mut config);
+    for notice in &config.notices {
+        style::say(format_args!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string())));
+    }
+    known_servers(args, &config)?;
+    Ok(config)
+}
+
+/// Who may call what; `opens` counts whoever comes over HTTP without a token among them.
+fn find(logic: &mut Supervisor, config: &Config, asked: &Asked, opens: bool) -> Result<Access, Failure> {
     check_tokens(config).map_err(|problem| Failure::Usage(problem.to_string()))?;
-    Ok(Access::find(logic, config, principals(config), &asked.offers)?)
+    let mut principals = principals(config);
+    principals.extend(anyone(config).filter(|_| opens));
+    Ok(Access::find(logic, config, principals, &asked.offers)?)
 }
 
 /// Asks the servers of now for their tools, side by side; those that cannot be used are warned of.

@@ -311,6 +311,36 @@ fn a_change_shows_what_it_grants_and_what_it_takes() {
 }
 
 #[test]
+fn whoever_needs_no_token_any_more_is_granted_all() {
+    let place = place();
+    let mut open = config();
+    open["gateway"]["tokens"] = json!([]);
+    let open = place.file("home/open.yaml", open.to_string());
+    let ran = place.run(&["access", "--diff", open.to_str().unwrap(), "--fail-on", "granted"]).ends(1);
+    assert!(ran.stdout.contains("anyone (HTTP without a token)") && ran.stdout.contains("(admin)"), "{ran:?}");
+    // The other way round it is taken, and nobody who keeps what it has is told of.
+    let closed = place.path("home/servers.yaml");
+    let diff = ["access", "--config", open.to_str().unwrap(), "--diff", closed.to_str().unwrap(), "--json"];
+    let answer = Place::new().set("ANN", "ann-0123456789-token").run(&diff).ends(1).json();
+    let rows = answer["changes"].as_array().unwrap().iter();
+    let of_anyone: Vec<_> = rows.filter(|row| row["principal"] == "anyone (HTTP without a token)").collect();
+    assert!(of_anyone.len() > 1 && of_anyone.iter().all(|row| row["change"] == "taken"), "{answer:#}");
+    assert!(of_anyone.iter().all(|row| row["tool"] == "" || row["after"]["rule"] == "a token is needed"), "{answer:#}");
+    assert!(!each(&answer["changes"], "/principal").contains(&"local"), "{answer:#}");
+}
+
+#[test]
+fn who_becomes_an_admin_is_told() {
+    let place = place();
+    let mut new = config();
+    new["gateway"]["tokens"][1]["admin"] = json!(true);
+    let file = place.file("home/new.yaml", new.to_string());
+    let ran = place.run(&["access", "--diff", file.to_str().unwrap(), "--fail-on", "granted", "--json"]).ends(1).json();
+    assert_eq!((each(&ran["changes"], "/principal"), each(&ran["changes"], "/name")), (vec!["bob"], vec!["(admin)"]));
+    place.run(&["access", "--diff", file.to_str().unwrap(), "--principal", "ann"]).ends(0).says("nobody may do more");
+}
+
+#[test]
 fn no_change_is_no_change() {
     let place = place();
     // Another order, and another way to write it.
