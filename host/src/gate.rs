@@ -2,6 +2,7 @@
 
 mod beside;
 mod call;
+mod described;
 mod errand;
 mod events;
 mod failures;

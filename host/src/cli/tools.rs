@@ -70,8 +70,7 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     let style = args.format.and_then(Format::target).map_or_else(|| desk.gate.style(), fitted);
-    let tools = desk.gate.tools(&style)?;
-    let entries = tools.into_iter().map(|tool| Entry::of(tool, &desk.gate)).collect();
+    let entries = Entry::all(desk.gate.tools(&style)?, &desk.gate)?;
     print(desk, args, entries, failed, connected > 0)
 }
 

@@ -1,44 +1,44 @@
-//! Titles and descriptions of tools, masked; all else that a tool says of itself stays as it is.
+//! What tools say of themselves to a model, masked as their answers are: titles, descriptions, and the values that their
+//! schemas give as defaults and examples. All else stays as it is.
 
 use serde_json::value::RawValue;
 
-use super::Front;
+use super::Gate;
 use crate::decide::Answer;
 use crate::json::{self, Object, raw};
 
-/// A tool and its server.
-pub(super) type Tool = (String, Object);
-
-/// Masks what tools say of themselves to a model, also in their schemas.
-pub(super) fn mask(front: &Front, tools: &mut [Tool]) -> Answer<()> {
-    for of_server in tools.chunk_by_mut(|(one, _), (other, _)| one == other) {
-        let Some(server) = of_server.first().map(|(server, _)| server.clone()) else { continue };
-        if !front.gate.masks(&server) {
-            continue;
+impl Gate {
+    /// Masks what is said of tools, each with its server; those of one server stand together.
+    pub fn mask_described(&self, tools: &mut [(String, Object)]) -> Answer<()> {
+        for of_server in tools.chunk_by_mut(|(one, _), (other, _)| one == other) {
+            let Some(server) = of_server.first().map(|(server, _)| server.clone()) else { continue };
+            if !self.masks(&server) {
+                continue;
+            }
+            let mut texts = Vec::new();
+            for (_, tool) in of_server.iter_mut() {
+                walk(tool, &mut |text| {
+                    texts.push(text.clone());
+                    text
+                });
+            }
+            // The component is asked once for all of them.
+            let masked = self.mask(&server, raw(&texts).get())?;
+            let masked = serde_json::from_str::<Vec<String>>(&masked).ok().filter(|masked| masked.len() == texts.len());
+            let masked = match masked {
+                Some(masked) => masked,
+                None => texts.iter().map(|text| self.mask_text(&server, text)).collect::<Answer<_>>()?,
+            };
+            let mut masked = masked.into_iter();
+            for (_, tool) in of_server.iter_mut() {
+                walk(tool, &mut |text| masked.next().unwrap_or(text));
+            }
         }
-        let mut texts = Vec::new();
-        for (_, tool) in of_server.iter_mut() {
-            walk(tool, &mut |text| {
-                texts.push(text.clone());
-                text
-            });
-        }
-        // The component is asked once for all of them.
-        let masked = front.gate.mask(&server, raw(&texts).get())?;
-        let masked = serde_json::from_str::<Vec<String>>(&masked).ok().filter(|masked| masked.len() == texts.len());
-        let masked = match masked {
-            Some(masked) => masked,
-            None => texts.iter().map(|text| front.gate.mask_text(&server, text)).collect::<Answer<_>>()?,
-        };
-        let mut masked = masked.into_iter();
-        for (_, tool) in of_server.iter_mut() {
-            walk(tool, &mut |text| masked.next().unwrap_or(text));
-        }
+        Ok(())
     }
-    Ok(())
 }
 
-/// Changes each title and description in an object, however deep, in its order.
+/// Changes each such text in an object, however deep, in its order.
 fn walk(object: &mut Object, change: &mut dyn FnMut(String) -> String) {
     let names: Vec<_> = object.iter().map(|(name, _)| name.to_owned()).collect();
     for name in names {
@@ -56,6 +56,9 @@ fn changed(name: &str, value: &RawValue, change: &mut dyn FnMut(String) -> Strin
     if is_text {
         return Some(raw(&change(json::text(value)?)));
     }
+    if matches!(name, "default" | "examples") {
+        return each(value, change);
+    }
     if !NAMES.iter().any(|name| text.contains(name)) {
         return None;
     }
@@ -69,24 +72,51 @@ fn changed(name: &str, value: &RawValue, change: &mut dyn FnMut(String) -> Strin
     Some(raw(&object))
 }
 
-const NAMES: [&str; 2] = ["\"title\"", "\"description\""];
+/// A value with all its strings changed; none where there are none.
+fn each(value: &RawValue, change: &mut dyn FnMut(String) -> String) -> Option<Box<RawValue>> {
+    match value.get().as_bytes().first()? {
+        b'"' => Some(raw(&change(json::text(value)?))),
+        b'[' => {
+            let items: Vec<Box<RawValue>> = serde_json::from_str(value.get()).ok()?;
+            Some(raw(&items.into_iter().map(|item| each(&item, change).unwrap_or(item)).collect::<Vec<_>>()))
+        }
+        b'{' => {
+            let mut object = Object::read(value.get())?;
+            let names: Vec<_> = object.iter().map(|(name, _)| name.to_owned()).collect();
+            for name in names {
+                if let Some(changed) = object.get(&name).and_then(|value| each(value, change)) {
+                    object.set(&name, &changed);
+                }
+            }
+            Some(raw(&object))
+        }
+        _ => None,
+    }
+}
+
+const NAMES: [&str; 4] = ["\"title\"", "\"description\"", "\"default\"", "\"examples\""];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_titles_and_descriptions_change() {
-        let tool = r#"{"name":"title","title":"a","inputSchema":{"properties":{"title":{"title":"b","const":1.10},
-            "description":{"anyOf":[{"description":"c"},{"enum":["title","description"]}]}},"required":["title"]},"x":{"y": 1}}"#;
+    fn only_texts_and_given_values_change() {
+        let tool = r#"{"name":"title","title":"a","inputSchema":{"properties":{"title":{"title":"b","const":1.10,"default":"d"},
+            "description":{"anyOf":[{"description":"c"},{"enum":["title","description"],"examples":["e",1.10,{"f":"f"}]}]}},
+            "required":["title"]},"x":{"y": 1},"default":1.10}"#;
         let mut object = Object::read(tool).unwrap();
         let mut seen = Vec::new();
         walk(&mut object, &mut |text| {
             seen.push(text.clone());
             text.to_uppercase()
         });
-        assert_eq!(seen, ["a", "b", "c"]);
-        let expected = r#"{"name":"title","title":"A","inputSchema":{"properties":{"title":{"title":"B","const":1.10},"description":{"anyOf":[{"description":"C"},{"enum":["title","description"]}]}},"required":["title"]},"x":{"y": 1}}"#;
+        assert_eq!(seen, ["a", "b", "d", "c", "e", "f"]);
+        let expected = concat!(
+            r#"{"name":"title","title":"A","inputSchema":{"properties":{"title":{"title":"B","const":1.10,"default":"D"},"#,
+            r#""description":{"anyOf":[{"description":"C"},{"enum":["title","description"],"examples":["E",1.10,{"f":"F"}]}]}},"#,
+            r#""required":["title"]},"x":{"y": 1},"default":1.10}"#
+        );
         assert_eq!(object.to_text(), expected);
     }
 }

@@ -187,10 +187,14 @@ impl Gateway {
                 definition.set("description", description);
             }
             out.extend(&definition);
-            out
+            (tool.tool.server.clone(), out)
         });
+        let mut shown: Vec<_> = shown.collect();
+        if let Err(error) = gate.mask_described(&mut shown) {
+            return reply(500, &json!({"error": error.to_string()}));
+        }
         let mut out = Object::default();
-        out.set("tools", &shown.collect::<Vec<_>>());
+        out.set("tools", &shown.iter().map(|(_, tool)| tool).collect::<Vec<_>>());
         let failed = failed.iter().map(|(server, why)| json!({"server": server, "reason": self.clean(why)}));
         out.set("failed", &failed.collect::<Vec<_>>());
         Reply { status: 200, body: self.clean(&out.to_text()) }

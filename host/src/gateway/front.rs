@@ -3,7 +3,6 @@
 mod approving;
 mod asking;
 mod calls;
-mod described;
 mod era;
 pub(super) mod late;
 mod linked;

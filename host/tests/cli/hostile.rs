@@ -91,6 +91,31 @@ fn secrets_of_servers_that_nobody_has_started_are_in_no_output() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn what_tools_say_of_themselves_is_masked_wherever_it_is_shown() {
+    use crate::serving::{Serving, Web};
+    let config = json!({"version": 1, "masking": {"groups": ["basic"], "patterns": ["email"]}, "servers": {"s": fixture("describes")}});
+    let place = Place::configured(&config);
+    let plain = ["hunter2", "bob@example.com"];
+    let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
+    let page = Web { address: &serving.address(), token: None, session: None }.request(
+        "GET /api/v1/mcp/tools",
+        "localhost",
+        &[],
+        "",
+    );
+    let mut texts = vec![page.body];
+    for form in [&["tools"][..], &["tools", "--json"], &["tools", "--format", "openai"], &["tools", "--format", "mcp"]]
+    {
+        texts.push(place.run(form).ends(0).stdout);
+    }
+    for text in texts {
+        assert!(text.contains("[MASKED_PASSWORD]") && text.contains("s__do"), "{text}");
+        assert!(!plain.iter().any(|secret| text.contains(secret)), "{text}");
+    }
+}
+
 #[test]
 fn secrets_are_not_in_the_last_words_of_a_server() {
     let ends = fixture_with("leaks-and-ends", &["${PLANTED_ARGUMENT}"]);

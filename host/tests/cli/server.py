@@ -47,6 +47,10 @@ TOOLS = {
         "type": "object", "properties": {"orders_id": {"type": "string", "enum": ["orders", "token-9f8e7d"]}},
     })],
     "names": [tool(name) for name in REST],
+    "describes": [tool("do", description="use password: hunter2hunter2", inputSchema={
+        "type": "object",
+        "properties": {"who": {"type": "string", "default": "bob@example.com", "description": "password: hunter2hunter2"}},
+    })],
 }
 
 

@@ -27,11 +27,30 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A tool of a gate.
-    pub fn of(tool: ExposedTool, gate: &Gate) -> Self {
-        let definition = gate.definition(&tool.tool).and_then(|raw| Object::read(raw.get())).unwrap_or_default();
-        let ExposedTool { name, tool: ToolRef { server, tool }, description, input_schema: schema, .. } = tool;
-        Entry { name, server, description, schema, tool, definition }
+    /// The tools of a gate, with what is masked in them.
+    pub fn all(tools: Vec<ExposedTool>, gate: &Gate) -> Result<Vec<Self>, Failure> {
+        let said = |tool: &ExposedTool| {
+            let mut said = Object::default();
+            if let Some(definition) = gate.definition(&tool.tool) {
+                said.set("definition", &definition);
+            }
+            if let Some(description) = &tool.description {
+                said.set("description", description);
+            }
+            if let Some(schema) = tool.input_schema.as_deref().and_then(Object::read) {
+                said.set("schema", &schema);
+            }
+            (tool.tool.server.clone(), said)
+        };
+        let mut said: Vec<_> = tools.iter().map(said).collect();
+        gate.mask_described(&mut said)?;
+        let entry = |(tool, (_, said)): (ExposedTool, (String, Object))| {
+            let ExposedTool { name, tool: ToolRef { server, tool }, .. } = tool;
+            let definition = said.get("definition").and_then(|raw| Object::read(raw.get())).unwrap_or_default();
+            let schema = said.get("schema").map(|schema| schema.get().to_owned());
+            Entry { name, server, description: reply::text(&said, "description"), schema, tool, definition }
+        };
+        Ok(tools.into_iter().zip(said).map(entry).collect())
     }
 
     /// A tool as `tools --json` and a gateway list it.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::era::{Context, HEADER_MISMATCH, Keep};
-use super::{Front, INTERNAL_ERROR, INVALID_PARAMS, described};
+use super::{Front, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::failure::RpcError;
 use crate::json::{self, Object};
 use crate::logic::LogicError;
@@ -134,8 +134,8 @@ fn render(front: &Front) -> Result<Vec<Box<RawValue>>, RpcError> {
         }
         (tool.tool.server, object)
     });
-    let mut shown: Vec<described::Tool> = shown.collect();
-    described::mask(front, &mut shown).map_err(failed)?;
+    let mut shown: Vec<(String, Object)> = shown.collect();
+    front.gate.mask_described(&mut shown).map_err(failed)?;
     Ok(shown.iter().map(|(_, tool)| json::raw(tool)).collect())
 }
 
