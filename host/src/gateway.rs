@@ -17,7 +17,7 @@ pub mod stdio;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 use tracing::warn;
@@ -29,6 +29,7 @@ pub use relay::Relay;
 use self::http::Load;
 use crate::config::model::Config;
 use crate::gate::{self, Called, Gate, GateError, View};
+use crate::logic::types::execution::ToolResult;
 use crate::logic::types::{filtering, naming};
 use crate::registry::{Changes, Registry};
 use crate::shadow::Shadow;
@@ -232,6 +233,11 @@ impl Inside {
             latency: called.latency,
             trace: std::mem::take(&mut result.trace),
         });
+    }
+
+    /// The same of a call whose client has hung up.
+    fn remember_abandoned(&self, principal: &Principal, result: ToolResult, latency: Duration) {
+        self.remember(principal, &mut Called { result, latency, failure: None, answer: None });
     }
 
     /// Lets whoever runs the gateway know, once, that a server has an address that another one before it has too.

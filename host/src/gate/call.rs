@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 use tracing::{Instrument, debug};
 
 use super::errand::Errand;
 use super::finished::Watched;
 use super::forwarded::Parts;
-use super::{Gate, GateError, OnEvent};
+use super::{CallEvent, Gate, GateError, OnEvent};
 use crate::decide::{Answer, Decide, ExecutionId};
 use crate::failure::Failed;
 use crate::json::Object;
@@ -115,7 +116,8 @@ impl Gate {
             let _decided = trace.step("toolgate.begin");
             self.begin(call, 1, watched.is_some())?
         };
-        let mut end = End { gate: self, execution, watched };
+        let mut end =
+            End { gate: self, execution, watched, waits: options.events.as_ref().map(|tell| (tell, Instant::now())) };
         let mut errand = Errand::new(self, options, execution, id, trace);
         let result = async {
             loop {
@@ -132,8 +134,9 @@ impl Gate {
             }
         }
         .instrument(span)
-        .await?;
-        let called = errand.finish(result);
+        .await;
+        end.waits = None;
+        let called = errand.finish(result?);
         if let Some(watched) = &mut end.watched {
             watched.finish(&called);
         }
@@ -157,7 +160,7 @@ impl Gate {
     pub async fn plan(&self, call: ToolCall) -> Result<Result<Plan, ToolResult>, GateError> {
         let id = call.id.clone();
         let (execution, mut directive) = self.begin(call, 0, false)?;
-        let _end = End { gate: self, execution, watched: None };
+        let _end = End { gate: self, execution, watched: None, waits: None };
         let options = CallOptions::default();
         let trace = Span::begin("toolgate.plan", &options.caller);
         let mut errand = Errand::new(self, &options, execution, id, trace);
@@ -174,11 +177,20 @@ struct End<'a> {
     gate: &'a Gate,
     execution: ExecutionId,
     watched: Option<Watched>,
+    /// Who hears of it should nobody wait for its end, and since when somebody does.
+    waits: Option<(&'a OnEvent, Instant)>,
 }
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
         let mut core = self.gate.core();
+        if let Some((tell, since)) = self.waits.take()
+            && let Ok(Directive::Done(result)) = core.logic.next(self.execution, Event::Cancelled)
+        {
+            drop(core);
+            tell(CallEvent::Abandoned { result: Box::new(result), latency: since.elapsed() });
+            core = self.gate.core();
+        }
         if let Err(error) = core.logic.end(self.execution) {
             debug!("a call could not be ended: {error}");
         }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use super::CallOptions;
-use crate::logic::types::execution::Question;
+use crate::logic::types::execution::{Question, ToolResult};
 use crate::session::{During, Progress};
 
 /// Something that happened to a call on its way.
@@ -53,6 +53,13 @@ pub enum CallEvent {
     Reconnecting {
         /// The id of the server.
         server: String,
+    },
+    /// Nobody waits for its end any more, so it was cancelled.
+    Abandoned {
+        /// What it came to.
+        result: Box<ToolResult>,
+        /// How long it took until then.
+        latency: Duration,
     },
 }
 

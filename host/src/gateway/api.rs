@@ -13,7 +13,7 @@ use super::bounds;
 use super::client::Principal;
 use super::recent::RecentCall;
 use crate::calendar::Utc;
-use crate::gate::{CallOptions, millis};
+use crate::gate::{CallEvent, CallOptions, OnEvent, millis};
 use crate::json::Object;
 use crate::logic::types::execution::ToolCall;
 use crate::registry::{Link, Readiness, Status, state_name};
@@ -285,9 +285,15 @@ impl Gateway {
             None => name,
         };
         let call = ToolCall { id: format!("{:016x}", fastrand::u64(..)), name, arguments };
+        let (inside, who, note) =
+            (Arc::clone(&self.inside), principal.clone(), self.inside.relay.note(&principal.name));
+        let events: OnEvent = Arc::new(move |event| match event {
+            CallEvent::Abandoned { result, latency } => inside.remember_abandoned(&who, *result, latency),
+            event => note(event),
+        });
         let options = CallOptions {
             principal: Some(principal.name.as_str().into()),
-            events: Some(self.inside.relay.note(&principal.name)),
+            events: Some(events),
             ..CallOptions::default()
         };
         let mut called = match gate.call(call, &options).await {

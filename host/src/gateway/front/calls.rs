@@ -109,6 +109,11 @@ fn events(front: &Front, context: &Context, asker: &Arc<Asker>, incoming: &Incom
                 outlet.send(log_line(&grave, logger.as_deref(), &data));
             }
         }
+        CallEvent::Abandoned { result, latency } => {
+            if let Some(front) = me.upgrade() {
+                front.inside.remember_abandoned(&front.principal, *result, latency);
+            }
+        }
         _ => {}
     })
 }

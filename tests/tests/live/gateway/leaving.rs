@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use toolgate::config;
 use toolgate::gateway::Options;
 use toolgate::gateway::http::Tokens;
@@ -22,8 +23,18 @@ fn silent(folder: &Path) -> (config::model::Config, impl Fn(&str) -> bool + use<
     (config, move |words| std::fs::read_to_string(&file).unwrap_or_default().contains(words))
 }
 
+/// A page of a gateway.
+async fn page(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    text
+}
+
 #[tokio::test]
-async fn a_client_that_hangs_up_cancels_its_call() {
+async fn a_client_that_hangs_up_cancels_its_call_and_it_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     let (config, heard) = silent(folder.path());
     let (url, _stop) = serve_http_over(config, HashMap::new(), Options::default(), Tokens::default()).await;
@@ -44,6 +55,16 @@ async fn a_client_that_hangs_up_cancels_its_call() {
     until("the call", || heard("tools/call")).await;
     drop(stream);
     until("that it is cancelled", || heard("notifications/cancelled")).await;
+    let counted = async {
+        while !page(address, "/metrics")
+            .await
+            .contains(r#"toolgate_calls_total{server="s",tool="echo",code="cancelled"} 1"#)
+        {}
+    };
+    timeout(LONG, counted).await.expect("it is counted");
+    let calls = page(address, "/api/v1/calls").await;
+    assert_eq!(calls.matches(r#""code":"cancelled""#).count(), 1, "{calls}");
+    assert!(calls.contains(r#""name":"s__echo""#), "{calls}");
 }
 
 #[tokio::test]
