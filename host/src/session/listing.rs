@@ -162,9 +162,7 @@ impl Listing {
                 self.items.push((*item).to_owned());
             }
         }
-        let ttl =
-            page.ttl_ms.filter(|ttl| ttl.is_finite()).map(|ttl| Duration::from_millis(ttl.clamp(0.0, MAX_TTL) as u64));
-        self.ttl = [self.ttl, ttl].into_iter().flatten().min();
+        self.ttl = [self.ttl, page.ttl()].into_iter().flatten().min();
         self.private |= page.cache_scope.is_some_and(|scope| scope.get() == r#""private""#);
     }
 }
@@ -222,10 +220,18 @@ struct Page<'a> {
     next_cursor: Option<&'a RawValue>,
     #[serde(default, borrow)]
     result_type: Option<&'a RawValue>,
-    #[serde(default)]
-    ttl_ms: Option<f64>,
+    #[serde(default, borrow)]
+    ttl_ms: Option<&'a RawValue>,
     #[serde(default, borrow)]
     cache_scope: Option<&'a RawValue>,
+}
+
+impl Page<'_> {
+    /// How long the list holds. What is no number says nothing, and costs no tool.
+    fn ttl(&self) -> Option<Duration> {
+        let millis: f64 = self.ttl_ms?.get().parse().ok().filter(|millis: &f64| millis.is_finite())?;
+        Some(Duration::from_millis(millis.clamp(0.0, MAX_TTL) as u64))
+    }
 }
 
 /// The lists that still hold. It belongs to one session, so what is private stays private.
@@ -300,6 +306,28 @@ const MAX_TTL: f64 = 86_400_000.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_that_is_no_number_costs_no_tool() {
+        let rows = [
+            ("60000", Some(60_000)),
+            ("1.5e3", Some(1500)),
+            ("-1", Some(0)),
+            (r#""60000""#, None),
+            ("null", None),
+            ("[1]", None),
+            ("1e999", None),
+        ];
+        for (ttl, millis) in rows {
+            let text = format!(r#"{{"tools":[{{"name":"a"}}],"ttlMs":{ttl}}}"#);
+            let page: Page = serde_json::from_str(&text).unwrap();
+            assert_eq!(
+                (page.tools.as_ref().map(Vec::len), page.ttl()),
+                (Some(1), millis.map(Duration::from_millis)),
+                "{ttl}"
+            );
+        }
+    }
 
     #[test]
     fn an_address_fits_the_templates_that_it_could_be_made_of() {
