@@ -280,11 +280,13 @@ async fn an_answer_that_cannot_be_read_fails_its_call_at_once() {
     // A shell that shakes hands and answers what comes then with what is no JSON.
     let script = r#"read -r line; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"?"}}'
         read -r line; echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}}'
-        read -r line; read -r line; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[}}'; cat > /dev/null"#;
-    let endpoint = super::fixtures::program("sh", vec!["-c".to_owned(), script.to_owned()]);
-    let session = Session::open(&endpoint, &Options::default()).await.unwrap();
-    let failed = call(&session, "any", "{}").await.unwrap_err();
-    assert!(matches!(&failed.failure, Failure::Protocol(how) if how.contains("no message")), "{failed:?}");
+        read -r line; read -r line; echo "$0"; cat > /dev/null"#;
+    for answer in [r#"{"jsonrpc":"2.0","id":3,"result":{"content":[}}"#, r#"[{"jsonrpc":"2.0","id":3,"result":{"#] {
+        let words = ["-c", script, answer].map(str::to_owned).to_vec();
+        let session = Session::open(&super::fixtures::program("sh", words), &Options::default()).await.unwrap();
+        let failed = call(&session, "any", "{}").await.unwrap_err();
+        assert!(matches!(&failed.failure, Failure::Protocol(how) if how.contains("no message")), "{failed:?}");
+    }
 }
 
 #[tokio::test]

@@ -159,14 +159,17 @@ impl Inbox {
             }
             Ok(Incoming::Request { id, method, params }) => self.asked(id, &method, params, exchange),
             Ok(Incoming::Notification { method, params }) => self.notified(&method, params, exchange),
-            Err(why) => {
-                let shown = self.shown(&text);
-                self.complain(|| warn!(%why, "skipped a message that is none: {shown}"));
-                if let Some(id) = exchange.or_else(|| message::probable_id(&text)) {
-                    let how = format!("it answered with what is no message ({why}): {shown}");
-                    self.pending.resolve(id, Err(Failed::sent(Failure::Protocol(how))));
-                }
-            }
+            Err(why) => self.skip(&text, &why, exchange),
+        }
+    }
+
+    /// Passes over what is no message; whoever seems to wait for it need not wait in vain.
+    fn skip(&self, text: &str, why: &str, exchange: Option<RequestId>) {
+        let shown = self.shown(text);
+        self.complain(|| warn!(%why, "skipped a message that is none: {shown}"));
+        if let Some(id) = exchange.or_else(|| message::probable_id(text)) {
+            let how = format!("it answered with what is no message ({why}): {shown}");
+            self.pending.resolve(id, Err(Failed::sent(Failure::Protocol(how))));
         }
     }
 
@@ -342,7 +345,7 @@ impl Receive for Inbox {
         match message::batch(&text) {
             None => self.take(text, exchange),
             Some(Ok(parts)) => parts.iter().for_each(|part| self.take(part.get().to_owned(), exchange)),
-            Some(Err(why)) => self.complain(|| warn!(%why, "skipped a line that is no message: {}", self.shown(&text))),
+            Some(Err(why)) => self.skip(&text, &why, exchange),
         }
     }
 
