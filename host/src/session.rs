@@ -195,6 +195,11 @@ impl Session {
         self.wire.over()
     }
 
+    /// Whether we are ending the session ourselves, or have done so: then it is no news that requests fail.
+    pub fn is_closing(&self) -> bool {
+        self.wire.is_closing()
+    }
+
     /// The process id of the server, where it is a process of ours.
     pub fn pid(&self) -> Option<u32> {
         self.wire.pid()

@@ -5,7 +5,7 @@ pub(crate) mod message;
 mod pending;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
@@ -33,6 +33,8 @@ pub struct Wire {
     web: bool,
     secrets: Secrets,
     authorize: Option<Authorizer>,
+    /// We are ending the connection ourselves.
+    closing: AtomicBool,
 }
 
 /// What to ask.
@@ -63,7 +65,8 @@ impl Wire {
         let transport = opened.map_err(|failed| failed.redacted(&secrets))?;
         inbox.attach(&transport);
         let authorize = endpoint.site().and_then(|site| site.authorize.clone());
-        Ok(Wire { inbox, transport, next_id: AtomicU64::new(1), web, secrets, authorize })
+        let (next_id, closing) = (AtomicU64::new(1), AtomicBool::new(false));
+        Ok(Wire { inbox, transport, next_id, web, secrets, authorize, closing })
     }
 
     /// Sends a request and waits for its answer. Dropping the future gives the request up and tells the server so.
@@ -215,8 +218,14 @@ impl Wire {
         self.transport.stderr_tail()
     }
 
+    /// Whether we are ending the connection ourselves, or have done so.
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
     /// Ends the connection in good manners.
     pub async fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
         self.transport.close().await;
         self.inbox.pending.close(Failed::unsent(Failure::Closed));
     }

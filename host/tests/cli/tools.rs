@@ -35,6 +35,24 @@ fn json_has_all_that_a_server_says_of_a_tool() {
     assert_eq!(add["annotations"], json!({"readOnlyHint": true}));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_server_whose_tools_change_all_the_time_is_no_reason_to_complain_at_the_end() {
+    let script = r#"read -r line; echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"?"}}'
+        read -r line; echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}}}}'
+        read -r line; id=3
+        while read -r line; do
+            echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}}'
+            echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+            id=$((id + 1))
+        done"#;
+    let place = Place::with(json!({"s": {"command": "sh", "args": ["-c", script]}}));
+    for _ in 0..5 {
+        let ran = place.run(&["tools"]).ends(0);
+        assert_eq!(ran.stderr, "");
+    }
+}
+
 #[test]
 fn each_format_has_the_shape_of_its_api() {
     let place = Place::with(json!({"demo": demo()}));

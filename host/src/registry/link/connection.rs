@@ -129,7 +129,7 @@ async fn relist(session: &Arc<Session>, link: &Weak<Link>) -> Result<(), Failed>
     let listed = session.list(Kind::Tools).await;
     let Some(link) = link.upgrade() else { return Ok(()) };
     match link.listed(session, listed) {
-        Err(why) if session.over().is_none() => Err(why),
+        Err(why) if session.over().is_none() && !session.is_closing() => Err(why),
         _ => Ok(()),
     }
 }
