@@ -19,14 +19,15 @@ mod linux {
 
     use super::Process;
 
-    /// All that descends from this process now.
+    /// All that descends now from this process, or from others of the group that it leads or led.
     pub(in super::super) fn of(root: u32) -> Vec<Process> {
         let mut children: HashMap<u32, Vec<Process>> = HashMap::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
             if let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok())
-                && let Some((parent, process)) = read(id)
+                && let Some(Place { parent, group, process }) = read(id)
             {
-                children.entry(parent).or_default().push(process);
+                let above = if group == root && id != root { root } else { parent };
+                children.entry(above).or_default().push(process);
             }
         }
         let mut found = children.remove(&root).unwrap_or_default();
@@ -42,7 +43,7 @@ mod linux {
     /// Kills those that still live.
     pub(in super::super) fn kill(processes: &[Process]) {
         for process in processes {
-            let same = read(process.id).is_some_and(|(_, now)| now == *process);
+            let same = read(process.id).is_some_and(|now| now.process == *process);
             if same && let Some(pid) = i32::try_from(process.id).ok().and_then(Pid::from_raw) {
                 // It may have ended since; then there is nothing to do.
                 let _ = kill_process(pid, Signal::KILL);
@@ -50,15 +51,22 @@ mod linux {
         }
     }
 
-    /// The parent of a process, and the process.
-    fn read(id: u32) -> Option<(u32, Process)> {
+    /// A process, and where it stands.
+    struct Place {
+        parent: u32,
+        group: u32,
+        process: Process,
+    }
+
+    fn read(id: u32) -> Option<Place> {
         let line = fs::read(format!("/proc/{id}/stat")).ok()?;
         // Its name, in brackets, may hold anything; after the last bracket there are numbers only (proc(5)).
         let numbers = &line[memchr::memrchr(b')', &line)? + 1..];
         let mut fields = str::from_utf8(numbers).ok()?.split_ascii_whitespace();
         let parent = fields.nth(1)?.parse().ok()?;
-        let started = fields.nth(17)?.parse().ok()?;
-        Some((parent, Process { id, started }))
+        let group = fields.next()?.parse().ok()?;
+        let started = fields.nth(16)?.parse().ok()?;
+        Some(Place { parent, group, process: Process { id, started } })
     }
 }
 

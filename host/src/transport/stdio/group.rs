@@ -11,21 +11,15 @@ use super::watchdog::Entry;
 /// A process group that we started, known by the process that leads it.
 pub(super) struct Group {
     leader: u32,
-    state: Mutex<State>,
-}
-
-struct State {
     /// The entry with the watchdog; none once the group is gone. From then on its number may be another's.
-    entry: Option<Entry>,
-    /// The leader was waited for. From then on its process id may be another's.
-    leader_ended: bool,
+    entry: Mutex<Option<Entry>>,
 }
 
 impl Group {
     /// The group of this process, which must lead it.
     pub(super) fn new(leader: u32, mut entry: Entry) -> Self {
         entry.started(leader);
-        Group { leader, state: Mutex::new(State { entry: Some(entry), leader_ended: false }) }
+        Group { leader, entry: Mutex::new(Some(entry)) }
     }
 
     /// The process that leads it.
@@ -35,40 +29,39 @@ impl Group {
 
     /// The leader was waited for. If it was the last of its group, the group is gone too.
     pub(super) fn leader_ended(&self) {
-        let mut state = self.state();
-        state.leader_ended = true;
+        let mut entry = self.entry();
         if self.pid().is_none_or(|pid| test_kill_process_group(pid) == Err(Errno::SRCH)) {
-            state.entry = None;
+            *entry = None;
         }
     }
 
     /// Sends a signal to all of it.
     pub(super) fn signal(&self, signal: Signal) {
-        if self.state().entry.is_some() {
+        if self.entry().is_some() {
             self.send(signal);
         }
     }
 
     /// Kills what is left of it. Nothing outlives SIGKILL, and a fork cannot slip past it, so it is gone.
     pub(super) fn bury(&self) {
-        let mut state = self.state();
-        if state.entry.is_some() {
+        let mut entry = self.entry();
+        if entry.is_some() {
             self.send(Signal::KILL);
-            state.entry = None;
+            *entry = None;
         }
     }
 
-    /// Kills what is left of it, and all descendants of its leader that left it.
+    /// Kills what is left of it, and all descendants of it that left it.
     pub(super) fn destroy(&self) {
         let strays = self.descendants();
         self.bury();
         descendants::kill(&strays);
     }
 
-    /// All that descends from its leader, while that lives.
+    /// All that descends from what is left of it. The number of a group is no other's while anything is left.
     pub(super) fn descendants(&self) -> Vec<Process> {
-        let leader_ended = self.state().leader_ended;
-        if leader_ended { Vec::new() } else { descendants::of(self.leader) }
+        let gone = self.entry().is_none();
+        if gone { Vec::new() } else { descendants::of(self.leader) }
     }
 
     fn send(&self, signal: Signal) {
@@ -85,8 +78,8 @@ impl Group {
         i32::try_from(self.leader).ok().and_then(Pid::from_raw)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entry(&self) -> MutexGuard<'_, Option<Entry>> {
+        self.entry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

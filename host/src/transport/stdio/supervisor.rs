@@ -78,7 +78,7 @@ impl Supervisor {
                 self.gone_within(SETTLE).await;
             }
             (_, Some(exit)) => {
-                link.group.bury();
+                link.group.destroy();
                 // Whether what still holds the output would answer, nobody can tell from here.
                 let left_others = self.read.is_none();
                 self.end(Failure::Exited(Exit { stderr: link.tail.text(), left_others, ..exit }));

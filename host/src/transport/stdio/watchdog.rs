@@ -2,7 +2,8 @@
 //!
 //! It reads from a pipe that only we hold. Each process that we start enters its group there before it becomes the
 //! program, so that no moment is left in which we could be killed and it be forgotten. When the pipe ends, we have
-//! ended: the groups that are still entered get SIGTERM, a second, and SIGKILL.
+//! ended: the groups that are still entered, and what descends from them and left them, get SIGTERM, a second, and
+//! SIGKILL. Who left its group is known on Linux alone, and only where its parent still lives.
 //!
 //! Lines: `+ GROUP NUMBER` enters a group, `- GROUP NUMBER` strikes it out. The number is ours and never used twice,
 //! and strikes out a program that could not start too, whose process id nobody tells us.
@@ -163,6 +164,9 @@ impl Line {
 }
 
 /// `sleep` with a fraction is everywhere but in POSIX, hence the second try.
+///
+/// Nobody may end before it is known who descends from whom: the children of a process that has ended are nobody's. A
+/// process is `ID:PARENT:GROUP:START` (proc(5)); one of the same id that started at another time is another one.
 const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 entries=
@@ -176,17 +180,62 @@ while read -r sign group number; do
            entries=$kept ;;
     esac
 done
-for entry in $entries; do kill -s TERM -- "-${entry%:*}"; done
+signal() {
+    for entry in $entries; do kill -s "$1" -- "-${entry%:*}"; done
+}
+look() {
+    read -r line < "/proc/$1/stat" || return 1
+    id=$1
+    set -- ${line##*) }
+    process=$id:$2:$3:${20}
+}
+strays=
+if [ -n "$entries" ] && look self; then
+    signal STOP
+    processes=
+    for folder in /proc/[0-9]*; do
+        look "${folder#/proc/}" && processes="$processes $process"
+    done
+    groups=' '
+    for entry in $entries; do groups="$groups${entry%:*} "; done
+    family=' '
+    more=yes
+    while [ -n "$more" ]; do
+        more=
+        for process in $processes; do
+            id=${process%%:*}
+            rest=${process#*:}
+            parent=${rest%%:*}
+            rest=${rest#*:}
+            case $family in *" $id "*) continue ;; esac
+            case $groups in
+                *" ${rest%:*} "*) family="$family$id " more=yes ;;
+                *) case $family in
+                       *" $parent "*) family="$family$id " more=yes strays="$strays $process" ;;
+                   esac ;;
+            esac
+        done
+    done
+fi
+signal TERM
+signal CONT
+for stray in $strays; do kill -s TERM "${stray%%:*}"; done
 for turn in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     kept=
     for entry in $entries; do
         kill -s 0 -- "-${entry%:*}" && kept="$kept $entry"
     done
     entries=$kept
-    [ -n "$entries" ] || exit 0
+    kept=
+    for stray in $strays; do
+        look "${stray%%:*}" && [ "${process##*:}" = "${stray##*:}" ] && kept="$kept $stray"
+    done
+    strays=$kept
+    [ -n "$entries$strays" ] || exit 0
     sleep 0.05 || { sleep 1; break; }
 done
-for entry in $entries; do kill -s KILL -- "-${entry%:*}"; done
+signal KILL
+for stray in $strays; do kill -s KILL "${stray%%:*}"; done
 "#;
 
 #[cfg(test)]

@@ -46,6 +46,17 @@ async fn the_end_of_a_launcher_ends_what_it_left_behind() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_end_of_a_launcher_ends_what_its_server_scattered() {
+    let script = "sh -c 'setsid sleep 1000 & echo \"[$$, $!]\"; wait' & wait";
+    let (transport, mut events) = start(&shell(script)).await;
+    let pids = numbers(&events.message().await);
+    let launcher = rustix::process::Pid::from_raw(transport.pid().unwrap() as i32).unwrap();
+    rustix::process::kill_process(launcher, rustix::process::Signal::KILL).unwrap();
+    until_ended(&pids).await;
+}
+
 #[tokio::test]
 async fn a_polite_server_ends_when_its_input_does() {
     let (transport, mut events) = start(&shell("while read line; do echo \"$line\"; done; echo '[\"bye\"]'")).await;

@@ -61,6 +61,24 @@ async fn nothing_outlives_a_process_that_is_killed() {
     print_and_wait(&pids.concat());
 }
 
+/// As stubborn, with descendants in sessions of their own, which left the group.
+const SCATTERED: &str = "trap '' TERM; setsid sh -c 'setsid sleep 1000 & echo \"[$PPID, $$, $!]\"; wait' &
+while :; do sleep 1000; done";
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn what_left_its_group_does_not_outlive_a_process_that_is_killed() {
+    if !is_victim() {
+        let (mut child, pids) = victim("what_left_its_group_does_not_outlive_a_process_that_is_killed");
+        assert_eq!(pids.len(), 4, "{pids:?}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        return until_ended(&pids).await;
+    }
+    let (_transport, mut events) = start(&shell(SCATTERED)).await;
+    print_and_wait(&[numbers(&events.message().await), vec![watchdog().await]].concat());
+}
+
 #[tokio::test]
 async fn nothing_outlives_a_process_that_ends_without_a_word() {
     if !is_victim() {
