@@ -9,11 +9,12 @@ use reqwest::{Response, Url};
 
 use super::endpoint::Site;
 use super::events::{Event, Parser};
+use super::streamable::answer;
 use super::web::body::{self, Content};
 use super::web::ending::Ending;
 use super::web::leftovers::Leftovers;
 use super::web::{Ask, Version, Web, address};
-use super::{BoxFuture, Delivery, Outgoing, Receive, Transport};
+use super::{BoxFuture, Delivery, Outgoing, Receive, RequestId, Transport};
 use crate::failure::{Failed, Failure};
 
 /// Opens the stream and waits for the address of the messages.
@@ -55,11 +56,21 @@ impl Sse {
         };
         let response = self.web.send(ask).await?;
         if !response.status().is_success() {
-            // The session id is in the address.
-            return Err(Failed::sent(Failure::Http(self.web.failed_answer(response, true).await)));
+            return self.refused(response, message.request).await;
         }
         self.tasks.leave(body::drain(response));
         Ok(Delivery::Written)
+    }
+
+    /// An answer that is not a success: the error of this request, or one that concerns the whole session.
+    async fn refused(&self, response: Response, request: Option<RequestId>) -> Result<Delivery, Failed> {
+        // The session id is in the address.
+        let refusal = answer::refusal(response, true, &self.web).await;
+        let answer = match request {
+            Some(id) => refusal.answer_to(id).map(|text| self.ending.receive(text, Some(id))),
+            None => Err(refusal.error),
+        };
+        answer.map(|()| Delivery::Exchanged).map_err(|error| Failed::sent(Failure::Http(error)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Streamable HTTP: each message is a POST of its own, and its answer comes in the body.
 
-mod answer;
+pub(super) mod answer;
 mod exchange;
 mod listen;
 
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, StatusCode};
 use reqwest::Response;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
@@ -22,7 +22,6 @@ use super::web::leftovers::Leftovers;
 use super::web::{self, Ask, Version, Web};
 use super::{BoxFuture, Delivery, Outgoing, Receive, RequestId, ServerStream, Transport};
 use crate::failure::{Failed, Failure};
-use answer::Whose;
 
 /// Prepares the client; the first connection is made by the first message.
 pub(super) async fn open(site: &Site, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, Failed> {
@@ -192,26 +191,10 @@ impl Link {
 
     /// An answer that is not a success: the error of this request, or one that concerns the whole session.
     async fn refused(&self, response: Response, id: RequestId, session: bool) -> Result<Delivery, Failed> {
-        let status = response.status();
         let refusal = answer::refusal(response, session, &self.web).await;
-        let for_session = match (status, refusal.whose(id)) {
-            (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS, _) => true,
-            // An error for this very request is the server's answer to it, also where the server calls it its own fault.
-            (_, Whose::Ours) => false,
-            (status, _) if status.is_server_error() => true,
-            // Python's servers invent an id where they refuse what they have not read.
-            (_, Whose::Other) => true,
-            (StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND, Whose::Nobody) => session,
-            // No POST is taken at this address, whatever it says.
-            (status, Whose::Nobody) => status == StatusCode::METHOD_NOT_ALLOWED,
-        };
-        match refusal.message {
-            Some(text) if !for_session => {
-                self.ending.receive(text, Some(id));
-                Ok(Delivery::Exchanged)
-            }
-            _ => Err(Failed::sent(Failure::Http(refusal.error))),
-        }
+        let text = refusal.answer_to(id).map_err(|error| Failed::sent(Failure::Http(error)))?;
+        self.ending.receive(text, Some(id));
+        Ok(Delivery::Exchanged)
     }
 
     /// An answer in one piece.

@@ -65,6 +65,30 @@ async fn messages_go_to_the_endpoint_and_come_by_the_stream() {
 }
 
 #[tokio::test]
+async fn an_error_for_this_very_request_is_its_answer_whatever_the_status() {
+    const OURS: &str = r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"limit"}}"#;
+    const NOBODY: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no session"}}"#;
+    let rows = [("400", OURS, true), ("404", OURS, true), ("500", OURS, true), ("401", OURS, false)];
+    for (status, body, answers) in rows.into_iter().chain([("400", NOBODY, false), ("404", "gone", false)]) {
+        let mut bench = bench(&format!("{HEAD}event: endpoint\ndata: m\n\n")).await.unwrap();
+        let answer = format!("HTTP/1.1 {status} No\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let serve = async {
+            let (mut post, _) = bench.listener.accept().await.unwrap();
+            read_request(&mut post).await.unwrap();
+            post.write_all(answer.as_bytes()).await.unwrap();
+        };
+        let (sent, ()) = tokio::join!(soon(bench.transport.send(request(3, "{}"))), serve);
+        if answers {
+            assert_eq!(sent, Ok(Delivery::Exchanged), "{answer}");
+            assert_eq!(bench.inbox.message().await, (OURS.to_owned(), Some(3)), "{answer}");
+        } else {
+            let refused = matches!(&sent, Err(Failed { failure: Failure::Http(error), sent: true }) if error.session);
+            assert!(refused && bench.inbox.is_empty(), "{answer}: {sent:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_endpoint_of_another_origin_is_refused() {
     for (endpoint, why) in [
         ("http://127.0.0.1:1/messages?s=secret", "wants messages sent to another origin, http://127.0.0.1:1/messages"),

@@ -112,7 +112,7 @@ enum Id {
 
 /// Whom an answer is for.
 #[derive(PartialEq, Eq)]
-pub(super) enum Whose {
+enum Whose {
     /// The request in question.
     Ours,
     /// It does not say.
@@ -133,23 +133,35 @@ impl Id {
 }
 
 /// An answer that is not a success.
-pub(super) struct Refusal {
+pub(in crate::transport) struct Refusal {
     /// The answer as an HTTP error.
-    pub(super) error: HttpError,
+    pub(in crate::transport) error: HttpError,
     /// Its body, where that is a JSON-RPC error.
-    pub(super) message: Option<String>,
+    message: Option<String>,
     id: Option<Id>,
 }
 
 impl Refusal {
-    /// Whether its JSON-RPC error is for this request.
-    pub(super) fn whose(&self, id: RequestId) -> Whose {
-        self.id.as_ref().map_or(Whose::Nobody, |found| found.whose(id))
+    /// The JSON-RPC error of this very request, which is its answer; or the HTTP error, which concerns the whole session.
+    pub(in crate::transport) fn answer_to(self, id: RequestId) -> Result<String, HttpError> {
+        let whose = self.id.as_ref().map_or(Whose::Nobody, |found| found.whose(id));
+        let for_session = match (self.error.status, whose) {
+            (401 | 403 | 429, _) => true,
+            // An error for this very request is the server's answer to it, also where the server calls it its own fault.
+            (_, Whose::Ours) => false,
+            (500.., _) => true,
+            // Python's servers invent an id where they refuse what they have not read.
+            (_, Whose::Other) => true,
+            (400 | 404, Whose::Nobody) => self.error.session,
+            // No POST is taken at this address, whatever it says.
+            (status, Whose::Nobody) => status == 405,
+        };
+        self.message.filter(|_| !for_session).ok_or(self.error)
     }
 }
 
-/// Reads the body of an answer that is not a success.
-pub(super) async fn refusal(mut response: Response, session: bool, web: &Web) -> Refusal {
+/// Reads the body of an answer that is not a success. `session` says whether the request carried a session id.
+pub(in crate::transport) async fn refusal(mut response: Response, session: bool, web: &Web) -> Refusal {
     #[derive(Deserialize)]
     struct Message {
         /// Other JSON may have an `error` too, such as a framework's page for a path that there is not.
