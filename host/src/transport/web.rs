@@ -230,9 +230,15 @@ fn builder(version: Version, timeout: std::time::Duration, proxies: &Proxies) ->
         .connect_timeout(timeout)
         .tcp_nodelay(true)
         .pool_idle_timeout(IDLE)
+        .retry(once())
         .no_proxy();
     let builder = if version == Version::One { builder.http1_only() } else { builder };
     proxies.on(builder)
+}
+
+/// Each request is sent once, whatever comes back: whether it may be sent again is not for the client to say.
+pub(super) fn once() -> reqwest::retry::Builder {
+    reqwest::retry::never().max_retries_per_request(0)
 }
 
 /// The same with all connections over this socket, where there is one.

@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::{SummarizeError, Task};
+use crate::transport::web;
 
 /// A model and where it is.
 #[derive(Clone, PartialEq, Eq)]
@@ -92,7 +93,7 @@ impl Http {
     async fn connect(&self) -> Result<Client, SummarizeError> {
         // Another provider that the embedding program chose is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = Client::builder().redirect(Policy::none()).user_agent(USER_AGENT);
+        let builder = Client::builder().redirect(Policy::none()).retry(web::once()).user_agent(USER_AGENT);
         // This machine itself is never reached through a proxy.
         let builder = if self.is_local() { builder.no_proxy() } else { builder };
         // Authorities that nobody will ask are not read.

@@ -16,16 +16,33 @@ use crate::failure::{Failed, Failure, HttpError};
 /// Why a request got no answer. `address` is where it went, in words.
 pub(super) fn of_sending(error: &reqwest::Error, address: &str, connect_timeout: Duration) -> Failed {
     let tls = tls::cause(error);
-    // In TLS 1.3 a server refuses our certificate, or its absence, only after we began to speak; it read nothing then.
-    let refused = tls.is_some_and(tls::refuses_us);
-    if !error.is_connect() && !refused && !error.is_builder() {
-        return Failed::sent(of_reading(error, address));
+    if had_connection(error) {
+        return Failed { sent: !is_unread(error), failure: of_reading(error, address) };
     }
     let why = match tls {
         None if error.is_timeout() => format!("no connection within {connect_timeout:?}"),
         _ => root_cause(error),
     };
     Failed::unsent(Failure::Connect(format!("{why} ({address})")))
+}
+
+/// Whether there was a connection that the request could go on.
+fn had_connection(error: &reqwest::Error) -> bool {
+    // In TLS 1.3 a server refuses our certificate, or its absence, only after we began to speak; it read nothing then.
+    let refused = tls::cause(error).is_some_and(tls::refuses_us);
+    !error.is_connect() && !refused && !error.is_builder()
+}
+
+/// Whether the server says that it has not looked at the request (RFC 9113 §8.7), or nothing of it was written.
+fn is_unread(error: &reqwest::Error) -> bool {
+    let mut causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
+    causes.any(|error| {
+        let refused = error.downcast_ref::<h2::Error>().is_some_and(|error| {
+            // A farewell is the error of those requests alone that came too late for it.
+            error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
+        });
+        refused || error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled)
+    })
 }
 
 /// Why there is no answer, or no more of it: the connection ended, or what came is no HTTP.

@@ -1,3 +1,5 @@
+mod keeping;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
