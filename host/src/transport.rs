@@ -62,6 +62,9 @@ pub struct Outgoing {
     pub request: Option<RequestId>,
     /// Headers that MCP wants beside it on Streamable HTTP; the other transports have no place for them.
     pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
+    /// It may reach the server twice without harm. A transport may send it again where a connection is lost, and must
+    /// not send anything else again.
+    pub repeatable: bool,
 }
 
 /// What became of a message that was handed over.

@@ -86,7 +86,8 @@ impl Wire {
         }
         let text = message::request(id, method, &params(id));
         let started = Instant::now();
-        let mut send = self.transport.send(Outgoing { text, request: Some(id), headers });
+        let mut send =
+            self.transport.send(Outgoing { text, request: Some(id), headers, repeatable: only_asks(method) });
         let timer = tokio::time::sleep(limit);
         tokio::pin!(timer);
         let mut sending = true;
@@ -161,7 +162,7 @@ impl Wire {
         headers: Vec<(http::HeaderName, http::HeaderValue)>,
     ) -> Result<(), Failed> {
         let text = message::notification(method, params);
-        let send = self.transport.send(Outgoing { text, request: None, headers });
+        let send = self.transport.send(Outgoing { text, request: None, headers, repeatable: true });
         match tokio::time::timeout(NOTIFY_LIMIT, send).await {
             Ok(sent) => sent.map(drop).map_err(|failed| failed.redacted(&self.secrets)),
             Err(_) => Err(Failed::sent(Failure::Timeout { method: method.to_owned(), after: NOTIFY_LIMIT })),
@@ -238,7 +239,7 @@ impl Wire {
         }
         let params = format!(r#"{{"requestId":{id},"reason":"the caller no longer waits"}}"#);
         let text = message::notification("notifications/cancelled", Some(&params));
-        let message = Outgoing { text, request: None, headers: footing.headers.clone() };
+        let message = Outgoing { text, request: None, headers: footing.headers.clone(), repeatable: true };
         let transport = Arc::downgrade(&self.transport);
         self.inbox.spawn(async move {
             let Some(transport) = transport.upgrade() else { return };
@@ -246,6 +247,23 @@ impl Wire {
             let _ = tokio::time::timeout(NOTIFY_LIMIT, transport.send(message)).await;
         });
     }
+}
+
+/// Whether a request does no harm where it arrives twice: it asks for what there is, or settles what is settled already.
+fn only_asks(method: &str) -> bool {
+    let asks = [
+        "completion/complete",
+        "initialize",
+        "logging/setLevel",
+        "ping",
+        "prompts/get",
+        "resources/read",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "server/discover",
+        "subscriptions/listen",
+    ];
+    method.ends_with("/list") || asks.contains(&method)
 }
 
 /// Whether a message that was being sent when its connection ended may have arrived.

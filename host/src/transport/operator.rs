@@ -37,7 +37,10 @@ impl Operator {
         let url = self.web.address().join(path);
         let url = url.map_err(|error| Failed::unsent(Failure::Connect(format!("{path} is no page: {error}"))))?;
         let headers = || self.web.headers().clone();
-        let response = self.web.send(Ask { method: Method::GET, url, headers: &headers, body: Bytes::new() }).await?;
+        let response = self
+            .web
+            .send(Ask { method: Method::GET, url, headers: &headers, body: Bytes::new(), repeatable: true })
+            .await?;
         if response.status().is_success() {
             return Ok(response);
         }

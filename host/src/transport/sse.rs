@@ -53,6 +53,7 @@ impl Sse {
             url: self.endpoint.clone(),
             headers: &|| self.headers.clone(),
             body: Bytes::from(message.text),
+            repeatable: message.repeatable,
         };
         let response = self.web.send(ask).await?;
         if !response.status().is_success() {
@@ -101,7 +102,8 @@ impl Stream {
             headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
             headers
         };
-        let ask = Ask { method: Method::GET, url: web.address().clone(), headers: &headers, body: Bytes::new() };
+        let (url, body) = (web.address().clone(), Bytes::new());
+        let ask = Ask { method: Method::GET, url, headers: &headers, body, repeatable: true };
         let mut response = web.send(ask).await?;
         if !response.status().is_success() {
             return Err(Failed::sent(Failure::Http(web.failed_answer(response, false).await)));

@@ -73,7 +73,8 @@ impl Streamable {
         let session = lock(&link.state).session.is_some();
         let headers = || with_extra(lock(&link.state).post.clone(), &message.headers);
         let url = link.web.address().clone();
-        let ask = Ask { method: Method::POST, url, headers: &headers, body: Bytes::from(message.text) };
+        let (body, repeatable) = (Bytes::from(message.text), message.repeatable);
+        let ask = Ask { method: Method::POST, url, headers: &headers, body, repeatable };
         let response = link.web.send(ask).await?;
         // Sessions are of the initialize era: one that came with the answer to a modern question must not go to the
         // handshake.
@@ -116,7 +117,8 @@ impl Streamable {
             headers.insert(SESSION, session.clone());
             headers
         };
-        let ask = Ask { method: Method::DELETE, url: web.address().clone(), headers: &headers, body: Bytes::new() };
+        let (url, body) = (web.address().clone(), Bytes::new());
+        let ask = Ask { method: Method::DELETE, url, headers: &headers, body, repeatable: true };
         match tokio::time::timeout(GOODBYE, web.send(ask)).await {
             Ok(Ok(response)) => debug!(status = response.status().as_u16(), "the session is ended"),
             // The server will forget it by itself.
@@ -185,7 +187,8 @@ impl Link {
             }
             headers
         };
-        let ask = Ask { method: Method::GET, url: self.web.address().clone(), headers: &headers, body: Bytes::new() };
+        let (url, body) = (self.web.address().clone(), Bytes::new());
+        let ask = Ask { method: Method::GET, url, headers: &headers, body, repeatable: true };
         self.web.send(ask).await
     }
 

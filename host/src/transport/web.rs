@@ -4,6 +4,7 @@ pub(super) mod address;
 pub(super) mod body;
 pub(super) mod ending;
 mod failing;
+mod keeping;
 pub(super) mod leftovers;
 mod proxy;
 mod tls;
@@ -23,6 +24,7 @@ use crate::failure::{Failed, Failure, HttpError};
 pub(super) use failing::BODY;
 #[cfg(feature = "oauth")]
 pub(super) use failing::root_cause;
+use keeping::Keeping;
 use proxy::Proxies;
 
 /// The client of one site.
@@ -34,6 +36,9 @@ pub(super) struct Web {
     /// What goes with each request to the site's own origin.
     headers: HeaderMap,
     home: Client,
+    /// For the site itself, where connections are not to be used again.
+    single: OnceLock<Client>,
+    keeping: Keeping,
     /// For other origins, to which a redirect may lead: our certificate is not shown there.
     away: OnceLock<Client>,
 }
@@ -61,6 +66,8 @@ pub(super) struct Ask<'a> {
     pub headers: &'a (dyn Fn() -> HeaderMap + Sync),
     /// Its content.
     pub body: Bytes,
+    /// It may arrive twice without harm.
+    pub repeatable: bool,
 }
 
 impl Web {
@@ -77,17 +84,12 @@ impl Web {
         let address = address::parse(&site.url)?;
         // Between us and a socket of this machine there is nobody.
         let proxies = if site.socket.is_none() { Proxies::from_variables(variable)? } else { Proxies::default() };
-        let home = if address.scheme() == "https" {
-            checking(site, version, &proxies, Certificate::Shown).await?
-        } else {
-            // Authorities that nobody will ask are not read; an `https` address is another origin, with its own client.
-            tls::check_files(&site.tls)?;
-            let builder = builder(version, site.connect_timeout, &proxies).tls_certs_only([]);
-            build(by_socket(builder, site.socket.as_deref())?, &Tls::default())?
-        };
+        let home = home(site, &address, version, &proxies, Connections::Kept).await?;
+        let keeping = if site.socket.is_none() { Keeping::default() } else { Keeping::known() };
         let (address, authorization) = address::split_login(&home, address)?;
         let headers = headers(site, authorization)?;
-        Ok(Web { site: site.clone(), version, proxies, address, headers, home, away: OnceLock::new() })
+        let (site, single, away) = (site.clone(), OnceLock::new(), OnceLock::new());
+        Ok(Web { site, version, proxies, address, headers, home, single, keeping, away })
     }
 
     /// The site's address, without a login.
@@ -107,7 +109,7 @@ impl Web {
 
     /// Sends a request, and follows where the answer points: headers stay behind when that is another origin.
     pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Response, Failed> {
-        let Ask { method, mut url, headers, body } = ask;
+        let Ask { method, mut url, headers, body, repeatable } = ask;
         let credential = match &self.site.authorize {
             Some(authorize) => authorize.credential().await?,
             None => None,
@@ -124,8 +126,11 @@ impl Web {
             if !body.is_empty() {
                 *request.body_mut() = Some(Body::from(body.clone()));
             }
-            let client = if away { self.away().await? } else { &self.home };
-            let mut response = client.execute(request).await.map_err(|error| {
+            let asked = match away {
+                true => self.away().await?.execute(request).await,
+                false => self.ask_site(request, repeatable).await?,
+            };
+            let mut response = asked.map_err(|error| {
                 let url = error.url().unwrap_or(&self.address);
                 let failed = failing::of_sending(&error, &self.place(url), self.site.connect_timeout);
                 let failure = match failed.failure {
@@ -184,7 +189,8 @@ impl Web {
         if let Some(client) = self.away.get() {
             return Ok(client);
         }
-        let client = checking(&self.site, self.version, &self.proxies, Certificate::Hidden).await?;
+        let builder = builder(self.version, self.site.connect_timeout, &self.proxies, Connections::Kept);
+        let client = checking(builder, &self.site, Certificate::Hidden).await?;
         Ok(self.away.get_or_init(|| client))
     }
 }
@@ -193,7 +199,34 @@ impl Web {
 #[cfg(feature = "oauth")]
 pub(super) async fn stranger(site: &Site) -> Result<Client, Failed> {
     let proxies = Proxies::from_variables(|name| std::env::var(name).ok())?;
-    checking(site, Version::Any, &proxies, Certificate::Hidden).await
+    let builder = builder(Version::Any, site.connect_timeout, &proxies, Connections::Kept);
+    checking(builder, site, Certificate::Hidden).await
+}
+
+/// What becomes of a connection after an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Connections {
+    /// Other requests use it.
+    Kept,
+    /// It is closed.
+    Single,
+}
+
+/// A client for the site itself.
+async fn home(
+    site: &Site,
+    address: &Url,
+    version: Version,
+    proxies: &Proxies,
+    connections: Connections,
+) -> Result<Client, Failed> {
+    let builder = builder(version, site.connect_timeout, proxies, connections);
+    if address.scheme() == "https" {
+        return checking(builder, site, Certificate::Shown).await;
+    }
+    // Authorities that nobody will ask are not read; an `https` address is another origin, with its own client.
+    tls::check_files(&site.tls)?;
+    build(by_socket(builder.tls_certs_only([]), site.socket.as_deref())?, &Tls::default())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,16 +236,10 @@ enum Certificate {
 }
 
 /// A client that checks certificates as the site says, and shows ours or not.
-async fn checking(
-    site: &Site,
-    version: Version,
-    proxies: &Proxies,
-    certificate: Certificate,
-) -> Result<Client, Failed> {
+async fn checking(builder: reqwest::ClientBuilder, site: &Site, certificate: Certificate) -> Result<Client, Failed> {
     if !site.tls.verify {
         warn!("the server's certificate is not checked: anyone on the way can read and change what is sent");
     }
-    let builder = builder(version, site.connect_timeout, proxies);
     let tls = site.tls.clone();
     // The system's authorities are some hundred certificates.
     let built = tokio::task::spawn_blocking(move || {
@@ -222,7 +249,12 @@ async fn checking(
     built.await.map_err(|error| cannot(format!("the client could not be made: {error}")))?
 }
 
-fn builder(version: Version, timeout: std::time::Duration, proxies: &Proxies) -> reqwest::ClientBuilder {
+fn builder(
+    version: Version,
+    timeout: std::time::Duration,
+    proxies: &Proxies,
+    connections: Connections,
+) -> reqwest::ClientBuilder {
     // Another provider that the embedding program chose is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = Client::builder()
@@ -233,6 +265,7 @@ fn builder(version: Version, timeout: std::time::Duration, proxies: &Proxies) ->
         .retry(once())
         .no_proxy();
     let builder = if version == Version::One { builder.http1_only() } else { builder };
+    let builder = if connections == Connections::Single { builder.pool_max_idle_per_host(0) } else { builder };
     proxies.on(builder)
 }
 

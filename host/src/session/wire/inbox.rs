@@ -224,7 +224,7 @@ impl Inbox {
             };
             let text = message::answer(&id, &outcome);
             let Some(transport) = transport.wait().await.upgrade() else { return };
-            let send = transport.send(Outgoing { text, request: None, headers });
+            let send = transport.send(Outgoing { text, request: None, headers, repeatable: false });
             match tokio::time::timeout(SEND_LIMIT, send).await {
                 Ok(Ok(_)) => {}
                 Ok(Err(failed)) => warn!(method, "an answer to the server was lost: {failed}"),

@@ -102,7 +102,7 @@ async fn start(program: &Program) -> (Arc<dyn Transport>, Events) {
 }
 
 fn outgoing(text: impl Into<String>) -> Outgoing {
-    Outgoing { text: text.into(), request: None, headers: Vec::new() }
+    Outgoing { text: text.into(), request: None, headers: Vec::new(), repeatable: false }
 }
 
 fn exited(code: i32, stderr: &str) -> Failure {

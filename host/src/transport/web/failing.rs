@@ -26,6 +26,11 @@ pub(super) fn of_sending(error: &reqwest::Error, address: &str, connect_timeout:
     Failed::unsent(Failure::Connect(format!("{why} ({address})")))
 }
 
+/// Whether the connection ended before an answer came.
+pub(super) fn is_lost(error: &reqwest::Error) -> bool {
+    had_connection(error) && unreadable(error, "").is_none()
+}
+
 /// Whether there was a connection that the request could go on.
 fn had_connection(error: &reqwest::Error) -> bool {
     // In TLS 1.3 a server refuses our certificate, or its absence, only after we began to speak; it read nothing then.

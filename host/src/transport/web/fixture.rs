@@ -164,11 +164,11 @@ pub(in crate::transport) fn site(url: &str) -> Site {
 }
 
 pub(in crate::transport) fn request(id: RequestId, text: &str) -> Outgoing {
-    Outgoing { text: text.to_owned(), request: Some(id), headers: Vec::new() }
+    Outgoing { text: text.to_owned(), request: Some(id), headers: Vec::new(), repeatable: true }
 }
 
 pub(in crate::transport) fn notification(text: &str) -> Outgoing {
-    Outgoing { text: text.to_owned(), request: None, headers: Vec::new() }
+    Outgoing { text: text.to_owned(), request: None, headers: Vec::new(), repeatable: true }
 }
 
 /// What a receiver was handed.

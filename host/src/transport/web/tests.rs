@@ -14,6 +14,10 @@ use super::fixture::*;
 use super::*;
 
 async fn send(web: &Web, method: Method, body: &str) -> Result<Response, Failed> {
+    send_as(web, method, body, true).await
+}
+
+async fn send_as(web: &Web, method: Method, body: &str, repeatable: bool) -> Result<Response, Failed> {
     let mut headers = web.headers().clone();
     for (name, value) in [
         ("accept", "application/json"),
@@ -25,7 +29,7 @@ async fn send(web: &Web, method: Method, body: &str) -> Result<Response, Failed>
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     let body = Bytes::from(body.to_owned());
-    soon(web.send(Ask { method, url: web.address().clone(), headers: &|| headers.clone(), body })).await
+    soon(web.send(Ask { method, url: web.address().clone(), headers: &|| headers.clone(), body, repeatable })).await
 }
 
 async fn web(site: &Site) -> Web {
@@ -150,16 +154,6 @@ async fn a_service_that_speaks_first_is_no_http() {
     let (failed, ()) = tokio::join!(send(&web, Method::POST, "hello"), serve);
     let told = failed.err().unwrap().to_string();
     assert!(told.contains("no readable HTTP") && told.contains("is it another service"), "{told}");
-}
-
-#[tokio::test]
-async fn a_redirect_into_the_void_is_named() {
-    let void = Reply { text: String::new(), then: Then::HangUp };
-    let server = Server::start(vec![reply("302 Over there\nLocation: /login?next=1", ""), void]).await;
-    let web = web(&site(&server.url())).await;
-    let failed = send(&web, Method::GET, "").await.err().unwrap();
-    let how = format!("it redirects to http://127.0.0.1:{}/login, which closed the connection", server.port);
-    assert_eq!(failed, Failed::sent(Failure::Protocol(how)));
 }
 
 #[tokio::test]

@@ -24,7 +24,8 @@ pub(super) async fn connect(site: &Site) -> Result<WebSocketStream<Upgraded>, Fa
     headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
     headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
     headers.insert(header::SEC_WEBSOCKET_KEY, sent_key);
-    let ask = Ask { method: Method::GET, url: web.address().clone(), headers: &|| headers.clone(), body: Bytes::new() };
+    let (url, body) = (web.address().clone(), Bytes::new());
+    let ask = Ask { method: Method::GET, url, headers: &|| headers.clone(), body, repeatable: true };
     // No message has been sent yet, whatever fails here.
     let response = web.send(ask).await.map_err(|failed| unsent(failed.failure))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {

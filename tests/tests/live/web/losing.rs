@@ -7,7 +7,7 @@ use serde_json::json;
 use toolgate::failure::Failure;
 use toolgate::logic::types::execution::Code;
 
-use super::answers::{self, idless, legacy, legacy_with, message, reply};
+use super::answers::{self, idless, legacy, legacy_with, message, modern, reply};
 use super::server::{Answer, Seen, Server, event};
 use super::{call, gate, open};
 use crate::fixtures;
@@ -55,6 +55,19 @@ async fn a_lost_session_is_opened_again_once_and_the_tool_runs_once() {
         let sessions: Vec<_> =
             server.all("tools/call").iter().map(|seen| seen.header("mcp-session-id").to_owned()).collect();
         assert_eq!(sessions, ["session-1", "session-2"], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_site_that_gives_up_each_connection_after_one_answer_runs_every_call_once() {
+    for era in [legacy as fn(&Seen) -> Answer, modern] {
+        let server = Server::start_with(era, 1).await;
+        let gate = gate(&server.url(), "");
+        for said in ["one", "two", "three"] {
+            let called = call(&gate, "echo", said).await.result;
+            assert_eq!((called.code, called.text.as_str(), called.attempts), (Code::Ok, said, 1), "{called:?}");
+        }
+        assert_eq!(server.count("tools/call"), 3);
     }
 }
 

@@ -54,6 +54,11 @@ type Script = dyn Fn(&Seen) -> Answer + Send + Sync;
 impl Server {
     /// Starts a server on a free port.
     pub async fn start(script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Server {
+        Self::start_with(script, usize::MAX).await
+    }
+
+    /// The same, and after this many answers a connection is dead, though nothing said so: what comes then is not seen.
+    pub async fn start_with(script: impl Fn(&Seen) -> Answer + Send + Sync + 'static, answers: usize) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
         let (log, seen) = watch::channel(Vec::new());
@@ -63,7 +68,7 @@ impl Server {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let (log, script) = (Arc::clone(&log), Arc::clone(&script));
-                connections.spawn(async move { serve(stream, &*script, &log).await.unwrap_or_default() });
+                connections.spawn(async move { serve(stream, &*script, &log, answers).await.unwrap_or_default() });
             }
         });
         Server { origin, seen, _tasks: tasks }
@@ -179,10 +184,10 @@ pub fn event(message: &Value) -> String {
 }
 
 /// One connection; it ends as a whole where the client does.
-async fn serve(stream: TcpStream, script: &Script, log: &watch::Sender<Vec<Seen>>) -> Option<()> {
+async fn serve(stream: TcpStream, script: &Script, log: &watch::Sender<Vec<Seen>>, answers: usize) -> Option<()> {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
-    loop {
+    for _ in 0..answers {
         let seen = hear(&mut read).await?;
         let answer = script(&seen);
         let gone = Seen { verb: "GONE".to_owned(), ..seen.clone() };
@@ -224,6 +229,7 @@ async fn serve(stream: TcpStream, script: &Script, log: &watch::Sender<Vec<Seen>
             }
         }
     }
+    hear(&mut read).await.map(drop)
 }
 
 async fn begin(write: &mut OwnedWriteHalf, headers: &[String]) -> Option<()> {
