@@ -40,6 +40,11 @@ impl Pages for Site {
             }
         })
     }
+
+    fn takes_content(&self, method: &Method, path: &str, principal: &Principal) -> bool {
+        let parts = path.split('/').filter(|part| !part.is_empty());
+        principal.admin && method == Method::POST && parts.eq(["api", "v1", "mcp", "call"])
+    }
 }
 
 async fn api(

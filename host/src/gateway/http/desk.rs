@@ -91,7 +91,7 @@ impl Visit {
         let asks_first = head.headers.contains_key(EXPECT);
         match self.look(&head) {
             Ok(Looked { origin, principal }) => {
-                let response = match self.route(head, &mut body, principal, busy).await {
+                let response = match self.route(head, &mut body, asks_first, principal, busy).await {
                     Ok(response) => response,
                     Err(refusal) => self.refuse(refusal, asks_first, &mut body).await,
                 };
@@ -130,6 +130,7 @@ impl Visit {
         &self,
         head: Parts,
         body: &mut Incoming,
+        asks_first: bool,
         shown: Shown,
         busy: Busy,
     ) -> Result<Response<Body>, Refusal> {
@@ -137,7 +138,10 @@ impl Visit {
             return Ok(preflight(&head.headers));
         }
         if head.uri.path() != "/mcp" {
-            return self.page(&head, body, shown, busy).await;
+            let response = self.page(&head, body, shown, busy).await?;
+            // What no page wants is not waited for, but for long enough that the client comes to read the answer.
+            Self::leave(asks_first, body).await;
+            return Ok(response);
         }
         let principal = self.admit(shown)?;
         if head.method == Method::POST {
@@ -164,12 +168,32 @@ impl Visit {
     ) -> Result<Response<Body>, Refusal> {
         // A missing token is for the page to judge, a wrong one is not.
         let principal = match shown {
-            Shown::Nothing => None,
+            Shown::Nothing => {
+                // Who only looks, such as a probe of health, does not wait for the sake of others behind the same proxy.
+                if !matches!(head.method, Method::GET | Method::HEAD) {
+                    self.check_rate(Asker::Peer(self.peer))?;
+                }
+                None
+            }
             shown => Some(self.admit(shown)?),
         };
-        let mut slot = self.desk.load.aside();
-        let content = content::read(body, &self.desk.rules().limits, &self.pace, &mut slot).await?;
+        // Content takes room that others need, so it is read only of whom the page lets bring some.
+        let bringer = principal
+            .as_ref()
+            .filter(|principal| self.desk.pages.takes_content(&head.method, head.uri.path(), principal));
+        let mut slot = None;
+        let content = match bringer {
+            Some(principal) => {
+                let slot = slot.insert(self.desk.load.aside_of(principal));
+                content::read(body, &self.desk.rules().limits, &self.pace, slot).await?
+            }
+            None => {
+                self.pace.work();
+                Vec::new()
+            }
+        };
         let page = pages::answer(self, head, content, principal.as_ref(), busy).await;
+        drop(slot);
         page.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "there is no such page: MCP is at /mcp"))
     }
 
@@ -180,27 +204,40 @@ impl Visit {
             self.desk.load.unauthorized.fetch_add(1, Relaxed);
         }
         let rules = self.desk.rules();
-        if let Some(buckets) = &rules.buckets {
-            let asker = match &principal {
+        if rules.buckets.is_some() {
+            self.check_rate(match &principal {
                 Ok(principal) if !rules.keeper.lets_everybody_in() => Asker::Principal(principal.clone()),
                 _ => Asker::Peer(self.peer),
-            };
-            buckets.take(asker, Instant::now()).map_err(|wait| {
-                self.desk.load.shed_rate.fetch_add(1, Relaxed);
-                Refusal::new(StatusCode::TOO_MANY_REQUESTS, "this client asks too often: wait, as Retry-After says")
-                    .retry_after(wait)
             })?;
         }
         principal
     }
 
+    /// Refuses one who asks too often.
+    fn check_rate(&self, asker: Asker) -> Result<(), Refusal> {
+        let rules = self.desk.rules();
+        let Some(buckets) = &rules.buckets else { return Ok(()) };
+        buckets.take(asker, Instant::now()).map_err(|wait| {
+            self.desk.load.shed_rate.fetch_add(1, Relaxed);
+            Refusal::new(StatusCode::TOO_MANY_REQUESTS, "this client asks too often: wait, as Retry-After says")
+                .retry_after(wait)
+        })
+    }
+
     async fn refuse(&self, refusal: Refusal, asks_first: bool, body: &mut Incoming) -> Response<Body> {
         debug!(peer = %self.peer, status = refusal.status.as_u16(), "a request is refused");
-        // Who was late once is not waited for again, and who asked first has sent nothing.
-        if !body.is_end_stream() && refusal.status != StatusCode::REQUEST_TIMEOUT && !asks_first {
-            content::drain(body).await;
+        // Who was late once is not waited for again.
+        if refusal.status != StatusCode::REQUEST_TIMEOUT {
+            Self::leave(asks_first, body).await;
         }
         refusal.into_response()
+    }
+
+    /// Throws away what is left of a request; who asked first has sent nothing.
+    async fn leave(asks_first: bool, body: &mut Incoming) {
+        if !body.is_end_stream() && !asks_first {
+            content::drain(body).await;
+        }
     }
 }
 

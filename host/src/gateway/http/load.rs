@@ -170,6 +170,11 @@ impl Load {
         Slot { load: self.clone(), tab: None, bytes: 0, counted: false }
     }
 
+    /// The same for one that counts as this principal's.
+    pub(super) fn aside_of(self: &Arc<Self>, principal: &Arc<Principal>) -> Slot {
+        Slot { load: self.clone(), tab: self.shares.of(principal), bytes: 0, counted: false }
+    }
+
     /// A place for a session of a principal, or for one that listens without a session.
     pub(super) fn seat(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<Seat, Full> {
         let tab = self.shares.of(principal);

@@ -19,6 +19,13 @@ use crate::transport::BoxFuture;
 pub trait Pages: Send + Sync + 'static {
     /// Answers one; none where there is no such page. Dropping the future means that the client has gone.
     fn answer(&self, request: PageRequest) -> BoxFuture<'static, Option<PageResponse>>;
+
+    /// Whether the content of such a request is read for the page, if this principal brings it. Of others, and of who shows no
+    /// token, none is.
+    fn takes_content(&self, method: &Method, path: &str, principal: &Principal) -> bool {
+        let _ = (method, path, principal);
+        false
+    }
 }
 
 /// A request for a page.
@@ -31,7 +38,7 @@ pub struct PageRequest {
     pub query: Option<String>,
     /// The headers, without those that carry secrets.
     pub headers: HeaderMap,
-    /// The content.
+    /// The content, where the page takes any.
     pub body: Bytes,
     /// Who asks; none where a token is asked for and none was shown. A wrong one does not come so far.
     pub principal: Option<Principal>,

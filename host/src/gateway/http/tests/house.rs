@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::timeout;
 
@@ -218,5 +218,9 @@ impl Pages for TestPages {
             let known = request.path == "/page";
             known.then(|| PageResponse::text(StatusCode::OK, "text/plain", Bytes::from(text)))
         })
+    }
+
+    fn takes_content(&self, method: &Method, path: &str, _: &Principal) -> bool {
+        method == Method::POST && path == "/page"
     }
 }

@@ -1,6 +1,7 @@
 //! What is served beside `/mcp`.
 
 use super::*;
+use crate::gateway::http::options::Rate;
 
 #[tokio::test]
 async fn a_page_sees_who_asks_for_what_but_no_token() {
@@ -11,7 +12,11 @@ async fn a_page_sees_who_asks_for_what_but_no_token() {
             Ask::new("GET /page").with("Authorization", "Bearer ann-s3cret").with("X-Mine", "1"),
             r#"GET /page None false true 0 Some("ann")"#,
         ),
-        (Ask { body: "12345".to_owned(), ..Ask::new("POST /page") }, r#"POST /page None false false 5 None"#),
+        (
+            Ask { body: "12345".to_owned(), ..Ask::new("POST /page") }.with("Authorization", "Bearer ann-s3cret"),
+            r#"POST /page None false false 5 Some("ann")"#,
+        ),
+        (Ask { body: "12345".to_owned(), ..Ask::new("POST /page") }, r#"POST /page None false false 0 None"#),
     ] {
         let reply = door.ask(&ask).await;
         assert_eq!((reply.status, reply.body.as_str()), (200, expected));
@@ -19,8 +24,46 @@ async fn a_page_sees_who_asks_for_what_but_no_token() {
     }
     assert_eq!(door.ask(Ask::new("GET /page").with("Authorization", "Bearer wrong")).await.status, 401);
     assert_eq!(door.ask(Ask::new("GET /mcp/other")).await.status, 404);
-    let large = Ask { body: "x".repeat(5 << 20), ..Ask::new("POST /page") };
+    let large = Ask { body: "x".repeat(5 << 20), ..Ask::new("POST /page") }.with("Authorization", "Bearer ann-s3cret");
     assert_eq!(door.ask(large).await.status, 413);
+    door.stop().await;
+}
+
+#[tokio::test]
+async fn what_strangers_send_to_pages_takes_no_room_from_others() {
+    let door = Running::with(|options| {
+        options.tokens = tokens();
+        options.limits = Limits { max_body_bytes: 4096, max_inflight_bytes: 8192, ..Limits::default() };
+    })
+    .await;
+    let mut strangers = Vec::new();
+    for line in ["POST /page", "POST /other", "PUT /page", "POST /page"] {
+        let mut wire = door.connect().await;
+        // All but the last byte of what is announced.
+        let content = "x".repeat(4095);
+        let text = format!("{line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4096\r\n\r\n{content}");
+        wire.write(text.as_bytes()).await;
+        let status = wire.head().await.status;
+        assert_eq!(status, if line.ends_with("/other") { 404 } else { 200 }, "it is answered without its content");
+        strangers.push(wire);
+    }
+    assert_eq!(door.load.stats().bytes, 0);
+    let large = Ask { body: "x".repeat(4096), ..Ask::new("POST /page") }.with("Authorization", "Bearer ann-s3cret");
+    assert_eq!(door.ask(large).await.status, 200);
+    door.stop().await;
+}
+
+#[tokio::test]
+async fn strangers_who_send_to_pages_are_told_to_wait_and_those_who_look_are_not() {
+    let door = Running::with(|options| {
+        options.tokens = tokens();
+        options.rate = Some(Rate { per_second: 1, burst: 1 });
+    })
+    .await;
+    let send = || door.ask(Ask { body: "1".to_owned(), ..Ask::new("POST /page") });
+    assert_eq!(send().await.status, 200);
+    assert_eq!(send().await.status, 429);
+    assert_eq!(door.ask(Ask::new("GET /page")).await.status, 200);
     door.stop().await;
 }
 
