@@ -182,7 +182,8 @@ impl Gateway {
             out.set("tool", &tool.tool.tool);
             let definition = gate.definition(&tool.tool).and_then(|raw| Object::read(raw.get()));
             let mut definition = definition.unwrap_or_default();
-            definition.remove("name");
+            // What a server writes there does not say whose tool it is.
+            definition.retain(|name| !matches!(name, "name" | "server" | "tool"));
             if let Some(description) = &tool.description {
                 definition.set("description", description);
             }
