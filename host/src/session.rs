@@ -11,6 +11,7 @@ mod open;
 mod params;
 mod peer;
 mod rounds;
+mod shape;
 mod watching;
 mod wire;
 
@@ -30,6 +31,7 @@ pub use level::LogLevel;
 pub use listing::{Kind, Listing};
 pub use open::Options;
 pub use peer::{Era, LEGACY_VERSIONS, MODERN_VERSION, News, Offers, Peer, Protocol};
+pub(crate) use shape::for_older;
 pub(crate) use wire::message;
 pub use wire::{OnProgress, Patience, Progress, Reply};
 

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::warn;
 
+use super::shape::{Shaped, shape};
 use super::{Era, METHOD_NOT_FOUND, News, Patience, Request, Session};
 use crate::failure::{Failed, Failure};
 
@@ -26,7 +27,7 @@ pub enum Kind {
     Prompts,
 }
 
-/// A whole list, each item as the server wrote it.
+/// A whole list, each item as the server wrote it, but for what no client could read.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// The items, in the server's order.
@@ -157,10 +158,23 @@ impl Listing {
             Kind::Prompts => &page.prompts,
         };
         let strict = kind == Kind::Tools && session.peer.era == Era::Modern && session.wire.is_web();
+        let mut left_out = Vec::new();
         for item in items.iter().flatten() {
-            if !strict || learn_headers(item, session) {
-                self.items.push((*item).to_owned());
+            let item = match shape(kind, item) {
+                Ok(Shaped::Good) => (*item).to_owned(),
+                Ok(Shaped::Mended(item)) => item,
+                Err(why) => {
+                    left_out.push((why, beginning(item.get())));
+                    continue;
+                }
+            };
+            if !strict || learn_headers(&item, session) {
+                self.items.push(item);
             }
+        }
+        if let Some((why, item)) = left_out.first() {
+            let (method, count) = (kind.method(), left_out.len());
+            warn!(method, count, item, "left out what no client could read: {why}");
         }
         self.ttl = [self.ttl, page.ttl()].into_iter().flatten().min();
         self.private |= page.cache_scope.is_some_and(|scope| scope.get() == r#""private""#);
@@ -185,6 +199,11 @@ fn fits(template: &str, uri: &str) -> bool {
         }
     }
     true
+}
+
+/// As much of an item as a line of a log has room for.
+fn beginning(item: &str) -> &str {
+    &item[..item.floor_char_boundary(SHOWN)]
 }
 
 /// Whether a tool can be called over HTTP: the headers that its schema asks for must be possible ones.
@@ -300,6 +319,8 @@ fn broken(how: String) -> Failed {
 
 const MAX_PAGES: usize = 1_000;
 const MAX_ITEMS: usize = 100_000;
+/// How much of an item that is left out is shown.
+const SHOWN: usize = 128;
 /// A day: nobody knows what holds longer.
 const MAX_TTL: f64 = 86_400_000.0;
 

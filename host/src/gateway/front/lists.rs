@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::era::{Context, HEADER_MISMATCH, Keep};
+use super::era::{Context, Era, HEADER_MISMATCH, Keep};
 use super::{Front, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::failure::RpcError;
 use crate::json::{self, Object};
 use crate::logic::LogicError;
-use crate::session::ToolHeaders;
+use crate::session::{self, ToolHeaders};
 
 /// What the client was last shown, ready to be sent again.
 #[derive(Default)]
@@ -79,8 +79,21 @@ pub(super) async fn tools(front: &Front, context: &Context, params: &str) -> Res
             items
         }
     };
+    let items = match context.era {
+        Era::Legacy => for_older(items),
+        Era::Modern => items,
+    };
     let page = page("tools", &items, params)?;
     Ok(context.dress_kept(page, keep(front)))
+}
+
+/// The tools as clients before 2026-07-28 can read them.
+fn for_older(items: Arc<[Box<RawValue>]>) -> Arc<[Box<RawValue>]> {
+    let others: Vec<_> = items.iter().map(|item| session::for_older(item)).collect();
+    if others.iter().all(Option::is_none) {
+        return items;
+    }
+    items.iter().zip(others).map(|(item, other)| other.unwrap_or_else(|| item.clone())).collect()
 }
 
 /// How long the list of tools holds, and for whom: a server that has yet to list its own may do so at any moment.
