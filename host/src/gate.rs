@@ -1,5 +1,6 @@
 //! One agent's view of the servers: the tools that it may use, and its calls, as the component decides them.
 
+mod addresses;
 mod beside;
 mod call;
 mod described;
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
+pub(crate) use addresses::EXEMPT;
 pub(crate) use beside::Refused;
 pub use call::{Approve, CallOptions, Called};
 pub use events::{CallEvent, OnEvent};

@@ -2,6 +2,7 @@
 //!
 //! JSON of servers passes through as text: what nobody here needs to read is never taken apart.
 
+mod able;
 mod caller;
 mod handler;
 mod headers;
@@ -24,6 +25,7 @@ use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 use tracing::debug;
 
+pub(crate) use able::{Lack, lack};
 pub(crate) use caller::is_of_session;
 pub use caller::{Caller, Given};
 pub use handler::{During, Handler, Nobody, Question, Topic, Topics};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tracing::warn;
 
-use super::{Gate, settings};
+use super::{Gate, addresses, settings};
 use crate::decide::{Answer, Decide};
 use crate::failure::RpcError;
 use crate::json::{self, Object, REQUEST_STATE};
@@ -74,8 +74,47 @@ impl Gate {
         self.fit(masked).map_err(Refused::Logic)
     }
 
-    /// An error of a server, masked; its code stays.
+    /// An error of a server, masked and no longer than a result may be; its code stays.
     pub(crate) fn mask_error(&self, server: &str, error: RpcError) -> RpcError {
+        let RpcError { code, message, data } = self.masked_error(server, error);
+        // Half of it is no JSON, and nobody knows which part of it matters.
+        let data = data.filter(|data| !self.is_too_long(data.get()));
+        let message = match self.is_too_long(&message) {
+            true => self.cut(&message).unwrap_or_else(|_| "an error that is too long".to_owned()),
+            false => message,
+        };
+        RpcError { code, message, data }
+    }
+
+    /// Whether a text has more bytes than that of a result may have.
+    pub(crate) fn is_too_long(&self, text: &str) -> bool {
+        let limit = self.max_result_bytes();
+        limit != 0 && text.len() as u64 > limit
+    }
+
+    /// A value as it is; of one that is longer than a result may be, the beginning as text.
+    pub(crate) fn fit_value(&self, value: Box<RawValue>) -> Answer<Box<RawValue>> {
+        if !self.is_too_long(value.get()) {
+            return Ok(value);
+        }
+        let text = json::text(&value);
+        Ok(json::raw(&self.cut(text.as_deref().unwrap_or(value.get()))?))
+    }
+
+    /// Cuts this member of an object that is longer than a result may be; says whether the rest is short enough.
+    pub(crate) fn fit_but_for(&self, object: &mut Object, name: &str) -> Answer<bool> {
+        if !self.is_too_long(&object.to_text()) {
+            return Ok(true);
+        }
+        let value = object.remove(name);
+        let fits = !self.is_too_long(&object.to_text());
+        if let Some(value) = value {
+            object.set(name, &self.fit_value(value)?);
+        }
+        Ok(fits)
+    }
+
+    fn masked_error(&self, server: &str, error: RpcError) -> RpcError {
         if !settings::masks(&self.registry.config(), server) {
             return error;
         }
@@ -85,18 +124,23 @@ impl Gate {
         RpcError { message, data: error.data.and_then(masked), ..error }
     }
 
-    /// An answer, masked. The state of a server that wants input goes back to it as it came.
+    /// An answer, masked. The state of a server that wants input goes back to it as it came, and a person to its address.
     fn mask_answer(&self, server: &str, reply: Reply) -> Answer<String> {
         let json = reply.into_json();
         if !settings::masks(&self.registry.config(), server) {
             return Ok(json);
         }
+        let questions = addresses::questions(&json);
+        let put_back = |masked: String| match &questions {
+            Some(questions) => addresses::put_back(masked, questions),
+            None => masked,
+        };
         let state = match REQUEST_STATE.is_in(&json) {
             true => Object::read(&json).and_then(|mut object| Some((object.remove("requestState")?, object))),
             false => None,
         };
-        let Some((state, object)) = state else { return self.mask(server, &json) };
-        let masked = self.mask(server, &object.to_text())?;
+        let Some((state, object)) = state else { return self.mask(server, &json).map(put_back) };
+        let masked = put_back(self.mask(server, &object.to_text())?);
         Ok(match Object::read(&masked) {
             Some(mut object) => {
                 object.set("requestState", &state);
@@ -108,7 +152,7 @@ impl Gate {
 
     /// An answer with its texts cut, so that they have together no more bytes than the text of a tool may have. Pictures and
     /// the like are not counted, as they are not with tools.
-    fn fit(&self, json: String) -> Answer<String> {
+    pub(crate) fn fit(&self, json: String) -> Answer<String> {
         let limit = self.max_result_bytes();
         if limit == 0 || json.len() as u64 <= limit {
             return Ok(json);

@@ -13,9 +13,10 @@ use tracing::warn;
 
 use super::call::{CallOptions, Called};
 use super::forwarded::Plain;
-use super::{CallEvent, Gate, OnEvent, failures, forwarded, turn};
+use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, turn};
 use crate::decide::ExecutionId;
 use crate::failure::{Failed, Failure};
+use crate::json::Object;
 use crate::logic::types::WaitRange;
 use crate::logic::types::execution::{
     Code, Condensed, Directive, Event, Oversize, Question, Request, Summary, ToolResult,
@@ -48,6 +49,8 @@ pub(super) struct Errand<'a> {
     missed: Option<Arc<Link>>,
     /// An answer that the component has not seen, and its text.
     forwarded: Option<(Reply, String)>,
+    /// What an answer that the component has seen asks of a person at an address.
+    questions: Option<Object>,
     /// The call in the trace that it is part of.
     pub(super) trace: Span,
 }
@@ -113,6 +116,7 @@ impl<'a> Errand<'a> {
             failure: None,
             missed: None,
             forwarded: None,
+            questions: None,
             trace,
         }
     }
@@ -165,6 +169,9 @@ impl<'a> Errand<'a> {
         if let Some((reply, text)) = self.forwarded {
             called.result.text = text;
             called.answer = Some(reply);
+        }
+        if let Some(questions) = &self.questions {
+            called.result.answer = called.result.answer.map(|answer| addresses::put_back(answer, questions));
         }
         called
     }
@@ -336,7 +343,10 @@ impl<'a> Errand<'a> {
                 self.forwarded = Some((reply, text));
                 Event::Forwarded(Summary { is_error })
             }
-            None => Event::Answered(reply.into_json()),
+            None => {
+                self.questions = addresses::questions(reply.json());
+                Event::Answered(reply.into_json())
+            }
         }
     }
 

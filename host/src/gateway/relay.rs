@@ -1,14 +1,14 @@
 //! What servers ask of a client, brought to the client whose request they work on.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::front::Asker;
+use super::front::{Asker, Front};
 use crate::failure::RpcError;
 use crate::gate::{CallEvent, OnEvent};
 use crate::session::{During, Handler, Nobody, Question, Topics};
@@ -21,6 +21,15 @@ pub struct Relay {
     working: Mutex<HashMap<u64, Vec<Work>>>,
     /// The servers of which it was told that nobody knows whom they ask.
     confused: Mutex<HashSet<String>>,
+    /// What clients were asked to do at an address of a server and may not have done yet, the oldest first.
+    elicitations: Mutex<VecDeque<Elicitation>>,
+}
+
+/// What a person was asked to do at an address of a server.
+struct Elicitation {
+    connection: u64,
+    id: String,
+    front: Weak<Front>,
 }
 
 /// A request that a server works on.
@@ -65,6 +74,16 @@ impl Relay {
         let work = Work { principal: Arc::clone(&principal), state: State::Awaited(asker.clone()) };
         self.working().entry(connection).or_default().push(work);
         Working { relay: Arc::clone(self), connection, principal, asker, answered: false }
+    }
+
+    /// A client is asked to do something at an address of a server, and hears when the server says that it is done.
+    pub(super) fn expect(&self, connection: u64, id: String, front: &Weak<Front>) {
+        let mut elicitations = self.elicitations();
+        elicitations.retain(|known| known.front.strong_count() > 0);
+        if elicitations.len() == MOST_ELICITATIONS {
+            elicitations.pop_front();
+        }
+        elicitations.push_back(Elicitation { connection, id, front: Weak::clone(front) });
     }
 
     /// Notes for whom servers work, where nobody is there to be asked.
@@ -136,6 +155,10 @@ impl Relay {
         RpcError::new(INTERNAL_ERROR, message)
     }
 
+    fn elicitations(&self) -> MutexGuard<'_, VecDeque<Elicitation>> {
+        self.elicitations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn working(&self) -> MutexGuard<'_, HashMap<u64, Vec<Work>>> {
         self.working.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -172,6 +195,18 @@ impl Handler for Relay {
             (true, true) => During::One(Arc::clone(first)),
             (true, false) => During::Deserted(Arc::clone(first)),
             (false, _) => During::Several,
+        }
+    }
+
+    fn elicited(&self, connection: u64, elicitation: &str) {
+        let mut elicitations = self.elicitations();
+        let is_it = |known: &Elicitation| known.connection == connection && known.id == elicitation;
+        let Some(known) = elicitations.iter().position(is_it).and_then(|place| elicitations.remove(place)) else {
+            return;
+        };
+        drop(elicitations);
+        if let Some(front) = known.front.upgrade() {
+            front.tell_elicited(elicitation);
         }
     }
 }
@@ -227,4 +262,6 @@ impl Drop for Working {
 
 /// How long a server may go on with a request after it was told that nobody waits.
 const LINGER: Duration = Duration::from_secs(10);
+/// How many of them are remembered.
+const MOST_ELICITATIONS: usize = 1024;
 const INTERNAL_ERROR: i64 = -32603;

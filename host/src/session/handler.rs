@@ -24,6 +24,12 @@ pub trait Handler: Send + Sync + 'static {
         let _ = connection;
         During::Nobody
     }
+
+    /// The server of this connection says that a person has done what it asked for at an address of its own
+    /// (`notifications/elicitation/complete`).
+    fn elicited(&self, connection: u64, elicitation: &str) {
+        let _ = (connection, elicitation);
+    }
 }
 
 /// For whom a server works at a moment: whose business it is what it logs then.

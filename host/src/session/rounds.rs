@@ -12,7 +12,7 @@ use tracing::debug;
 
 use super::handler::{Handler, Question, Topic};
 use super::wire::quote;
-use super::{Caller, METHOD_NOT_FOUND, Patience, Reply, Request, Session, params};
+use super::{Caller, Lack, METHOD_NOT_FOUND, Patience, Reply, Request, Session, lack, params};
 use crate::failure::{Failed, Failure, RpcError};
 use crate::json::{Object, RESULT_TYPE, raw};
 
@@ -81,13 +81,18 @@ impl Wanted<'_> {
     fn check(&self, caller: &Caller, method: &str) -> Result<(), Failed> {
         let can = caller.capabilities.as_deref().and_then(Object::read).unwrap_or_default();
         for asked in self.input_requests.iter().flat_map(BTreeMap::values) {
-            let needed = Topic::of(&asked.method).map(Topic::capability);
-            if needed.is_some_and(|needed| can.get(needed).is_some()) {
-                continue;
+            let topic = Topic::of(&asked.method);
+            let lack = topic.map_or(Some(Lack::Capability), |topic| lack(&can, topic, asked.params));
+            let Some(lack) = lack else { continue };
+            let (mut part, mut way) = (Object::default(), String::new());
+            if let Lack::Part(name) = lack {
+                part.set(&name, &Object::default());
+                way = format!(" with {name:?}");
             }
-            let message = format!("{method} wants {}, and the client did not say that it can give that", asked.method);
+            let wants = &asked.method;
+            let message = format!("{method} wants {wants}{way}, and the client did not say that it can give that");
             let mut required = Object::default();
-            required.set(needed.unwrap_or(&asked.method), &Object::default());
+            required.set(topic.map_or(wants.as_str(), |topic| topic.capability()), &part);
             let mut data = Object::default();
             data.set("requiredCapabilities", &required);
             let error = RpcError { data: Some(raw(&data)), ..RpcError::new(MISSING_CAPABILITY, message) };

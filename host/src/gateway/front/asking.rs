@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -11,13 +11,15 @@ use tokio::sync::{Notify, oneshot};
 
 use super::approving::Approval;
 use super::era::{Context, Era};
-use super::{Front, INTERNAL_ERROR};
+use super::{Front, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::failure::RpcError;
+use crate::gate::EXEMPT;
 use crate::gateway::client::{Incoming, Outlet};
 use crate::gateway::relay::Working;
-use crate::json::{Object, raw};
+use crate::json::{self, Object, raw};
+use crate::logic::LogicError;
 use crate::session::message::{self, AnswerId};
-use crate::session::{During, Handler, METHOD_NOT_FOUND, MODERN_VERSION, Nobody, Question, Topic, Topics};
+use crate::session::{During, Handler, Lack, METHOD_NOT_FOUND, MODERN_VERSION, Nobody, Question, Topic, Topics, lack};
 use crate::transport::BoxFuture;
 
 /// One request of a client, as far as a server that works on it may ask something back.
@@ -31,6 +33,8 @@ pub(crate) struct Asker {
     /// Whether a person has approved the request, where one must.
     pub(super) approval: Approval,
     server: OnceLock<String>,
+    /// The connection on which it was sent last.
+    connection: AtomicU64,
     /// How often it is with a server at this moment; a second attempt may begin before the first has ended.
     works: AtomicUsize,
     /// Told when it is with none any more.
@@ -48,6 +52,7 @@ impl Asker {
             capabilities: Arc::clone(&context.capabilities),
             approval: Approval::default(),
             server: OnceLock::new(),
+            connection: AtomicU64::new(0),
             works: AtomicUsize::new(0),
             idle: Notify::new(),
             unheard: OnceLock::new(),
@@ -58,6 +63,7 @@ impl Asker {
     pub(super) fn work(self: &Arc<Self>, front: &Front, server: &str, connection: u64) -> Working {
         // A request has one server, however often it is sent.
         let _ = self.server.set(server.to_owned());
+        self.connection.store(connection, Ordering::Relaxed);
         self.works.fetch_add(1, Ordering::SeqCst);
         front.inside.relay.enter(connection, &front.name, Some(self))
     }
@@ -171,7 +177,8 @@ impl Handler for Asker {
 
 impl Asker {
     async fn put(&self, question: Question) -> Result<Box<RawValue>, RpcError> {
-        let question = Question { server: self.server().to_owned(), ..question };
+        let connection = self.connection.load(Ordering::Relaxed);
+        let question = Question { server: self.server().to_owned(), connection, ..question };
         match (self.era, self.front.upgrade()) {
             (Era::Legacy, Some(front)) => front.ask(question, &*self.outlet, ASK_LIMIT).await,
             (Era::Legacy, None) => Nobody.answer(question).await,
@@ -195,12 +202,8 @@ impl Front {
         limit: Duration,
     ) -> Result<Box<RawValue>, RpcError> {
         let method = question.topic.method();
-        if !self.can(question.topic.capability()) {
-            let text = format!("the client of the gateway cannot answer {method}");
-            return Err(RpcError::new(METHOD_NOT_FOUND, text));
-        }
-        let params = self.gate.mask(&question.server, question.params.get());
-        let params = params.map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
+        self.check_askable(&question)?;
+        let params = self.shown(&question)?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         self.asked().insert(id, sender);
@@ -223,11 +226,63 @@ impl Front {
         }
     }
 
+    /// Tells the client that what it was asked to do at an address of a server is done.
+    pub(in crate::gateway) fn tell_elicited(&self, elicitation: &str) {
+        if let Some(outlet) = &self.outlet {
+            let params = format!(r#"{{"elicitationId":{}}}"#, message::quote(elicitation));
+            outlet.send(message::notification("notifications/elicitation/complete", Some(&params)));
+        }
+    }
+
     /// Whether the client said that it can do this.
     fn can(&self, capability: &str) -> bool {
-        let session = self.session();
-        let declared = session.capabilities.as_deref().and_then(Object::read);
-        declared.is_some_and(|declared| declared.get(capability).is_some())
+        self.declared().get(capability).is_some()
+    }
+
+    /// What the client said that it can be asked.
+    fn declared(&self) -> Object {
+        self.session().capabilities.as_deref().and_then(Object::read).unwrap_or_default()
+    }
+
+    /// Refuses what the client did not say that it can be asked.
+    fn check_askable(&self, question: &Question) -> Result<(), RpcError> {
+        let method = question.topic.method();
+        match lack(&self.declared(), question.topic, Some(&question.params)) {
+            None => Ok(()),
+            Some(Lack::Capability) => {
+                let text = format!("the client of the gateway cannot answer {method}");
+                Err(RpcError::new(METHOD_NOT_FOUND, text))
+            }
+            Some(Lack::Part(part)) => {
+                let text = format!("the client of the gateway cannot answer {method} with {part:?}");
+                Err(RpcError::new(INVALID_PARAMS, text))
+            }
+        }
+    }
+
+    /// A question as the client gets it: masked, and no longer than a result may be.
+    fn shown(&self, question: &Question) -> Result<String, RpcError> {
+        let failed = |error: LogicError| RpcError::new(INTERNAL_ERROR, error.to_string());
+        let masked = self.gate.mask(&question.server, question.params.get()).map_err(failed)?;
+        if question.topic != Topic::Elicitation {
+            return self.gate.fit(masked).map_err(failed);
+        }
+        let (Some(mut shown), Some(asked)) = (Object::read(&masked), Object::read(question.params.get())) else {
+            return Ok(masked);
+        };
+        // A person goes to this very address, and the server says by this very name when it is done.
+        for name in EXEMPT {
+            if let Some(value) = asked.get(name) {
+                shown.set(name, value);
+            }
+        }
+        if let Some(id) = asked.get("elicitationId").and_then(json::text) {
+            self.inside.relay.expect(question.connection, id, &self.me);
+        }
+        if self.gate.fit_but_for(&mut shown, "message").map_err(failed)? {
+            return Ok(shown.to_text());
+        }
+        Err(RpcError::new(INVALID_PARAMS, "this question is longer than max_result_bytes of the gateway"))
     }
 
     /// The client answers what it was asked.

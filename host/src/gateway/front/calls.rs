@@ -106,7 +106,9 @@ fn events(front: &Front, context: &Context, asker: &Arc<Asker>, incoming: &Incom
             // What may be of somebody else's call is for nobody.
             let own = matches!(during, During::One(principal) if principal == front.name);
             if own && front.is_untold(number) {
-                outlet.send(log_line(&grave, logger.as_deref(), &data));
+                if let Some(line) = log_line(&front, &grave, logger.as_deref(), data) {
+                    outlet.send(line);
+                }
             }
         }
         CallEvent::Abandoned { result, latency } => {
@@ -118,11 +120,18 @@ fn events(front: &Front, context: &Context, asker: &Arc<Asker>, incoming: &Incom
     })
 }
 
-/// A line of a server's log, as clients get it.
-pub(super) fn log_line(level: &str, logger: Option<&str>, data: &RawValue) -> String {
+/// A line of a server's log, as clients get it: no longer than a result may be.
+pub(super) fn log_line(front: &Front, level: &str, logger: Option<&str>, data: Box<RawValue>) -> Option<String> {
+    let data = front.gate.fit_value(data).ok()?;
+    let level = beginning(level);
+    let logger = logger.map(beginning);
     let logger = logger.map(|logger| format!(r#""logger":{},"#, message::quote(logger))).unwrap_or_default();
     let params = format!(r#"{{"level":{},{logger}"data":{data}}}"#, message::quote(level));
-    message::notification("notifications/message", Some(&params))
+    Some(message::notification("notifications/message", Some(&params)))
+}
+
+fn beginning(name: &str) -> &str {
+    &name[..name.floor_char_boundary(MOST_LABEL)]
 }
 
 /// Whether a line of this level is grave enough for a client that wants those of at least that level.
@@ -152,3 +161,6 @@ fn result(front: &Front, called: Called) -> Result<String, RpcError> {
         _ => Ok(json!({"content": [{"type": "text", "text": result.text}], "isError": true}).to_string()),
     }
 }
+
+/// How long the name of a level, or of a part of a server, may be.
+const MOST_LABEL: usize = 1 << 10;

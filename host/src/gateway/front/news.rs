@@ -335,7 +335,8 @@ impl Untold {
                     front.gate.mask(link.id(), data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
                 let Some(data) = masked else { return false };
                 let logger = logger.and_then(|logger| front.gate.mask_text(link.id(), &logger).ok());
-                self.logs.push(log_line(&level, logger.as_deref(), &data));
+                let Some(line) = log_line(front, &level, logger.as_deref(), data) else { return false };
+                self.logs.push(line);
             }
             News::Log { .. } | News::ToolsChanged | News::Closed => return false,
         }

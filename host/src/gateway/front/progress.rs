@@ -26,12 +26,18 @@ impl Teller {
         Some(Teller { front: front.me.clone(), asker: Arc::clone(asker), outlet: Arc::clone(&incoming.outlet), token })
     }
 
-    /// Passes on what the server said, but for its token, and masked.
+    /// Passes on what the server said, but for its token, masked, and no longer than a result may be.
     pub(super) fn tell(&self, progress: &Progress) {
         let Some(front) = self.front.upgrade() else { return };
         // What cannot be masked is not told.
         let masked = front.gate.mask(self.asker.server(), progress.params.get()).ok();
         let Some(mut params) = masked.as_deref().and_then(Object::read) else { return };
+        match front.gate.fit_but_for(&mut params, "message") {
+            Ok(true) => {}
+            // What else a server says there is its own idea.
+            Ok(false) => params.retain(|name| matches!(name, "progress" | "total" | "message")),
+            Err(_) => return,
+        }
         params.set("progressToken", &self.token);
         self.outlet.send(message::notification("notifications/progress", Some(&params.to_text())));
     }

@@ -226,6 +226,10 @@ impl Handler for Asked {
     fn during(&self, _: u64) -> During {
         self.handler.during(self.connection)
     }
+
+    fn elicited(&self, _: u64, elicitation: &str) {
+        self.handler.elicited(self.connection, elicitation);
+    }
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);

@@ -245,6 +245,7 @@ impl Inbox {
         match method {
             "notifications/progress" => self.progressed(params),
             "notifications/cancelled" => self.cancelled(text),
+            "notifications/elicitation/complete" => self.elicited(text),
             _ => match News::read(method, text) {
                 Some(mut news) => {
                     // Once the answer is there, nobody could say any more whom a line was for.
@@ -290,6 +291,17 @@ impl Inbox {
         };
         if !known {
             debug!("progress of a request that nobody waits for");
+        }
+    }
+
+    fn elicited(&self, params: &str) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params {
+            elicitation_id: String,
+        }
+        if let Ok(Params { elicitation_id }) = serde_json::from_str(params) {
+            self.handler.elicited(0, &elicitation_id);
         }
     }
 

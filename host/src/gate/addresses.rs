@@ -1,0 +1,62 @@
+//! Addresses that a server sends a person to: masks leave them alone, or the person would come to another place.
+
+use crate::json::{Mark, Object};
+
+/// The questions of an answer, where it has any and one of them has an address.
+pub(super) fn questions(answer: &str) -> Option<Object> {
+    // Nearly no answer has both.
+    if !ASKED.is_in(answer) || !URL.is_in(answer) {
+        return None;
+    }
+    Object::read(Object::read(answer)?.get(REQUESTS)?.get())
+}
+
+/// A masked answer with the addresses of these questions as they were.
+pub(super) fn put_back(masked: String, questions: &Object) -> String {
+    restored(&masked, questions).unwrap_or(masked)
+}
+
+fn restored(masked: &str, questions: &Object) -> Option<String> {
+    let mut answer = Object::read(masked)?;
+    let mut shown = Object::read(answer.get(REQUESTS)?.get())?;
+    let mut changed = false;
+    for (key, question) in questions.iter() {
+        let params = Object::read(question.get()).and_then(|question| Object::read(question.get("params")?.get()));
+        let (Some(params), Some(mut own)) = (params, shown.get(key).and_then(|own| Object::read(own.get()))) else {
+            continue;
+        };
+        let Some(mut own_params) = own.get("params").and_then(|params| Object::read(params.get())) else { continue };
+        for name in EXEMPT {
+            if let Some(value) = params.get(name) {
+                own_params.set(name, value);
+                changed = true;
+            }
+        }
+        own.set("params", &own_params);
+        shown.set(key, &own);
+    }
+    answer.set(REQUESTS, &shown);
+    changed.then(|| answer.to_text())
+}
+
+/// The members of a question that stay as they are: where a person goes, and how the server says that it is done.
+pub(crate) const EXEMPT: [&str; 2] = ["url", "elicitationId"];
+const REQUESTS: &str = "inputRequests";
+static ASKED: Mark = Mark::new("\"inputRequests\"");
+static URL: Mark = Mark::new("\"url\"");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_as_it_was_and_all_else_is_masked() {
+        let answer = r#"{"resultType":"input_required","inputRequests":{"k 1":{"method":"elicitation/create","params":{"mode":"url","url":"https://x.example/?token=a","message":"a"}},"l":{"method":"roots/list"}}}"#;
+        let masked = r#"{"resultType":"input_required","inputRequests":{"k 1":{"method":"elicitation/create","params":{"mode":"url","url":"https://x.example/?token=*","message":"*"}},"l":{"method":"roots/list"}}}"#;
+        let expected = r#"{"resultType":"input_required","inputRequests":{"k 1":{"method":"elicitation/create","params":{"mode":"url","url":"https://x.example/?token=a","message":"*"}},"l":{"method":"roots/list"}}}"#;
+        let questions = questions(answer).unwrap();
+        assert_eq!(put_back(masked.to_owned(), &questions), expected);
+        assert_eq!(put_back("no object".to_owned(), &questions), "no object");
+        assert!(super::questions(r#"{"inputRequests":{}}"#).is_none());
+    }
+}
