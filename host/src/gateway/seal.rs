@@ -12,6 +12,8 @@ use subtle::ConstantTimeEq;
 pub(crate) struct Seal {
     /// None where there were no random numbers for it: then nothing is known again.
     key: Option<[u8; 32]>,
+    /// Tells this process from all others, such as a gateway behind this one, whose states pass as they are.
+    name: String,
     since: Instant,
 }
 
@@ -45,9 +47,15 @@ pub(super) struct Sealed {
 
 impl Seal {
     pub(super) fn new() -> Self {
-        let mut key = [0; 32];
-        let drawn = rustls::crypto::ring::default_provider().secure_random.fill(&mut key);
-        Seal { key: drawn.is_ok().then_some(key), since: Instant::now() }
+        let (mut key, mut name) = ([0; 32], [0; 9]);
+        let random = rustls::crypto::ring::default_provider().secure_random;
+        let drawn = random.fill(&mut key).and_then(|()| random.fill(&mut name));
+        Seal { key: drawn.is_ok().then_some(key), name: URL_SAFE_NO_PAD.encode(name), since: Instant::now() }
+    }
+
+    /// What tells this process from all others; no secret.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// A state for a call, with that of the server behind in it.
@@ -55,7 +63,21 @@ impl Seal {
         let until = (self.since.elapsed() + LAPSE).as_secs();
         let tag = URL_SAFE_NO_PAD.encode(self.tag(stage, until, subject, inner)?);
         let inner = URL_SAFE_NO_PAD.encode(inner.map_or("", RawValue::get));
-        Some(format!("{MARK}{}/{until}/{tag}/{inner}", stage.name()))
+        Some(format!("{MARK}{}/{}/{until}/{tag}/{inner}", self.name, stage.name()))
+    }
+
+    /// Reads a state that has the form of this process's; whether it is one is another question.
+    pub(super) fn read(&self, state: &str) -> Option<Sealed> {
+        let text: String = serde_json::from_str(state).ok()?;
+        let mut parts = text.strip_prefix(MARK)?.strip_prefix(&self.name)?.strip_prefix('/')?.split('/');
+        let stage = parts.next()?;
+        let stage = [Stage::Asked, Stage::Approved].into_iter().find(|known| known.name() == stage)?;
+        let until = parts.next()?.parse().ok()?;
+        let tag = URL_SAFE_NO_PAD.decode(parts.next()?).ok()?;
+        let inner = String::from_utf8(URL_SAFE_NO_PAD.decode(parts.next()?).ok()?).ok()?;
+        let inner = Some(inner).filter(|inner| !inner.is_empty());
+        let inner = inner.map(RawValue::from_string).transpose().ok()?;
+        parts.next().is_none().then_some(Sealed { stage, inner, until, tag })
     }
 
     /// Whether this process made the state, for this call, and not long ago.
@@ -86,22 +108,6 @@ impl Seal {
     }
 }
 
-impl Sealed {
-    /// Reads a state that has the form of ours; whether it is ours is another question.
-    pub(super) fn read(state: &str) -> Option<Self> {
-        let text: String = serde_json::from_str(state).ok()?;
-        let mut parts = text.strip_prefix(MARK)?.split('/');
-        let stage = parts.next()?;
-        let stage = [Stage::Asked, Stage::Approved].into_iter().find(|known| known.name() == stage)?;
-        let until = parts.next()?.parse().ok()?;
-        let tag = URL_SAFE_NO_PAD.decode(parts.next()?).ok()?;
-        let inner = String::from_utf8(URL_SAFE_NO_PAD.decode(parts.next()?).ok()?).ok()?;
-        let inner = Some(inner).filter(|inner| !inner.is_empty());
-        let inner = inner.map(RawValue::from_string).transpose().ok()?;
-        parts.next().is_none().then_some(Sealed { stage, inner, until, tag })
-    }
-}
-
 impl Stage {
     fn name(self) -> &'static str {
         match self {
@@ -125,8 +131,8 @@ mod tests {
         Subject { principal, server, tool, arguments: arguments.to_owned() }
     }
 
-    fn read(state: &str) -> Sealed {
-        Sealed::read(&serde_json::to_string(state).unwrap()).expect("it is of our form")
+    fn read(seal: &Seal, state: &str) -> Option<Sealed> {
+        seal.read(&serde_json::to_string(state).unwrap())
     }
 
     #[test]
@@ -135,7 +141,8 @@ mod tests {
         let inner = RawValue::from_string(r#""\u00e9 {\"a\":1}""#.to_owned()).unwrap();
         for inner in [None, Some(&*inner)] {
             let state = seal.close(Stage::Approved, &subject("{}"), inner).unwrap();
-            let sealed = read(&state);
+            let read = || read(&seal, &state).expect("it is of our form");
+            let sealed = read();
             assert_eq!(
                 (sealed.stage, sealed.inner.as_deref().map(RawValue::get)),
                 (Stage::Approved, inner.map(RawValue::get))
@@ -147,16 +154,21 @@ mod tests {
                 !seal.knows(&sealed, &Subject { server: "k8sd".to_owned(), tool: "elete".to_owned(), ..subject("{}") })
             );
             assert!(!other.knows(&sealed, &subject("{}")), "another process");
-            assert!(!seal.knows(&Sealed { until: sealed.until + 1, ..read(&state) }, &subject("{}")), "a longer time");
-            assert!(!seal.knows(&Sealed { stage: Stage::Asked, ..read(&state) }, &subject("{}")), "another stage");
+            assert!(other.read(&serde_json::to_string(&state).unwrap()).is_none(), "another process's passes as it is");
+            assert!(!seal.knows(&Sealed { until: sealed.until + 1, ..read() }, &subject("{}")), "a longer time");
+            assert!(!seal.knows(&Sealed { stage: Stage::Asked, ..read() }, &subject("{}")), "another stage");
         }
-        let late = Seal { key: seal.key, since: seal.since.checked_sub(LAPSE * 2).expect("the clock has begun") };
-        let sealed = read(&seal.close(Stage::Asked, &subject("{}"), None).unwrap());
+        let since = seal.since.checked_sub(LAPSE * 2).expect("the clock has begun");
+        let late = Seal { key: seal.key, name: seal.name.clone(), since };
+        let sealed = read(&seal, &seal.close(Stage::Asked, &subject("{}"), None).unwrap()).unwrap();
         assert!(seal.knows(&sealed, &subject("{}")) && !late.knows(&sealed, &subject("{}")), "it lapses");
-        for foreign in
-            [r#""x""#, "7", r#""toolgate/asked""#, r#""toolgate/asked/1/AA/!""#, r#""toolgate/asked/1/AA//""#]
+        assert!(seal.read("7").is_none());
+        let name = seal.name();
+        for rest in
+            ["asked/1/AA/", &format!("{name}/asked"), &format!("{name}/asked/1/AA/!"), &format!("{name}x/asked/1/AA/")]
         {
-            assert!(Sealed::read(foreign).is_none(), "{foreign}");
+            assert!(read(&seal, &format!("toolgate/{rest}")).is_none(), "{rest}");
         }
+        assert!(read(&seal, &format!("toolgate/{name}/asked/1/AA//")).is_none() && read(&seal, "x").is_none());
     }
 }

@@ -15,10 +15,10 @@ use super::asking::{ASK_LIMIT, Asker};
 use super::era::{Era, wants_input};
 use crate::gate::Approve;
 use crate::gateway::bounds;
-use crate::gateway::seal::{Sealed, Stage, Subject};
+use crate::gateway::seal::{Seal, Sealed, Stage, Subject};
 use crate::json::{Object, raw};
 use crate::logic::types::execution::Question;
-use crate::session::{self, Given, Topic};
+use crate::session::{self, Given, Topic, lack};
 use crate::transport::BoxFuture;
 
 /// How far the approval of one call has come.
@@ -38,12 +38,12 @@ struct Brought {
 }
 
 impl Approval {
-    /// Takes what is ours out of what a client gives; the rest is for the server.
-    pub(super) fn take(&self, given: &mut Given) {
-        let Some(sealed) = given.state.as_deref().and_then(|state| Sealed::read(state.get())) else { return };
+    /// Takes what is ours out of what a client gives; the rest is for the server, which may be a gateway that asks as we do.
+    pub(super) fn take(&self, seal: &Seal, given: &mut Given) {
+        let Some(sealed) = given.state.as_deref().and_then(|state| seal.read(state.get())) else { return };
         given.state = sealed.inner.clone();
         let mut responses = given.responses.as_deref().and_then(|responses| Object::read(responses.get()));
-        let answer = responses.as_mut().and_then(|responses| responses.remove(KEY));
+        let answer = responses.as_mut().and_then(|responses| responses.remove(&key(seal)));
         if let (Some(rest), true) = (responses, answer.is_some()) {
             given.responses = Some(rest).filter(|rest| !rest.is_empty()).map(|rest| raw(&rest));
         }
@@ -112,7 +112,7 @@ impl Asker {
                 let state = front.inside.seal.close(Stage::Asked, &subject, None)?;
                 let mut params = form(front, question)?;
                 params["mode"] = "form".into();
-                let asked = json!({KEY: {"method": Topic::Elicitation.method(), "params": params}});
+                let asked = json!({key(&front.inside.seal): {"method": Topic::Elicitation.method(), "params": params}});
                 let result = json!({"resultType": "input_required", "inputRequests": asked, "requestState": state});
                 let _ = self.approval.asks.set(result.to_string());
             }
@@ -121,11 +121,9 @@ impl Asker {
         said
     }
 
-    /// Whether the client can show a form to a person; one that says nothing more of it can (2025-11-25, elicitation).
+    /// Whether the client can show a form to a person.
     fn takes_forms(&self) -> bool {
-        let capabilities = Object::read(self.capabilities());
-        let elicitation = capabilities.and_then(|declared| Object::read(declared.get("elicitation")?.get()));
-        elicitation.is_some_and(|elicitation| elicitation.get("form").is_some() || elicitation.get("url").is_none())
+        Object::read(self.capabilities()).is_some_and(|declared| lack(&declared, Topic::Elicitation, None).is_none())
     }
 }
 
@@ -156,8 +154,11 @@ fn is_yes(answer: &RawValue) -> bool {
     answer.is_ok_and(|answer| answer.action == "accept" && answer.content.is_none_or(|content| content.approve))
 }
 
-/// The name of our question among those that a result asks.
-const KEY: &str = "toolgate-approval";
+/// The name of our question among those that a result asks; a gateway behind this one has another.
+fn key(seal: &Seal) -> String {
+    format!("toolgate-approval-{}", seal.name())
+}
+
 /// How much of the arguments a person is shown.
 const MOST_SHOWN: usize = 4 << 10;
 
@@ -185,22 +186,26 @@ mod tests {
 
     #[test]
     fn what_is_ours_does_not_reach_the_server_and_what_is_the_servers_does() {
-        let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        let (seal, raw) = (Seal::new(), |text: &str| RawValue::from_string(text.to_owned()).unwrap());
         let ours = |inner: &str| {
             use base64::Engine;
             let inner = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(inner);
-            raw(&format!("\"toolgate/asked/1/AA/{inner}\""))
+            raw(&format!("\"toolgate/{}/asked/1/AA/{inner}\"", seal.name()))
         };
         let state = r#""\u00e9 1.0""#;
-        let answer = r#""toolgate-approval":{"action":"accept"}"#;
+        let answer = format!(r#"{:?}:{{"action":"accept"}}"#, key(&seal));
+        let others = r#"{"toolgate-approval-x":{"action":"accept"}}"#;
+        let theirs = r#""toolgate/x/asked/1/AA/""#;
         for (given, responses, expected, left) in [
             (ours(""), Some(format!("{{{answer}}}")), None, None),
             (ours(state), Some(format!(r#"{{{answer},"a":1.10}}"#)), Some(state), Some(r#"{"a":1.10}"#)),
             (ours(state), Some(r#"{ "a": 1.10}"#.to_owned()), Some(state), Some(r#"{ "a": 1.10}"#)),
             (raw(state), Some(r#"{ "a": 1.10}"#.to_owned()), Some(state), Some(r#"{ "a": 1.10}"#)),
+            (raw(theirs), Some(others.to_owned()), Some(theirs), Some(others)),
+            (ours(theirs), Some(others.to_owned()), Some(theirs), Some(others)),
         ] {
             let mut given = Given { state: Some(given), responses: responses.as_deref().map(raw) };
-            Approval::default().take(&mut given);
+            Approval::default().take(&seal, &mut given);
             assert_eq!(given.state.as_deref().map(RawValue::get), expected);
             assert_eq!(given.responses.as_deref().map(RawValue::get), left);
         }

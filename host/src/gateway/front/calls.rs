@@ -51,7 +51,7 @@ pub(super) async fn call(
     let _stoppable = Stoppable::new(front, id, Stop::Call(call.id.clone()));
     let asker = Asker::new(front, context, incoming);
     let mut caller = context.caller(&asker, params);
-    asker.approval.take(&mut caller.given);
+    asker.approval.take(&front.inside.seal, &mut caller.given);
     let options = CallOptions {
         events: Some(events(front, context, &asker, incoming)),
         approve: Some(Arc::clone(&asker) as _),

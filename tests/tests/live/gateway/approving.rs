@@ -238,6 +238,7 @@ async fn an_approval_is_for_one_call_with_its_arguments() {
     let (config, transports) = guarded("", "");
     let (stream, _served) = serve_over(config, transports, Options::default());
     let mut lines = Lines(BufReader::new(stream));
+    let key = Mutex::new(String::new());
     let mut ask = async |text: &str, state: Option<&Value>, says: Value| {
         let mut params = json!({"name": "one__echo", "arguments": {"text": text}, "_meta": {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -245,14 +246,15 @@ async fn an_approval_is_for_one_call_with_its_arguments() {
         }});
         if let Some(state) = state {
             params["requestState"] = state.clone();
-            params["inputResponses"] = json!({"toolgate-approval": says});
+            params["inputResponses"] = json!({ key.lock().unwrap().as_str(): says });
         }
         lines.ask("a", "tools/call", params).await.0["result"].clone()
     };
     let yes = json!({"action": "accept", "content": {"approve": true}});
     let question = ask("x", None, Value::Null).await;
     assert_eq!(question["resultType"], "input_required", "{question}");
-    let asked = &question["inputRequests"]["toolgate-approval"];
+    let (name, asked) = question["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    key.lock().unwrap().clone_from(name);
     assert_eq!((&asked["method"], &asked["params"]["mode"]), (&json!("elicitation/create"), &json!("form")), "{asked}");
     let state = &question["requestState"];
     for (text, state) in [("y", state.clone()), ("x", json!("toolgate/approved/9999/AAAA/")), ("x", json!("foreign"))] {
@@ -263,6 +265,24 @@ async fn an_approval_is_for_one_call_with_its_arguments() {
     assert!(declined["content"][0]["text"].as_str().unwrap().contains(DECLINED), "{declined}");
     let called = ask("x", Some(state), yes.clone()).await;
     assert_eq!((&called["resultType"], &called["content"][0]["text"]), (&json!("complete"), &json!("x")), "{called}");
+}
+
+#[tokio::test]
+async fn each_of_two_gateways_in_a_row_asks_once_and_hears_its_own_answer() {
+    // The inner one asks, or both do.
+    for (outer, asks) in [("", 1), ("ask: ['*echo'], ", 2)] {
+        for way in WAYS {
+            let (config, transports) = guarded("", "");
+            let (url, _stop) = serve_http_over(config, transports, Options::default(), Tokens::default()).await;
+            let yaml = format!("servers:\n  in: {{{outer}url: \"{url}/mcp\"}}\n");
+            let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
+            let yes = json!({"action": "accept", "content": {"approve": true}});
+            let person = Person::who(json!({"elicitation": {"form": {}}}), Some(yes));
+            let called = call(&person, way, (config, HashMap::new()), "in__one__echo", json!({"text": "x"})).await;
+            assert_eq!(text(&called), "x", "{way:?}: {called:?}");
+            assert_eq!(person.asked().len(), asks, "{way:?}: {:?}", person.asked());
+        }
+    }
 }
 
 #[tokio::test]
