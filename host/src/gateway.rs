@@ -240,11 +240,15 @@ impl Inside {
         self.remember(principal, &mut Called { result, latency, failure: None, answer: None });
     }
 
-    /// Lets whoever runs the gateway know, once, that a server has an address that another one before it has too.
-    fn note_doubled(&self, server: &str, address: &str) {
+    /// Lets whoever runs the gateway know, once, that a server has an address or a name that is taken before.
+    fn note_doubled(&self, server: &str, name: &str, owner: &str) {
         let mut doubled = self.doubled.lock().unwrap_or_else(PoisonError::into_inner);
-        if doubled.len() < MOST_DOUBLED && doubled.insert((server.to_owned(), address.to_owned())) {
-            warn!(server, "{address:?} is of an earlier server too, and that one's counts");
+        if doubled.len() == MOST_DOUBLED || !doubled.insert((server.to_owned(), name.to_owned())) {
+            return;
+        }
+        match server == owner {
+            true => warn!(server, "it lists {name:?} more than once, and the first one counts"),
+            false => warn!(server, "{name:?} is of server {owner:?} too, and that one's counts"),
         }
     }
 

@@ -1,5 +1,8 @@
 //! Prompts of all servers, under names that say whose they are.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use serde::Deserialize;
 
 use super::era::Context;
@@ -17,12 +20,18 @@ use crate::session::Kind;
 /// Lists the prompts.
 pub(super) async fn list(front: &Front, context: &Context, params: &str) -> Result<String, RpcError> {
     let mut items = Vec::new();
+    let mut owners: HashMap<String, String> = HashMap::new();
     let Gathered { listed, keep } = gather(front, Kind::Prompts).await;
-    for Listed { link, items: own, .. } in listed {
+    for Listed { link, items: own } in listed {
         for mut item in own {
-            if let Some(name) = text(&item, "name") {
-                item.set("name", &shown(front, link.id(), &name));
-                items.push(raw(&item));
+            let Some(name) = text(&item, "name").map(|name| shown(front, link.id(), &name)) else { continue };
+            match owners.entry(name) {
+                Entry::Occupied(owner) => front.inside.note_doubled(link.id(), owner.key(), owner.get()),
+                Entry::Vacant(place) => {
+                    item.set("name", place.key());
+                    items.push(raw(&item));
+                    place.insert(link.id().to_owned());
+                }
             }
         }
     }

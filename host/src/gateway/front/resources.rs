@@ -1,21 +1,25 @@
 //! Resources of all servers. They keep their addresses; where two servers have the same, the first one's counts.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::era::{Context, Era, Keep};
 use super::lists::{FIRST_LIST, page};
 use super::progress::Teller;
-use super::sources::{Found, Gathered, Listed, Owner, find, gather};
+use super::sources::{Found, Gathered, Listed, Owner, PATIENCE, find, gather};
 use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, params_of};
 use crate::failure::{Failed, Failure, RpcError};
 use crate::gate::Refused;
 use crate::gateway::bounds;
 use crate::gateway::client::Incoming;
 use crate::json::Object;
-use crate::session::Kind;
+use crate::session::{Kind, METHOD_NOT_FOUND};
 
 /// Lists the resources.
 pub(super) async fn list(front: &Front, context: &Context, params: &str) -> Result<String, RpcError> {
@@ -50,7 +54,7 @@ pub(super) async fn read(
     let result = match find(front, &uri).await? {
         Found::Owner(owner) => ask(front, context, &owner, asked, incoming).await,
         Found::Perhaps(owners) => {
-            try_each(front, context, &owners, asked, incoming).await.unwrap_or_else(|| Err(missing()))
+            try_all(front, context, &owners, asked, incoming).await.unwrap_or_else(|| Err(missing()))
         }
     };
     let result = result.map_err(|error| in_words_of(context.era, error))?;
@@ -58,9 +62,9 @@ pub(super) async fn read(
     Ok(context.dress_kept(result, keep))
 }
 
-/// Asks servers in turn for what none of them lists: servers may have more than that. What the only one says counts; of
-/// several the first that has it, for a limited time.
-async fn try_each(
+/// Asks servers, side by side, for what none of them lists: servers may have more than that. What the only one says counts; of
+/// several the first that has it, or that cannot say; none where all say that they do not have it.
+async fn try_all(
     front: &Front,
     context: &Context,
     owners: &[Owner],
@@ -70,16 +74,37 @@ async fn try_each(
     if let [only] = owners {
         return Some(ask(front, context, only, asked, incoming).await);
     }
-    let tries = async {
-        for owner in owners.iter().take(MOST_TRIES) {
-            let result = ask(front, context, owner, asked, incoming).await;
-            if result.is_ok() {
-                return Some(result);
-            }
+    let owners = &owners[..owners.len().min(MOST_TRIES)];
+    let mut answers: Vec<Option<Result<String, RpcError>>> = owners.iter().map(|_| None).collect();
+    let tries = owners.iter().enumerate();
+    let mut tries: FuturesUnordered<_> =
+        tries.map(|(place, owner)| async move { (place, ask(front, context, owner, asked, incoming).await) }).collect();
+    let mut until = Instant::now() + FIRST_LIST;
+    while let Ok(Some((place, answer))) = tokio::time::timeout_at(until, tries.next()).await {
+        answers[place] = Some(answer);
+        let Some(first) = answers.iter().position(|answer| matches!(answer, Some(Ok(_)))) else { continue };
+        if answers[..first].iter().all(Option::is_some) {
+            break;
         }
-        None
-    };
-    tokio::time::timeout(FIRST_LIST, tries).await.ok().flatten()
+        // One before it may have it, too, and is not waited for as if nobody had.
+        until = until.min(Instant::now() + PATIENCE);
+    }
+    if let Some(first) = answers.iter().position(|answer| matches!(answer, Some(Ok(_)))) {
+        return answers.swap_remove(first);
+    }
+    answers.into_iter().zip(owners).find_map(|(answer, owner)| match answer {
+        Some(Err(error)) if says_missing(&error) => None,
+        None => {
+            let text = format!("server {:?} may have it, and gave no answer within {FIRST_LIST:?}", owner.link.id());
+            Some(Err(RpcError::new(INTERNAL_ERROR, text)))
+        }
+        answer => answer,
+    })
+}
+
+/// Whether a server says that it has no such resource, or none at all.
+fn says_missing(error: &RpcError) -> bool {
+    matches!(error.code, RESOURCE_NOT_FOUND | INVALID_PARAMS | METHOD_NOT_FOUND)
 }
 
 /// What a server says where it has no such resource, with the code that the client's era has for it.
@@ -98,16 +123,22 @@ async fn merged(
     key: &str,
     params: &str,
 ) -> Result<String, RpcError> {
-    let mut seen = HashSet::new();
+    let mut owners: HashMap<String, String> = HashMap::new();
     let mut items = Vec::new();
     let Gathered { listed, keep } = gather(front, kind).await;
-    for Listed { link, items: own, .. } in listed {
+    for Listed { link, items: own } in listed {
         for item in own {
-            match text(&item, key) {
-                Some(address) if !seen.insert(address.clone()) => {
-                    front.inside.note_doubled(link.id(), &address);
+            let Some(address) = text(&item, key) else {
+                // Half of a letter is in it, so that it equals no other.
+                items.push(crate::json::raw(&item));
+                continue;
+            };
+            match owners.entry(address) {
+                Entry::Occupied(owner) => front.inside.note_doubled(link.id(), owner.key(), owner.get()),
+                Entry::Vacant(place) => {
+                    items.push(crate::json::raw(&item));
+                    place.insert(link.id().to_owned());
                 }
-                _ => items.push(crate::json::raw(&item)),
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Which server has what beside its tools: what is known counts first, then all are asked, side by side and for a limited
 //! time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,6 @@ pub(super) struct Owner {
 /// What one server lists.
 pub(super) struct Listed {
     pub(super) link: Arc<Link>,
-    pub(super) lease: Lease,
     /// Its items, masked.
     pub(super) items: Vec<Object>,
 }
@@ -63,7 +63,7 @@ pub(super) async fn gather_from(front: &Front, links: Vec<Arc<Link>>, kind: Kind
         let offered = if kind == Kind::Prompts { offers.prompts } else { offers.resources };
         // Who has nothing of the kind has no part in it.
         let keep = offered.then(|| Keep::of(&listing));
-        Some((Listed { link, lease, items }, keep))
+        Some((Listed { link, items }, keep))
     });
     let answers = futures_util::future::join_all(ask).await;
     // Whoever is missing may be there the next moment.
@@ -72,31 +72,34 @@ pub(super) async fn gather_from(front: &Front, links: Vec<Arc<Link>>, kind: Kind
     Gathered { listed, keep: Keep::of_parts(parts.into_iter().chain([missing]).flatten()).shown_to(front) }
 }
 
-/// The server that a resource is of: the one that lists it, the one that named it, or the one whose template fits.
+/// The server that a resource is of: the one that lists it, the one whose template fits, or the one that named it. Nobody
+/// gets by naming it what another one has.
 pub(super) async fn find(front: &Front, uri: &str) -> Result<Found, RpcError> {
-    let sources = front.gate.sources();
-    if let Some(link) = known(front, &sources, uri) {
-        return Ok(Found::Owner(lease(front, link).await?));
+    let sources = usable(front);
+    let mut owner = first(front, &sources, Kind::Resources, |listing| listing.lists(uri)).await;
+    if owner.is_none() {
+        owner = first(front, &sources, Kind::Templates, |listing| listing.has_fitting(uri)).await;
     }
-    let ask = sources.iter().enumerate().map(|(place, link)| async move {
-        let (lease, listing) = list(front, link, Kind::Resources).await?;
-        let owns = listing.lists(uri) || {
-            let templates = list(front, link, Kind::Templates).await;
-            templates.is_some_and(|(_, templates)| templates.has_fitting(uri))
-        };
-        Some((place, Owner { link: Arc::clone(link), lease }, owns))
-    });
-    let mut asked: FuturesUnordered<_> = ask.collect();
-    let mut others = Vec::new();
-    while let Some(answer) = asked.next().await {
-        match answer {
-            Some((_, owner, true)) => return Ok(Found::Owner(owner)),
-            Some((place, owner, false)) if owner.lease.session().peer().offers.resources => others.push((place, owner)),
-            _ => {}
+    if owner.is_none() {
+        let named = front.linked.server_of(uri);
+        owner = sources.iter().find(|link| named.as_deref() == Some(link.id()));
+    }
+    match owner {
+        Some(link) => Ok(Found::Owner(lease(front, link).await?)),
+        None => Ok(Found::Perhaps(all_with_resources(front, sources).await)),
+    }
+}
+
+/// The servers that can be used now and have resources.
+async fn all_with_resources(front: &Front, sources: Vec<Arc<Link>>) -> Vec<Owner> {
+    let ask = sources.into_iter().map(|link| async move {
+        if front.inside.late.has(&link, Kind::Resources) {
+            return None;
         }
-    }
-    others.sort_by_key(|(place, _)| *place);
-    Ok(Found::Perhaps(others.into_iter().map(|(_, owner)| owner).collect()))
+        let lease = tokio::time::timeout(FIRST_LIST, link.lease_if_it_starts()).await.ok()?.ok()?;
+        lease.session().peer().offers.resources.then_some(Owner { link, lease })
+    });
+    futures_util::future::join_all(ask).await.into_iter().flatten().collect()
 }
 
 /// The same where nothing can be tried: the one that lists it or whose template fits, or the only one there is.
@@ -110,15 +113,12 @@ pub(super) async fn owner(front: &Front, uri: &str) -> Result<Option<Owner>, Rpc
 
 /// The server that has this very template.
 pub(super) async fn owner_of_template(front: &Front, template: &str) -> Result<Option<Owner>, RpcError> {
+    let sources = usable(front);
     let has = |listing: &Listing| listing.templates().any(|known| known == template);
-    let known = |link: &&Arc<Link>| link.known_others(Kind::Templates).is_some_and(|listing| has(&listing));
-    let sources = front.gate.sources();
-    if let Some(link) = sources.iter().find(known) {
-        return Ok(Some(lease(front, link).await?));
+    match first(front, &sources, Kind::Templates, has).await {
+        Some(link) => lease(front, link).await.map(Some),
+        None => Ok(None),
     }
-    let listed = gather_from(front, sources, Kind::Templates).await.listed;
-    let found = listed.into_iter().find(|listed| known(&&listed.link));
-    Ok(found.map(|Listed { link, lease, .. }| Owner { link, lease }))
 }
 
 /// A server that is wanted by its name.
@@ -129,17 +129,56 @@ pub(super) async fn lease(front: &Front, link: &Arc<Link>) -> Result<Owner, RpcE
     }
 }
 
-/// Whose a resource is by what servers have said so far.
-fn known<'a>(front: &Front, sources: &'a [Arc<Link>], uri: &str) -> Option<&'a Arc<Link>> {
-    let usable = || sources.iter().filter(|link| !link.is_disabled());
-    let by = |kind: Kind, has: fn(&Listing, &str) -> bool| {
-        usable().find(|link| link.known_others(kind).is_some_and(|listing| has(&listing, uri)))
+fn usable(front: &Front) -> Vec<Arc<Link>> {
+    let mut sources = front.gate.sources();
+    sources.retain(|link| !link.is_disabled());
+    sources
+}
+
+/// The first server, in the order of the configuration, whose list has something. What servers have said so far counts; where
+/// that is not enough they are asked, side by side. Once somebody has it, those before it that have not spoken yet are waited
+/// for, but not for long.
+async fn first<'a>(
+    front: &Front,
+    sources: &'a [Arc<Link>],
+    kind: Kind,
+    has: impl Fn(&Listing) -> bool,
+) -> Option<&'a Arc<Link>> {
+    let known: Vec<_> = sources.iter().map(|link| link.known_others(kind)).collect();
+    let mut found = known.iter().position(|listing| listing.as_deref().is_some_and(&has));
+    // Where nobody has it, even those that have spoken are asked: they may have more by now.
+    let mut silent: BTreeSet<_> = match found {
+        Some(found) => (0..found).filter(|place| known[*place].is_none()).collect(),
+        None => (0..sources.len()).collect(),
     };
-    let by_name = || {
-        let server = front.linked.server_of(uri)?;
-        usable().find(|link| link.id() == &*server)
-    };
-    by(Kind::Resources, Listing::lists).or_else(by_name).or_else(|| by(Kind::Templates, Listing::has_fitting))
+    let ask = |place: usize| async move { (place, list(front, &sources[place], kind).await) };
+    let mut asked: FuturesUnordered<_> = silent.iter().copied().map(ask).collect();
+    let mut until = found.map(|_| Instant::now() + PATIENCE);
+    while found.is_none_or(|found| silent.range(..found).next().is_some()) {
+        let enough = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            answer = asked.next() => {
+                let Some((place, listed)) = answer else { break };
+                silent.remove(&place);
+                if listed.is_some_and(|(_, listing)| has(&listing)) {
+                    found = found.map_or(Some(place), |found| Some(found.min(place)));
+                    until.get_or_insert_with(|| Instant::now() + PATIENCE);
+                }
+            }
+            () = enough => {
+                // Next time nobody waits for them.
+                let late = silent.iter().filter(|place| found.is_some_and(|found| **place < found));
+                late.for_each(|place| front.inside.late.ask_aside(&sources[*place], kind));
+                break;
+            }
+        }
+    }
+    found.map(|place| &sources[place])
 }
 
 /// Asks one server for a list; none where it fails, takes too long, or did so a while ago.
@@ -174,3 +213,5 @@ async fn list(front: &Front, link: &Arc<Link>, kind: Kind) -> Option<(Lease, Arc
 
 /// A failure that took longer would be felt if it were waited for again.
 const SLOW: Duration = Duration::from_secs(1);
+/// How long servers are waited for that may have what another one has, too.
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
