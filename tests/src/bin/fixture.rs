@@ -14,6 +14,8 @@ mod dying;
 mod listing;
 #[path = "../fixture/odd.rs"]
 mod odd;
+#[path = "../fixture/owning.rs"]
+mod owning;
 #[path = "../fixture/plain.rs"]
 mod plain;
 #[path = "../fixture/silent.rs"]
@@ -105,10 +107,20 @@ const MODES: &[Mode] = &[
         listing::list_lost,
     ),
     ("catalog", "N BYTES", "has N tools with schemas of so many bytes, on one page", listing::catalog),
+    ("malformed", "", "lists tools, resources and prompts of which most are none", listing::malformed),
+    ("prompts", "NAME…", "has prompts of these names", listing::prompts),
+    ("owns", "NAME MS", "lists resources after MS that others have too, and has more than it lists", owning::owns),
     ("no-tools", "", "declares resources only, and does not know tools/list", listing::no_tools),
     ("ttl", "MS [SCOPE]", "2026-07-28: its list is fresh for MS, and says how often it was asked for", listing::ttl),
     // Talk during a call.
     ("asks", "", "asks the client four things during a call of `ask`, and returns what it heard", asking::asks),
+    (
+        "visits",
+        "",
+        "sends the person to an address during a call of `visit`, and says when that is done",
+        asking::visits,
+    ),
+    ("wordy", "BYTES", "says so many bytes wherever it can during a call of `talk` or `fail`", asking::wordy),
     ("progress", "N", "reports progress N times, 50 ms apart, during a call of `work`", asking::progress),
     ("chatty", "", "logs as it is told to, tells of changes, and has much to read", chatty::chatty),
     (

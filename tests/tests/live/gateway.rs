@@ -6,6 +6,7 @@ mod bounding;
 mod changing;
 mod crowding;
 mod leaving;
+mod mixing;
 mod passing;
 mod seeing;
 mod shading;
