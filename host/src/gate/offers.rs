@@ -113,8 +113,13 @@ impl Gate {
     }
 
     fn take_tools(&self, link: &Link, tools: &Arc<Tools>) -> Result<Vec<ToolChange>, Unavailable> {
-        let changes = self.core().offer(link.id(), tools);
-        changes.map_err(|error| Unavailable::Failed(failures::internal(&error)))
+        let core = &mut *self.core();
+        // A gate that was opened before a server was configured knows nothing of it.
+        if core.edition != self.registry.edition() {
+            self.reopen(core);
+            self.take_known_into(core);
+        }
+        core.offer(link.id(), tools).map_err(|error| Unavailable::Failed(failures::internal(&error)))
     }
 
     /// Takes in what has changed since the gate was last used: the configuration, and lists of tools.

@@ -74,6 +74,8 @@ fn an_edited_file_brings_other_servers_and_drops_no_call() {
     // Many changes are told as few: those of the new lists may come a little later.
     let told = serving.told_so_far().into_iter().skip(told).filter(|method| method == LISTS[0]).count();
     assert!(told <= 3, "{told}");
+    let log = serving.logged_so_far();
+    assert!(!log.iter().any(|line| line.contains("is configured")), "the new server is known: {log:#?}");
     assert_eq!(serving.end().code(), Some(0));
 }
 

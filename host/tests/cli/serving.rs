@@ -117,6 +117,11 @@ impl Serving {
         }
     }
 
+    /// The lines of the log that nobody has waited for.
+    pub fn logged_so_far(&self) -> Vec<String> {
+        self.log.try_iter().collect()
+    }
+
     /// The address that it listens on.
     pub fn address(&self) -> String {
         let line = self.logged(&["listening on http"]);
