@@ -12,7 +12,7 @@ use super::options::{Limits, Options};
 use super::rate::Buckets;
 use super::sessions::Sessions;
 use super::tls::{self, Certificate};
-use super::tokens::Doorkeeper;
+use super::tokens::{Doorkeeper, Pass};
 use crate::gateway::client::Principal;
 
 /// What of a door can change while it is served.
@@ -35,10 +35,10 @@ impl Current {
         self.0.borrow().clone()
     }
 
-    /// Waits until a principal has no token any more.
-    pub(super) async fn gone(self: Arc<Self>, principal: Arc<Principal>) {
+    /// Waits until this is no token of a principal any more.
+    pub(super) async fn gone(self: Arc<Self>, pass: Pass, principal: Arc<Principal>) {
         // There are rules as long as this lives.
-        let _ = self.0.subscribe().wait_for(|rules| !rules.keeper.knows(&principal)).await;
+        let _ = self.0.subscribe().wait_for(|rules| !rules.keeper.honours(pass, &principal)).await;
     }
 }
 

@@ -26,7 +26,7 @@ use super::pages::{self, Pages};
 use super::rate::Asker;
 use super::refusal::Refusal;
 use super::sessions::Sessions;
-use super::tokens::Shown;
+use super::tokens::{Pass, Shown};
 use super::{content, post, streams};
 use crate::gateway::client::{House, Principal};
 use crate::transport::BoxFuture;
@@ -56,11 +56,11 @@ impl Desk {
         })
     }
 
-    /// The same, or until who is shown something may not see it any more.
-    pub(super) fn over_for(&self, principal: Option<&Arc<Principal>>) -> BoxFuture<'static, ()> {
+    /// The same, or until the token is taken away with which a principal asked to be shown something.
+    pub(super) fn over_for(&self, pass: Pass, principal: Option<&Arc<Principal>>) -> BoxFuture<'static, ()> {
         let stopped = self.stopped();
         let Some(principal) = principal.cloned() else { return stopped };
-        let gone = self.current.clone().gone(principal);
+        let gone = self.current.clone().gone(pass, principal);
         Box::pin(async move {
             tokio::select! {
                 () = stopped => {}

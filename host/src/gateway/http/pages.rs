@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::body::{Body, Events, Source};
 use super::desk::Visit;
 use super::pace::Busy;
+use super::tokens::Pass;
 use crate::gateway::client::Principal;
 use crate::transport::BoxFuture;
 
@@ -111,7 +112,7 @@ pub(super) async fn answer(
     let mut response = match page.body {
         PageBody::Bytes(bytes) => Response::new(Body::Full(bytes)),
         PageBody::Events(events) => Events::new(Source::Page(events), visit.desk.rules().limits.keep_alive, busy)
-            .until(visit.desk.over_for(principal))
+            .until(visit.desk.over_for(Pass::of(&head.headers), principal))
             .into_response(),
     };
     *response.status_mut() = page.status;

@@ -17,8 +17,10 @@ use super::pace::Busy;
 use super::refusal::{JSON, PARSE_ERROR, Refusal};
 use super::session::InUse;
 use super::sessions::SESSION_ID;
+use super::tokens::Pass;
 use super::{content, media};
 use crate::gateway::client::{self, Answer, Client, McpHeaders, Outlet, Principal};
+use crate::transport::BoxFuture;
 
 /// Answers a POST. The head is given up before anything is waited for: the connection then reads on into the same memory.
 pub(super) async fn answer(
@@ -39,6 +41,7 @@ pub(super) async fn answer(
     let message = if claim == Claim::Modern { MODERN } else { Message::peek(&text)? };
     let headers = message::headers(&head.headers);
     let stream = media::prefers_stream(&head.headers);
+    let pass = names_listening(&headers).then(|| Pass::of(&head.headers));
     let session = match message.modern || message.initialize {
         true => None,
         false => Some(claim.known().and_then(|()| desk.sessions.find(&head.headers, principal))?),
@@ -51,7 +54,8 @@ pub(super) async fn answer(
         }
         let seat = if listens(&headers, &text) { Some(desk.sessions.seat(principal)?) } else { None };
         let channel = Channel::passing(desk.rules().limits.kept_events, desk.load.clone());
-        let exchange = Exchange { client, channel, session: None, seat, primed: false, stream };
+        let over = pass.map(|pass| desk.over_for(pass, Some(principal)));
+        let exchange = Exchange { client, channel, session: None, seat, over, primed: false, stream };
         return exchange.run(visit, text, headers, slot, busy).await;
     }
     let Some(session) = session else { return initialize(visit, principal, text, headers, slot).await };
@@ -62,7 +66,7 @@ pub(super) async fn answer(
     }
     let channel = session.session().stream();
     let primed = claim == Claim::Legacy { primed: true };
-    let exchange = Exchange { client, channel, session: Some(session), seat: None, primed, stream };
+    let exchange = Exchange { client, channel, session: Some(session), seat: None, over: None, primed, stream };
     exchange.run(visit, text, headers, slot, busy).await
 }
 
@@ -73,6 +77,8 @@ struct Exchange {
     session: Option<InUse>,
     /// The place of one who only listens.
     seat: Option<Seat>,
+    /// When one who only listens may do so no longer.
+    over: Option<BoxFuture<'static, ()>>,
     /// The client knows an event without data at the start of a stream.
     primed: bool,
     /// The client rather has a stream.
@@ -102,6 +108,9 @@ impl Exchange {
                     // Who listens asks for nothing more, and may do so for days.
                     drop(call.slot());
                     events = events.sitting(seat);
+                }
+                if let Some(over) = self.over {
+                    events = events.until(over);
                 }
                 if resumable {
                     events = events.opening(call.channel().opening(self.primed));
@@ -163,7 +172,11 @@ fn plain(answer: Option<Answer>, slot: Option<Slot>) -> Response<Body> {
 /// any other.
 fn listens(headers: &McpHeaders, text: &str) -> bool {
     let small = text.len() <= MOST_LISTEN && !text.trim_ascii_start().starts_with('[');
-    small && headers.method.as_deref() == Some("subscriptions/listen")
+    small && names_listening(headers)
+}
+
+fn names_listening(headers: &McpHeaders) -> bool {
+    headers.method.as_deref() == Some("subscriptions/listen")
 }
 
 fn not_text() -> Refusal {

@@ -13,6 +13,7 @@ use super::media;
 use super::message::Claim;
 use super::pace::Busy;
 use super::refusal::Refusal;
+use super::tokens::Pass;
 use crate::gateway::client::Principal;
 
 /// Opens the stream of unasked messages, in place of one that is open, or goes on with a stream after an event.
@@ -35,7 +36,8 @@ pub(super) fn open(
     visit.pace.work();
     let opening = channel.opening(Claim::of(&head.headers) == Claim::Legacy { primed: true });
     let events = Events::new(Source::Stream(reader), desk.rules().limits.keep_alive, busy).opening(opening);
-    Ok(events.using(session).until(desk.stopped()).into_response())
+    let over = desk.over_for(Pass::of(&head.headers), Some(principal));
+    Ok(events.using(session).until(over).into_response())
 }
 
 /// Ends a session.

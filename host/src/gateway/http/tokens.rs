@@ -51,6 +51,16 @@ pub(super) struct Doorkeeper {
     everybody: Arc<Principal>,
 }
 
+/// The token that a request shows, to be known again.
+#[derive(Clone, Copy)]
+pub(super) struct Pass(Option<[u8; 32]>);
+
+impl Pass {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        Pass(headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes())).map(digest))
+    }
+}
+
 /// What a request shows.
 pub(super) enum Shown {
     /// A principal.
@@ -71,6 +81,15 @@ impl Doorkeeper {
         match self.tokens.is_empty() {
             true => *principal == *self.everybody,
             false => self.tokens.0.iter().any(|entry| *entry.principal == *principal),
+        }
+    }
+
+    /// Whether this is still a token of this principal, where one is asked for.
+    pub(super) fn honours(&self, Pass(shown): Pass, principal: &Principal) -> bool {
+        let same = |entry: &Entry| shown.is_some_and(|shown| entry.digest.ct_eq(&shown).into());
+        match self.tokens.is_empty() {
+            true => *principal == *self.everybody,
+            false => self.tokens.0.iter().any(|entry| same(entry) && *entry.principal == *principal),
         }
     }
 

@@ -48,6 +48,42 @@ async fn the_sessions_of_a_token_that_is_taken_away_end_with_their_streams_and_c
 }
 
 #[tokio::test]
+async fn what_was_opened_with_a_token_ends_with_it_though_its_principal_has_another() {
+    let door = Running::with(|options| options.tokens = tokens()).await;
+    let mut streams = Vec::new();
+    for name in ["ann", "bob"] {
+        let reply = door.ask(as_principal(name, Ask::post(legacy("initialize")))).await;
+        let session = reply.header("mcp-session-id").unwrap().to_owned();
+        let listen = Ask::modern("progress+listen+wait").with("Mcp-Method", "subscriptions/listen");
+        let mut wires = Vec::new();
+        for ask in [Ask::get(&session), Ask::new("GET /events"), listen] {
+            let mut wire = door.connect().await;
+            wire.send(as_principal(name, ask)).await;
+            assert_eq!(wire.head().await.status, 200);
+            wires.push(wire);
+        }
+        streams.push((session, wires));
+    }
+    let pair = |token: &str, name: &str| (token.to_owned(), Principal { name: name.to_owned(), admin: false });
+    let others = Tokens::new([pair("newer-s3cret", "ann"), pair("bob-s3cret", "bob")]).unwrap();
+    let applied = door.control.prepare(options(|options| options.tokens = others)).unwrap().apply();
+    assert_eq!(applied.ended_sessions, 0);
+    let (of_ann, ended) = &mut streams[0];
+    for wire in ended {
+        while wire.event().await.is_some() {}
+    }
+    // The session is its principal's, and goes on with the other token.
+    let echo = Ask::post(legacy("echo")).session(of_ann);
+    assert_eq!(door.ask(as_principal("ann", echo.clone())).await.status, 401);
+    assert_eq!(door.ask(as_principal("newer", echo)).await.status, 200);
+    assert!(door.house.say(1, "still"));
+    let stream = &mut streams[1].1[0];
+    assert_eq!(stream.message().await.unwrap().data.unwrap(), "still");
+    door.house.wait("cancelled", 1).await;
+    door.stop().await;
+}
+
+#[tokio::test]
 async fn hosts_limits_and_rates_hold_from_the_next_request_on() {
     let door = Running::with(|options| options.hosts = vec!["old.example".to_owned()]).await;
     let mut wire = door.connect().await;
