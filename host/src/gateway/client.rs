@@ -1,6 +1,7 @@
 //! Where the doors of the gateway (standard input and output, HTTP) meet what is behind them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::gate::{GateError, LOCAL};
 use crate::transport::BoxFuture;
@@ -23,9 +24,48 @@ impl Principal {
 
 /// A way to a client, for messages beside the answer to a request: progress, logs, questions.
 pub trait Outlet: Send + Sync + 'static {
-    /// Sends one JSON-RPC message; false where it cannot arrive any more.
-    fn send(&self, text: String) -> bool;
+    /// Sends one JSON-RPC message, where there is room for it.
+    fn send(&self, text: String) -> Result<(), Unsent>;
+
+    /// Waits until there may be room again; what happens after this is called is not missed.
+    fn room(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
 }
+
+/// Why a message was not sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unsent {
+    /// There is no room for it now; this is the message.
+    Full(String),
+    /// It cannot arrive any more.
+    Gone,
+}
+
+impl dyn Outlet + '_ {
+    /// Sends what may be lost.
+    pub(super) fn tell(&self, text: String) {
+        // Who does not read on misses it.
+        let _ = self.send(text);
+    }
+
+    /// Sends a message as soon as there is room for it; false where it cannot arrive any more.
+    pub(super) async fn deliver(&self, mut text: String) -> bool {
+        loop {
+            let room = self.room();
+            text = match self.send(text) {
+                Ok(()) => return true,
+                Err(Unsent::Gone) => return false,
+                Err(Unsent::Full(text)) => text,
+            };
+            // There may be room that nobody tells of.
+            let _ = tokio::time::timeout(PATIENCE, room).await;
+        }
+    }
+}
+
+/// How long is waited for room before a message is tried again.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One message of a client.
 pub struct Incoming {

@@ -3,6 +3,7 @@
 mod approving;
 mod asking;
 mod calls;
+mod due;
 mod era;
 pub(super) mod late;
 mod linked;

@@ -208,11 +208,14 @@ impl Front {
         let (sender, receiver) = oneshot::channel();
         self.asked().insert(id, sender);
         let _forget = Forget { front: self, id, outlet };
-        if !outlet.send(message::request(id, method, &params)) {
-            return Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway has gone"));
-        }
-        match tokio::time::timeout(limit, receiver).await {
-            Ok(Ok(answer)) => answer,
+        let answered = async {
+            match outlet.deliver(message::request(id, method, &params)).await {
+                true => receiver.await.ok(),
+                false => Some(Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway has gone"))),
+            }
+        };
+        match tokio::time::timeout(limit, answered).await {
+            Ok(Some(answer)) => answer,
             _ => Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway did not answer")),
         }
     }
@@ -308,7 +311,7 @@ impl Drop for Forget<'_> {
     fn drop(&mut self) {
         if self.front.asked().remove(&self.id).is_some() {
             let params = format!(r#"{{"requestId":{},"reason":"nobody waits for the answer any more"}}"#, self.id);
-            self.outlet.send(message::notification("notifications/cancelled", Some(&params)));
+            self.outlet.tell(message::notification("notifications/cancelled", Some(&params)));
         }
     }
 }

@@ -107,7 +107,7 @@ fn events(front: &Front, context: &Context, asker: &Arc<Asker>, incoming: &Incom
             let own = matches!(during, During::One(principal) if principal == front.name);
             if own && front.is_untold(number) {
                 if let Some(line) = log_line(&front, &grave, logger.as_deref(), data) {
-                    outlet.send(line);
+                    outlet.tell(line);
                 }
             }
         }

@@ -14,12 +14,13 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
 use super::calls::{is_wanted, log_line};
+use super::due::{Crier, Wanted};
 use super::era::{Context, Era};
 use super::renewal::Renewal;
 use super::resources;
 use super::sources::owner;
 use super::stops::{Stop, Stoppable};
-use super::updates::{self, SUBSCRIPTION, Update};
+use super::updates::{SUBSCRIPTION, Update};
 use super::{Front, INVALID_PARAMS, Session, params_of};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
@@ -27,24 +28,17 @@ use crate::gateway::client::{Incoming, Outlet};
 use crate::registry::{Told, Watcher};
 use crate::session::{During, News, message};
 
-/// What a client wants to hear.
-struct Wanted {
-    tools: bool,
-    prompts: bool,
-    resources: bool,
-}
-
 /// What has changed and is not yet told.
 #[derive(Default)]
-struct Untold {
-    tools: bool,
-    prompts: bool,
-    resources: bool,
-    updates: Vec<Update>,
+pub(super) struct Untold {
+    pub(super) tools: bool,
+    pub(super) prompts: bool,
+    pub(super) resources: bool,
+    pub(super) updates: Vec<Update>,
     /// There was more than was heard, and it may have been about any resource.
-    missed: bool,
+    pub(super) missed: bool,
     /// Lines of logs, as the client gets them.
-    logs: Vec<String>,
+    pub(super) logs: Vec<String>,
 }
 
 /// Tells a client of the initialize era of all that changes, for as long as it can be told.
@@ -52,48 +46,38 @@ pub(super) async fn herald(front: Weak<Front>, outlet: Arc<dyn Outlet>) {
     let Some(registry) = front.upgrade().map(|front| Arc::clone(&front.inside.registry)) else { return };
     let mut changes = Changes::new(&registry);
     drop(registry);
-    let wanted = Wanted { tools: true, prompts: true, resources: true };
+    let mut crier = Crier::of_session(&*outlet);
     let mut renewal = Renewal::default();
     loop {
-        let messages = tokio::select! {
+        tokio::select! {
             untold = changes.next(&front, Era::Legacy) => {
                 let (Some(untold), Some(front)) = (untold, front.upgrade()) else { return };
                 if untold.resources {
                     let lost = lost(front.session().subscribed.iter());
                     renewal.begin(&front, lost);
                 }
-                messages(&front, &wanted, untold)
+                let session = front.session();
+                crier.take(untold, session.subscribed.iter().map(|(uri, watcher)| (uri, Some(watcher))));
             }
             renewed = renewal.done() => {
                 let Some(front) = front.upgrade() else { return };
-                let mut messages = Vec::new();
                 for (uri, watcher) in renewed {
-                    let before = front.session().subscribed.get_mut(&uri).map(|known| std::mem::replace(known, watcher));
+                    let mut session = front.session();
                     // It may have been taken back meanwhile.
-                    messages.extend(before.map(|_| updates::gap(&uri, None)));
+                    if let Some(known) = session.subscribed.get_mut(&uri) {
+                        let before = std::mem::replace(known, watcher);
+                        drop((session, before));
+                        crier.take_gap(uri);
+                    }
                 }
-                messages
             }
-        };
-        if !messages.into_iter().all(|message| outlet.send(message)) {
+            () = crier.again() => {}
+        }
+        let Some(front) = front.upgrade() else { return };
+        if !crier.tell(&front) {
             return;
         }
     }
-}
-
-/// What a client of the initialize era gets of what has changed.
-fn messages(front: &Front, wanted: &Wanted, untold: Untold) -> Vec<String> {
-    let changed = lists(front, wanted, &untold).into_iter().map(|method| message::notification(method, None));
-    let changed: Vec<_> = changed.collect();
-    let (missed, fits): (Vec<_>, Vec<_>) = {
-        let session = front.session();
-        let watched = || session.subscribed.iter().map(|(uri, watcher)| (uri, Some(watcher)));
-        let missed = session.subscribed.keys().filter(|_| untold.missed).map(|uri| updates::gap(uri, None)).collect();
-        let fits = untold.updates.into_iter().filter_map(|update| Some((update.fit(watched())?, update)));
-        (missed, fits.collect())
-    };
-    let updated = fits.iter().filter_map(|(fit, update)| update.notification(front, *fit, None));
-    untold.logs.into_iter().chain(changed).chain(missed).chain(updated).collect()
 }
 
 /// The resources whose server was replaced or removed.
@@ -160,36 +144,27 @@ pub(super) async fn listen(
         granted.insert("resourceSubscriptions".to_owned(), json!(uris.iter().collect::<Vec<_>>()));
     }
     let acknowledged = format!(r#"{{{meta},"notifications":{}}}"#, serde_json::Value::Object(granted));
-    incoming.outlet.send(message::notification("notifications/subscriptions/acknowledged", Some(&acknowledged)));
+    let acknowledged = message::notification("notifications/subscriptions/acknowledged", Some(&acknowledged));
+    let mut crier = Crier::of_listener(&*incoming.outlet, wanted, id, acknowledged);
     let mut renewal = Renewal::default();
-    while !front.is_departed() && !front.leaving.load(Ordering::SeqCst) {
-        let untold = tokio::select! {
-            untold = changes.next(&front.me, Era::Modern) => untold,
+    while crier.tell(front) && !front.is_departed() && !front.leaving.load(Ordering::SeqCst) {
+        tokio::select! {
+            untold = changes.next(&front.me, Era::Modern) => {
+                let (Some(untold), Some(me)) = (untold, front.me.upgrade()) else { break };
+                if untold.resources {
+                    renewal.begin(&me, lost(watched.iter()));
+                }
+                crier.take(untold, uris.iter().map(|uri| (uri, watched.get(uri))));
+            }
             renewed = renewal.done() => {
                 for (uri, watcher) in renewed {
-                    incoming.outlet.send(updates::gap(&uri, Some(id)));
+                    crier.take_gap(uri.clone());
                     watched.insert(uri, watcher);
                 }
-                continue;
             }
-            () = stop.notified() => None,
-            () = &mut no_news => None,
-        };
-        let (Some(untold), Some(me)) = (untold, front.me.upgrade()) else { break };
-        if untold.resources {
-            renewal.begin(&me, lost(watched.iter()));
-        }
-        for method in lists(front, &wanted, &untold) {
-            incoming.outlet.send(message::notification(method, Some(&format!("{{{meta}}}"))));
-        }
-        for uri in uris.iter().filter(|_| untold.missed) {
-            incoming.outlet.send(updates::gap(uri, Some(id)));
-        }
-        for update in &untold.updates {
-            let told = update.fit(uris.iter().map(|uri| (uri, watched.get(uri))));
-            if let Some(text) = told.and_then(|fit| update.notification(front, fit, Some(id))) {
-                incoming.outlet.send(text);
-            }
+            () = crier.again() => {}
+            () = stop.notified() => break,
+            () = &mut no_news => break,
         }
     }
     Ok(context.dress(format!("{{{meta}}}")))
@@ -227,23 +202,6 @@ pub(super) async fn watch(front: &Front, uri: &str) -> Result<Option<Watcher>, R
     let Some(owner) = owner(front, uri).await? else { return Ok(None) };
     let watcher = owner.link.watch(&owner.lease, uri).await;
     watcher.map(Some).map_err(|failed| resources::refused(front, owner.link.id(), failed))
-}
-
-/// The notifications of lists that have changed.
-fn lists(front: &Front, wanted: &Wanted, untold: &Untold) -> Vec<&'static str> {
-    front.follow();
-    let mut told = Vec::new();
-    // A client that may not use what has changed sees no change.
-    if wanted.tools && untold.tools && front.lists.tools_have_changed(front) {
-        told.push("notifications/tools/list_changed");
-    }
-    if wanted.prompts && untold.prompts {
-        told.push("notifications/prompts/list_changed");
-    }
-    if wanted.resources && untold.resources {
-        told.push("notifications/resources/list_changed");
-    }
-    told
 }
 
 /// What changes, gathered for a little while so that many changes are one.

@@ -39,7 +39,7 @@ impl Teller {
             Err(_) => return,
         }
         params.set("progressToken", &self.token);
-        self.outlet.send(message::notification("notifications/progress", Some(&params.to_text())));
+        self.outlet.tell(message::notification("notifications/progress", Some(&params.to_text())));
     }
 
     /// The same as what a request takes.

@@ -7,9 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 use super::load::Load;
-use crate::gateway::client::Outlet;
+use super::shares::Tab;
+use crate::gateway::client::{Outlet, Unsent};
+use crate::transport::BoxFuture;
 
 /// The events of one stream.
 pub(super) struct Channel {
@@ -18,23 +21,27 @@ pub(super) struct Channel {
     /// The most events that it holds.
     most: usize,
     load: Arc<Load>,
+    /// What its principal has of what all share.
+    tab: Option<Arc<Tab>>,
     state: Mutex<State>,
+    /// Tells those who found no room that something was read.
+    room: Notify,
 }
 
 impl Channel {
     /// A stream whose events are gone once they are read.
-    pub(super) fn passing(most: usize, load: Arc<Load>) -> Arc<Self> {
-        Self::new(None, most, load)
+    pub(super) fn passing(most: usize, load: Arc<Load>, tab: Option<Arc<Tab>>) -> Arc<Self> {
+        Self::new(None, most, load, tab)
     }
 
     /// A stream whose events are kept, and have ids.
-    pub(super) fn kept(number: u64, most: usize, load: Arc<Load>) -> Arc<Self> {
-        Self::new(Some(number), most, load)
+    pub(super) fn kept(number: u64, most: usize, load: Arc<Load>, tab: Option<Arc<Tab>>) -> Arc<Self> {
+        Self::new(Some(number), most, load, tab)
     }
 
-    fn new(number: Option<u64>, most: usize, load: Arc<Load>) -> Arc<Self> {
-        let state = State { frames: VecDeque::new(), bytes: 0, first: 1, next: 1, open: true, reader: 0, waker: None };
-        Arc::new(Channel { number, most: most.max(1), load, state: Mutex::new(state) })
+    fn new(number: Option<u64>, most: usize, load: Arc<Load>, tab: Option<Arc<Tab>>) -> Arc<Self> {
+        let (state, room) = (Mutex::new(State::default()), Notify::new());
+        Arc::new(Channel { number, most: most.max(1), load, tab, state, room })
     }
 
     pub(super) fn number(&self) -> Option<u64> {
@@ -61,14 +68,37 @@ impl Channel {
         Poll::Pending
     }
 
+    /// Whether it is of the principal that has this tab.
+    pub(super) fn is_of(&self, tab: Option<&Tab>) -> bool {
+        self.tab().map(std::ptr::from_ref) == tab.map(std::ptr::from_ref)
+    }
+
+    /// Whether anything is kept of it that has been read.
+    pub(super) fn keeps_what_was_read(&self) -> bool {
+        self.state().read > 0
+    }
+
+    /// Forgets what has been read, the oldest first, until it is enough; says how many bytes that were.
+    pub(super) fn forget_read(&self, enough: usize) -> usize {
+        let (mut state, mut bytes) = (self.state(), 0);
+        while bytes < enough
+            && let Some(forgotten) = self.forget(&mut state)
+        {
+            bytes += forgotten;
+        }
+        bytes
+    }
+
     /// Sends the last event, however full it is, and ends the stream.
     pub(super) fn finish(&self, last: Option<String>) {
-        let mut state = self.state();
-        if let Some(text) = last.filter(|_| state.open) {
-            self.push(&mut state, &text, true);
+        if let Some(text) = last {
+            // Who has gone wants no answer.
+            let _ = self.push(&text, true);
         }
+        let mut state = self.state();
         state.open = false;
         state.wake();
+        self.tell_room(&mut state);
     }
 
     /// Ends the stream.
@@ -83,8 +113,16 @@ impl Channel {
         state.wake();
         if let Some(after) = after {
             state.next = after.saturating_add(1).clamp(state.first, state.end());
+            let read = state.frames.iter().take(state.place()).map(Bytes::len).sum();
+            self.note_read(&mut state, read);
         }
         Reader { channel: self.clone(), turn: state.reader }
+    }
+
+    /// Whether nothing is left of what came after an event, and nothing more will come.
+    pub(super) fn has_forgotten(&self, after: u64) -> bool {
+        let state = self.state();
+        !state.open && state.frames.is_empty() && after.saturating_add(1) < state.first
     }
 
     /// The event that tells a client where it is, before there is anything to say.
@@ -97,41 +135,80 @@ impl Channel {
         }
     }
 
-    fn push(&self, state: &mut State, text: &str, forced: bool) -> bool {
-        let frame = encode(self.number.map(|number| (number, state.end())), None, text);
-        let crowded = |state: &State| {
-            state.frames.len() >= self.most || (!state.frames.is_empty() && state.bytes + frame.len() > MOST_BYTES)
-        };
-        while crowded(state) && self.forget(state) {}
-        if crowded(state) && !forced {
-            return false;
-        }
-        while !self.load.keep_event(frame.len()) {
-            if self.forget(state) {
+    fn push(&self, text: &str, last: bool) -> Result<(), Unsent> {
+        let mut forced = false;
+        loop {
+            let mut state = self.state();
+            if !state.open {
+                return Err(Unsent::Gone);
+            }
+            let frame = encode(self.number.map(|number| (number, state.end())), None, text);
+            let crowded = |state: &State| {
+                state.frames.len() >= self.most || (!state.frames.is_empty() && state.bytes + frame.len() > MOST_BYTES)
+            };
+            while crowded(&state) && self.forget(&mut state).is_some() {}
+            if crowded(&state) && !last {
+                state.refused = true;
+                return Err(Unsent::Full(text.to_owned()));
+            }
+            if forced {
+                self.load.force_event(self.tab(), frame.len());
+            } else if let Err(full) = self.load.keep_event(self.tab(), frame.len()) {
+                // Others' streams may give way, and are not looked at while this one is held.
+                drop(state);
+                let more = self.load.make_room(self.tab(), full, frame.len());
+                if !more && self.forget(&mut self.state()).is_none() {
+                    if !last {
+                        self.state().refused = true;
+                        self.load.run_short();
+                        return Err(Unsent::Full(text.to_owned()));
+                    }
+                    forced = true;
+                }
                 continue;
             }
-            if !forced {
-                return false;
-            }
-            self.load.force_event(frame.len());
-            break;
+            state.bytes += frame.len();
+            state.frames.push_back(frame);
+            state.open = !last;
+            state.wake();
+            return Ok(());
         }
-        state.bytes += frame.len();
-        state.frames.push_back(frame);
-        state.wake();
-        true
     }
 
-    /// Forgets the oldest event, where it has been read.
-    fn forget(&self, state: &mut State) -> bool {
+    /// Forgets the oldest event, where it has been read; says how many bytes it had.
+    fn forget(&self, state: &mut State) -> Option<usize> {
         if state.first >= state.next {
-            return false;
+            return None;
         }
-        let Some(frame) = state.frames.pop_front() else { return false };
+        let bytes = state.frames.pop_front()?.len();
         state.first += 1;
-        state.bytes -= frame.len();
-        self.load.forget_events(frame.len());
-        true
+        state.bytes -= bytes;
+        if self.number.is_some() {
+            let read = state.read - bytes;
+            self.note_read(state, read);
+        }
+        self.load.forget_events(self.tab(), bytes);
+        Some(bytes)
+    }
+
+    /// So many bytes of what is kept have been read.
+    fn note_read(&self, state: &mut State, read: usize) {
+        match read.checked_sub(state.read) {
+            Some(0) => {}
+            Some(more) => self.load.add_read(self.tab(), more),
+            None => self.load.take_read(self.tab(), state.read - read),
+        }
+        state.read = read;
+    }
+
+    fn tell_room(&self, state: &mut State) {
+        if std::mem::take(&mut state.refused) {
+            self.room.notify_waiters();
+        }
+    }
+
+    fn tab(&self) -> Option<&Tab> {
+        self.tab.as_deref()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -140,15 +217,26 @@ impl Channel {
 }
 
 impl Outlet for Channel {
-    fn send(&self, text: String) -> bool {
-        let mut state = self.state();
-        state.open && self.push(&mut state, &text, false)
+    fn send(&self, text: String) -> Result<(), Unsent> {
+        self.push(&text, false)
+    }
+
+    fn room(&self) -> BoxFuture<'_, ()> {
+        let (own, all) = (self.room.notified(), self.load.room());
+        Box::pin(async move {
+            tokio::select! {
+                () = own => {}
+                () = all => {}
+            }
+        })
     }
 }
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        self.load.forget_events(self.state().bytes);
+        let mut state = self.state();
+        self.note_read(&mut state, 0);
+        self.load.forget_events(self.tab(), state.bytes);
     }
 }
 
@@ -156,8 +244,8 @@ impl Drop for Channel {
 pub(super) struct Nowhere;
 
 impl Outlet for Nowhere {
-    fn send(&self, _: String) -> bool {
-        false
+    fn send(&self, _: String) -> Result<(), Unsent> {
+        Err(Unsent::Gone)
     }
 }
 
@@ -174,12 +262,18 @@ impl Reader {
         if state.reader != self.turn {
             return Poll::Ready(None);
         }
-        let place = usize::try_from(state.next - state.first).expect("as many as there are frames at most");
-        if let Some(frame) = state.frames.get(place).cloned() {
+        if let Some(frame) = state.frames.get(state.place()).cloned() {
             state.next += 1;
-            if self.channel.number.is_none() {
-                self.channel.forget(&mut state);
+            match self.channel.number {
+                Some(_) => {
+                    let read = state.read + frame.len();
+                    self.channel.note_read(&mut state, read);
+                }
+                None => {
+                    self.channel.forget(&mut state);
+                }
             }
+            self.channel.tell_room(&mut state);
             return Poll::Ready(Some(frame));
         }
         if !state.open {
@@ -216,20 +310,45 @@ pub(super) fn parse_id(id: &str) -> Option<(u64, u64)> {
 struct State {
     frames: VecDeque<Bytes>,
     bytes: usize,
+    /// Of these, what has been read; nothing where that is not kept.
+    read: usize,
     /// The number of the first event that is held; the first of all is 1.
     first: u64,
     /// The number of the event that is read next.
     next: u64,
     open: bool,
+    /// There was no room for an event.
+    refused: bool,
     /// Whose turn it is to read.
     reader: u64,
     waker: Option<Waker>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State {
+            frames: VecDeque::new(),
+            bytes: 0,
+            read: 0,
+            first: 1,
+            next: 1,
+            open: true,
+            refused: false,
+            reader: 0,
+            waker: None,
+        }
+    }
 }
 
 impl State {
     /// The number of the event that comes next.
     fn end(&self) -> u64 {
         self.first + self.frames.len() as u64
+    }
+
+    /// Where the event is that is read next.
+    fn place(&self) -> usize {
+        usize::try_from(self.next - self.first).expect("as many as there are frames at most")
     }
 
     fn wait(&mut self, cx: &mut Context<'_>) {
@@ -271,10 +390,10 @@ mod tests {
 
     #[test]
     fn events_after_an_id_are_read_again_and_the_oldest_are_forgotten() {
-        let channel = Channel::kept(7, 3, load(1 << 20));
+        let channel = Channel::kept(7, 3, load(1 << 20), None);
         let mut reader = channel.attach(None);
         for number in 1..=5 {
-            assert!(channel.send(number.to_string()));
+            assert!(channel.send(number.to_string()).is_ok());
             assert_eq!(read(&mut reader), [number.to_string()]);
         }
         assert_eq!(read(&mut channel.attach(Some(4))), ["5"]);
@@ -285,20 +404,35 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_never_forgotten_so_more_is_refused() {
-        let channel = Channel::kept(0, 2, load(1 << 20));
-        assert!(channel.send("a".to_owned()) && channel.send("b".to_owned()));
-        assert!(!channel.send("c".to_owned()));
+        let channel = Channel::kept(0, 2, load(1 << 20), None);
+        assert!(channel.send("a".to_owned()).is_ok() && channel.send("b".to_owned()).is_ok());
+        assert_eq!(channel.send("c".to_owned()), Err(Unsent::Full("c".to_owned())));
         channel.finish(Some("the answer".to_owned()));
-        assert!(!channel.send("d".to_owned()));
+        assert_eq!(channel.send("d".to_owned()), Err(Unsent::Gone));
         assert_eq!(read(&mut channel.attach(None)), ["a", "b", "the answer"]);
     }
 
     #[test]
+    fn who_found_no_room_is_told_when_something_is_read() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let (own, all) = (Channel::kept(0, 1, load(1 << 20), None), Channel::kept(0, 9, load(150), None));
+        for channel in [own, all] {
+            assert!(channel.send("x".repeat(100)).is_ok());
+            let mut room = channel.room();
+            assert!(channel.send("y".repeat(100)).is_err());
+            assert!(room.as_mut().poll(&mut cx).is_pending());
+            assert_eq!(read(&mut channel.attach(None)).len(), 1);
+            assert!(room.as_mut().poll(&mut cx).is_ready());
+            assert!(channel.send("y".repeat(100)).is_ok());
+        }
+    }
+
+    #[test]
     fn a_new_reader_takes_the_place_of_the_old_one() {
-        let channel = Channel::kept(0, 9, load(1 << 20));
+        let channel = Channel::kept(0, 9, load(1 << 20), None);
         let mut old = channel.attach(None);
         let mut new = channel.attach(None);
-        assert!(channel.send("a".to_owned()));
+        assert!(channel.send("a".to_owned()).is_ok());
         assert!(matches!(old.poll_next(&mut Context::from_waker(Waker::noop())), Poll::Ready(None)));
         assert_eq!(read(&mut new), ["a"]);
     }
@@ -306,17 +440,17 @@ mod tests {
     #[test]
     fn all_streams_share_the_room_for_events_and_give_it_back() {
         let load = load(200);
-        let passing = Channel::passing(9, load.clone());
-        let kept = Channel::kept(1, 9, load.clone());
-        assert!(passing.send("x".repeat(100)));
-        assert!(!kept.send("y".repeat(100)));
+        let passing = Channel::passing(9, load.clone(), None);
+        let kept = Channel::kept(1, 9, load.clone(), None);
+        assert!(passing.send("x".repeat(100)).is_ok());
+        assert!(kept.send("y".repeat(100)).is_err());
         assert_eq!(read(&mut passing.attach(None)).len(), 1);
         assert_eq!(load.stats().event_bytes, 0);
-        assert!(kept.send("y".repeat(100)));
+        assert!(kept.send("y".repeat(100)).is_ok());
         assert_eq!(read(&mut kept.attach(None)).len(), 1);
         assert!(load.stats().event_bytes > 0);
         // What has been read makes room.
-        assert!(kept.send("z".repeat(100)));
+        assert!(kept.send("z".repeat(100)).is_ok());
         drop((passing, kept));
         assert_eq!(load.stats().event_bytes, 0);
     }

@@ -1,12 +1,17 @@
 //! How much is in flight, and how much was turned away.
 
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock, Weak};
+
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use super::options::Limits;
 use super::refusal::Refusal;
+use super::sessions::Sessions;
 use super::shares::{Full, Limit, Shares, Tab, take};
 use crate::gateway::client::Principal;
 
@@ -62,6 +67,13 @@ pub struct Load {
     requests: AtomicUsize,
     bytes: AtomicUsize,
     event_bytes: AtomicUsize,
+    /// Of these, what was read and is kept for clients that come back.
+    read_bytes: AtomicUsize,
+    /// Whose streams these are; none where nothing is kept.
+    keeping: OnceLock<Weak<Sessions>>,
+    /// Somebody found no room for an event, and may wait for it.
+    short: AtomicBool,
+    room: Notify,
     seats: AtomicUsize,
     shares: Shares,
     pub(super) sessions: AtomicUsize,
@@ -81,7 +93,7 @@ impl Load {
             requests: Limit::new(limits.max_requests),
             bytes: Limit::new(limits.max_inflight_bytes),
             seats: Limit::new(limits.max_sessions),
-            event_bytes: AtomicUsize::default(),
+            event_bytes: Limit::new(limits.max_event_bytes),
         };
         let load = Load {
             most,
@@ -90,6 +102,10 @@ impl Load {
             requests: AtomicUsize::default(),
             bytes: AtomicUsize::default(),
             event_bytes: AtomicUsize::default(),
+            read_bytes: AtomicUsize::default(),
+            keeping: OnceLock::new(),
+            short: AtomicBool::default(),
+            room: Notify::new(),
             seats: AtomicUsize::default(),
             shares: Shares::default(),
             sessions: AtomicUsize::default(),
@@ -112,7 +128,7 @@ impl Load {
         // One request must always find room.
         self.most.bytes.set(limits.max_inflight_bytes, limits.max_body_bytes);
         self.most.seats.set(limits.max_sessions, 1);
-        self.most.event_bytes.store(limits.max_event_bytes, Relaxed);
+        self.most.event_bytes.set(limits.max_event_bytes, 1);
         self.shares.set(several);
     }
 
@@ -182,23 +198,89 @@ impl Load {
         Ok(Seat { load: self.clone(), tab })
     }
 
-    /// Makes room for an event.
-    pub(super) fn keep_event(&self, bytes: usize) -> bool {
-        take(&self.event_bytes, bytes, self.most.event_bytes.load(Relaxed))
+    /// Whose streams are kept for clients that come back.
+    pub(super) fn kept_by(&self, sessions: Weak<Sessions>) {
+        // A load is of one door.
+        let _ = self.keeping.set(sessions);
+    }
+
+    /// What this principal has of what all share; none where nobody counts.
+    pub(super) fn tab(&self, principal: &Arc<Principal>) -> Option<Arc<Tab>> {
+        self.shares.of(principal)
+    }
+
+    /// Takes an event, where there is room for it.
+    pub(super) fn keep_event(&self, own: Option<&Tab>, bytes: usize) -> Result<(), Full> {
+        self.most.event_bytes.take(&self.event_bytes, own.map(|tab| &tab.event_bytes), bytes)
+    }
+
+    /// Forgets what was read, for the sake of an event that found no room; says whether there is more now.
+    pub(super) fn make_room(&self, own: Option<&Tab>, full: Full, bytes: usize) -> bool {
+        let read = match (full, own) {
+            (Full::Own, Some(tab)) => &tab.read_bytes,
+            _ => &self.read_bytes,
+        };
+        if read.load(Relaxed) == 0 {
+            return false;
+        }
+        let Some(sessions) = self.keeping.get().and_then(Weak::upgrade) else { return false };
+        // More than is needed, or each event would have to look for it.
+        let enough = bytes.max(self.most.event_bytes.all() / 8);
+        sessions.forget_read(own, full, enough) > 0
+    }
+
+    /// An event was read, and is kept.
+    pub(super) fn add_read(&self, own: Option<&Tab>, bytes: usize) {
+        self.read_bytes.fetch_add(bytes, Relaxed);
+        if let Some(tab) = own {
+            tab.read_bytes.fetch_add(bytes, Relaxed);
+        }
+        self.tell_room();
+    }
+
+    /// What was read is forgotten, or is to be read again.
+    pub(super) fn take_read(&self, own: Option<&Tab>, bytes: usize) {
+        self.read_bytes.fetch_sub(bytes, Relaxed);
+        if let Some(tab) = own {
+            tab.read_bytes.fetch_sub(bytes, Relaxed);
+        }
+    }
+
+    /// Somebody found no room for an event.
+    pub(in crate::gateway) fn run_short(&self) {
+        self.short.store(true, Relaxed);
+    }
+
+    /// Waits until there may be room for an event that found none.
+    pub(in crate::gateway) fn room(&self) -> Notified<'_> {
+        self.room.notified()
+    }
+
+    fn tell_room(&self) {
+        if self.short.load(Relaxed) && self.short.swap(false, Relaxed) {
+            self.room.notify_waiters();
+        }
     }
 
     /// Whether more events wait than there is room for.
     pub(in crate::gateway) fn is_behind(&self) -> bool {
-        self.event_bytes.load(Relaxed) > self.most.event_bytes.load(Relaxed)
+        self.event_bytes.load(Relaxed) > self.most.event_bytes.all()
     }
 
     /// Takes an event though there may be no room for it.
-    pub(in crate::gateway) fn force_event(&self, bytes: usize) {
+    pub(in crate::gateway) fn force_event(&self, own: Option<&Tab>, bytes: usize) {
         self.event_bytes.fetch_add(bytes, Relaxed);
+        if let Some(tab) = own {
+            tab.event_bytes.fetch_add(bytes, Relaxed);
+        }
     }
 
-    pub(in crate::gateway) fn forget_events(&self, bytes: usize) {
+    pub(in crate::gateway) fn forget_events(&self, own: Option<&Tab>, bytes: usize) {
         self.event_bytes.fetch_sub(bytes, Relaxed);
+        if let Some(tab) = own {
+            tab.event_bytes.fetch_sub(bytes, Relaxed);
+        }
+        self.tell_room();
     }
 }
 
@@ -225,6 +307,11 @@ pub(in crate::gateway) struct Slot {
 }
 
 impl Slot {
+    /// What its principal has of what all share.
+    pub(super) fn tab(&self) -> Option<Arc<Tab>> {
+        self.tab.clone()
+    }
+
     /// Makes room for more content of the request.
     pub(in crate::gateway) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
         let own = self.tab.as_ref().map(|tab| &tab.bytes);
@@ -281,7 +368,7 @@ struct Most {
     requests: Limit,
     bytes: Limit,
     seats: Limit,
-    event_bytes: AtomicUsize,
+    event_bytes: Limit,
 }
 
 /// Connections over the limit that are told so at the same time; further ones are closed without a word.

@@ -53,7 +53,7 @@ pub(super) async fn answer(
             return tell(client, text, headers, Arc::new(Nowhere), slot).await;
         }
         let seat = if listens(&headers, &text) { Some(desk.sessions.seat(principal)?) } else { None };
-        let channel = Channel::passing(desk.rules().limits.kept_events, desk.load.clone());
+        let channel = Channel::passing(desk.rules().limits.kept_events, desk.load.clone(), slot.tab());
         let over = pass.map(|pass| desk.over_for(pass, Some(principal)));
         let exchange = Exchange { client, channel, session: None, seat, over, primed: false, stream };
         return exchange.run(visit, text, headers, slot, busy).await;
@@ -64,7 +64,7 @@ pub(super) async fn answer(
         let outlet = session.session().unasked.clone();
         return tell(client, text, headers, outlet, slot).await;
     }
-    let channel = session.session().stream();
+    let channel = session.session().stream(slot.tab());
     let primed = claim == Claim::Legacy { primed: true };
     let exchange = Exchange { client, channel, session: Some(session), seat: None, over: None, primed, stream };
     exchange.run(visit, text, headers, slot, busy).await

@@ -15,6 +15,7 @@ use super::call::Work;
 use super::channel::Channel;
 use super::load::{Load, Seat, Slot};
 use super::options::Limits;
+use super::shares::Tab;
 use crate::gateway::client::{Client, Principal};
 
 /// The id of a session: 128 random bits.
@@ -86,10 +87,10 @@ impl Session {
         Some(InUse(self.clone()))
     }
 
-    /// A stream for the answer to a request.
-    pub(super) fn stream(&self) -> Arc<Channel> {
+    /// A stream for the answer to a request of the principal that has this tab.
+    pub(super) fn stream(&self, tab: Option<Arc<Tab>>) -> Arc<Channel> {
         let number = self.last_stream.fetch_add(1, Relaxed) + 1;
-        Channel::kept(number, self.kept_events, self.load.clone())
+        Channel::kept(number, self.kept_events, self.load.clone(), tab)
     }
 
     /// Keeps a stream for a client that comes back, in place of the oldest that is over.
@@ -103,6 +104,12 @@ impl Session {
             state.streams.remove(oldest);
         }
         state.streams.push_back(Kept { channel, over: None });
+    }
+
+    /// All streams that are kept.
+    pub(super) fn streams(&self) -> Vec<Arc<Channel>> {
+        let state = self.state();
+        state.streams.iter().map(|kept| &kept.channel).chain([&self.unasked]).cloned().collect()
     }
 
     /// The stream of this number, where it is kept.

@@ -17,7 +17,7 @@ use super::control::Current;
 use super::load::{Load, Seat};
 use super::refusal::{NO_SESSION, Refusal};
 use super::session::{InUse, Session, SessionId};
-use super::shares::Full;
+use super::shares::{Full, Tab};
 use crate::gateway::client::{House, Principal};
 
 /// The sessions of a door.
@@ -32,7 +32,9 @@ pub(super) struct Sessions {
 impl Sessions {
     pub(super) fn new(rules: Arc<Current>, load: Arc<Load>) -> Arc<Self> {
         let state = Mutex::new(State { table: HashMap::new() });
-        Arc::new(Sessions { rules, load, state, closing: Mutex::new(Some(JoinSet::new())) })
+        let sessions = Arc::new(Sessions { rules, load, state, closing: Mutex::new(Some(JoinSet::new())) });
+        sessions.load.kept_by(Arc::downgrade(&sessions));
+        sessions
     }
 
     /// Lets a client in; it has a session once that is settled.
@@ -42,7 +44,7 @@ impl Sessions {
         let id = SessionId::draw().ok_or_else(|| Refusal::busy("there are no random numbers for a session now"))?;
         let rules = self.rules.get();
         let limits = &rules.limits;
-        let unasked = Channel::kept(0, limits.kept_events, self.load.clone());
+        let unasked = Channel::kept(0, limits.kept_events, self.load.clone(), self.load.tab(principal));
         let client = house.open(principal, unasked.clone()).map_err(|why| Refusal::of_house(principal, &why))?;
         opening.session = Some(Session::new(id, principal.clone(), client, unasked, seat, self.load.clone(), limits));
         Ok(opening)
@@ -88,6 +90,23 @@ impl Sessions {
         let all: Vec<_> = self.state().table.values().filter(|session| kind(&session.principal)).cloned().collect();
         all.iter().for_each(|session| self.end(session));
         all.len()
+    }
+
+    /// Forgets events that were read, until it is enough, and says how many bytes those were: first of streams of the
+    /// principal that has this tab, and of streams that are over. What is another's is left where only its own is full.
+    pub(super) fn forget_read(&self, own: Option<&Tab>, full: Full, enough: usize) -> usize {
+        let all: Vec<_> = self.state().table.values().cloned().collect();
+        let mut streams: Vec<_> = all.iter().flat_map(|session| session.streams()).collect();
+        streams.retain(|stream| stream.keeps_what_was_read() && (full == Full::All || stream.is_of(own)));
+        streams.sort_by_cached_key(|stream| (!stream.is_of(own), !stream.is_over()));
+        let mut forgotten = 0;
+        for stream in streams {
+            if forgotten >= enough {
+                break;
+            }
+            forgotten += stream.forget_read(enough - forgotten);
+        }
+        forgotten
     }
 
     /// How often to sweep.

@@ -8,10 +8,13 @@ use crate::gateway::client::Principal;
 
 /// What one principal has now.
 #[derive(Debug, Default)]
-pub(super) struct Tab {
+pub(in crate::gateway) struct Tab {
     pub(super) requests: AtomicUsize,
     pub(super) bytes: AtomicUsize,
     pub(super) seats: AtomicUsize,
+    pub(super) event_bytes: AtomicUsize,
+    /// Of these, what was read and is kept.
+    pub(super) read_bytes: AtomicUsize,
 }
 
 /// What each principal has now.

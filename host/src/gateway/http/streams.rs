@@ -32,6 +32,9 @@ pub(super) fn open(
         Some(None) => return Err(nothing_kept()),
     };
     let channel = session.session().find(number).ok_or_else(nothing_kept)?;
+    if after.is_some_and(|after| channel.has_forgotten(after)) {
+        return Err(nothing_kept());
+    }
     let reader = channel.attach(after);
     visit.pace.work();
     let opening = channel.opening(Claim::of(&head.headers) == Claim::Legacy { primed: true });

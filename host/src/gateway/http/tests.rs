@@ -3,6 +3,7 @@
 mod changing;
 mod ending;
 mod house;
+mod keeping;
 mod limits;
 mod pages;
 mod posts;

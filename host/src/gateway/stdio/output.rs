@@ -7,8 +7,9 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::gateway::client::Outlet;
+use crate::gateway::client::{Outlet, Unsent};
 use crate::gateway::http::Load;
+use crate::transport::BoxFuture;
 
 /// The way to the client.
 pub(super) struct Output {
@@ -53,18 +54,26 @@ impl Output {
 
     fn push(&self, text: String) -> bool {
         let bytes = text.len();
-        self.load.force_event(bytes);
+        self.load.force_event(None, bytes);
         let sent = self.lines.send(Some(text)).is_ok();
         if !sent {
-            self.load.forget_events(bytes);
+            self.load.forget_events(None, bytes);
         }
         sent
     }
 }
 
 impl Outlet for Output {
-    fn send(&self, text: String) -> bool {
-        !self.is_behind() && self.push(text)
+    fn send(&self, text: String) -> Result<(), Unsent> {
+        if self.is_behind() {
+            self.load.run_short();
+            return Err(Unsent::Full(text));
+        }
+        if self.push(text) { Ok(()) } else { Err(Unsent::Gone) }
+    }
+
+    fn room(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.load.room())
     }
 }
 
@@ -93,7 +102,7 @@ async fn write(
         end.write_all(&batch).await?;
         end.flush().await?;
         let behind = load.is_behind();
-        load.forget_events(bytes);
+        load.forget_events(None, bytes);
         if behind {
             read.notify_one();
         }

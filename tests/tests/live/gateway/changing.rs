@@ -11,7 +11,7 @@ use toolgate::config;
 use toolgate::config::model::Config;
 use toolgate::demo::Local;
 use toolgate::gate::View;
-use toolgate::gateway::client::{House, Incoming, Outlet, Principal};
+use toolgate::gateway::client::{House, Incoming, Outlet, Principal, Unsent};
 use toolgate::gateway::{Gateway, Options, Relay};
 use toolgate::logic::types::filtering::SelectedServer;
 use toolgate::registry::{self, Registry};
@@ -53,9 +53,9 @@ fn principal(name: &str) -> Principal {
 struct Heard(std::sync::Mutex<Vec<String>>);
 
 impl Outlet for Heard {
-    fn send(&self, text: String) -> bool {
+    fn send(&self, text: String) -> Result<(), Unsent> {
         self.0.lock().unwrap().push(text);
-        true
+        Ok(())
     }
 }
 

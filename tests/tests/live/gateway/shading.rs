@@ -9,7 +9,7 @@ use toolgate::config;
 use toolgate::config::model::Config;
 use toolgate::demo::Local;
 use toolgate::gate;
-use toolgate::gateway::client::{House, Incoming, Outlet, Principal};
+use toolgate::gateway::client::{House, Incoming, Outlet, Principal, Unsent};
 use toolgate::gateway::{self, Gateway, Relay};
 use toolgate::logic::Component;
 use toolgate::record::compare::Kind;
@@ -52,8 +52,8 @@ fn put(gateway: &Gateway, component: Component, config: Option<Config>, options:
 struct Deaf;
 
 impl Outlet for Deaf {
-    fn send(&self, _: String) -> bool {
-        false
+    fn send(&self, _: String) -> Result<(), Unsent> {
+        Err(Unsent::Gone)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use toolgate::config;
-use toolgate::gateway::client::{Client, House, Incoming, Outlet, Principal};
+use toolgate::gateway::client::{Client, House, Incoming, Outlet, Principal, Unsent};
 use toolgate::gateway::{Gateway, Options, Relay};
 use toolgate::registry::{self, Registry};
 
@@ -18,9 +18,9 @@ use crate::fixtures::{LONG, component, until};
 pub(super) struct Heard(pub(super) Mutex<Vec<Value>>);
 
 impl Outlet for Heard {
-    fn send(&self, text: String) -> bool {
+    fn send(&self, text: String) -> Result<(), Unsent> {
         self.0.lock().unwrap().push(serde_json::from_str(&text).expect("a message is JSON"));
-        true
+        Ok(())
     }
 }
 
