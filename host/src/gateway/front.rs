@@ -142,6 +142,11 @@ impl Front {
         self.inside.view(&self.principal).is_err()
     }
 
+    /// Whether several clients may share it: those of 2026-07-28 that have no session.
+    fn is_shared(&self) -> bool {
+        self.outlet.is_none()
+    }
+
     /// The names that the client is shown.
     fn style(&self) -> NamingStyle {
         self.inside.shown().options.names.clone().unwrap_or_else(|| self.gate.style())

@@ -11,6 +11,7 @@ mod passing;
 mod seeing;
 mod shading;
 mod sharing;
+mod telling;
 mod verbatim;
 mod waiting;
 mod watching;

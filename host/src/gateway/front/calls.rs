@@ -105,10 +105,12 @@ fn events(front: &Front, context: &Context, asker: &Arc<Asker>, incoming: &Incom
             let Some(front) = me.upgrade().filter(|_| is_wanted(&grave, level)) else { return };
             // What may be of somebody else's call is for nobody.
             let own = matches!(during, During::One(principal) if principal == front.name);
-            if own && front.is_untold(number) {
-                if let Some(line) = log_line(&front, &grave, logger.as_deref(), data) {
-                    outlet.tell(line);
-                }
+            // Clients that share a front have a way for each call, and nothing comes on two of them.
+            if own
+                && (front.is_shared() || front.is_untold(number))
+                && let Some(line) = log_line(&front, &grave, logger.as_deref(), data)
+            {
+                outlet.tell(line);
             }
         }
         CallEvent::Abandoned { result, latency } => {

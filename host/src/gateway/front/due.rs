@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::Front;
+use super::lists::Sight;
 use super::news::Untold;
 use super::updates::{self, Fit, SUBSCRIPTION, Update};
 use crate::gateway::client::{Outlet, PATIENCE, Unsent};
@@ -26,6 +27,8 @@ pub(super) struct Crier<'a> {
     wanted: Wanted,
     /// The id of its subscription, where it has one.
     subscription: Option<&'a RawValue>,
+    /// The tools that it knows of; none where its front knows what it was shown.
+    sight: Option<Sight>,
     due: Due,
     /// Where something could not be told: when to try again.
     again: Option<BoxFuture<'a, ()>>,
@@ -50,18 +53,21 @@ impl<'a> Crier<'a> {
     /// For a client of the initialize era.
     pub(super) fn of_session(outlet: &'a dyn Outlet) -> Self {
         let wanted = Wanted { tools: true, prompts: true, resources: true };
-        Crier { outlet, wanted, subscription: None, due: Due::default(), again: None }
+        Crier { outlet, wanted, subscription: None, sight: None, due: Due::default(), again: None }
     }
 
     /// For one that listens, and is told first that it does.
     pub(super) fn of_listener(
+        front: &Front,
         outlet: &'a dyn Outlet,
         wanted: Wanted,
         subscription: &'a RawValue,
         greeting: String,
     ) -> Self {
+        // What others were shown who share the front says nothing of this one.
+        let sight = (wanted.tools && front.is_shared()).then(|| Sight::now(front));
         let due = Due { greeting: Some(greeting), ..Due::default() };
-        Crier { outlet, wanted, subscription: Some(subscription), due, again: None }
+        Crier { outlet, wanted, subscription: Some(subscription), sight, due, again: None }
     }
 
     /// Takes what has changed, as far as it is of what the client watches.
@@ -128,8 +134,13 @@ impl<'a> Crier<'a> {
         }
         // A client that may not use what has changed sees no change.
         if self.due.tools {
-            if front.lists.tools_have_changed(front) {
+            let changed = match &self.sight {
+                Some(sight) => sight.changed(front).map(Some),
+                None => front.lists.tools_have_changed(front).then_some(None),
+            };
+            if let Some(sight) = changed {
                 self.outlet.send(self.changed("notifications/tools/list_changed"))?;
+                self.sight = sight;
             }
             self.due.tools = false;
         }

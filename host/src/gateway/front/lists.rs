@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 
 use super::era::{Context, Era, HEADER_MISMATCH, Keep};
 use super::{Front, INTERNAL_ERROR, INVALID_PARAMS};
@@ -35,9 +36,7 @@ impl Lists {
     pub(super) fn tools_have_changed(&self, front: &Front) -> bool {
         let before = self.kept();
         let Some(before) = before else { return true };
-        // A server that has come since has yet to say what it has.
-        let unknown = || front.gate.links().iter().any(|link| link.known_tools().is_none() && !link.is_disabled());
-        if before.roster != front.inside.registry.roster() && unknown() {
+        if has_newcomers(front, before.roster) {
             return true;
         }
         let texts = |items: &[Box<RawValue>]| items.iter().map(|item| item.get().to_owned()).collect::<Vec<_>>();
@@ -57,6 +56,43 @@ impl Lists {
 
     fn kept(&self) -> Option<Tools> {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Whether servers have come since there were these that have yet to say what they have.
+fn has_newcomers(front: &Front, roster: u64) -> bool {
+    let unknown = || front.gate.links().iter().any(|link| link.known_tools().is_none() && !link.is_disabled());
+    front.inside.registry.roster() != roster && unknown()
+}
+
+/// The tools that there were at some moment for a client that shares its front with others.
+pub(super) struct Sight {
+    roster: u64,
+    /// Of all tools, as they are shown; none where they could not be.
+    digest: Option<[u8; 32]>,
+}
+
+impl Sight {
+    /// The tools of now.
+    pub(super) fn now(front: &Front) -> Self {
+        let roster = front.inside.registry.roster();
+        let digest = render(front).ok().map(|items| {
+            let mut digest = Sha256::new();
+            for item in items {
+                digest.update(item.get());
+                // No JSON has such a byte.
+                digest.update([0]);
+            }
+            digest.finalize().into()
+        });
+        Sight { roster, digest }
+    }
+
+    /// The tools of now, where they are not these.
+    pub(super) fn changed(&self, front: &Front) -> Option<Self> {
+        let now = Sight::now(front);
+        let differs = now.digest.is_some() && now.digest != self.digest;
+        (differs || has_newcomers(front, self.roster)).then_some(now)
     }
 }
 

@@ -145,7 +145,7 @@ pub(super) async fn listen(
     }
     let acknowledged = format!(r#"{{{meta},"notifications":{}}}"#, serde_json::Value::Object(granted));
     let acknowledged = message::notification("notifications/subscriptions/acknowledged", Some(&acknowledged));
-    let mut crier = Crier::of_listener(&*incoming.outlet, wanted, id, acknowledged);
+    let mut crier = Crier::of_listener(front, &*incoming.outlet, wanted, id, acknowledged);
     let mut renewal = Renewal::default();
     while crier.tell(front) && !front.is_departed() && !front.leaving.load(Ordering::SeqCst) {
         tokio::select! {
