@@ -62,6 +62,8 @@ pub enum Failure {
     Closed,
     /// The server's process ended.
     Exited(Exit),
+    /// We ended the connection to have another one, since the server did not answer. What it did not answer, in words.
+    Abandoned(String),
     /// The server answered with an HTTP error.
     Http(HttpError),
     /// The server wants an authorization, and there is none to be had without a person. What to do, in words.
@@ -164,6 +166,7 @@ impl Failed {
             Failure::Cancelled | Failure::Timeout { .. } | Failure::Closed | Failure::Restarting => &mut [],
             Failure::Connect(text)
             | Failure::NoProgram(text)
+            | Failure::Abandoned(text)
             | Failure::Protocol(text)
             | Failure::NeedsAuth(text)
             | Failure::QueueFull(text)
@@ -199,7 +202,7 @@ impl From<&Failure> for types::Failure {
             Failure::NotReady { method, after, .. } => {
                 types::Failure::Connect(format!("no answer to {method} within {after:?}"))
             }
-            Failure::Closed => types::Failure::Closed,
+            Failure::Closed | Failure::Abandoned(_) => types::Failure::Closed,
             Failure::Exited(exit) => types::Failure::Exited(exit.code),
             Failure::Http(error) => types::Failure::Http(types::HttpFailure {
                 status: error.status,
@@ -239,6 +242,7 @@ impl fmt::Display for Failure {
             }
             Failure::Closed => f.write_str("the connection was closed"),
             Failure::Exited(exit) => exit.fmt(f),
+            Failure::Abandoned(why) => write!(f, "toolgate restarted the server, which did not answer: {why}"),
             Failure::Http(error) => error.fmt(f),
             Failure::NeedsAuth(why) => write!(f, "the server needs authorization: {why}"),
             Failure::Rpc(error) => write!(f, "{} (JSON-RPC error {})", error.message, error.code),

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
+use tokio::time::Instant;
 use tracing::debug;
 
 pub(crate) use able::{Lack, lack};
@@ -163,6 +164,27 @@ impl Session {
         self.exchange(&request, request.params, &Caller::default()).await.map(drop)
     }
 
+    /// How many messages the server has sent.
+    pub fn messages(&self) -> u64 {
+        self.wire.messages()
+    }
+
+    /// Until when the server may be silent: it may be at work on the first that it was asked and has not answered. Without
+    /// such, or when its time is over, silence is a bad sign.
+    pub fn busy_until(&self) -> Option<Instant> {
+        self.wire.busy_until()
+    }
+
+    /// Waits until the server has sent more messages than these, or a request is given up, and no longer than until then.
+    pub async fn change(&self, messages: u64, until: Instant) {
+        self.wire.change(messages, until).await;
+    }
+
+    /// The session is about to be closed for this reason, which those hear who lose their answers by it.
+    pub fn abandon(&self, why: String) {
+        self.wire.abandon(why);
+    }
+
     /// Hears the server's news for as long as it tells them and the future lives. Servers of the era before 2026-07-28
     /// tell them unasked, so there this returns at once.
     pub async fn listen(&self) -> Result<(), Failed> {
@@ -179,7 +201,7 @@ impl Session {
     async fn listen_to_lists(&self) -> Result<(), Failed> {
         let params =
             r#"{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}}"#;
-        let patience = Patience::of(NEWS_LIMIT);
+        let patience = Patience::for_news();
         let request = Request { method: "subscriptions/listen", params, patience, progress: None };
         self.exchange(&request, params, &Caller::default()).await.map(drop)
     }
@@ -297,8 +319,6 @@ fn empty_object() -> Box<RawValue> {
 const ROOM: usize = 128;
 /// What the members of `_meta` begin with that are the protocol's own.
 const NAMESPACE: &str = "io.modelcontextprotocol";
-/// News have no end of their own; a year is none that anyone meets.
-const NEWS_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The JSON-RPC code for a method that there is not.
 pub const METHOD_NOT_FOUND: i64 = -32601;

@@ -295,7 +295,7 @@ pub fn describe(failure: &Failure, server: &str) -> String {
         Failure::Cancelled => "the call was cancelled".to_owned(),
         Failure::Timeout => format!("no answer from server {server:?} in time"),
         Failure::Connect(why) => with(format!("cannot connect to server {server:?}"), why),
-        Failure::Closed => format!("server {server:?} closed the connection"),
+        Failure::Closed => format!("the connection to server {server:?} ended"),
         Failure::Exited(Some(code)) => format!("the process of server {server:?} ended with exit code {code}"),
         Failure::Exited(None) => format!("the process of server {server:?} was killed"),
         Failure::Http(http) => format!("server {server:?} answered with HTTP status {}", http.status),

@@ -5,6 +5,7 @@ mod connection;
 mod drive;
 mod listing;
 mod opener;
+mod probing;
 mod unavailable;
 mod watching;
 

@@ -65,14 +65,14 @@ impl Session {
         }
         match self.shelf.look(kind) {
             Some(listing) => Ok(listing),
-            None => self.fetch_again(kind).await,
+            None => self.fetch_again(kind, self.list_patience).await,
         }
     }
 
-    /// All items of a kind, asked for whether the last list still holds or not.
-    pub async fn fetch_again(&self, kind: Kind) -> Result<Arc<Listing>, Failed> {
+    /// All items of a kind, asked for whether the last list still holds or not; each page may take this long.
+    pub async fn fetch_again(&self, kind: Kind, limit: Duration) -> Result<Arc<Listing>, Failed> {
         let generation = self.shelf.generation(kind);
-        let listing = match self.fetch(kind).await {
+        let listing = match self.fetch(kind, limit).await {
             Ok(listing) => Arc::new(listing),
             // Many servers declare more than they have, and their tools are none the worse for it.
             Err(Failed { failure: Failure::Rpc(error), .. })
@@ -90,13 +90,13 @@ impl Session {
         Ok(listing)
     }
 
-    async fn fetch(&self, kind: Kind) -> Result<Listing, Failed> {
+    async fn fetch(&self, kind: Kind, limit: Duration) -> Result<Listing, Failed> {
         let method = kind.method();
         let mut listing = Listing::default();
         let mut cursors = HashSet::new();
         let mut params = "{}".to_owned();
         for _ in 0..MAX_PAGES {
-            let patience = Patience::of(self.list_patience);
+            let patience = Patience::of(limit);
             let asked = self.request(Request { method, params: &params, patience, progress: None }).await;
             let reply = asked.map_err(|failed| failed.of(method))?;
             let page: Page = reply.read(method)?;

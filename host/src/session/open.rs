@@ -226,7 +226,8 @@ impl Begun<'_> {
             Failure::Http(error) if error.wants_authorization() => Probe::Broken(failed),
             // Some old servers end when they are asked what they do not know; they are started again.
             Failure::Closed | Failure::Exited(_) => Probe::Legacy { why: failed, wire: None },
-            Failure::Cancelled
+            Failure::Abandoned(_)
+            | Failure::Cancelled
             | Failure::Connect(_)
             | Failure::NoProgram(_)
             | Failure::NeedsAuth(_)

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::caller::Caller;
-use super::{Era, METHOD_NOT_FOUND, NEWS_LIMIT, Patience, Request, Session};
+use super::{Era, METHOD_NOT_FOUND, Patience, Request, Session};
 use crate::failure::{Failed, Failure, RpcError};
 
 /// The resources that are watched, and by how many.
@@ -47,7 +47,7 @@ impl Session {
                     return std::future::pending().await;
                 }
                 let params = json!({"notifications": {"resourceSubscriptions": uris}}).to_string();
-                let (method, patience) = ("subscriptions/listen", Patience::of(NEWS_LIMIT));
+                let (method, patience) = ("subscriptions/listen", Patience::for_news());
                 let request = Request { method, params: &params, patience, progress: None };
                 self.exchange(&request, &params, &Caller::default()).await.map(drop)
             };

@@ -12,6 +12,7 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 pub use message::{Reply, quote};
+use pending::Time;
 pub use pending::{OnProgress, Patience, Progress};
 
 use super::handler::Handler;
@@ -77,7 +78,8 @@ impl Wire {
             return Err(Failed::unsent(Failure::Timeout { method: method.to_owned(), after: limit }));
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let mut answer = self.inbox.pending.enter(id, progress)?;
+        let started = Instant::now();
+        let mut answer = self.inbox.pending.enter(id, Time { started, patience, heard: None }, progress)?;
         // Where all share a stream, what is asked on it says nothing of a request.
         let handler = handler.filter(|_| self.web);
         let mut watch = Watch { wire: self, id, tell: cancellable, given_up: true, asked: handler.is_some() };
@@ -85,7 +87,6 @@ impl Wire {
             self.inbox.handlers().insert(id, handler);
         }
         let text = message::request(id, method, &params(id));
-        let started = Instant::now();
         let mut send =
             self.transport.send(Outgoing { text, request: Some(id), headers, repeatable: only_asks(method) });
         let timer = tokio::time::sleep(limit);
@@ -129,10 +130,8 @@ impl Wire {
                     }
                 }
                 () = &mut timer => {
-                    // A server that waits for an answer, of a person maybe, is not silent.
-                    let signs = [self.inbox.pending.last_heard(id), self.inbox.last_talk()];
-                    let last = signs.into_iter().flatten().max().map_or(started, |last| last.max(started));
-                    let deadline = (last + patience.quiet).min(started + patience.total);
+                    let heard = self.inbox.pending.last_heard(id);
+                    let deadline = Time { started, patience, heard }.end(self.inbox.last_talk());
                     if deadline > Instant::now() {
                         timer.as_mut().reset(deadline);
                         continue;
@@ -142,7 +141,28 @@ impl Wire {
                 }
             }
         };
-        outcome.map_err(|failed| self.redacted(failed))
+        outcome.map_err(|failed| self.redacted(self.inbox.pending.explained(failed)))
+    }
+
+    /// How many messages the server has sent.
+    pub fn messages(&self) -> u64 {
+        self.inbox.pending.messages()
+    }
+
+    /// Until when the server may be silent: it may be at work on what it was asked, which has its own time.
+    pub fn busy_until(&self) -> Option<Instant> {
+        let end = self.inbox.pending.at_work()?.end(self.inbox.last_talk());
+        (end > Instant::now()).then_some(end)
+    }
+
+    /// Waits while no message comes after those that were seen and all requests wait on, and no longer than until then.
+    pub async fn change(&self, seen: u64, until: Instant) {
+        self.inbox.pending.change(seen, until).await;
+    }
+
+    /// The connection is about to be ended for this reason, which those hear who lose their answers by it.
+    pub fn abandon(&self, why: String) {
+        self.inbox.pending.abandon(why);
     }
 
     /// A failure without secrets.
@@ -296,7 +316,7 @@ impl Drop for Watch<'_> {
         if self.asked {
             self.wire.inbox.handlers().remove(&self.id);
         }
-        if self.given_up && self.wire.inbox.pending.forget(self.id) && self.tell {
+        if self.given_up && self.wire.inbox.pending.forget(self.id, self.tell) && self.tell {
             self.wire.cancel(self.id);
         }
     }

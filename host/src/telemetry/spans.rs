@@ -123,6 +123,7 @@ fn kind(failure: &Failure) -> &'static str {
         Failure::NotReady { .. } => "not_ready",
         Failure::Closed => "closed",
         Failure::Exited(_) => "exited",
+        Failure::Abandoned(_) => "abandoned",
         Failure::Http(_) => "http",
         Failure::Rpc(_) => "rpc",
         Failure::Protocol(_) => "protocol",

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::place::{Place, Ran, TOOLGATE, demo, fixture, fixture_with};
+use crate::place::{Place, Ran, TOOLGATE, and, demo, fixture, fixture_with};
 use crate::serving::{Serving, Web, appears, hello};
 
 /// The messages of a client that says hello and calls a tool, one a line.
@@ -104,6 +104,17 @@ fn a_server_that_cannot_start_is_told_of_once_with_the_reason() {
         let told = ran.stderr.lines().filter(|line| line.contains(why)).count();
         assert_eq!(told, 1, "{why}: {ran:#?}");
     }
+}
+
+#[test]
+fn a_server_that_is_restarted_since_it_does_not_answer_is_told_of_with_the_reason() {
+    let keys = json!({"timeouts": {"call": "200ms"}, "probe_timeout": "50ms", "grace": "100ms"});
+    let server = and(fixture_with("holds", &["/dev/null", "/no/such/file"]), keys);
+    let place = Place::with(json!({"a": server}));
+    let mut serving = Serving::greet(&place, &[]);
+    assert_eq!(serving.call("a__do")["result"]["isError"], true);
+    serving.logged(&["WARN", "it does not answer, and is restarted: no answer to ping within 50ms"]);
+    assert_eq!(serving.end().code(), Some(0));
 }
 
 #[test]

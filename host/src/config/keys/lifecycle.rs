@@ -123,7 +123,7 @@ pub const fn health_timeout<T: HasLifecycle>() -> Key<T> {
         "health_timeout",
         Form::Span,
         "\"5s\"",
-        "How long the server may take to answer that.",
+        "How long the server may take to answer that; one at work on a call may take as long as the call has.",
         |target, given, reading| {
             target.lifecycle().health_timeout = limit(given, reading)?;
             Ok(())

@@ -12,7 +12,7 @@ use super::super::status::LastError;
 use super::super::task::Task;
 use super::connection::{Connection, Place};
 use super::{Link, State, Unavailable};
-use crate::config::model::{HealthProbe, Problem};
+use crate::config::model::Problem;
 use crate::failure::{Failed, Failure};
 use crate::logic::types::{WaitRange, lifecycle};
 use crate::session::{Kind, Session};
@@ -65,7 +65,12 @@ impl Link {
                     if surroundings.stay == Stay::Once && matches!(event, lifecycle::Event::Failed(_)) => {}
                 lifecycle::Command::Connect => self.start(state),
                 lifecycle::Command::Probe => self.probe(state),
-                lifecycle::Command::Stop => self.stop(state),
+                lifecycle::Command::Stop => {
+                    if matches!(event, lifecycle::Event::ProbeFailed) {
+                        self.tell_of_silence(state);
+                    }
+                    self.stop(state);
+                }
                 lifecycle::Command::WaitUntil(range) => timer = Some(self.wait_until(range)),
             }
         }
@@ -142,7 +147,7 @@ impl Link {
 
     /// Lets whoever runs all this know why a server is not there: loudly at first, and then no more. Who has come for one
     /// piece of work is told in another way.
-    fn complain(&self, first: bool, what: &str, why: &dyn std::fmt::Display) {
+    pub(super) fn complain(&self, first: bool, what: &str, why: &dyn std::fmt::Display) {
         let loud = first && self.opener.surroundings.stay == Stay::Long;
         self.span().in_scope(|| if loud { warn!("{what}: {why}") } else { debug!("{what}: {why}") });
     }
@@ -178,56 +183,6 @@ impl Link {
                 drop(place);
             });
         }
-    }
-
-    fn probe(&self, state: &mut State) {
-        let Some(connection) = &state.connection else { return };
-        let (session, number, link) = (Arc::clone(&connection.session), connection.number, self.me.clone());
-        let settings = &self.server().lifecycle;
-        let limit = match state.machine.state {
-            lifecycle::State::Degraded => settings.probe_timeout,
-            _ => settings.health_timeout,
-        };
-        let how = settings.health_probe;
-        let work = async move {
-            let well = match how {
-                HealthProbe::Ping => session.probe(limit).await,
-                HealthProbe::ListTools => match tokio::time::timeout(limit, session.fetch_again(Kind::Tools)).await {
-                    Ok(listed) => listed.map(|listing| {
-                        if let Some(link) = link.upgrade() {
-                            link.keep_tools(listing);
-                        }
-                    }),
-                    Err(_) => Err(Failed::sent(Failure::Timeout { method: "tools/list".to_owned(), after: limit })),
-                },
-            };
-            // Whoever answers is there, whatever the answer.
-            let well = match well {
-                Err(Failed { failure: Failure::Rpc(_), .. }) => Ok(()),
-                other => other,
-            };
-            if let Some(link) = link.upgrade() {
-                link.probed(number, well);
-            }
-        };
-        state.probe = Some(Task::spawn(work.instrument(self.span())));
-    }
-
-    fn probed(&self, number: u64, well: Result<(), Failed>) {
-        let mut state = self.state();
-        if state.connection.as_ref().is_none_or(|connection| connection.number != number) {
-            return;
-        }
-        state.last_check = Some(SystemTime::now());
-        let event = match well {
-            Ok(()) => lifecycle::Event::ProbeOk,
-            Err(failed) => {
-                state.note_error(failed.to_string());
-                state.why = Some(Unavailable::Failed(failed));
-                lifecycle::Event::ProbeFailed
-            }
-        };
-        self.step(&mut state, &event);
     }
 
     fn wait_until(&self, range: WaitRange) -> Task {
@@ -351,7 +306,7 @@ impl Link {
         }
     }
 
-    fn span(&self) -> tracing::Span {
+    pub(super) fn span(&self) -> tracing::Span {
         // Of its own, wherever it is begun: the end of one connection begins the next, and calls begin the first.
         tracing::error_span!(parent: None, "server", server = self.id(), remote = format_args!("mcp:{}", self.id()))
     }

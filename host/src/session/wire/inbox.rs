@@ -359,6 +359,7 @@ impl Receive for Inbox {
             Some(Ok(parts)) => parts.iter().for_each(|part| self.take(part.get().to_owned(), exchange)),
             Some(Err(why)) => self.skip(&text, &why, exchange),
         }
+        self.pending.spoke();
     }
 
     fn closed(&self, why: Failed) {

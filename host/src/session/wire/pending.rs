@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::message::Reply;
@@ -43,11 +43,45 @@ impl Patience {
     pub fn of(time: Duration) -> Self {
         Patience { quiet: time, total: time }
     }
+
+    /// As long as there may be news, which have no end of their own.
+    pub fn for_news() -> Self {
+        Patience::of(NEWS_LIMIT)
+    }
+}
+
+/// The time that a request has.
+#[derive(Debug, Clone, Copy)]
+pub struct Time {
+    /// When it was made.
+    pub started: Instant,
+    /// How long to wait.
+    pub patience: Patience,
+    /// When its last sign of life came.
+    pub heard: Option<Instant>,
+}
+
+impl Time {
+    /// When it is over. A server that waits for an answer of ours, of a person maybe, is not silent: `talk` says when it
+    /// last did.
+    pub fn end(&self, talk: Option<Instant>) -> Instant {
+        let last = [self.heard, talk].into_iter().flatten().fold(self.started, Instant::max);
+        (last + self.patience.quiet.min(NEWS_LIMIT)).min(self.started + self.patience.total.min(NEWS_LIMIT))
+    }
+
+    /// Whether the server is to do something at once, and not to answer when there are news.
+    fn is_for_work(&self) -> bool {
+        self.patience.total < NEWS_LIMIT
+    }
 }
 
 /// All requests of a connection that wait.
 #[derive(Default)]
-pub struct Pending(Mutex<Table>);
+pub struct Pending {
+    table: Mutex<Table>,
+    /// Told after each message of the server, and after each request that nobody waits for any more.
+    changed: Notify,
+}
 
 #[derive(Default)]
 struct Table {
@@ -56,12 +90,18 @@ struct Table {
     over: Option<Failed>,
     /// Those that nobody waits for any more, the latest last: their answers are no surprise.
     forgotten: VecDeque<RequestId>,
+    /// How many messages the server has sent.
+    messages: u64,
+    /// The first of those that were given up unanswered since the last message: the server may be at work on it.
+    given_up: Option<(RequestId, Time)>,
+    /// Why we end the connection ourselves.
+    abandoned: Option<String>,
 }
 
 struct Waiting {
     answer: oneshot::Sender<Result<Reply, Failed>>,
     progress: Option<OnProgress>,
-    heard: Option<Instant>,
+    time: Time,
 }
 
 /// What became of an answer.
@@ -80,6 +120,7 @@ impl Pending {
     pub fn enter(
         &self,
         id: RequestId,
+        time: Time,
         progress: Option<OnProgress>,
     ) -> Result<oneshot::Receiver<Result<Reply, Failed>>, Failed> {
         let mut table = self.table();
@@ -87,21 +128,72 @@ impl Pending {
             return Err(Failed::unsent(why.failure.clone()));
         }
         let (answer, receiver) = oneshot::channel();
-        table.waiting.insert(id, Waiting { answer, progress, heard: None });
+        table.waiting.insert(id, Waiting { answer, progress, time });
         Ok(receiver)
     }
 
-    /// Nobody waits for this one any more; says whether it was still waited for.
-    pub fn forget(&self, id: RequestId) -> bool {
+    /// Nobody waits for this one any more, and the server may still be at work on it, or has it no longer; says whether it
+    /// was still waited for.
+    pub fn forget(&self, id: RequestId, at_work: bool) -> bool {
         let mut table = self.table();
-        let waited = table.waiting.remove(&id).is_some();
-        if waited {
-            if table.forgotten.len() == FORGOTTEN {
-                table.forgotten.pop_front();
-            }
-            table.forgotten.push_back(id);
+        let Some(Waiting { time, .. }) = table.waiting.remove(&id) else { return false };
+        if table.forgotten.len() == FORGOTTEN {
+            table.forgotten.pop_front();
         }
-        waited
+        table.forgotten.push_back(id);
+        if at_work && time.is_for_work() && table.given_up.is_none_or(|(first, _)| id < first) {
+            table.given_up = Some((id, time));
+        }
+        drop(table);
+        self.changed.notify_waiters();
+        true
+    }
+
+    /// The server has sent a message, which was seen to.
+    pub fn spoke(&self) {
+        let mut table = self.table();
+        table.messages += 1;
+        table.given_up = None;
+        drop(table);
+        self.changed.notify_waiters();
+    }
+
+    /// How many messages the server has sent.
+    pub fn messages(&self) -> u64 {
+        self.table().messages
+    }
+
+    /// The time of what the server may be at work on: the first that it was asked and has not answered. What nobody waits for
+    /// any more counts until the server speaks; by then it may have been told so.
+    pub fn at_work(&self) -> Option<Time> {
+        let table = self.table();
+        let waiting = table.waiting.iter().map(|(id, waiting)| (*id, waiting.time));
+        let asked = waiting.filter(|(_, time)| time.is_for_work()).chain(table.given_up);
+        asked.min_by_key(|(id, _)| *id).map(|(_, time)| time)
+    }
+
+    /// Waits for the next message, or for the next request that nobody waits for any more, and no longer than until then.
+    pub async fn change(&self, seen: u64, until: Instant) {
+        // Before the look, so that nothing is missed between the look and the wait.
+        let changed = self.changed.notified();
+        if self.messages() == seen {
+            let _ = tokio::time::timeout_at(until, changed).await;
+        }
+    }
+
+    /// We are about to end the connection, for this reason.
+    pub fn abandon(&self, why: String) {
+        self.table().abandoned = Some(why);
+    }
+
+    /// A failure with the reason why we ended the connection, where that is what it comes from.
+    pub fn explained(&self, failed: Failed) -> Failed {
+        match (&failed.failure, &self.table().abandoned) {
+            (Failure::Closed | Failure::Exited(_), Some(why)) => {
+                Failed { failure: Failure::Abandoned(why.clone()), ..failed }
+            }
+            _ => failed,
+        }
     }
 
     /// Hands the answer to whoever waits for it.
@@ -155,7 +247,7 @@ impl Pending {
     pub fn heard(&self, id: RequestId, progress: impl FnOnce() -> Progress) -> bool {
         let mut table = self.table();
         let Some(waiting) = table.waiting.get_mut(&id) else { return false };
-        waiting.heard = Some(Instant::now());
+        waiting.time.heard = Some(Instant::now());
         let listener = waiting.progress.clone();
         drop(table);
         if let Some(listener) = listener {
@@ -166,12 +258,12 @@ impl Pending {
 
     /// When the last sign of life of a request came.
     pub fn last_heard(&self, id: RequestId) -> Option<Instant> {
-        self.table().waiting.get(&id).and_then(|waiting| waiting.heard)
+        self.table().waiting.get(&id).and_then(|waiting| waiting.time.heard)
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
         // The table is whole after each statement, so a panic elsewhere leaves nothing half done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,6 +273,8 @@ impl fmt::Debug for Pending {
     }
 }
 
+/// News have no end of their own; a year is none that anyone meets.
+const NEWS_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// How many late answers are told from answers to nothing.
 const FORGOTTEN: usize = 64;
 
@@ -188,14 +282,53 @@ const FORGOTTEN: usize = 64;
 mod tests {
     use super::*;
 
+    fn soon() -> Time {
+        time(Patience::of(Duration::from_secs(60)))
+    }
+
+    fn time(patience: Patience) -> Time {
+        Time { started: Instant::now(), patience, heard: None }
+    }
+
+    #[test]
+    fn a_server_is_at_work_on_the_first_that_it_has_not_answered() {
+        let pending = Pending::default();
+        let end = || pending.at_work().map(|time| time.patience.quiet.as_secs());
+        let enter = |id, seconds| pending.enter(id, time(Patience::of(Duration::from_secs(seconds))), None).unwrap();
+        let _news = pending.enter(1, time(Patience::for_news()), None).unwrap();
+        assert_eq!(end(), None, "it owes no news");
+        let _answers = [enter(2, 20), enter(3, 30), enter(4, 40)];
+        assert_eq!(end(), Some(20));
+        // That nobody waits for it does not end the work; that it was never taken does.
+        pending.forget(2, true);
+        assert_eq!(end(), Some(20));
+        pending.forget(3, false);
+        pending.spoke();
+        assert_eq!(end(), Some(40));
+        pending.resolve(4, Err(Failed::sent(Failure::Closed)));
+        assert_eq!((end(), pending.messages()), (None, 1));
+    }
+
+    #[test]
+    fn time_is_counted_from_the_last_sign_of_life_and_has_an_end() {
+        let (quiet, total) = (Duration::from_secs(10), Duration::from_secs(25));
+        let time = time(Patience { quiet, total });
+        let after = |seconds: u64| Some(time.started + Duration::from_secs(seconds));
+        for (heard, talk, end) in
+            [(None, None, 10), (after(4), None, 14), (after(4), after(7), 17), (None, after(20), 25)]
+        {
+            assert_eq!(Some(Time { heard, ..time }.end(talk)), after(end));
+        }
+    }
+
     #[test]
     fn an_error_without_an_id_is_the_answer_of_the_only_one_that_waits() {
         let error = Failure::Rpc(crate::failure::RpcError::new(-32000, "no"));
         let pending = Pending::default();
-        let mut only = pending.enter(1, None).unwrap();
+        let mut only = pending.enter(1, soon(), None).unwrap();
         assert_eq!(pending.fail_all(&error), 1);
         assert_eq!(only.try_recv().unwrap().unwrap_err().failure, error);
-        let mut several = [pending.enter(2, None).unwrap(), pending.enter(3, None).unwrap()];
+        let mut several = [pending.enter(2, soon(), None).unwrap(), pending.enter(3, soon(), None).unwrap()];
         assert_eq!(pending.fail_all(&error), 2);
         for waiting in &mut several {
             assert!(matches!(waiting.try_recv().unwrap().unwrap_err().failure, Failure::Protocol(_)));
@@ -206,22 +339,22 @@ mod tests {
     fn an_answer_is_taken_once_and_late_ones_are_known() {
         let pending = Pending::default();
         let failed = || Err(Failed::sent(Failure::Closed));
-        let mut first = pending.enter(1, None).unwrap();
-        let _second = pending.enter(2, None).unwrap();
+        let mut first = pending.enter(1, soon(), None).unwrap();
+        let _second = pending.enter(2, soon(), None).unwrap();
         assert_eq!(pending.resolve(1, failed()), Match::Taken);
         assert!(first.try_recv().unwrap().is_err());
         assert_eq!(pending.resolve(1, failed()), Match::Unknown);
-        assert!(pending.forget(2));
-        assert!(!pending.forget(2));
+        assert!(pending.forget(2, true));
+        assert!(!pending.forget(2, true));
         assert_eq!(pending.resolve(2, failed()), Match::Late);
     }
 
     #[test]
     fn a_closed_connection_fails_all_that_wait_and_all_that_come() {
         let pending = Pending::default();
-        let mut waiting = pending.enter(1, None).unwrap();
+        let mut waiting = pending.enter(1, soon(), None).unwrap();
         pending.close(Failed::sent(Failure::Closed));
         assert_eq!(waiting.try_recv().unwrap().unwrap_err(), Failed::unsent(Failure::Closed));
-        assert_eq!(pending.enter(3, None).unwrap_err(), Failed::unsent(Failure::Closed));
+        assert_eq!(pending.enter(3, soon(), None).unwrap_err(), Failed::unsent(Failure::Closed));
     }
 }

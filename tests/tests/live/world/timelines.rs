@@ -1,6 +1,7 @@
 //! Lives that are told second by second.
 
 mod acquire;
+mod busy;
 mod close;
 mod health;
 mod reload;
