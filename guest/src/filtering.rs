@@ -21,7 +21,7 @@ pub struct Rules {
 /// What the configuration says of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolRules {
-    /// The name of the tool on its server.
+    /// The name of the tool on its server, in any case.
     pub tool: String,
     /// Overrides of what the server says of the tool.
     pub annotations: Annotations,
@@ -150,8 +150,9 @@ struct Server {
 }
 
 impl Server {
-    fn rules_of(&self, tool: &str) -> Option<&ToolRules> {
-        self.tools.iter().find(|rules| rules.tool == tool)
+    /// All that is said of a tool. Its name fits as in the other lists, or a rule would be passed over without a word.
+    fn rules_of(&self, tool: &str) -> impl Iterator<Item = &ToolRules> {
+        self.tools.iter().filter(move |rules| glob::is_same(&rules.tool, tool))
     }
 }
 
@@ -214,7 +215,7 @@ impl Access {
     pub fn learn(&mut self, exists: impl Fn(&str, &str) -> bool) -> Vec<AmbiguousGrant> {
         let servers = &self.servers;
         let known = |server: &str, tool: &str| {
-            exists(server, tool) || servers.get(server).is_some_and(|server| server.rules_of(tool).is_some())
+            exists(server, tool) || servers.get(server).is_some_and(|server| server.rules_of(tool).next().is_some())
         };
         self.grants.as_mut().map_or_else(Vec::new, |grants| grants.learn(known))
     }
@@ -238,13 +239,15 @@ impl Access {
     /// The tools of a server that are selected, where it is and these grants open it.
     fn opens(&self, id: &str, open: fn(&Grants, &str) -> bool) -> Option<&Globs> {
         let server = self.servers.get(id)?;
-        let granted = |grants: &Grants| open(grants, id) && server.requires.iter().all(|needed| grants.holds(needed));
+        let granted = |grants: &Grants| open(grants, id) && grants.lacking(&server.requires).is_none();
         server.selected.as_ref().filter(|_| self.grants.as_ref().is_none_or(granted))
     }
 
     /// What is said of a tool: by the configuration, else by its server.
     pub fn annotations(&self, server: &str, tool: &str, said: Annotations) -> Annotations {
-        let rules = self.servers.get(server).and_then(|server| server.rules_of(tool));
+        let Some(server) = self.servers.get(server) else { return said };
+        // Where tools differ in case alone, each has its own.
+        let rules = server.rules_of(tool).min_by_key(|rules| rules.tool != tool);
         rules.map_or(said, |rules| rules.annotations.or(said))
     }
 
@@ -310,8 +313,8 @@ impl Access {
                     return Verdict::Deny;
                 }
             }
-            let own = server.rules_of(tool).map_or(&[][..], |rules| &rules.requires);
-            if let Some(missing) = server.requires.iter().chain(own).find(|needed| !grants.holds(needed)) {
+            let own = || server.rules_of(tool).find_map(|rules| grants.lacking(&rules.requires));
+            if let Some(missing) = grants.lacking(&server.requires).or_else(own) {
                 note(&|| format!("requires: {missing:?} is missing").into());
                 return Verdict::Deny;
             }

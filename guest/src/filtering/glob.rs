@@ -52,6 +52,13 @@ impl Globs {
     }
 }
 
+/// Whether a name that was written down means this one: it is trimmed, and case is nothing.
+pub fn is_same(written: &str, name: &str) -> bool {
+    let written = written.trim();
+    let plain = written.is_ascii() && name.is_ascii();
+    written.eq_ignore_ascii_case(name) || !plain && written.to_lowercase() == name.to_lowercase()
+}
+
 /// Whether the pattern fits the whole name: on a mismatch, the last `*` takes one byte more.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);

@@ -70,9 +70,9 @@ impl Grants {
         self.0.iter().any(|grant| !grant.ambiguous && grant.meanings.iter().any(whole))
     }
 
-    /// Whether the principal has this very capability.
-    pub fn holds(&self, capability: &str) -> bool {
-        self.0.iter().any(|grant| grant.text == capability)
+    /// The first of these very capabilities that the principal does not have.
+    pub fn lacking<'a>(&self, needed: &'a [String]) -> Option<&'a String> {
+        needed.iter().find(|needed| !self.0.iter().any(|grant| grant.text == **needed))
     }
 
     /// Why nothing covers the tool.

@@ -124,6 +124,27 @@ fn the_requirements_of_a_tool_add_to_those_of_its_server() {
 }
 
 #[test]
+fn what_is_said_of_a_tool_holds_however_its_name_is_cased() {
+    let rules = |tool: &str, read_only: bool, requires: &[&str]| ToolRules {
+        tool: tool.into(),
+        annotations: Annotations { read_only: Some(read_only), ..Annotations::default() },
+        requires: strings(requires),
+    };
+    let mut policy = policy(&["a"]);
+    policy.capabilities = Some(strings(&["mcp_a"]));
+    policy.servers[0].tools = vec![rules(" Delete_Pod ", true, &["admin"])];
+    assert_eq!(verdict(&policy, "delete_pod", HARMLESS), Verdict::Deny);
+    assert_eq!(verdict(&policy, "DELETE_POD", HARMLESS), Verdict::Deny);
+    assert_eq!(verdict(&policy, "delete_pods", HARMLESS), Verdict::Allow);
+    // Of two that differ in case alone, each says what its tool is, and both are needed.
+    policy.servers[0].tools = vec![rules("get", true, &[]), rules("GET", false, &["admin"])];
+    let access = Access::new(&policy).unwrap();
+    let read_only = |tool: &str| access.annotations("a", tool, HARMLESS).read_only;
+    assert_eq!([read_only("get"), read_only("GET"), read_only("Get")], [Some(true), Some(false), Some(true)]);
+    assert_eq!(access.verdict("a", "get", HARMLESS), Verdict::Deny);
+}
+
+#[test]
 fn a_grant_that_names_two_things_is_an_error() {
     let mut policy = policy(&["a", "a_b"]);
     policy.capabilities = Some(strings(&["mcp_a_b"]));

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::{Gate, GateError, naming};
+use crate::config::model::ToolRules;
 use crate::decide::{Answer, Decide};
 use crate::json::Text;
 use crate::logic::types::catalog::{ExposedTool, FailedServer, ServerNotes, ToolNote};
@@ -96,8 +97,7 @@ impl Gate {
     ) -> Result<ServerNotes, GateError> {
         let prompts = prompts.iter().map(|text| self.mask_text(link.id(), text));
         let noted = tools.iter().filter(|tool| tool.tool.server == link.id()).filter_map(|tool| {
-            let rules = link.server().tools.iter().find(|rules| rules.tool == tool.tool.tool)?;
-            Some(ToolNote { name: tool.name.clone(), text: rules.note.clone()? })
+            Some(ToolNote { name: tool.name.clone(), text: rules_of(link, &tool.tool.tool)?.note.clone()? })
         });
         Ok(ServerNotes {
             server: link.id().to_owned(),
@@ -106,6 +106,13 @@ impl Gate {
             tools: noted.collect(),
         })
     }
+}
+
+/// What the configuration says of a tool; its name is as good in any case, as it is where the component looks for it.
+fn rules_of<'a>(link: &'a Link, tool: &str) -> Option<&'a ToolRules> {
+    let (rules, lower) = (&link.server().tools, tool.to_lowercase());
+    let exact = rules.iter().find(|rules| rules.tool == tool);
+    exact.or_else(|| rules.iter().find(|rules| rules.tool.trim().to_lowercase() == lower))
 }
 
 /// What the prompts of a list are for.
