@@ -100,7 +100,7 @@ impl Grant {
 impl Meaning {
     fn spell(&self) -> String {
         match self {
-            Meaning::Everything => "mcp_integration (everything)".to_owned(),
+            Meaning::Everything => "server:*".to_owned(),
             Meaning::Server(id) => format!("server:{id}"),
             Meaning::Tool(id, tool) => format!("tool:{id}/{tool}"),
         }
@@ -109,7 +109,8 @@ impl Meaning {
 
 fn meanings(text: &str, servers: &[&str]) -> Vec<Meaning> {
     if let Some(id) = text.strip_prefix("server:") {
-        return vec![Meaning::Server(id.to_owned())];
+        // No server is called so: the one way to say "everything" that nothing else can mean.
+        return vec![if id == "*" { Meaning::Everything } else { Meaning::Server(id.to_owned()) }];
     }
     if let Some((id, tool)) = text.strip_prefix("tool:").and_then(|rest| rest.split_once('/')) {
         return vec![Meaning::Tool(id.to_owned(), tool.to_owned())];

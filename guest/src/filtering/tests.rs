@@ -97,6 +97,7 @@ fn grants_and_requirements_are_both_needed() {
         (&[], Some(&["mcp_a_x"]), Verdict::Allow),
         (&[], Some(&["mcp_a_y"]), Verdict::Deny),
         (&[], Some(&["server:a"]), Verdict::Allow),
+        (&[], Some(&["server:*"]), Verdict::Allow),
         (&[], Some(&["tool:a/x"]), Verdict::Allow),
         (&[], Some(&["tool:a/y", "server:b", "other"]), Verdict::Deny),
         (&[], Some(&[]), Verdict::Deny),
@@ -142,6 +143,20 @@ fn what_is_said_of_a_tool_holds_however_its_name_is_cased() {
     let read_only = |tool: &str| access.annotations("a", tool, HARMLESS).read_only;
     assert_eq!([read_only("get"), read_only("GET"), read_only("Get")], [Some(true), Some(false), Some(true)]);
     assert_eq!(access.verdict("a", "get", HARMLESS), Verdict::Deny);
+}
+
+#[test]
+fn what_an_ambiguous_grant_could_mean_can_be_written() {
+    let mut policy = policy(&["integration", "b"]);
+    policy.capabilities = Some(strings(&["mcp_integration"]));
+    let PolicyError::AmbiguousGrant(ambiguous) = Access::new(&policy).unwrap_err() else { panic!("it is ambiguous") };
+    let granted = ambiguous.meanings.iter().map(|meaning| {
+        policy.capabilities = Some(vec![meaning.clone()]);
+        let access = Access::new(&policy).expect("this is not ambiguous");
+        ["integration", "b"].map(|server| access.verdict(server, "x", HARMLESS))
+    });
+    let granted: Vec<_> = granted.collect();
+    assert_eq!(granted, [[Verdict::Allow, Verdict::Allow], [Verdict::Allow, Verdict::Deny]], "{ambiguous:?}");
 }
 
 #[test]
