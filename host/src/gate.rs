@@ -195,9 +195,9 @@ impl Gate {
         settings::style(self.registry.config().settings.names)
     }
 
-    /// Reads a person's or a model's text as arguments, without a schema: a JSON object.
-    pub fn arguments(&self, text: &str) -> Result<String, GateError> {
-        let parsed = self.core().logic.parse_arguments(text, None)?;
+    /// Reads a person's or a model's text as arguments, by a JSON Schema where there is one: a JSON object.
+    pub fn arguments(&self, text: &str, schema: Option<&str>) -> Result<String, GateError> {
+        let parsed = self.core().logic.parse_arguments(text, schema.map(str::to_owned).as_ref())?;
         parsed.map(|parsed| parsed.arguments).map_err(|refusal| GateError::Settings(refusal.say()))
     }
 

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::json;
 use serde_json::value::RawValue;
-use toolgate::json::Object;
+use toolgate::json::{self, Object};
 use toolgate::registry::Link;
-use toolgate::session::{Kind, Session};
+use toolgate::session::{Kind, Listing, Session};
 
 use super::desk::{Desk, ServerArgs};
 use super::failure::Failure;
@@ -91,16 +91,21 @@ async fn list(desk: &Desk, args: &ServerArgs) -> Result<ExitCode, Failure> {
     Ok(found.code)
 }
 
+/// One of a prompt's arguments, as its server lists it.
+#[derive(Deserialize)]
+struct Argument {
+    name: String,
+    #[serde(default)]
+    required: bool,
+}
+
+fn listed(prompt: &Object) -> Vec<Argument> {
+    prompt.get("arguments").and_then(|arguments| serde_json::from_str(arguments.get()).ok()).unwrap_or_default()
+}
+
 /// The names of a prompt's arguments; those in brackets can be left out.
 fn arguments(prompt: &Object) -> String {
-    #[derive(Deserialize)]
-    struct Argument {
-        name: String,
-        #[serde(default)]
-        required: bool,
-    }
-    let arguments: Vec<Argument> =
-        prompt.get("arguments").and_then(|arguments| serde_json::from_str(arguments.get()).ok()).unwrap_or_default();
+    let arguments = listed(prompt);
     let shown = arguments.iter().map(|argument| match argument {
         Argument { name, required: true } => name.clone(),
         Argument { name, required: false } => format!("[{name}]"),
@@ -111,8 +116,8 @@ fn arguments(prompt: &Object) -> String {
 async fn get(desk: &Desk, name: &str, arguments: &str, args: &ServerArgs) -> Result<ExitCode, Failure> {
     let (link, session, prompt) = owner(desk, name).await?;
     let mut params = Object::default();
-    params.set("name", &prompt);
-    params.set("arguments", &strings(&desk.gate.arguments(arguments)?));
+    params.set("name", prompt.get("name").expect("it was found by its name"));
+    params.set("arguments", &strings(&desk.gate.arguments(arguments, Some(&schema(&prompt)))?));
     let mut said = reply::ask(desk, &link, &session, "prompts/get", &params, args).await?;
     if args.json {
         said.result.set("server", link.id());
@@ -123,15 +128,22 @@ async fn get(desk: &Desk, name: &str, arguments: &str, args: &ServerArgs) -> Res
     Ok(ExitCode::SUCCESS)
 }
 
-/// The arguments of prompts are strings, whatever was written.
+/// How a prompt's arguments are to be read: all are text, and are sent as they were written.
+fn schema(prompt: &Object) -> String {
+    let arguments = listed(prompt);
+    let text = json!({"type": "string"});
+    let properties: serde_json::Map<_, _> =
+        arguments.iter().map(|argument| (argument.name.clone(), text.clone())).collect();
+    let required: Vec<_> =
+        arguments.iter().filter(|argument| argument.required).map(|argument| &argument.name).collect();
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": text}).to_string()
+}
+
+/// The arguments as text; what was written as JSON of another kind is sent as that JSON.
 fn strings(arguments: &str) -> Object {
     let mut out = Object::default();
-    let read: serde_json::Map<String, Value> = serde_json::from_str(arguments).unwrap_or_default();
-    for (name, value) in &read {
-        match value {
-            Value::String(text) => out.set(name, text),
-            other => out.set(name, &other.to_string()),
-        }
+    for (name, value) in Object::read(arguments).unwrap_or_default().iter() {
+        out.set(name, &json::text(value).unwrap_or_else(|| value.get().to_owned()));
     }
     out
 }
@@ -168,8 +180,8 @@ fn messages(desk: &Desk, Messages { messages }: &Messages) -> Result<String, Fai
     ))
 }
 
-/// The server and the own name of the prompt that a name means.
-async fn owner(desk: &Desk, name: &str) -> Result<(Arc<Link>, Arc<Session>, String), Failure> {
+/// The server of the prompt that a name means, and the prompt as the server lists it.
+async fn owner(desk: &Desk, name: &str) -> Result<(Arc<Link>, Arc<Session>, Object), Failure> {
     // The name of a server is known beforehand, so only that server need be started.
     let split = |link: &Link| {
         let rest = name.strip_prefix(link.id())?;
@@ -181,7 +193,7 @@ async fn owner(desk: &Desk, name: &str) -> Result<(Arc<Link>, Arc<Session>, Stri
     for (link, prompt) in named {
         let session = link.session().await.map_err(|why| reply::unavailable(desk, link, &why))?;
         let listing = session.list(Kind::Prompts).await.map_err(|failed| reply::failure(desk, link, &failed))?;
-        if has(&listing, &prompt) {
+        if let Some(prompt) = find(&listing, &prompt) {
             return Ok((Arc::clone(link), session, prompt));
         }
     }
@@ -190,21 +202,39 @@ async fn owner(desk: &Desk, name: &str) -> Result<(Arc<Link>, Arc<Session>, Stri
         Ok((session, listing))
     })
     .await;
-    let candidates: Vec<_> = found.found.iter().filter(|(_, (_, listing))| has(listing, name)).collect();
+    let all = found.found.into_iter();
+    let with_it = all.filter_map(|(link, (session, listing))| Some((link, session, find(&listing, name)?)));
+    let mut candidates: Vec<_> = with_it.collect();
     match candidates.as_slice() {
-        [(link, (session, _))] => Ok((Arc::clone(link), Arc::clone(session), name.to_owned())),
+        [_] => Ok(candidates.remove(0)),
         [] => Err(reply::not_found(
             &found.failed,
             format!("no prompt {name:?}; `toolgate prompts` lists those that there are"),
         )),
         several => {
-            let names: Vec<_> = several.iter().map(|(link, _)| format!("{}__{name}", link.id())).collect();
+            let names: Vec<_> = several.iter().map(|(link, ..)| format!("{}__{name}", link.id())).collect();
             Err(Failure::Usage(format!("{name:?} is a prompt of several servers; write one of: {}", names.join(", "))))
         }
     }
 }
 
-fn has(listing: &toolgate::session::Listing, name: &str) -> bool {
-    let named = |item: Object| reply::text(&item, "name").is_some_and(|known| known == name);
-    listing.items.iter().filter_map(|item| Object::read(item.get())).any(named)
+fn find(listing: &Listing, name: &str) -> Option<Object> {
+    let named = |item: &Object| reply::text(item, "name").is_some_and(|known| known == name);
+    listing.items.iter().filter_map(|item| Object::read(item.get())).find(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_arguments_of_a_prompt_are_sent_as_text() {
+        for (read, sent) in [
+            (r#"{"a":"x","b":"1.10"}"#, r#"{"a":"x","b":"1.10"}"#),
+            (r#"{"a":12345678901234567890123,"b":1.10}"#, r#"{"a":"12345678901234567890123","b":"1.10"}"#),
+            (r#"{"a":{"x":1e400},"b":[true, null]}"#, r#"{"a":"{\"x\":1e400}","b":"[true, null]"}"#),
+        ] {
+            assert_eq!(strings(read).to_text(), sent);
+        }
+    }
 }

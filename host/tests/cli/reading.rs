@@ -62,6 +62,25 @@ fn prompts_are_listed_and_got() {
 }
 
 #[test]
+fn a_prompt_gets_its_arguments_as_they_were_written() {
+    let place = Place::with(json!({"demo": demo()}));
+    for (written, sent) in [
+        (&["name: 12345678901234567890123"][..], "12345678901234567890123"),
+        (&["name: 1.10"], "1.10"),
+        (&["name=1e5"], "1e5"),
+        (&["name: None"], "None"),
+        (&["name: True"], "True"),
+        (&["name: Ada, Countess"], "Ada, Countess"),
+        (&["Bob"], "Bob"),
+        (&["Ada", "King"], "Ada King"),
+        (&[r#"{"name": 1.10}"#], "1.10"),
+    ] {
+        let ran = place.run(&[&["prompts", "get", "demo.greet"], written].concat()).ends(0);
+        assert_eq!(ran.stdout, format!("user: Greet {sent} in one friendly sentence.\n"), "{written:?}");
+    }
+}
+
+#[test]
 fn what_is_no_text_in_a_prompt_leaves_a_line() {
     let ran = Place::with(json!({"pictures": fixture("pictures")})).run(&["prompts", "get", "ask"]).ends(0);
     assert_eq!(ran.stdout, "user: [image image/png, 3 B]\nuser: [resource mem://blob]\nuser: This is a page.\n");
