@@ -43,9 +43,10 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
     let document = document::read(text, &Arc::from(file))?;
     let found = shape::find(&document, file)?;
     let shape = found.shape;
-    let (settings, servers, notices) = match shape {
-        Shape::Native => native::read(&document.root)?,
-        _ => foreign::read(&document.root, &found)?,
+    let (settings, servers, notices) = match (shape, document.faults.first()) {
+        (Shape::Native, Some(fault)) => return Err(ConfigError::syntax(fault.place.clone(), &fault.text)),
+        (Shape::Native, None) => native::read(&document.root)?,
+        _ => foreign::read(&document, &found)?,
     };
     Ok(Config { file: Some(file.to_path_buf()), shape, settings, servers, notices })
 }

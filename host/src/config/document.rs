@@ -18,6 +18,18 @@ pub struct Document {
     pub root: Node,
     /// The format.
     pub format: Format,
+    /// What is wrong in a way that leaves the rest readable: an error in a file of ours, and worth a word in others.
+    pub faults: Vec<Fault>,
+}
+
+/// Something that is wrong in a file whose rest can be read.
+pub struct Fault {
+    /// Where it stands.
+    pub place: Place,
+    /// What is wrong, and what was read instead.
+    pub text: String,
+    /// The outermost key that it stands under; none where the file is no map.
+    pub under: Option<String>,
 }
 
 /// How a file is written.
@@ -89,13 +101,13 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<Document, ConfigError> {
     // Windows editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let format = format_of(text, file);
-    let root = match format {
-        Format::Yaml => yaml::read(text, file)?,
+    let (root, faults) = match format {
+        Format::Yaml => (yaml::read(text, file)?, Vec::new()),
         Format::Json => jsonc::read(text, file)?,
-        Format::Toml => toml::read(text, file)?,
+        Format::Toml => (toml::read(text, file)?, Vec::new()),
     };
     match root {
-        Some(root) if !root.is_null() && !text.trim().is_empty() => Ok(Document { root, format }),
+        Some(root) if !root.is_null() && !text.trim().is_empty() => Ok(Document { root, format, faults }),
         _ => Err(ConfigError::Empty(file.to_path_buf())),
     }
 }
@@ -145,12 +157,27 @@ struct Entries {
 impl Entries {
     /// Adds an entry, or says where its key was given before.
     fn insert(&mut self, entry: Entry) -> Result<(), ConfigError> {
-        let Some(first) = self.index.get(&entry.key).map(|at| &self.all[*at].place) else {
-            self.add(entry);
-            return Ok(());
-        };
-        let text = format!("key {:?} is given twice; first at line {}, column {}", entry.key, first.line, first.column);
-        Err(ConfigError::syntax(entry.place, text))
+        match self.twice(&entry) {
+            Some(text) => Err(ConfigError::syntax(entry.place, text)),
+            None => {
+                self.add(entry);
+                Ok(())
+            }
+        }
+    }
+
+    /// Where the key of this entry was given before, in words.
+    fn twice(&self, entry: &Entry) -> Option<String> {
+        let Place { line, column, .. } = self.index.get(&entry.key).map(|at| &self.all[*at].place)?;
+        Some(format!("key {:?} is given twice; first at line {line}, column {column}", entry.key))
+    }
+
+    /// Adds an entry, in place of one with the same key.
+    fn replace(&mut self, entry: Entry) {
+        match self.index.get(&entry.key) {
+            Some(at) => self.all[*at] = entry,
+            None => self.add(entry),
+        }
     }
 
     /// Adds an entry, unless its key is there.

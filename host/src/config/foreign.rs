@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::document::{Entry as MapEntry, Node, Value};
+use super::document::{Document, Entry as MapEntry, Fault, Node, Value};
 use super::entry::{self, Entry};
 use super::error::ConfigError;
 use super::keys::settings;
@@ -12,7 +12,8 @@ use super::reading::{Given, Reading};
 use super::shape::Found;
 
 /// Reads the servers of another client's file.
-pub fn read(root: &Node, found: &Found<'_>) -> Result<Said, ConfigError> {
+pub fn read(document: &Document, found: &Found<'_>) -> Result<Said, ConfigError> {
+    let root = &document.root;
     let mut settings = Settings { bare_dollar: found.shape == Shape::Gemini, ..Settings::default() };
     let mut reading = Reading::new(found.shape);
     if let Some(node) = found.inputs {
@@ -24,6 +25,10 @@ pub fn read(root: &Node, found: &Found<'_>) -> Result<Said, ConfigError> {
     }
     // What is wrong with an input shows again where a server uses it.
     let mut notices = reading.notices;
+    notices.extend(document.faults.iter().filter(|fault| concerns(fault, found)).map(|fault| {
+        let Fault { place, text, .. } = fault;
+        Notice { place: place.clone(), text: text.clone() }
+    }));
     notices.extend(reading.problems.into_iter().map(|problem| Notice { place: problem.place, text: problem.text }));
     let named = named(found, &mut notices)?;
     check_count(named.len(), settings.max_servers, found.servers)?;
@@ -48,6 +53,11 @@ pub fn read(root: &Node, found: &Found<'_>) -> Result<Said, ConfigError> {
         notices.push(Notice { place: node.place.clone(), text });
     }
     Ok((settings, servers, notices))
+}
+
+/// Whether it stands where the servers are; what else a client keeps in its file is not for us.
+fn concerns(fault: &Fault, found: &Found<'_>) -> bool {
+    found.path.is_empty() || fault.under.as_deref() == found.path.split('.').next()
 }
 
 /// Refuses a file that would start more programs than anyone means to.

@@ -86,7 +86,7 @@ pub fn import(client: Client, text: &str, file: &Path) -> Result<Imported, Confi
         _ => {}
     }
     found.claude_code = client == Client::ClaudeCode && found.shape == Shape::McpServers;
-    let (settings, mut servers, mut notices) = foreign::read(&document.root, &found)?;
+    let (settings, mut servers, mut notices) = foreign::read(&document, &found)?;
     servers.retain(|server| match &server.problem {
         None => true,
         Some(problem) => {

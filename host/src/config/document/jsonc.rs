@@ -1,5 +1,6 @@
 //! JSON as people write it: with comments and trailing commas.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,10 +9,10 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use super::lines::Lines;
-use super::{ConfigError, Entries, Entry, MAX_DEPTH, Node, Scalar, ScalarKind, Value};
+use super::{ConfigError, Entries, Entry, Fault, MAX_DEPTH, Node, Scalar, ScalarKind, Value};
 
-/// Reads JSON; none where there is no value at all.
-pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
+/// Reads JSON; none where there is no value at all. What no other reader of JSON minds is told beside it.
+pub fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<Fault>), ConfigError> {
     let lines = Lines::new(text, file);
     let options = ParseOptions {
         allow_comments: true,
@@ -25,42 +26,110 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
     };
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
+    let (whole, halves) = without_halves(text);
+    let parsed = parse_to_ast(&whole, &CollectOptions::default(), &options).map_err(|error| {
         let text = format!("not valid JSON: {}", lower_first(&error.kind().to_string()));
         ConfigError::syntax(lines.place(error.range().start), text)
     })?;
-    parsed.value.map(|value| node(value, &lines, 0)).transpose()
+    let Some(root) = parsed.value else { return Ok((None, Vec::new())) };
+    let outermost: Vec<_> = match &root {
+        ast::Value::Object(object) => {
+            object.properties.iter().map(|property| (property.range(), property.name.clone().into_string())).collect()
+        }
+        _ => Vec::new(),
+    };
+    let half = "half of a pair of surrogates, which is no character; read as U+FFFD";
+    let mut reader = Reader { lines, faults: halves.into_iter().map(|at| (at, half.to_owned())).collect() };
+    let root = reader.node(root, 0);
+    let Reader { lines, mut faults } = reader;
+    faults.sort_by_key(|(at, _)| *at);
+    let fault = |(at, text)| {
+        let under = outermost.iter().find(|(range, _)| (range.start..range.end).contains(&at));
+        Fault { place: lines.place(at), text, under: under.map(|(_, key)| key.clone()) }
+    };
+    Ok((Some(root), faults.into_iter().map(fault).collect()))
 }
 
-fn node(value: ast::Value<'_>, lines: &Lines<'_>, depth: usize) -> Result<Node, ConfigError> {
-    let place = lines.place(value.range().start);
-    if depth > MAX_DEPTH {
-        return Err(ConfigError::syntax(place, format!("nested deeper than {MAX_DEPTH} levels")));
-    }
-    let scalar = |kind, text: String| Value::Scalar(Scalar { text, kind });
-    let value = match value {
-        ast::Value::NullKeyword(_) => scalar(ScalarKind::Null, String::new()),
-        ast::Value::BooleanLit(literal) => scalar(ScalarKind::Bool, literal.value.to_string()),
-        ast::Value::NumberLit(literal) => scalar(ScalarKind::Number, literal.value.to_owned()),
-        ast::Value::StringLit(literal) => scalar(ScalarKind::Text, literal.value.into_owned()),
-        ast::Value::Array(array) => {
-            let items = array.elements.into_iter().map(|element| node(element, lines, depth + 1));
-            Value::List(items.collect::<Result<_, _>>()?)
-        }
-        ast::Value::Object(object) => {
-            let mut entries = Entries::default();
-            for property in object.properties {
-                let place = lines.place(property.name.range().start);
-                let value = node(property.value, lines, depth + 1)?;
-                entries.insert(Entry { key: property.name.into_string(), place, value })?;
+struct Reader<'t> {
+    lines: Lines<'t>,
+    /// What is wrong, and at which byte.
+    faults: Vec<(usize, String)>,
+}
+
+impl Reader<'_> {
+    fn node(&mut self, value: ast::Value<'_>, depth: usize) -> Node {
+        let start = value.range().start;
+        let place = self.lines.place(start);
+        let scalar = |kind, text: String| Value::Scalar(Scalar { text, kind });
+        let value = match value {
+            _ if depth > MAX_DEPTH => {
+                self.faults.push((start, format!("nested deeper than {MAX_DEPTH} levels; left out")));
+                scalar(ScalarKind::Null, String::new())
             }
-            Value::Map(entries.all)
+            ast::Value::NullKeyword(_) => scalar(ScalarKind::Null, String::new()),
+            ast::Value::BooleanLit(literal) => scalar(ScalarKind::Bool, literal.value.to_string()),
+            ast::Value::NumberLit(literal) => scalar(ScalarKind::Number, literal.value.to_owned()),
+            ast::Value::StringLit(literal) => scalar(ScalarKind::Text, literal.value.into_owned()),
+            ast::Value::Array(array) => {
+                Value::List(array.elements.into_iter().map(|element| self.node(element, depth + 1)).collect())
+            }
+            ast::Value::Object(object) => Value::Map(self.entries(object, depth)),
+        };
+        Node { place, value }
+    }
+
+    /// The members; of those with one name the last counts, as everywhere where JSON is read.
+    fn entries(&mut self, object: ast::Object<'_>, depth: usize) -> Vec<Entry> {
+        let mut entries = Entries::default();
+        for property in object.properties {
+            let start = property.name.range().start;
+            let place = self.lines.place(start);
+            let value = self.node(property.value, depth + 1);
+            let entry = Entry { key: property.name.into_string(), place, value };
+            if let Some(text) = entries.twice(&entry) {
+                self.faults.push((start, format!("{text}; the last one counts")));
+            }
+            entries.replace(entry);
         }
+        entries.all
+    }
+}
+
+/// The text with U+FFFD in place of each half of a pair of surrogates, and where these stood. Programs that cut a text in
+/// the middle of a letter leave them. The bytes keep their places.
+fn without_halves(text: &str) -> (Cow<'_, str>, Vec<usize>) {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
     };
-    Ok(Node { place, value })
+    let is_low = |at: usize| unit(at).is_some_and(|unit| (0xdc00..0xe000).contains(&unit));
+    let mut halves = Vec::new();
+    let mut done = 0;
+    while let Some(found) = memchr::memchr(b'\\', &text.as_bytes()[done..]) {
+        let at = done + found;
+        done = match unit(at) {
+            Some(0xd800..0xdc00) if is_low(at + ESCAPE) => at + 2 * ESCAPE,
+            Some(0xd800..0xe000) => {
+                halves.push(at);
+                at + ESCAPE
+            }
+            Some(_) => at + ESCAPE,
+            // Whatever follows, it is no escape of its own.
+            None => text.ceil_char_boundary(at + 2),
+        };
+    }
+    if halves.is_empty() {
+        return (Cow::Borrowed(text), halves);
+    }
+    let mut whole = text.to_owned();
+    halves.iter().for_each(|&at| whole.replace_range(at..at + ESCAPE, "\\ufffd"));
+    (Cow::Owned(whole), halves)
 }
 
 fn lower_first(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
+
+/// The bytes of `\u12ab`.
+const ESCAPE: usize = 6;

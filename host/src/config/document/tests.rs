@@ -110,11 +110,6 @@ fn what_breaks_the_grammar_is_said_with_its_place() {
     let bomb: String = (0..30).map(|n| format!("a{}: &a{} [*a{n}, *a{n}]\n", n + 1, n + 1)).collect();
     let rows = [
         ("a.yaml", "a: 1\nb: 2\na: 3".to_owned(), r#"a.yaml:3:1: key "a" is given twice; first at line 1, column 1"#),
-        (
-            "a.json",
-            "{\"a\": 1,\n\"a\": 3}".to_owned(),
-            r#"a.json:2:1: key "a" is given twice; first at line 1, column 2"#,
-        ),
         ("a.toml", "a = 1\na = 2".to_owned(), "a.toml:2:1: not valid TOML: duplicate key"),
         ("a.json", "{\"a\": 1\n\"b\": 2}".to_owned(), "a.json:1:8: not valid JSON: expected comma"),
         ("a.json", "{\"a\": ".to_owned(), "a.json:1:7: not valid JSON: expected value after colon in object property"),
@@ -140,7 +135,11 @@ fn what_breaks_the_grammar_is_said_with_its_place() {
         ("a.yaml", "[".repeat(100_000), "a.yaml:1:256: not valid YAML: recursion limit exceeded"),
         ("a.yaml", "- ".repeat(5000), "a.yaml:1:129: nested deeper than 64 levels"),
         ("a.json", "[".repeat(100), "a.json:1:100: not valid JSON: unterminated array"),
-        ("a.json", format!("{}{}", "[".repeat(100), "]".repeat(100)), "a.json:1:66: nested deeper than 64 levels"),
+        (
+            "a.json",
+            format!("{}{}", "[".repeat(600), "]".repeat(600)),
+            "a.json:1:513: not valid JSON: maximum nesting depth exceeded",
+        ),
         (
             "a.yaml",
             "# nothing\n".to_owned(),
@@ -151,5 +150,46 @@ fn what_breaks_the_grammar_is_said_with_its_place() {
     ];
     for (file, text, expected) in rows {
         check(file, &text, expected);
+    }
+}
+
+#[test]
+fn what_is_wrong_in_one_part_of_json_leaves_the_rest() {
+    let deep = format!("{{\"a\": {}1{}, \"b\": 2}}", "[".repeat(100), "]".repeat(100));
+    let rows = [
+        (
+            "{\"a\": {\"x\": 1,\n \"x\": 2}, \"b\": 3}",
+            r#"1:1 {1:2 a = 1:7 {2:2 x = 2:7 Number "2", }, 2:10 b = 2:15 Number "3", }"#,
+            Some((r#"2:2 key "x" is given twice; first at line 1, column 8; the last one counts"#, "a")),
+        ),
+        (
+            r#"{"a": "é \ud83d!", "b": "\ud83d\ude00 \\ud83d"}"#,
+            r#"1:1 {1:2 a = 1:7 Text "é \u{fffd}!", 1:20 b = 1:25 Text "😀 \\ud83d", }"#,
+            Some(("1:10 half of a pair of surrogates, which is no character; read as U+FFFD", "a")),
+        ),
+        (r#"{"a": "\ude00"}"#, r#"1:1 {1:2 a = 1:7 Text "\u{fffd}", }"#, Some(("1:8 half of a pair", "a"))),
+        (deep.as_str(), "", Some(("1:71 nested deeper than 64 levels; left out", "a"))),
+        (r#"{"a": "\u00fc"}"#, r#"1:1 {1:2 a = 1:7 Text "ü", }"#, None),
+    ];
+    for (text, tree, fault) in rows {
+        let document = read(text, &Arc::from(Path::new("a.json"))).unwrap();
+        let mut shown = String::new();
+        show(&document.root, &mut shown);
+        assert!(tree.is_empty() || shown == tree, "{shown} for {text}");
+        assert!(document.root.at("a").is_some(), "{text}");
+        let told: Vec<_> = document
+            .faults
+            .iter()
+            .map(|fault| {
+                let Fault { place, text, under } = fault;
+                (format!("{}:{} {text}", place.line, place.column), under.as_deref())
+            })
+            .collect();
+        match fault {
+            None => assert!(told.is_empty(), "{told:?}"),
+            Some((words, under)) => {
+                assert!(told.len() == 1 && told[0].0.starts_with(words) && told[0].1 == Some(under), "{told:?}");
+            }
+        }
     }
 }

@@ -56,6 +56,26 @@ fn servers_of_single_projects_are_named_and_left_out() {
 }
 
 #[test]
+fn what_is_odd_elsewhere_in_the_file_of_a_client_costs_no_server() {
+    let expected = "servers:\n  a:\n    type: stdio\n    command: x\n";
+    let deep = format!(r#""deep": {}1{}"#, "[".repeat(150), "]".repeat(150));
+    for odd in [r#""history": [{"display": "cut \ud83d"}]"#, deep.as_str(), r#""k": 1, "k": 2"#] {
+        let text = format!(r#"{{{odd}, "mcpServers": {{"a": {{"command": "x"}}}}}}"#);
+        assert_eq!(said(".claude.json", &text), expected, "{text}");
+        let ours = said("toolgate.json", &text.replace("mcpServers", "servers"));
+        assert!(ours.starts_with("toolgate.json:1:") && !ours.contains("unknown key"), "{ours}");
+    }
+    let twice = r#"{"mcpServers": {"a": {"command": "old"}, "b": {"command": "y"}, "a": {"command": "x"}}}"#;
+    assert_eq!(
+        said("mcp.json", twice),
+        format!(
+            "{expected}  b:\n    type: stdio\n    command: \"y\"\n\
+            notice mcp.json:1:65: key \"a\" is given twice; first at line 1, column 17; the last one counts\n"
+        )
+    );
+}
+
+#[test]
 fn servers_under_a_second_key_are_not_lost_without_a_word() {
     let (a, b) = (r#"{"a": {"command": "x"}}"#, r#"{"b": {"command": "y"}}"#);
     let rows = [
