@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::error::ConfigError;
-use super::model::{Config, Notice, Shape};
+use super::model::{Config, Notice, Server, Shape};
 use super::{document, foreign, shape};
 
 /// A client whose files can be taken over.
@@ -94,9 +94,19 @@ pub fn import(client: Client, text: &str, file: &Path) -> Result<Imported, Confi
             false
         }
     });
+    servers.iter_mut().for_each(from_this_file);
     let config = Config { file: Some(file.to_path_buf()), shape: found.shape, settings, servers, notices };
     let yaml = write::yaml(&config, client.name());
     Ok(Imported { yaml, notices: config.notices })
+}
+
+/// Other clients look for a program in the folder that it is to run in; a path of ours begins at the file.
+fn from_this_file(server: &mut Server) {
+    let (Some(command), Some(folder)) = (&mut server.command, &server.working_dir) else { return };
+    if command.text.contains('/') && !command.text.starts_with(['/', '~', '$', '{']) {
+        let within = command.text.trim_start_matches("./");
+        command.text = format!("{}/{within}", folder.text.trim_end_matches('/'));
+    }
 }
 
 fn left_out(id: &str, why: &str) -> String {

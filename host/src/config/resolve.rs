@@ -92,15 +92,15 @@ fn with_env_file<T>(
 
 /// What relative paths begin at, and the workspace.
 ///
-/// That is the folder of the file, and where we work. An editor keeps its file in a folder of its own within a project;
-/// there both are the project.
+/// That is the folder of the file, and where we work. Many clients keep their file in a folder of their own within a
+/// project, and start its servers in the project; there both are the project.
 fn folders(config: &Config, variables: &Variables) -> (PathBuf, PathBuf) {
     let working = &variables.workspace;
     let Some(file) = &config.file else { return (working.clone(), working.clone()) };
     let file = working.join(file);
     let folder = file.parent().unwrap_or(working);
-    let of_editor = folder.file_name().is_some_and(|name| name == ".vscode" || name == ".cursor");
-    match folder.parent().filter(|_| of_editor) {
+    let of_client = WITHIN_PROJECTS.iter().find(|name| folder.ends_with(name));
+    match of_client.and_then(|name| folder.ancestors().nth(Path::new(name).components().count())) {
         // The user's own file serves every project.
         Some(home) if Some(home) == variables.home.as_deref() => (home.to_owned(), working.clone()),
         Some(project) => (project.to_owned(), project.to_owned()),
@@ -109,7 +109,7 @@ fn folders(config: &Config, variables: &Variables) -> (PathBuf, PathBuf) {
 }
 
 /// Where a file of this shape has the server.
-fn path_in(shape: Shape, id: &str) -> String {
+pub fn path_in(shape: Shape, id: &str) -> String {
     let map = match shape {
         Shape::Native | Shape::VsCode => "servers.",
         Shape::McpServers | Shape::Gemini => "mcpServers.",
@@ -184,3 +184,7 @@ impl Filling<'_> {
 fn is_path(text: &str) -> bool {
     text.contains('/') || (cfg!(windows) && text.contains('\\')) || Path::new(text).is_absolute()
 }
+
+/// Where clients keep the file of a project. Paths in `.codex/config.toml` begin in `.codex`, as its documentation has it.
+const WITHIN_PROJECTS: [&str; 8] =
+    [".vscode", ".cursor", ".gemini", ".roo", ".kiro/settings", ".zed", ".opencode", ".amazonq"];

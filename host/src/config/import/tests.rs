@@ -160,3 +160,13 @@ fn what_cannot_come_along_is_said() {
     let error = import(Client::Cursor, "version: 1\nservers: {}", Path::new("toolgate.yaml")).unwrap_err();
     assert_eq!(error.to_string(), "toolgate.yaml:1:1: this is a toolgate.yaml already; there is nothing to import");
 }
+
+#[test]
+fn a_relative_command_is_written_from_the_file() {
+    let text = r#"{"mcpServers": {"a": {"command": "./run.sh", "cwd": "srv/"}, "b": {"command": "./run.sh"},
+        "c": {"command": "npx", "cwd": "srv"}, "d": {"command": "${X}/run", "cwd": "srv"}}}"#;
+    let yaml = import(Client::ClaudeDesktop, text, Path::new("m.json")).unwrap().yaml;
+    for command in ["srv/run.sh", "./run.sh", "npx", "\"${X}/run\""] {
+        assert!(yaml.contains(&format!("    command: {command}\n")), "{command} in {yaml}");
+    }
+}

@@ -1,18 +1,19 @@
 //! A server that is a subprocess.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Filling, is_path};
 use crate::config::command::is_this_program;
 use crate::config::environment::environment;
-use crate::config::expand::path_of;
-use crate::config::model::{Config, Problem};
+use crate::config::expand::{Scope, path_of};
+use crate::config::model::{Config, Problem, Shape};
 use crate::config::secrets::Secrets;
 use crate::transport::endpoint::Program;
 
 pub(super) fn program(filling: &mut Filling<'_>, config: &Config) -> Result<Program, Problem> {
     let server = filling.server;
-    let command = command(filling)?;
+    let working_dir = working_dir(filling)?;
+    let command = command(filling, config.shape, working_dir.as_deref())?;
     let mut args: Vec<String> = Vec::with_capacity(server.args.len());
     for located in &server.args {
         let argument = filling.text(located)?;
@@ -30,13 +31,6 @@ pub(super) fn program(filling: &mut Filling<'_>, config: &Config) -> Result<Prog
         if let Some(value) = filling.scope.variables.environment.get(name) {
             filling.secrets.add_variable(name, value);
         }
-    }
-    let working_dir = filling.optional_path(server.working_dir.as_ref())?;
-    if let (Some(located), Some(folder)) = (&server.working_dir, &working_dir)
-        && !folder.is_dir()
-    {
-        // A program that is started in no folder fails as one that does not exist.
-        return Err(filling.problem(located, format_args!("there is no folder {folder:?}")));
     }
     let env = environment(server, config, filling.scope.variables, filling.scope.env_file, own);
     // Also what it inherits: a server that fails likes to show its environment.
@@ -65,8 +59,21 @@ pub(super) fn program(filling: &mut Filling<'_>, config: &Config) -> Result<Prog
     })
 }
 
-/// A name stays a name, for the system to look up. A path is one from the file's folder, as whoever wrote it saw it.
-fn command(filling: &mut Filling<'_>) -> Result<String, Problem> {
+fn working_dir(filling: &mut Filling<'_>) -> Result<Option<PathBuf>, Problem> {
+    let located = filling.server.working_dir.as_ref();
+    let working_dir = filling.optional_path(located)?;
+    if let (Some(located), Some(folder)) = (located, &working_dir)
+        && !folder.is_dir()
+    {
+        // A program that is started in no folder fails as one that does not exist.
+        return Err(filling.problem(located, format_args!("there is no folder {folder:?}")));
+    }
+    Ok(working_dir)
+}
+
+/// A name stays a name, for the system to look up. A path is one from the file's folder, as whoever wrote it saw it; other
+/// clients look for it only once they are in the folder that the program is to run in.
+fn command(filling: &mut Filling<'_>, shape: Shape, working_dir: Option<&Path>) -> Result<String, Problem> {
     let server = filling.server;
     let located = server.command.as_ref().ok_or_else(|| filling.missing("command required for stdio transport"))?;
     let text = filling.text(located)?;
@@ -76,6 +83,10 @@ fn command(filling: &mut Filling<'_>) -> Result<String, Problem> {
     if !is_path(&text) {
         return Ok(text);
     }
-    let path = path_of(&text, &filling.scope).map_err(|error| filling.problem(located, error))?;
+    let scope = match working_dir.filter(|_| shape != Shape::Native) {
+        Some(folder) => Scope { folder, ..filling.scope },
+        None => filling.scope,
+    };
+    let path = path_of(&text, &scope).map_err(|error| filling.problem(located, error))?;
     path.into_os_string().into_string().map_err(|_| filling.problem(located, "the path to it is not UTF-8 text"))
 }

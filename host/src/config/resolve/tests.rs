@@ -190,6 +190,29 @@ fn a_command_is_a_name_or_a_path_from_the_configuration() {
 }
 
 #[test]
+fn a_relative_command_begins_in_the_folder_of_the_program_as_other_clients_have_it() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("srv")).unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let mut config = config(&path("mcp.json"));
+    for (shape, working_dir, command, expected) in [
+        (Shape::McpServers, Some("srv"), "./run.sh", path("srv/run.sh")),
+        (Shape::VsCode, Some("srv"), "bin/run", path("srv/bin/run")),
+        (Shape::Codex, Some("srv"), "npx", "npx".to_owned()),
+        (Shape::McpServers, Some("srv"), "/bin/run", "/bin/run".to_owned()),
+        (Shape::McpServers, Some("srv"), "~/run", "/home/me/run".to_owned()),
+        (Shape::McpServers, None, "./run.sh", path("run.sh")),
+        (Shape::Native, Some("srv"), "./run.sh", path("run.sh")),
+    ] {
+        config.shape = shape;
+        let mut server = stdio(command);
+        server.working_dir = working_dir.map(|text| located("cwd", text));
+        let (found, _) = program(resolve(&server, &config, &Variables::of_test(&[]), None));
+        assert_eq!(found.command, expected, "{shape:?} {working_dir:?} {command}");
+    }
+}
+
+#[test]
 fn a_program_gets_its_arguments_variables_and_folder() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("data")).unwrap();
@@ -263,6 +286,16 @@ fn the_file_of_an_editor_is_about_the_project_around_it() {
         ("/p/.vscode/mcp.json", "/p", "/p"),
         ("/p/.cursor/mcp.json", "/p", "/p"),
         ("/home/me/.cursor/mcp.json", "/home/me", "/project"),
+        ("/p/.gemini/settings.json", "/p", "/p"),
+        ("/home/me/.gemini/settings.json", "/home/me", "/project"),
+        ("/p/.roo/mcp.json", "/p", "/p"),
+        ("/p/.kiro/settings/mcp.json", "/p", "/p"),
+        ("/home/me/.kiro/settings/mcp.json", "/home/me", "/project"),
+        ("/p/settings/mcp.json", "/p/settings", "/project"),
+        ("/p/.zed/settings.json", "/p", "/p"),
+        ("/p/.opencode/opencode.json", "/p", "/p"),
+        ("/p/.amazonq/mcp.json", "/p", "/p"),
+        ("/p/.codex/config.toml", "/p/.codex", "/project"),
     ] {
         assert_eq!(folders(&config(file), &here), (folder.into(), workspace.into()), "{file}");
     }
