@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json;
+use crate::json::{self, Object};
 
 /// Which arguments of which tools are shown in headers too (`x-mcp-header` in their schemas).
 #[derive(Default)]
@@ -44,10 +44,9 @@ impl ToolHeaders {
     pub fn check(&self, tool: &str, arguments: Option<&RawValue>, given: &[(String, String)]) -> Result<(), String> {
         let tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(shown) = tools.get(tool) else { return Ok(()) };
-        let arguments = arguments.and_then(|arguments| serde_json::from_str::<Value>(arguments.get()).ok());
         for Shown { path, header } in shown {
             let given = given.iter().find(|(name, _)| name == header.as_str()).map(|(_, value)| decode(value));
-            match (argument(arguments.as_ref(), path), given) {
+            match (argument(arguments, path), given) {
                 (None, None) => {}
                 (Some(said), Some(Some(given))) if said == given => {}
                 (Some(_), None) => return Err(format!("the header {header} is missing, and the argument is there")),
@@ -60,22 +59,27 @@ impl ToolHeaders {
 
     fn show(&self, tool: &str, arguments: Option<&RawValue>, headers: &mut Vec<(HeaderName, HeaderValue)>) {
         let tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (Some(shown), Some(arguments)) = (tools.get(tool), arguments) else { return };
-        let Ok(arguments) = serde_json::from_str::<Value>(arguments.get()) else { return };
+        let Some(shown) = tools.get(tool) else { return };
         for Shown { path, header } in shown {
-            if let Some(text) = argument(Some(&arguments), path) {
+            if let Some(text) = argument(arguments, path) {
                 headers.push((header.clone(), encode(&text)));
             }
         }
     }
 }
 
-/// The text of an argument, where it has one that a header can show.
-fn argument(arguments: Option<&Value>, path: &[String]) -> Option<String> {
-    match path.iter().try_fold(arguments?, |value, name| value.get(name))? {
-        Value::String(text) => Some(text.clone()),
-        value @ (Value::Number(_) | Value::Bool(_)) => Some(value.to_string()),
-        _ => None,
+/// The text of an argument, where it has one that a header can show. A number has the digits that the body has.
+fn argument(arguments: Option<&RawValue>, path: &[String]) -> Option<String> {
+    let mut value = arguments?.to_owned();
+    for name in path {
+        // Of members with one name the last counts, for most who read JSON.
+        let members = Object::read(value.get())?;
+        value = members.iter().filter(|(known, _)| known == name).last()?.1.to_owned();
+    }
+    match value.get().as_bytes().first()? {
+        b'"' => json::text(&value),
+        b'{' | b'[' | b'n' => None,
+        _ => Some(value.get().to_owned()),
     }
 }
 
@@ -254,6 +258,15 @@ mod tests {
             ["mcp-method: tools/call", "mcp-name: t", "mcp-param-n: 42", "mcp-param-region: eu"]
         );
         assert_eq!(described(&tools, "tools/call", r#"{"name":"t","arguments":{"region":null}}"#).len(), 2);
+        let nested = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+        let params = format!(
+            r#"{{"name":"t","arguments":{{"free":{nested},"region":"a","region":"\u00e9u","deep":{{"n":12345678901234567890123}}}}}}"#
+        );
+        assert_eq!(
+            described(&tools, "tools/call", &params)[2..],
+            ["mcp-param-n: 12345678901234567890123", "mcp-param-region: =?base64?w6l1?="],
+            "as the body has them, whatever stands beside them"
+        );
         assert_eq!(
             described(&tools, "resources/read", r#"{"uri":"a:b"}"#),
             ["mcp-method: resources/read", "mcp-name: a:b"]
