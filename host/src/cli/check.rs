@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use toolgate::config::resolve::path_in;
 use toolgate::failure::{Failed, Failure as Cause};
 use toolgate::registry::{Link, Unavailable};
 use toolgate::session::{Kind, Session};
@@ -51,7 +52,7 @@ struct Report {
 /// Connects all servers, side by side, and reports on each.
 pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
     let links = desk.asked();
-    let checks = links.iter().map(|link| check(desk, link));
+    let checks = links.iter().map(|link| check(desk, link, args.servers.timeout));
     let mut servers = futures_util::future::join_all(checks).await;
     let tools = desk.gate.tools(&desk.gate.style())?;
     for server in servers.iter_mut().filter(|server| server.ok) {
@@ -73,7 +74,7 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
     Ok(if any_failed { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS })
 }
 
-async fn check(desk: &Desk, link: &Link) -> Checked {
+async fn check(desk: &Desk, link: &Link, timeout: Option<Duration>) -> Checked {
     let started = Instant::now();
     let outcome = match desk.gate.connect(link).await {
         Ok(lease) => counts(lease.session()).await.map(|counts| (lease, counts)).map_err(Unavailable::Failed),
@@ -110,7 +111,7 @@ async fn check(desk: &Desk, link: &Link) -> Checked {
         }
         Err(why) => {
             checked.reason = Some(desk.clean(&why.to_string()));
-            checked.hint = hint(link, &why);
+            checked.hint = hint(desk, link, &why, timeout);
         }
     }
     checked
@@ -124,20 +125,23 @@ async fn counts(session: &Session) -> Result<[usize; 3], Failed> {
     Ok(counts)
 }
 
-/// What a person could do about it, where that can be known.
-fn hint(link: &Link, why: &Unavailable) -> Option<String> {
+/// What a person could do about it, where that can be known. `timeout` is what the command line sets for all waits.
+fn hint(desk: &Desk, link: &Link, why: &Unavailable, timeout: Option<Duration>) -> Option<String> {
     let (Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed)) = why else { return None };
-    let id = link.id();
+    let server = path_in(desk.gate.registry().config().shape, link.id());
     match &failed.failure {
-        Cause::NeedsAuth(_) => Some(format!("or give servers.{id}.auth a token that the server accepts")),
+        Cause::NeedsAuth(_) => Some(format!("or give {server}.auth a token that the server accepts")),
         Cause::Http(error) if error.wants_authorization() => {
-            Some(format!("give servers.{id}.auth a token that the server accepts"))
+            Some(format!("give {server}.auth a token that the server accepts"))
         }
         Cause::Http(error) if error.status == 404 => {
-            Some(format!("is the path of servers.{id}.url right? it is often /mcp or /sse"))
+            Some(format!("is the path of {server}.url right? it is often /mcp or /sse"))
         }
-        Cause::Timeout { .. } => Some(format!("raise servers.{id}.timeouts.list if it is only slow")),
-        Cause::NotReady { .. } => Some(format!("raise servers.{id}.timeouts.initialize if it is only slow to start")),
+        Cause::Timeout { .. } | Cause::NotReady { .. } if timeout.is_some() => {
+            Some("give it more with --timeout if it is only slow".to_owned())
+        }
+        Cause::Timeout { .. } => Some(format!("raise {server}.timeouts.list if it is only slow")),
+        Cause::NotReady { .. } => Some(format!("raise {server}.timeouts.initialize if it is only slow to start")),
         Cause::Exited(exit) if exit.left_others => {
             Some("its command must be the server itself: without `&`, and with `exec` in a script".to_owned())
         }

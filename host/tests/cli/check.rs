@@ -68,6 +68,16 @@ fn each_kind_of_failure_is_told_with_what_mends_it() {
 }
 
 #[test]
+fn a_hint_names_the_limit_that_held_where_it_is_set() {
+    let place = Place::new();
+    let hangs = and(fixture("hangs"), json!({"timeouts": {"initialize": "300ms"}}));
+    let file = place.file("home/mcp.json", json!({"mcpServers": {"hangs": hangs}}).to_string());
+    let check = ["check", "--config", file.to_str().unwrap()];
+    place.run(&check).ends(3).prints("raise mcpServers.hangs.timeouts.initialize");
+    place.run(&[&check[..], &["--timeout", "300ms"]].concat()).ends(3).prints("hint: give it more with --timeout");
+}
+
+#[test]
 fn people_see_the_hint_below_the_reason() {
     let place = Place::with(json!({"ends": fixture("ends-at-once"), "well": demo()}));
     let ran = place.run(&["check"]).ends(3);
