@@ -8,11 +8,15 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 /// writers do it.
 pub(super) fn forms(value: &str) -> Vec<String> {
     let json = escaped(value);
+    let in_ascii: String = json.chars().map(|c| if c.is_ascii() { c.to_string() } else { by_number(c) }).collect();
     let percent = utf8_percent_encode(value, RESERVED).to_string();
     let mut forms = vec![
         escaped(&json),
+        escaped(&in_ascii),
+        in_ascii,
+        as_literal(&json),
+        as_literal(value),
         json.replace('/', "\\/"),
-        json.chars().map(|c| if c.is_ascii() { c.to_string() } else { by_number(c) }).collect(),
         json.chars().map(|c| if "<>&".contains(c) { by_number(c) } else { c.to_string() }).collect(),
         json,
         percent.replace("%20", "+"),
@@ -48,6 +52,12 @@ fn in_names(value: &str) -> impl Iterator<Item = String> {
 fn escaped(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// As Python and JavaScript show a text: between single quotes, so that double ones stay as they are.
+fn as_literal(text: &str) -> String {
+    let single = escaped(text).replace("\\\"", "\"");
+    if text.contains('"') { single.replace('\'', "\\'") } else { single }
 }
 
 /// As JSON writes a character by its number.
@@ -102,6 +112,8 @@ mod tests {
             r#"p\u00e4/s \"w&rd?"#,
             r#"pä/s \"w\u0026rd?"#,
             r#"pä/s \\\"w&rd?"#,
+            r#"p\\u00e4/s \\\"w&rd?"#,
+            r#"pä/s \\"w&rd?"#,
             "p%C3%A4%2Fs%20%22w%26rd%3F",
             "p%c3%a4%2fs%20%22w%26rd%3f",
             "p%C3%A4%2Fs+%22w%26rd%3F",
@@ -109,6 +121,15 @@ mod tests {
             "cMOkL3MgIncmcmQ_",
         ] {
             assert!(forms.iter().any(|form| form == expected), "{expected}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_known_as_a_literal() {
+        for (value, expected) in
+            [(r#"a"b\c'd"#, r#"a"b\\c\'d"#), (r#"a"b\c"#, r#"a"b\\c"#), (r"ab\c'd", r"ab\\c'd"), ("a\n\"b", r#"a\n"b"#)]
+        {
+            assert!(forms(value).iter().any(|form| form == expected), "{expected}");
         }
     }
 
