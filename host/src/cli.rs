@@ -242,10 +242,11 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Replay(args) => replay::run(&cli.logic, cli.everywhere.config.as_deref(), args, &secrets),
         Command::Explain(args) => explain::run(cli.everywhere.config.as_deref(), args, &secrets),
         Command::Route(args) if route::wants_configuration(args) => {
+            let arguments = args.arguments()?;
             let desk = open(&ServerArgs::default(), Otherwise::Demo, View::default())?;
-            desk::run(&desk, route::run_configured(&desk, args))
+            desk::run(&desk, route::run_configured(&desk, args, arguments))
         }
-        Command::Route(args) => route::run(&mut cli.logic.supervisor()?, args),
+        Command::Route(args) => route::run(&mut cli.logic.supervisor()?, args, &args.arguments()?),
         Command::Eval => {
             let mut logic = cli.logic.supervisor()?;
             eval::run(&mut logic, std::io::stdin().lock(), BufWriter::new(std::io::stdout().lock()))?;

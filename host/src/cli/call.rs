@@ -168,11 +168,36 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// The gateway has limits for its servers; this one is for a gateway that never answers.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
+        [first, ..] if is_key(first) => Ok(pairs(arguments)),
 #[cfg(test)]
 mod tests {
     use super::text;
 
     fn of(parts: &[&str]) -> String {
+/// Words of which the first is a key: each key has the next word for its value, and those after it up to another key.
+fn pairs(words: &[String]) -> String {
+    let mut text = String::new();
+    let mut after_key = false;
+    for word in words {
+        let begins = !after_key && is_key(word);
+        // A comma ends a pair too.
+        let between = if begins && !text.ends_with(',') { "\n" } else { " " };
+        if !text.is_empty() {
+            text.push_str(between);
+        }
+        text.push_str(word);
+        after_key = begins;
+    }
+    text
+}
+
+/// Whether the word is a key whose value is another word: `city:`.
+fn is_key(word: &str) -> bool {
+    let name = word.strip_suffix(':').unwrap_or_default();
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.chars().all(|next| next.is_alphanumeric() || "_.-".contains(next))
+}
+
         text(&parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>()).unwrap()
     }
 
@@ -185,3 +210,10 @@ mod tests {
         assert_eq!(of(&["@@name"]), "@name");
     }
 }
+        assert_eq!(of(&["text:", "a=b"]), "text: a=b");
+        assert_eq!(of(&["city:", "Zürich", "days:", "2"]), "city: Zürich\ndays: 2");
+        assert_eq!(of(&["city:", "New", "York", "days:", "2"]), "city: New York\ndays: 2");
+        assert_eq!(of(&["city:", "Zürich,", "days:", "2"]), "city: Zürich, days: 2");
+        assert_eq!(of(&["text:", "see", "http://x:80/", "or", "a=b"]), "text: see http://x:80/ or a=b");
+        assert_eq!(of(&["text:", "text:"]), "text: text:");
+        assert_eq!(of(&["title=Fix", "bug", "in", "x=y"]), "title=Fix bug in x=y");

@@ -24,8 +24,10 @@ use super::style;
 pub struct Args {
     /// The name as a model wrote it: server.tool, server__tool, mcp__server__tool, mcp_server_tool
     name: Option<String>,
-    /// The arguments as a model wrote them: JSON, YAML, `key: value` pairs or plain text
-    arguments: Option<String>,
+    /// The arguments as for `call`: JSON, YAML, `key: value` pairs or plain text; @FILE reads them from a file, - from
+    /// standard input
+    #[arg(allow_negative_numbers = true)]
+    arguments: Vec<String>,
     /// The servers and their tools, in the `servers` shape of `eval`, in place of the configured ones
     #[arg(long, value_name = "FILE")]
     servers: Option<PathBuf>,
@@ -43,16 +45,23 @@ pub struct Args {
 /// What is shown when nothing is asked.
 const EXAMPLE: (&str, &str) = ("demo__forecast", "city: Zürich, days: 3");
 
+impl Args {
+    /// The text of the arguments, read as `call` reads it.
+    pub fn arguments(&self) -> Result<String, Failure> {
+        call::text(&self.arguments)
+    }
+}
+
 /// Whether this is about the configured servers.
 pub fn wants_configuration(args: &Args) -> bool {
     args.name.is_some() && args.servers.is_none() && args.schema.is_none()
 }
 
 /// Decides on servers that are written down, and shows the decision.
-pub fn run(logic: &mut Supervisor, args: &Args) -> Result<ExitCode, Failure> {
+pub fn run(logic: &mut Supervisor, args: &Args, arguments: &str) -> Result<ExitCode, Failure> {
     let mut servers = read_servers(args.servers.as_deref())?;
     let (name, arguments) = match &args.name {
-        Some(name) => (name.as_str(), args.arguments.as_deref().unwrap_or_default()),
+        Some(name) => (name.as_str(), arguments),
         None => EXAMPLE,
     };
     if args.name.is_none() && args.servers.is_some() {
@@ -99,7 +108,7 @@ pub fn run(logic: &mut Supervisor, args: &Args) -> Result<ExitCode, Failure> {
 
 /// Decides on the configured servers, as a call would, and shows the decision. Only servers that the name needs are
 /// started; for the name at a provider, all are.
-pub async fn run_configured(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
+pub async fn run_configured(desk: &Desk, args: &Args, arguments: String) -> Result<ExitCode, Failure> {
     let name = args.name.clone().unwrap_or_default();
     if args.target.is_some() {
         for (link, outcome) in desk.connect_all().await {
@@ -108,7 +117,6 @@ pub async fn run_configured(desk: &Desk, args: &Args) -> Result<ExitCode, Failur
             }
         }
     }
-    let arguments = args.arguments.clone().unwrap_or_default();
     let call = execution::ToolCall { id: String::new(), name: name.clone(), arguments };
     match desk.gate.plan(call).await? {
         Ok(plan) => {

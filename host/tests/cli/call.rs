@@ -89,6 +89,13 @@ fn words_are_a_text_where_the_tool_takes_one() {
     place.run(&["call", "demo.echo", "hello"]).ends(0).prints("hello\n");
     place.run(&["call", "demo.echo", "hello", "big", "world"]).ends(0).prints("hello big world\n");
     place.run(&["call", "demo.echo", "@@name"]).ends(0).prints("@name\n");
+    let ran = place.run(&["call", "demo.echo", "text:", "a=b"]).ends(0);
+    assert_eq!(ran.stdout, "a=b\n");
+    let ran = place.run(&["call", "demo.forecast", "city:", "Zürich", "days:", "2", "--json"]).ends(0).json();
+    assert_eq!(
+        (&ran["structured"]["city"], &ran["structured"]["days"].as_array().map(Vec::len)),
+        (&json!("Zürich"), &Some(2))
+    );
 }
 
 #[test]

@@ -85,6 +85,23 @@ fn route_decides_on_the_configured_servers() {
 }
 
 #[test]
+fn route_takes_arguments_as_call_does() {
+    let place = Place::with(json!({"demo": demo()}));
+    place.file("work/arguments.json", r#"{"text": "hi"}"#);
+    for (arguments, input) in [
+        (&["-"][..], "text: hi"),
+        (&["@arguments.json"], ""),
+        (&["text:", "hi"], ""),
+        (&["text=hi"], ""),
+        (&["hi"], ""),
+    ] {
+        let ran = place.feed(&[&["route", "demo.echo", "--json"], arguments].concat(), input).ends(0);
+        assert_eq!(ran.json()["arguments"], json!({"text": "hi"}), "{arguments:?}");
+    }
+    place.run(&["route", "demo.add", "@nowhere.json"]).ends(2).says("nowhere.json");
+}
+
+#[test]
 fn a_schema_of_ones_own_decides() {
     let schema = file("schema.json", r#"{"type":"object","properties":{"text":{"type":"integer"}}}"#);
     let output = toolgate(&["route", "demo.echo", "text: 42", "--schema", &schema, "--json"], "");
