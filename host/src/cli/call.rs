@@ -73,9 +73,18 @@ fn print(desk: &Desk, called: &Called) -> Result<(), Failure> {
     let result = &called.result;
     match result.code {
         Code::Ok | Code::ToolError => desk.print(&result.text),
+        Code::ToolError if result.text.is_empty() => {
+            style::say(format_args!("{}: the tool failed, and does not say why", style::stderr().red("tool-error")));
+            Ok(())
+        }
         code => {
             say(desk, code, &result.text, called.failure.as_ref().map(Failed::written).unwrap_or_default());
             Ok(())
+            if let Some(data) = called.rpc_error().and_then(|error| error.data.as_deref()) {
+                // An address to open, or what was wrong: without it a person could do nothing.
+                let data = desk.gate.cut(&desk.clean(data.get()))?;
+                style::say(format_args!("it says beside that:\n{data}"));
+            }
         }
     }
 }

@@ -166,6 +166,12 @@ impl<'a> Errand<'a> {
             counted.finish(latency.saturating_sub(self.thought), outcome(result.code));
         }
         let mut called = Called { result, latency, failure: self.failure, answer: None };
+        if let (Some(Failed { failure: Failure::Rpc(error), .. }), Some(tool)) =
+            (&mut called.failure, &called.result.tool)
+        {
+            // The component masks what it is told; of an error that is not all.
+            *error = self.gate.mask_error(&tool.server, error.clone());
+        }
         if let Some((reply, text)) = self.forwarded {
             called.result.text = text;
             called.answer = Some(reply);

@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::Called;
-use crate::failure::Failed;
+use crate::failure::{Failed, Failure, RpcError};
 use crate::json::Object;
+use crate::logic::types::execution::Code;
 use crate::words::Named;
 
 /// A call that is over, as `call --json` and the gateway's API show it.
@@ -28,12 +29,31 @@ pub struct Shown<'a> {
     attempts: u32,
     truncated: bool,
     latency_ms: f64,
+    /// The error that the server answered with, whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ShownError<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stderr: Option<&'a str>,
     trace: &'a [String],
 }
 
+#[derive(Serialize)]
+struct ShownError<'a> {
+    code: i64,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a RawValue>,
+}
+
 impl Called {
+    /// The JSON-RPC error that the call ended with.
+    pub fn rpc_error(&self) -> Option<&RpcError> {
+        match &self.failure.as_ref()?.failure {
+            Failure::Rpc(error) if self.result.code == Code::RpcError => Some(error),
+            _ => None,
+        }
+    }
+
     /// The call as JSON for programs; secrets are for the caller to take out.
     pub fn shown(&self) -> Shown<'_> {
         let result = &self.result;
@@ -52,6 +72,10 @@ impl Called {
             attempts: result.attempts,
             truncated: result.truncated,
             latency_ms: millis(self.latency),
+            error: self.rpc_error().map(|error| {
+                let RpcError { code, message, data } = error;
+                ShownError { code: *code, message, data: data.as_deref() }
+            }),
             stderr: self.failure.as_ref().map(Failed::last_words).filter(|words| !words.is_empty()),
             trace: &result.trace,
         }

@@ -141,6 +141,27 @@ fn a_call_ends_with_a_code_for_each_way_to_fail() {
 }
 
 #[test]
+fn an_error_is_shown_with_all_that_the_server_says_of_it() {
+    let server =
+        and(fixture("wants-a-visit"), json!({"env": {"GIVEN": "${GIVEN_HERE}"}, "masking": {"groups": ["all"]}}));
+    let place = Place::with(json!({"visit": server})).set("GIVEN_HERE", "s3cret-given-here");
+    let ran = place.run(&["call", "visit.do", "--json"]).ends(1);
+    assert!(ran.stdout.contains(r#""url": "https://consent.invalid/?n=12345678901234567890123""#), "{ran:?}");
+    let error = &ran.json()["error"];
+    assert_eq!((&error["code"], &error["message"]), (&json!(-32042), &json!("URL elicitation required")));
+    assert_eq!(error["data"]["key"], "[REDACTED]");
+    assert!(!ran.stdout.contains("ada@example.com"), "it is masked as answers are: {ran:?}");
+    let ran = place.run(&["call", "visit.do"]).ends(1).says("https://consent.invalid/").says("rpc-error: ");
+    assert!(ran.stdout.is_empty() && !ran.stderr.contains("s3cret") && !ran.stderr.contains("ada@"), "{ran:?}");
+}
+
+#[test]
+fn a_tool_that_fails_without_a_word_is_said_to_have_failed() {
+    let ran = Place::with(json!({"mute": fixture("fails-silently")})).run(&["call", "mute.do"]).ends(1);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "tool-error: the tool failed, and does not say why\n"));
+}
+
+#[test]
 fn progress_does_not_extend_the_time_that_was_given() {
     let place = Place::with(json!({"demo": demo()}));
     let started = Instant::now();

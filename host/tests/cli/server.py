@@ -22,8 +22,9 @@ def answer(request, result):
     say({"id": request["id"], "result": result})
 
 
-def refuse(request, code, message):
-    say({"id": request["id"], "error": {"code": code, "message": message}})
+def refuse(request, code, message, data=None):
+    more = {} if data is None else {"data": data}
+    say({"id": request["id"], "error": {"code": code, "message": message, **more}})
 
 
 def text(words):
@@ -97,6 +98,11 @@ def call(request):
         return answer(request, text(f"{len(REST[0])} letters"))
     if HABIT == "rpc-error":
         return refuse(request, -32000, "the back end is away")
+    if HABIT == "wants-a-visit":
+        data = {"elicitations": [{"mode": "url", "url": "https://consent.invalid/?n=12345678901234567890123"}]}
+        return refuse(request, -32042, "URL elicitation required", {**data, "key": os.environ["GIVEN"], "mail": "ada@example.com"})
+    if HABIT == "fails-silently":
+        return answer(request, {"content": [], "isError": True})
     if HABIT == "steers":
         return answer(request, text(STEERING))
     if HABIT == "tabs":
