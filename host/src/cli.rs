@@ -27,7 +27,7 @@ mod table;
 mod terminal;
 mod tools;
 
-use std::io::{BufWriter, Write};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -256,7 +256,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "toolgate", &mut script);
-            std::io::stdout().write_all(&script)?;
+            printer::print_plain(&script)?;
             Ok(ExitCode::SUCCESS)
         }
     }

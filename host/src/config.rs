@@ -1,6 +1,6 @@
 //! Configuration files: our own and those of the popular clients, read into one model.
 
-mod bytes;
+pub mod bytes;
 mod command;
 mod document;
 pub mod duration;

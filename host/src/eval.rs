@@ -36,22 +36,32 @@ pub const HELP: &str = r#"Each line is one JSON object with an "op", and gets on
 const MAX_LINE: usize = 64 << 20;
 
 /// Answers every line until the input ends.
-pub fn run(logic: &mut impl Decide, input: impl Read, mut output: impl Write) -> std::io::Result<()> {
+pub fn run(logic: &mut impl Decide, input: impl Read, mut output: impl Write) -> Result<(), Stopped> {
     let mut lines = Lines::new(input, MAX_LINE);
-    while let Some(line) = lines.next()? {
+    while let Some(line) = lines.next().map_err(Stopped::Input)? {
         let answer = match line {
             Line::Text(line) => answer(logic, line),
             Line::TooLong => Reply::error(format!("the line is longer than {MAX_LINE} bytes")),
             Line::NotUtf8 => Reply::error("the line is not UTF-8".to_owned()),
         };
-        output.write_all(answer.as_bytes())?;
-        output.write_all(b"\n")?;
+        output.write_all(answer.as_bytes()).and_then(|()| output.write_all(b"\n")).map_err(Stopped::Output)?;
         // Whoever waits for each answer gets it at once; whoever sends many lines is not slowed down.
         if !lines.has_more_at_hand() {
-            output.flush()?;
+            output.flush().map_err(Stopped::Output)?;
         }
     }
-    output.flush()
+    output.flush().map_err(Stopped::Output)
+}
+
+/// Why no more lines are answered.
+#[derive(Debug, thiserror::Error)]
+pub enum Stopped {
+    /// The lines cannot be read.
+    #[error("the lines cannot be read")]
+    Input(#[source] std::io::Error),
+    /// The answers cannot be written.
+    #[error("the answers cannot be written")]
+    Output(#[source] std::io::Error),
 }
 
 /// Answers one line, as one line.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
+use toolgate::config::bytes;
 use toolgate::config::secrets::Secrets;
 use toolgate::failure::{Failed, Failure as Cause};
 use toolgate::gate::{CallOptions, Called};
@@ -37,8 +38,8 @@ pub struct Args {
     pub arguments: Vec<String>,
     #[command(flatten)]
     pub servers: ServerArgs,
-    /// The most bytes of text to print, 0 for all of it
-    #[arg(long, value_name = "BYTES")]
+    /// The most bytes of text to print, such as 64KiB, 0 for all of it
+    #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub max_result_bytes: Option<u64>,
     /// Record the call in this folder, for `toolgate replay` and `toolgate explain`
     #[arg(long, value_name = "DIR")]
@@ -72,19 +73,19 @@ pub async fn run(desk: &Desk, args: &Args, arguments: String) -> Result<ExitCode
 fn print(desk: &Desk, called: &Called) -> Result<(), Failure> {
     let result = &called.result;
     match result.code {
-        Code::Ok | Code::ToolError => desk.print(&result.text),
         Code::ToolError if result.text.is_empty() => {
             style::say(format_args!("{}: the tool failed, and does not say why", style::stderr().red("tool-error")));
             Ok(())
         }
+        Code::Ok | Code::ToolError => desk.print(&result.text),
         code => {
             say(desk, code, &result.text, called.failure.as_ref().map(Failed::written).unwrap_or_default());
-            Ok(())
             if let Some(data) = called.rpc_error().and_then(|error| error.data.as_deref()) {
                 // An address to open, or what was wrong: without it a person could do nothing.
                 let data = desk.gate.cut(&desk.clean(data.get()))?;
                 style::say(format_args!("it says beside that:\n{data}"));
             }
+            Ok(())
         }
     }
 }
@@ -167,22 +168,12 @@ pub fn text(arguments: &[String]) -> Result<String, Failure> {
             None => Ok(one.clone()),
         },
         // Pairs that the shell took apart stand on lines of their own; words are a sentence.
+        [first, ..] if is_key(first) => Ok(pairs(arguments)),
         many if many.iter().all(|part| part.contains(['=', ':'])) => Ok(many.join("\n")),
         many => Ok(many.join(" ")),
     }
 }
 
-/// How long a gateway may take to say who it is.
-const CONNECT: Duration = Duration::from_secs(30);
-/// The gateway has limits for its servers; this one is for a gateway that never answers.
-const PATIENCE: Duration = Duration::from_secs(3600);
-
-        [first, ..] if is_key(first) => Ok(pairs(arguments)),
-#[cfg(test)]
-mod tests {
-    use super::text;
-
-    fn of(parts: &[&str]) -> String {
 /// Words of which the first is a key: each key has the next word for its value, and those after it up to another key.
 fn pairs(words: &[String]) -> String {
     let mut text = String::new();
@@ -207,6 +198,16 @@ fn is_key(word: &str) -> bool {
         && name.chars().all(|next| next.is_alphanumeric() || "_.-".contains(next))
 }
 
+/// How long a gateway may take to say who it is.
+const CONNECT: Duration = Duration::from_secs(30);
+/// The gateway has limits for its servers; this one is for a gateway that never answers.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+
+    fn of(parts: &[&str]) -> String {
         text(&parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>()).unwrap()
     }
 
@@ -216,9 +217,6 @@ fn is_key(word: &str) -> bool {
         assert_eq!(of(&["a: 1, b: 2"]), "a: 1, b: 2");
         assert_eq!(of(&["a=1", "b=two words"]), "a=1\nb=two words");
         assert_eq!(of(&["hello", "world"]), "hello world");
-        assert_eq!(of(&["@@name"]), "@name");
-    }
-}
         assert_eq!(of(&["text:", "a=b"]), "text: a=b");
         assert_eq!(of(&["city:", "Zürich", "days:", "2"]), "city: Zürich\ndays: 2");
         assert_eq!(of(&["city:", "New", "York", "days:", "2"]), "city: New York\ndays: 2");
@@ -226,3 +224,6 @@ fn is_key(word: &str) -> bool {
         assert_eq!(of(&["text:", "see", "http://x:80/", "or", "a=b"]), "text: see http://x:80/ or a=b");
         assert_eq!(of(&["text:", "text:"]), "text: text:");
         assert_eq!(of(&["title=Fix", "bug", "in", "x=y"]), "title=Fix bug in x=y");
+        assert_eq!(of(&["@@name"]), "@name");
+    }
+}

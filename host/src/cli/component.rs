@@ -1,6 +1,5 @@
 //! `toolgate component`: the built-in components and their contracts, for other hosts.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,6 +8,7 @@ use toolgate::logic::{EMBEDDED, EMBEDDED_DIGEST};
 use toolgate::wit;
 
 use super::failure::Failure;
+use super::printer::print_plain;
 use super::style;
 
 /// What to write, and where.
@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     match (&args.out, args.wit) {
         (Some(file), true) => write(file, world.wit().as_bytes())?,
         (Some(file), false) => write(file, world.component().0)?,
-        (None, true) => std::io::stdout().write_all(world.wit().as_bytes())?,
+        (None, true) => print_plain(world.wit().as_bytes())?,
         (None, false) => describe(world, args.json)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 
 fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if file == Path::new("-") {
-        return Ok(std::io::stdout().write_all(bytes)?);
+        return print_plain(bytes);
     }
     std::fs::write(file, bytes).map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
     style::say(format_args!("{}", style::stderr().dim(&format!("wrote {} bytes to {}", bytes.len(), file.display()))));
@@ -89,19 +89,19 @@ fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 fn describe(world: World, json: bool) -> Result<(), Failure> {
-    let mut out = std::io::stdout();
     let (bytes, digest) = world.component();
     let (name, size) = (world.name(), bytes.len());
     if json {
-        writeln!(out, r#"{{"world":"{name}","bytes":{size},"sha256":"{digest}"}}"#)?;
-        return Ok(());
+        return print_plain(format!("{{\"world\":\"{name}\",\"bytes\":{size},\"sha256\":\"{digest}\"}}\n").as_bytes());
     }
     let style = style::stdout();
     let (option, file) = world.spelling();
-    writeln!(out, "{}", style.bold(name))?;
-    writeln!(out, "  {} {} KiB", style.dim("size  "), size.div_ceil(1024))?;
-    writeln!(out, "  {} {digest}", style.dim("sha256"))?;
-    writeln!(out, "  {} toolgate component{option} --out {file}.wasm", style.dim("file  "))?;
-    writeln!(out, "  {} toolgate component{option} --wit --out {file}.wit", style.dim("wit   "))?;
-    Ok(())
+    let lines = [
+        style.bold(name),
+        format!("  {} {} KiB", style.dim("size  "), size.div_ceil(1024)),
+        format!("  {} {digest}", style.dim("sha256")),
+        format!("  {} toolgate component{option} --out {file}.wasm", style.dim("file  ")),
+        format!("  {} toolgate component{option} --wit --out {file}.wit", style.dim("wit   ")),
+    ];
+    print_plain((lines.join("\n") + "\n").as_bytes())
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use toolgate::eval::Stopped;
 use toolgate::gate::GateError;
 use toolgate::logic::LogicError;
 use toolgate::logic::types::execution::Code;
@@ -86,7 +87,7 @@ impl Failure {
     /// Says what went wrong, and gives the exit code for it.
     pub fn report(self) -> ExitCode {
         // Whoever reads the output has seen enough: that is no failure.
-        if let Failure::Io(error) = &self
+        if let Failure::Io(error) | Failure::Output(error) = &self
             && error.kind() == io::ErrorKind::BrokenPipe
         {
             return ExitCode::SUCCESS;
@@ -115,6 +116,15 @@ impl Failure {
                 LogicError::BadComponent(_) | LogicError::BadFile { .. } | LogicError::Unreadable { .. },
             ) => USAGE,
             Failure::Logic(_) | Failure::Output(_) => INTERNAL,
+        }
+    }
+}
+
+impl From<Stopped> for Failure {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Input(error) => Failure::Io(error),
+            Stopped::Output(error) => Failure::Output(error),
         }
     }
 }

@@ -12,6 +12,7 @@ use toolgate::config::variables::Variables;
 use toolgate::private;
 
 use super::failure::Failure;
+use super::printer::print_plain;
 use super::style;
 
 /// Which file to trust.
@@ -48,7 +49,7 @@ pub fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, Failure>
 /// Prints the JSON Schema of `toolgate.yaml`.
 pub fn schema() -> Result<ExitCode, Failure> {
     let schema = serde_json::to_string_pretty(&config::schema::schema()).expect("a JSON value is always JSON");
-    writeln!(std::io::stdout(), "{schema}")?;
+    print_plain(format!("{schema}\n").as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -93,7 +94,7 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
         style::say(format_args!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string())));
     }
     match &args.out {
-        None => std::io::stdout().write_all(imported.yaml.as_bytes())?,
+        None => print_plain(imported.yaml.as_bytes())?,
         Some(out) => {
             // It may hold secrets that the other file holds.
             let mut file = private::file(out)

@@ -1,7 +1,6 @@
 //! `toolgate route`: which tool a name means, how its arguments are read, and why.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,7 +16,8 @@ use toolgate::words::{Named, Say};
 
 use super::desk::Desk;
 use super::failure::{Failure, exit_code};
-use super::style;
+use super::printer::print_plain;
+use super::{call, style};
 
 /// What to route, and where.
 #[derive(clap::Args)]
@@ -243,8 +243,7 @@ fn show(args: &Args, name: &str, plan: Plan, fitted: Option<(String, naming::Fit
     for (n, note) in plan.trace.iter().enumerate() {
         row(if n == 0 { "why" } else { "" }, note);
     }
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    print_plain(text.as_bytes())
 }
 
 #[derive(Serialize)]
@@ -269,5 +268,5 @@ fn refuse(args: &Args, result: &execution::ToolResult) -> Result<ExitCode, Failu
 
 fn print<T: Serialize>(value: &T) -> Result<(), Failure> {
     let json = serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON");
-    Ok(writeln!(std::io::stdout(), "{json}")?)
+    print_plain(format!("{json}\n").as_bytes())
 }

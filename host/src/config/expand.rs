@@ -196,6 +196,7 @@ fn value(source: &Source<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Resul
         Source::Session => scope.session.map(str::to_owned).ok_or(ExpandError::NoSession),
         Source::Home => path_of("~", scope).map(|home| home.to_string_lossy().into_owned()),
         Source::Workspace => Ok(workspace.to_string_lossy().into_owned()),
+        Source::Here => Ok(variables.workspace.to_string_lossy().into_owned()),
         Source::WorkspaceName => Ok(workspace.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         Source::Separator => Ok(std::path::MAIN_SEPARATOR_STR.to_owned()),
         Source::File(path) => {

@@ -47,11 +47,9 @@ fn property<T>(key: &Key<T>) -> Value {
         Form::Flag => json!({"type": "boolean"}),
         Form::Text => text(),
         Form::Choice(words) => json!({"enum": words}),
-        Form::Span => json!({"type": ["string", "number"]}),
-        Form::Spans(most) => {
-            json!({"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1, "maxItems": most})
-        }
-        Form::Bytes => json!({"type": ["string", "integer"]}),
+        Form::Span => span(),
+        Form::Spans(most) => json!({"type": "array", "items": span(), "minItems": 1, "maxItems": most}),
+        Form::Bytes => json!({"type": ["string", "integer"], "pattern": BYTES}),
         Form::Number(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
         Form::Fraction => json!({"type": "number", "minimum": 0, "maximum": 1}),
         Form::Texts => json!({"type": "array", "items": text()}),
@@ -75,6 +73,14 @@ fn property<T>(key: &Key<T>) -> Value {
     schema
 }
 
+fn span() -> Value {
+    json!({"type": ["string", "number"], "pattern": SPAN})
+}
+
+/// The form of a span of time; what it means, and whether it is too long, the file's reader says.
+const SPAN: &str = r"^\s*([Oo][Ff][Ff]|[0-9.]+|([0-9.]+\s*[A-Za-z]+\s*)+)\s*$";
+/// The form of an amount of bytes.
+const BYTES: &str = r"^\s*[0-9]+\s*([Bb]|[KkMmGg]([Ii]?[Bb])?)?\s*$";
 const ABOUT: &str = "The configuration of toolgate. \
     A duration is text such as \"30s\", \"2m\" or \"500ms\", or a number of seconds. \
     An amount of bytes is text such as \"64MiB\", or a number.";

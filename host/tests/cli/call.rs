@@ -190,7 +190,7 @@ fn a_tool_that_says_it_only_reads_is_asked_again_and_no_other() {
 fn a_long_answer_is_cut_where_asked() {
     let place = Place::with(json!({"demo": demo()}));
     place.file("work/long", "x".repeat(5000));
-    let ran = place.run(&["call", "demo.echo", "@long", "--max-result-bytes", "200", "--json"]).ends(0);
+    let ran = place.run(&["call", "demo.echo", "@long", "--max-result-bytes", "200B", "--json"]).ends(0);
     let result = ran.json();
     assert_eq!(result["truncated"], true);
     let text = result["text"].as_str().unwrap();

@@ -118,14 +118,22 @@ fn an_output_that_nobody_reads_is_no_failure() {
 
 #[test]
 fn a_disk_that_is_full_is_a_failure() {
-    let Ok(full) = File::options().write(true).open("/dev/full") else {
-        eprintln!("skipped: there is no /dev/full here");
-        return;
-    };
     let place = Place::with(json!({"demo": demo()}));
-    let output = place.command(&["call", "demo.echo", "hello"]).stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(70), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: "), "{output:?}");
+    place.file("work/line", "{\"op\":\"nothing\"}\n");
+    for arguments in
+        [&["call", "demo.echo", "hello"][..], &["eval"], &["route", "demo.echo", "hi"], &["schema"], &["component"]]
+    {
+        let Ok(full) = File::options().write(true).open("/dev/full") else {
+            eprintln!("skipped: there is no /dev/full here");
+            return;
+        };
+        let mut command = place.command(arguments);
+        command.stdin(File::open(place.path("work/line")).unwrap());
+        let output = command.stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(70), "{arguments:?} {output:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.starts_with("error: the answer cannot be written"), "{arguments:?} {output:?}");
+    }
 }
 
 #[test]

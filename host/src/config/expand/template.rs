@@ -30,6 +30,8 @@ pub(super) enum Source<'t> {
     Home,
     /// The folder that we work in.
     Workspace,
+    /// The folder that we were started in.
+    Here,
     /// The name of the folder that we work in.
     WorkspaceName,
     /// What stands between the parts of a path.
@@ -150,6 +152,7 @@ impl<'t> Parser<'t> {
             match name {
                 "userHome" => Source::Home,
                 "workspaceFolder" => Source::Workspace,
+                "cwd" => Source::Here,
                 "workspaceFolderBasename" => Source::WorkspaceName,
                 "pathSeparator" => Source::Separator,
                 _ => self.variable(start, name)?,

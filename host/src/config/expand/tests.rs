@@ -86,6 +86,7 @@ fn every_form_is_filled_in() {
         ("${userHome}/x", "/home/me/x"),
         ("${workspaceFolder}/x", "/project/x"),
         ("${workspaceFolderBasename}", "project"),
+        ("${cwd}/x", "/project/x"),
         ("a${/}b${pathSeparator}c", if cfg!(windows) { "a\\b\\c" } else { "a/b/c" }),
         ("ä ${TOKEN} ö", "ä abc ö"),
     ] {

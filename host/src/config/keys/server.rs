@@ -57,9 +57,13 @@ pub const SERVER: &[Key<Draft>] = &[
     ),
     Key::or(
         &["cmd"],
-        Key::new("command", Form::Text, "", "The program to run, by name or path.", |draft, given, _| {
-            command(draft, given)
-        }),
+        Key::new(
+            "command",
+            Form::Command,
+            "",
+            "The program to run, by name or path; or a list of it and its first arguments.",
+            |draft, given, _| command(draft, given),
+        ),
     ),
     Key::or(
         &["arguments"],
