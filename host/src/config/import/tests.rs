@@ -166,7 +166,7 @@ fn a_relative_command_is_written_from_the_file() {
     let text = r#"{"mcpServers": {"a": {"command": "./run.sh", "cwd": "srv/"}, "b": {"command": "./run.sh"},
         "c": {"command": "npx", "cwd": "srv"}, "d": {"command": "${X}/run", "cwd": "srv"}}}"#;
     let yaml = import(Client::ClaudeDesktop, text, Path::new("m.json")).unwrap().yaml;
-    for command in ["srv/run.sh", "./run.sh", "npx", "\"${X}/run\""] {
+    for command in ["srv/run.sh", "\"./run.sh\"", "npx", "\"${X}/run\""] {
         assert!(yaml.contains(&format!("    command: {command}\n")), "{command} in {yaml}");
     }
 }
