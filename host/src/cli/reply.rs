@@ -139,6 +139,7 @@ pub fn failure(desk: &Desk, link: &Link, failed: &Failed) -> Failure {
         | Cause::NotReady { .. }
         | Cause::Closed
         | Cause::Exited(_)
+        | Cause::Abandoned(_)
         | Cause::QueueFull(_)
         | Cause::Restarting
         | Cause::RestartFailed(_) => Failure::Unavailable(text),

@@ -203,7 +203,12 @@ mod tests {
         let says = [
             Said::Connect(vec![word(), word()]),
             Said::Request(Sent { server: word(), method: word(), params: text(), forward_up_to: None }),
-            Said::Request(Sent { server: word(), method: word(), params: Text("no JSON".to_owned()), forward_up_to: None }),
+            Said::Request(Sent {
+                server: word(),
+                method: word(),
+                params: Text("no JSON".to_owned()),
+                forward_up_to: None,
+            }),
             Said::Reconnect(word()),
             Said::Wait { min_ms: 1, max_ms: 2 },
             Said::Ask(Asked { server: word(), tool: word(), arguments: text(), reason: word() }),

@@ -233,7 +233,7 @@ impl Front {
     pub(in crate::gateway) fn tell_elicited(&self, elicitation: &str) {
         if let Some(outlet) = &self.outlet {
             let params = format!(r#"{{"elicitationId":{}}}"#, message::quote(elicitation));
-            outlet.send(message::notification("notifications/elicitation/complete", Some(&params)));
+            outlet.tell(message::notification("notifications/elicitation/complete", Some(&params)));
         }
     }
 

@@ -27,6 +27,8 @@ struct Tools {
     /// The configuration that last brought other servers.
     roster: u64,
     items: Arc<[Box<RawValue>]>,
+    /// The same as clients before 2026-07-28 can read them.
+    older: Arc<[Box<RawValue>]>,
     /// Which arguments headers show, by the names that the client is shown.
     headers: Arc<ToolHeaders>,
 }
@@ -106,28 +108,29 @@ pub(super) async fn tools(front: &Front, context: &Context, params: &str) -> Res
         let _ = tokio::time::timeout(FIRST_LIST, front.gate.refresh()).await;
     }
     let seen = front.inside.registry.tools_count();
-    let items = match kept {
-        Some(kept) if kept.seen == seen && kept.roster == roster => kept.items,
+    let shown = match kept {
+        Some(kept) if kept.seen == seen && kept.roster == roster => kept,
         _ => {
             let items: Arc<[_]> = render(front)?.into();
-            let kept = Tools { seen, roster, items: Arc::clone(&items), headers: headers(&items) };
-            *front.lists.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
-            items
+            let (older, headers) = (for_older(&items), headers(&items));
+            let shown = Tools { seen, roster, items, older, headers };
+            *front.lists.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown.clone());
+            shown
         }
     };
     let items = match context.era {
-        Era::Legacy => for_older(items),
-        Era::Modern => items,
+        Era::Legacy => shown.older,
+        Era::Modern => shown.items,
     };
     let page = page("tools", &items, params)?;
     Ok(context.dress_kept(page, keep(front)))
 }
 
 /// The tools as clients before 2026-07-28 can read them.
-fn for_older(items: Arc<[Box<RawValue>]>) -> Arc<[Box<RawValue>]> {
+fn for_older(items: &Arc<[Box<RawValue>]>) -> Arc<[Box<RawValue>]> {
     let others: Vec<_> = items.iter().map(|item| session::for_older(item)).collect();
     if others.iter().all(Option::is_none) {
-        return items;
+        return Arc::clone(items);
     }
     items.iter().zip(others).map(|(item, other)| other.unwrap_or_else(|| item.clone())).collect()
 }
