@@ -81,9 +81,7 @@ fn print(desk: &Desk, called: &Called) -> Result<(), Failure> {
         code => {
             say(desk, code, &result.text, called.failure.as_ref().map(Failed::written).unwrap_or_default());
             if let Some(data) = called.rpc_error().and_then(|error| error.data.as_deref()) {
-                // An address to open, or what was wrong: without it a person could do nothing.
-                let data = desk.gate.cut(&desk.clean(data.get()))?;
-                style::say(format_args!("it says beside that:\n{data}"));
+                say_beside(&desk.gate.cut(&desk.clean(data.get()))?);
             }
             Ok(())
         }
@@ -96,6 +94,11 @@ fn say(printer: &Printer, code: Code, text: &str, words: &str) {
     if !words.is_empty() {
         style::say(format_args!("it last wrote:\n{}", printer.clean(words)));
     }
+}
+
+/// Says what came with an error: an address to open, or what was wrong. Without it a person could do nothing.
+fn say_beside(data: &str) {
+    style::say(format_args!("it says beside that:\n{data}"));
 }
 
 /// The same through a gateway that runs: it finds the tool, reads the arguments and makes the call.
@@ -145,7 +148,10 @@ pub async fn run_at_gateway(
     } else {
         match answered.code {
             Code::Ok | Code::ToolError => remote.printer.print(&answered.text)?,
-            code => say(&remote.printer, code, &answered.text, answered.stderr().as_deref().unwrap_or_default()),
+            code => {
+                say(&remote.printer, code, &answered.text, answered.stderr().as_deref().unwrap_or_default());
+                answered.data().iter().for_each(|data| say_beside(&remote.printer.clean(data.get())));
+            }
         }
     }
     Ok(ExitCode::from(failure::exit_code(answered.code)))

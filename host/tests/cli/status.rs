@@ -190,6 +190,7 @@ fn a_call_ends_with_and_without_a_gateway_alike() {
         "demo": demo(),
         "dies": fixture("dies"),
         "refuses": fixture("rpc-error"),
+        "visits": and(fixture("wants-a-visit"), json!({"env": {"GIVEN": "here"}})),
         "steers": fixture("steers"),
         "guarded": and(fixture("ok"), json!({"deny": ["do"]})),
     }));
@@ -214,6 +215,7 @@ fn a_call_ends_with_and_without_a_gateway_alike() {
         ("nonsense", "", 5),
         ("guarded.do", "", 5),
         ("refuses.do", "", 1),
+        ("visits.do", "", 1),
         ("dies.do", "", 4),
         ("steers.do", "", 0),
     ] {

@@ -60,6 +60,11 @@ impl Answered {
         member(&self.outcome, "stderr")
     }
 
+    /// What the server says beside the error that it answered with.
+    pub fn data(&self) -> Option<Box<RawValue>> {
+        member::<Object>(&self.outcome, "error")?.remove("data")
+    }
+
     /// The call as `call --json` shows it without a gateway.
     pub fn shown(&self) -> Object {
         let null = raw(&());
@@ -79,8 +84,10 @@ impl Answered {
         for name in ["attempts", "truncated", "latency_ms"] {
             out.set(name, told(name));
         }
-        if let Some(stderr) = self.outcome.get("stderr") {
-            out.set("stderr", stderr);
+        for name in ["error", "stderr"] {
+            if let Some(said) = self.outcome.get(name) {
+                out.set(name, said);
+            }
         }
         out.set("trace", told("trace"));
         out
