@@ -182,12 +182,11 @@ impl Front {
             Ok(context) => context,
             Err((error, status)) => return Some(Answer { text: error_text(id.get(), &error), status }),
         };
-        // Named in each case, since the future of one that is moved has room for it twice.
-        let answer = || methods::answer(self, &context, id, &method, params, incoming);
+        let answer = methods::answer(self, &context, id, &method, params, incoming);
         let answer = match &*method {
             // The gate cancels it, and knows what became of it.
-            "tools/call" => answer().await,
-            _ => self.unless_cancelled(answer()).await,
+            "tools/call" => answer.await,
+            _ => self.unless_cancelled(answer).await,
         };
         if self.is_unwanted(id, incoming) {
             return None;
