@@ -53,8 +53,10 @@ fn build_guest(host: &Path, out: &Path, features: &str) -> PathBuf {
         cargo.args(["--config", &format!("profile.release.{setting}")]);
     }
     // Parsers of patterns and of YAML run seldom: they are made small, so that the rest may be quick below 1.5 MB.
-    for package in ["aho-corasick", "regex-syntax", "saphyr-parser"] {
-        cargo.args(["--config", &format!("profile.release.package.{package}.opt-level='z'")]);
+    for (package, level) in
+        [("aho-corasick", "s"), ("regex-automata", "s"), ("regex-syntax", "z"), ("saphyr-parser", "z")]
+    {
+        cargo.args(["--config", &format!("profile.release.package.{package}.opt-level='{level}'")]);
     }
     // The encoded form, since a path may hold a space.
     cargo.env("CARGO_ENCODED_RUSTFLAGS", remaps(host, out, &sysroot).join("\x1f"));

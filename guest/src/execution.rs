@@ -220,6 +220,26 @@ pub struct ToolResult {
     pub trace: Trace,
 }
 
+/// A call of which all is decided if its answer goes to the caller unread, and is no error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreseen {
+    /// What to send.
+    pub request: Request,
+    /// The tool that is meant.
+    pub tool: ToolRef,
+    /// How all of it was decided, to the end.
+    pub trace: Trace,
+}
+
+/// What lies ahead of a call.
+#[derive(Debug)]
+pub enum Outlook<E> {
+    /// This, most likely; nothing of the call is kept.
+    Foreseen(Foreseen),
+    /// Something else: it has begun.
+    Started(E, Directive),
+}
+
 /// What the host is to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {

@@ -95,7 +95,8 @@ impl Session {
     /// The same on behalf of somebody else, who may want to be asked, or to ask again, itself.
     pub async fn request_for(&self, request: Request<'_>, caller: &Caller) -> Result<Reply, Failed> {
         if let Some(level) = caller.log_level {
-            self.raise_level(level).await;
+            // Apart, so that requests without it have no room for it.
+            Box::pin(self.raise_level(level)).await;
         }
         if self.peer.era == Era::Modern && is_work(request.method) {
             rounds::run(self, request, caller).await

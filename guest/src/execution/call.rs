@@ -9,7 +9,10 @@ use std::rc::Rc;
 use super::condensing::Long;
 use super::gate::Inner;
 use super::outcome::{self, Answer, Outcome, Plan};
-use super::{Code, Condensed, Directive, Event, Failed, Oversize, Question, Request, Summary, ToolCall, ToolResult};
+use super::{
+    Code, Condensed, Directive, Event, Failed, Foreseen, Outlook, Oversize, Question, Request, Summary, ToolCall,
+    ToolResult,
+};
 use crate::arguments::{self, NoteKind};
 use crate::backoff;
 use crate::catalog::{Entry, NoRoute, Route};
@@ -144,6 +147,22 @@ impl Execution {
                     false => self.outcome_unknown(&text),
                 }
             }
+        }
+    }
+
+    /// What lies ahead, where this is to be done first.
+    pub(super) fn outlook(mut self, directive: Directive) -> Outlook<Execution> {
+        match (directive, &self.tool) {
+            (Directive::Request(request), Some(meant)) if request.forward_up_to.is_some() => {
+                let tool = meant.tool();
+                self.note(FORWARDED);
+                Outlook::Foreseen(Foreseen {
+                    request,
+                    tool,
+                    trace: self.notes.into_iter().map(Note::into_owned).collect(),
+                })
+            }
+            (directive, _) => Outlook::Started(self, directive),
         }
     }
 
@@ -314,7 +333,7 @@ impl Execution {
     }
 
     fn forwarded(&mut self, is_error: bool) -> Directive {
-        self.note("answer forwarded unread");
+        self.note(FORWARDED);
         self.done(if is_error { Code::ToolError } else { Code::Ok }, String::new())
     }
 
@@ -442,3 +461,5 @@ impl Execution {
 
 /// How many notes the trace of a call has where all goes well.
 const USUAL_NOTES: usize = 8;
+/// The note on an answer that nobody read.
+const FORWARDED: &str = "answer forwarded unread";

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Directive, Execution, OfferNote, Settings, SettingsError, ToolCall, outcome};
+use super::{Directive, Execution, OfferNote, Outlook, Settings, SettingsError, ToolCall, outcome};
 use crate::catalog::{Catalog, ExposedTool, LeftOut, NoRoute, Route};
 use crate::filtering::{Access, Verdict};
 use crate::masking::{Masker, Masks};
@@ -111,6 +111,12 @@ impl Gate {
     /// Begins a call.
     pub fn begin(&self, call: ToolCall) -> (Execution, Directive) {
         Execution::begin(Rc::clone(&self.0), call)
+    }
+
+    /// Begins a call, and says all of it at once where its answer may be forwarded unread.
+    pub fn foresee(&self, call: ToolCall) -> Outlook<Execution> {
+        let (execution, directive) = self.begin(call);
+        execution.outlook(directive)
     }
 
     /// Masks any JSON that a server wrote as its results are masked; what cannot be masked safely becomes the

@@ -92,6 +92,57 @@ fn a_call_is_routed_sent_and_answered() {
 }
 
 #[test]
+fn what_is_foreseen_is_what_happens() {
+    let masked = Settings { masks: Masks { groups: vec!["basic".to_owned()], ..Masks::default() }, ..settings() };
+    let asked = Settings { policy: Policy { destructive: DestructivePolicy::Ask, ..settings().policy }, ..settings() };
+    let (mut foreseen, mut started) = (0, 0);
+    for settings in [settings(), masked, asked] {
+        let gate = gate(settings);
+        for (name, arguments) in [
+            ("k8s.find", "namespace: default"),
+            ("k8s__find", r#"{"namespace":"default"}"#),
+            ("k8s.find", "{}"),
+            ("k8s.get", ""),
+            ("k8s.set", "a=1"),
+            ("k8s.none", ""),
+            ("lazy.get", ""),
+            ("", ""),
+        ] {
+            let (mut execution, directive) = gate.begin(call(name, arguments));
+            match gate.foresee(call(name, arguments)) {
+                Outlook::Foreseen(Foreseen { request, tool, trace }) => {
+                    assert_eq!(Directive::Request(request), directive, "{name} {arguments}");
+                    let forwarded = result(execution.next(Event::Forwarded(Summary { is_error: false })));
+                    let (id, said) = ("1".to_owned(), name.to_owned());
+                    let expected = ToolResult {
+                        call_id: id,
+                        name: said,
+                        tool: Some(tool),
+                        text: String::new(),
+                        content: Vec::new(),
+                        structured: None,
+                        more: None,
+                        answer: None,
+                        is_error: false,
+                        code: Code::Ok,
+                        attempts: 1,
+                        truncated: false,
+                        trace,
+                    };
+                    assert_eq!(forwarded, expected, "{name} {arguments}");
+                    foreseen += 1;
+                }
+                Outlook::Started(other, said) => {
+                    assert_eq!((said, other.trace()), (directive, execution.trace()), "{name} {arguments}");
+                    started += 1;
+                }
+            }
+        }
+    }
+    assert_eq!((foreseen, started), (7, 17));
+}
+
+#[test]
 fn each_failure_has_its_story() {
     use Phase::{NotSent, Sent};
     let connect = || Failure::Connect("refused".into());

@@ -108,7 +108,8 @@ impl Gate {
     /// Dropping the future cancels the call, and tells the server so.
     pub async fn call(&self, call: ToolCall, options: &CallOptions) -> Result<Called, GateError> {
         let running = self.calls.enter(&call.id).ok_or(GateError::Closed)?;
-        let span = tracing::error_span!("call", call = call.id);
+        // Not for every level: it would be a thirtieth of what a call through the gateway costs.
+        let span = tracing::debug_span!("call", call = call.id);
         let id = call.id.clone();
         let trace = Span::begin("tools/call", &options.caller);
         let watched = Watched::begin(self, options);
@@ -116,9 +117,9 @@ impl Gate {
             let _decided = trace.step("toolgate.begin");
             self.begin(call, 1, watched.is_some())?
         };
-        let mut end =
-            End { gate: self, execution, watched, waits: options.events.as_ref().map(|tell| (tell, Instant::now())) };
-        let mut errand = Errand::new(self, options, execution, id, trace);
+        let mut errand = Errand::new(self, options, id, trace);
+        let waits = options.events.as_ref().map(|tell| (tell, errand.started()));
+        let mut end = End { gate: self, execution, watched, waits };
         let result = async {
             loop {
                 let event = match directive {
@@ -163,7 +164,7 @@ impl Gate {
         let _end = End { gate: self, execution, watched: None, waits: None };
         let options = CallOptions::default();
         let trace = Span::begin("toolgate.plan", &options.caller);
-        let mut errand = Errand::new(self, &options, execution, id, trace);
+        let mut errand = Errand::new(self, &options, id, trace);
         while matches!(directive, Directive::Connect(_)) {
             let event = errand.run(directive).await;
             directive = self.core().logic.next(execution, event)?;

@@ -2,10 +2,8 @@
 
 mod hearing;
 
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -14,7 +12,6 @@ use tracing::warn;
 use super::call::{CallOptions, Called};
 use super::forwarded::Plain;
 use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, turn};
-use crate::decide::ExecutionId;
 use crate::failure::{Failed, Failure};
 use crate::json::Object;
 use crate::logic::types::WaitRange;
@@ -31,7 +28,6 @@ use crate::telemetry::Span;
 pub(super) struct Errand<'a> {
     gate: &'a Gate,
     options: &'a CallOptions,
-    execution: ExecutionId,
     /// The caller's id of the call.
     call: String,
     started: Instant,
@@ -94,18 +90,11 @@ impl Clock {
 }
 
 impl<'a> Errand<'a> {
-    pub(super) fn new(
-        gate: &'a Gate,
-        options: &'a CallOptions,
-        execution: ExecutionId,
-        call: String,
-        trace: Span,
-    ) -> Self {
+    pub(super) fn new(gate: &'a Gate, options: &'a CallOptions, call: String, trace: Span) -> Self {
         let started = Instant::now();
         Errand {
             gate,
             options,
-            execution,
             call,
             started,
             begun: None,
@@ -121,9 +110,21 @@ impl<'a> Errand<'a> {
         }
     }
 
+    /// When the call began.
+    pub(super) fn started(&self) -> Instant {
+        self.started
+    }
+
     /// Carries out a directive, within what time the call has left.
     pub(super) async fn run(&mut self, directive: Directive) -> Event {
-        let Some(deadline) = self.options.deadline else { return self.carry_out(directive).await };
+        match self.options.deadline {
+            None => self.carry_out(directive).await,
+            // Apart, so that calls without a deadline have no room for it.
+            Some(deadline) => Box::pin(self.run_until(directive, deadline)).await,
+        }
+    }
+
+    async fn run_until(&mut self, directive: Directive, deadline: Duration) -> Event {
         let at = self.started + deadline;
         let answered = matches!(directive, Directive::Condense(_));
         let wanted = wanted(&directive).cloned();
@@ -145,6 +146,13 @@ impl<'a> Errand<'a> {
     async fn carry_out(&mut self, directive: Directive) -> Event {
         match directive {
             Directive::Request(request) => self.request(request).await,
+            other => Box::pin(self.carry_out_rare(other)).await,
+        }
+    }
+
+    /// Carries out what most calls never need; apart, so that they have no room for it.
+    async fn carry_out_rare(&mut self, directive: Directive) -> Event {
+        match directive {
             Directive::Connect(servers) => self.connect(&servers).await,
             Directive::Reconnect(server) => self.reconnect(&server).await,
             Directive::Wait(range) => self.wait(range).await,
@@ -152,7 +160,7 @@ impl<'a> Errand<'a> {
             Directive::Condense(oversize) => self.condense(oversize).await,
             Directive::Reauthenticate(server) => self.reauthenticate(&server).await,
             // There is nothing to do, and nobody asks for it.
-            Directive::Done(_) => Event::Cancelled,
+            Directive::Request(_) | Directive::Done(_) => Event::Cancelled,
         }
     }
 
@@ -208,21 +216,11 @@ impl<'a> Errand<'a> {
         self.tell(CallEvent::Requesting { server, connection: link.number() });
         let mut logs = self.options.events.as_ref().map(|_| session.news());
         let (span, caller) = self.trace.request(link.id(), &method, &params, session.peer(), &self.options.caller);
-        let mut answer = pin!(session.request_for(asked, &caller));
+        let answer = pin!(session.request_for(asked, &caller));
         self.sent = true;
-        let outcome = match poll_fn(|context| Poll::Ready(answer.as_mut().poll(context))).await {
-            Poll::Ready(outcome) => outcome,
-            Poll::Pending => {
-                // The request is on its way, and nothing is to be done until the answer comes.
-                if forward_up_to.is_some() {
-                    let expected = Event::Forwarded(Summary { is_error: false });
-                    self.gate.core().logic.expect(self.execution, expected);
-                }
-                match &mut logs {
-                    Some(logs) => self.hear(link.id(), logs, answer).await,
-                    None => answer.await,
-                }
-            }
+        let outcome = match &mut logs {
+            Some(logs) => self.hear(link.id(), logs, answer).await,
+            None => answer.await,
         };
         self.tell(CallEvent::Answered);
         // What was logged before the answer is told before it.
@@ -312,7 +310,7 @@ impl<'a> Errand<'a> {
         let wait = Duration::from_millis(fastrand::u64(min_ms..=max_ms.max(min_ms)));
         if wait > self.left() {
             // The time of the call is up before anything could come of it, and that can be said now.
-            warn!("the call would be over before its server may be asked again, in {wait:?}");
+            warn!(call = self.call, "the call would be over before its server may be asked again, in {wait:?}");
             let failure = Failure::Timeout { method: "tools/call".to_owned(), after: self.clock.last().elapsed() };
             return self.failed(Failed::unsent(failure));
         }
@@ -388,10 +386,13 @@ impl<'a> Errand<'a> {
         let quiet = self.options.timeout.unwrap_or(timeouts.call);
         let total = timeouts.total.max(quiet);
         match &self.begun {
-            Some(begun) => Patience {
-                quiet: quiet.saturating_sub(self.clock.last().elapsed()),
-                total: total.saturating_sub(begun.at.elapsed()),
-            },
+            Some(begun) => {
+                let now = Instant::now();
+                Patience {
+                    quiet: quiet.saturating_sub(now.saturating_duration_since(self.clock.last())),
+                    total: total.saturating_sub(now.saturating_duration_since(begun.at)),
+                }
+            }
             None => Patience { quiet, total },
         }
     }

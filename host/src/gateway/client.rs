@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::gate::{GateError, LOCAL};
+use crate::session::message::Places;
 use crate::transport::BoxFuture;
 
 /// Who a client is, by the token that it showed.
@@ -71,6 +72,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Incoming {
     /// The JSON text.
     pub text: String,
+    /// Where its parts are, where the door has found them already.
+    pub places: Option<Places>,
     /// What HTTP said beside it; none on standard input.
     pub headers: Option<McpHeaders>,
     /// The way for what belongs to this message.

@@ -33,7 +33,7 @@ use crate::failure::RpcError;
 use crate::gate::{Closing, Gate, GateError};
 use crate::logic::types::naming::NamingStyle;
 use crate::registry::Watcher;
-use crate::session::message;
+use crate::session::message::{self, Places};
 use crate::session::{LogLevel, METHOD_NOT_FOUND};
 use crate::transport::BoxFuture;
 pub(crate) use asking::Asker;
@@ -158,35 +158,42 @@ impl Front {
     }
 
     /// One message, or one part of a batch.
-    async fn one(&self, text: &str, incoming: &Incoming) -> Option<Answer> {
+    async fn one(&self, text: &str, places: Option<&Places>, incoming: &Incoming) -> Option<Answer> {
         self.follow();
-        let (id, method, params) = match message::read(text) {
-            Ok(message::Incoming::Request { id, method, params }) if is_id(id.get()) => (id, method, params),
-            Ok(message::Incoming::Request { .. }) => return Some(no_message("its id is neither a text nor a number")),
-            // `null` is no id, and what has none is a notification (2025-11-25, basic, requests).
-            Ok(message::Incoming::Notification { .. }) if has_id(text) => {
-                return Some(no_message("its id is neither a text nor a number"));
-            }
-            Ok(message::Incoming::Notification { method, params }) => {
-                self.notified(&method, params, incoming);
-                return None;
-            }
-            Ok(message::Incoming::Answer { id, outcome }) => {
-                self.answered(id, outcome.map(|range| text[range].to_owned()));
-                return None;
-            }
-            Err(why) => return Some(unreadable(text, &why)),
+        let found = places.and_then(|places| Some((places.id(text)?, places.method(text).into(), places.params(text))));
+        let (id, method, params) = match found {
+            Some(request) => request,
+            None => match message::read(text) {
+                Ok(message::Incoming::Request { id, method, params }) => (id, method, params.map(RawValue::get)),
+                // `null` is no id, and what has none is a notification (2025-11-25, basic, requests).
+                Ok(message::Incoming::Notification { .. }) if has_id(text) => return Some(no_message(BAD_ID)),
+                Ok(message::Incoming::Notification { method, params }) => {
+                    self.notified(&method, params, incoming);
+                    return None;
+                }
+                Ok(message::Incoming::Answer { id, outcome }) => {
+                    self.answered(id, outcome.map(|range| text[range].to_owned()));
+                    return None;
+                }
+                Err(why) => return Some(unreadable(text, &why)),
+            },
         };
-        let params = params.map_or("{}", RawValue::get);
+        if !is_id(id.get()) {
+            return Some(no_message(BAD_ID));
+        }
+        let params = params.unwrap_or("{}");
         let context = match Context::read(self, &method, params, incoming.headers.as_ref()) {
             Ok(context) => context,
             Err((error, status)) => return Some(Answer { text: error_text(id.get(), &error), status }),
         };
-        let answer = methods::answer(self, &context, id, &method, params, incoming);
         let answer = match &*method {
             // The gate cancels it, and knows what became of it.
-            "tools/call" => answer.await,
-            _ => self.unless_cancelled(answer).await,
+            "tools/call" => calls::call(self, &context, id, params, incoming).await,
+            // Apart, so that calls have no room for it.
+            _ => {
+                let answer = methods::answer(self, &context, id, &method, params, incoming);
+                Box::pin(self.unless_cancelled(answer)).await
+            }
         };
         if self.is_unwanted(id, incoming) {
             return None;
@@ -269,12 +276,12 @@ impl Client for Front {
     fn take(self: Arc<Self>, incoming: Incoming) -> BoxFuture<'static, Option<Answer>> {
         Box::pin(async move {
             let parts = match message::batch(&incoming.text) {
-                None => return self.one(&incoming.text, &incoming).await,
+                None => return self.one(&incoming.text, incoming.places.as_ref(), &incoming).await,
                 Some(Ok(parts)) if !parts.is_empty() => parts,
                 Some(Ok(_)) => return Some(no_message("this batch holds none")),
                 Some(Err(why)) => return Some(unreadable(&incoming.text, &why)),
             };
-            let answers = parts.iter().map(|part| self.one(part.get(), &incoming));
+            let answers = parts.iter().map(|part| self.one(part.get(), None, &incoming));
             let answers: Vec<_> = futures_util::future::join_all(answers).await.into_iter().flatten().collect();
             let texts: Vec<_> = answers.iter().map(|answer| answer.text.as_str()).collect();
             (!texts.is_empty()).then(|| Answer { text: format!("[{}]", texts.join(",")), status: 200 })
@@ -362,6 +369,7 @@ fn has_id(text: &str) -> bool {
 
 /// What follows a result: the end of the message, and that of the line.
 const ENDS: usize = 2;
+const BAD_ID: &str = "its id is neither a text nor a number";
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;

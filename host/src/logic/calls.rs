@@ -1,5 +1,6 @@
 //! The typed calls of an instance: every function of world `logic`, under the name and with the types of the WIT.
 
+use super::bindings::exports::toolgate::logic::execution as generated;
 use super::error::LogicError;
 use super::instance::{Handle, Instance};
 use super::types::{
@@ -22,6 +23,15 @@ pub struct GateHandle(Handle);
 /// A call under way in one instance.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ExecutionHandle(Handle);
+
+/// What lies ahead of a call.
+#[derive(Debug)]
+pub enum Outlook {
+    /// This, most likely; the instance keeps nothing of the call.
+    Foreseen(execution::Foreseen),
+    /// Something else: it has begun.
+    Started(ExecutionHandle, execution::Directive),
+}
 
 type Answer<T> = Result<T, LogicError>;
 
@@ -281,6 +291,19 @@ impl Instance {
         let started =
             self.call(|logic, store| logic.toolgate_logic_execution().gate().call_begin(store, gate, call))?;
         Ok((ExecutionHandle(self.handle(started.execution)), started.directive))
+    }
+
+    /// Begins a call in the shortest way: where its answer may be forwarded unread, all is said at once.
+    pub fn foresee(&mut self, gate: &GateHandle, call: &execution::ToolCall) -> Answer<Outlook> {
+        let gate = self.resource(&gate.0)?;
+        let outlook =
+            self.call(|logic, store| logic.toolgate_logic_execution().gate().call_foresee(store, gate, call))?;
+        Ok(match outlook {
+            generated::Outlook::Foreseen(foreseen) => Outlook::Foreseen(foreseen),
+            generated::Outlook::Started(started) => {
+                Outlook::Started(ExecutionHandle(self.handle(started.execution)), started.directive)
+            }
+        })
     }
 
     /// Masks any JSON that a server wrote as its results are masked.

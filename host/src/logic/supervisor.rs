@@ -15,10 +15,10 @@ use super::types::{
     Annotations, Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking,
     naming, recovery,
 };
-use super::{Component, GateHandle, Instance, LogicError};
+use super::{Component, GateHandle, Instance, LogicError, Outlook};
 use crate::decide::{Answer, Decide, ExecutionId, GateId};
 pub use call::Past;
-use call::{Ahead, CallRecord, Place, build_gate};
+use call::{Ahead, CallRecord, Place, Running, build_gate};
 
 /// A component that is always ready to decide.
 pub struct Supervisor {
@@ -122,22 +122,6 @@ impl Supervisor {
         annotations: Annotations,
     ) -> Answer<Result<filtering::Decision, filtering::PolicyError>> {
         self.ask(|logic| logic.decide(policy, tool, annotations))
-    }
-
-    /// Asks ahead what a call comes to if this happens, while it has not happened yet: the host has time as long as it
-    /// waits for a server. An expectation that fails costs a second beginning and changes nothing, since the component
-    /// is pure.
-    pub fn expect(&mut self, execution: ExecutionId, event: execution::Event) {
-        let (Some(call), Some(instance)) = (self.calls.get_mut(&execution), &mut self.instance) else { return };
-        let offers = self.gates.get(&call.gate).map_or_else(Offers::default, |gate| Arc::clone(&gate.offers));
-        let Place::Running(mut running) = std::mem::replace(&mut call.place, Place::Nowhere) else { return };
-        if running.next(instance, &offers, &event).is_ok()
-            && let Some(execution::Directive::Done(result)) = running.directive.take()
-        {
-            call.place = Place::Ahead(Box::new(Ahead { event, result }));
-        }
-        // Should this break the component off, whatever comes next finds a new instance.
-        drop(running.leave(instance));
     }
 
     /// Whether the stories of calls that begin from now on are kept until somebody takes them.
@@ -261,11 +245,12 @@ impl Supervisor {
         let call = self.calls.get_mut(&id).ok_or(LogicError::ForeignHandle)?;
         let directive = match &mut call.place {
             Place::Running(running) => running.directive.take().ok_or(LogicError::Dead)?,
+            Place::Ahead(ahead) => execution::Directive::Request(ahead.request.take().ok_or(LogicError::Dead)?),
             Place::Broken(reason) => {
                 let reason = std::mem::take(reason);
                 execution::Directive::Done(call.broken_result(&reason))
             }
-            Place::Nowhere | Place::Ahead(_) => return Err(LogicError::Dead),
+            Place::Nowhere => return Err(LogicError::Dead),
         };
         if let Some(said) = &mut call.said {
             said.push(directive.clone());
@@ -421,19 +406,25 @@ impl Decide for Supervisor {
 
     fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)> {
         self.live()?;
-        let record = self.gate(gate)?;
+        self.gate(gate)?;
+        let record = self.gates.get(&gate).ok_or(LogicError::ForeignHandle)?;
         let (settings, offers) = (Arc::clone(&record.settings), Arc::clone(&record.offers));
-        let place = Place::Nowhere;
-        let said = self.keeps.then(Vec::new);
-        let mut call = CallRecord { gate, settings, call, offers, events: Vec::new(), requests: 0, place, said };
-        let instance = self.instance.as_mut().ok_or(LogicError::Dead)?;
-        match call.feed(instance, self.gates.get(&gate)) {
-            Ok(running) => call.place = Place::Running(Box::new(running)),
-            Err(error) => self.fault = Some(error),
-        }
+        let (Some(instance), Some(handle)) = (&mut self.instance, &record.handle) else { return Err(LogicError::Dead) };
+        let place = match instance.foresee(handle, &call) {
+            Ok(Outlook::Foreseen(foreseen)) => Place::Ahead(Box::new(Ahead::new(&call, foreseen))),
+            Ok(Outlook::Started(handle, directive)) => {
+                Place::Running(Box::new(Running { handle, directive: Some(directive), gate: None }))
+            }
+            Err(error) => {
+                self.fault = Some(error);
+                Place::Nowhere
+            }
+        };
         let id = ExecutionId(self.next_id);
         self.next_id += 1;
-        self.calls.insert(id, call);
+        let said = self.keeps.then(Vec::new);
+        self.calls
+            .insert(id, CallRecord { gate, settings, call, offers, events: Vec::new(), requests: 0, place, said });
         // If it has broken the component off, it is fed once more with all the others.
         self.live()?;
         Ok((id, self.directive(id)?))
@@ -470,10 +461,15 @@ impl Decide for Supervisor {
 
     fn trace(&mut self, execution: ExecutionId) -> Answer<Vec<String>> {
         self.live()?;
-        let call = self.calls.get(&execution).ok_or(LogicError::ForeignHandle)?;
-        let (Place::Running(running), Some(instance)) = (&call.place, &mut self.instance) else {
-            return Err(LogicError::Dead);
-        };
+        let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
+        let Some(instance) = &mut self.instance else { return Err(LogicError::Dead) };
+        // What is foreseen goes further than the call has come.
+        if let Place::Ahead(_) = call.place {
+            let mut running = call.feed(instance, self.gates.get(&call.gate))?;
+            running.directive = None;
+            call.place = Place::Running(Box::new(running));
+        }
+        let Place::Running(running) = &call.place else { return Err(LogicError::Dead) };
         let trace = instance.trace(&running.handle);
         self.settle();
         trace

@@ -25,28 +25,35 @@ pub mod content {
 
 /// A gate's settings, and the directives and events of a call.
 pub mod execution {
+    use super::{ToolRef, Trace};
+
     pub use super::generated::execution::{
-        Code, Condensed, Directive, Event, Failed, OfferNote, Oversize, Question, Request, ResultForm, ServerMasks,
-        Settings, SettingsError, Summary, ToolCall, ToolResult,
+        Code, Condensed, Directive, Event, Failed, Foreseen, OfferNote, Oversize, Question, Request, ResultForm,
+        ServerMasks, Settings, SettingsError, Summary, ToolCall, ToolResult,
     };
 
     impl ToolResult {
         /// The result of a call that nothing came of, in the words of the host; the note says why.
         pub(crate) fn failed(call: &ToolCall, code: Code, text: String, note: String) -> Self {
+            ToolResult { text, is_error: true, code, attempts: 0, ..ToolResult::forwarded(call, None, vec![note]) }
+        }
+
+        /// The result of a call whose one answer was forwarded and no error, as `foresee` has it.
+        pub(crate) fn forwarded(call: &ToolCall, tool: Option<ToolRef>, trace: Trace) -> Self {
             ToolResult {
                 call_id: call.id.clone(),
                 name: call.name.clone(),
-                tool: None,
-                text,
+                tool,
+                text: String::new(),
                 content: Vec::new(),
                 structured: None,
                 more: None,
                 answer: None,
-                is_error: true,
-                code,
-                attempts: 0,
+                is_error: false,
+                code: Code::Ok,
+                attempts: 1,
                 truncated: false,
-                trace: vec![note],
+                trace,
             }
         }
     }

@@ -6,14 +6,14 @@ use serde_json::value::RawValue;
 use tracing::warn;
 
 use super::era::{Context, Era, Keep, askable, level_of};
-use super::{Front, INVALID_PARAMS, calls, lists, news, params_of, prompts, resources};
+use super::{Front, INVALID_PARAMS, lists, news, params_of, prompts, resources};
 use crate::failure::RpcError;
 use crate::gate::GateError;
 use crate::gateway::bounds;
 use crate::gateway::client::Incoming;
 use crate::session::{LEGACY_VERSIONS, METHOD_NOT_FOUND, MODERN_VERSION};
 
-/// Answers a request with the text of its result.
+/// Answers a request, other than a call, with the text of its result.
 pub(super) async fn answer(
     front: &Front,
     context: &Context,
@@ -23,7 +23,6 @@ pub(super) async fn answer(
     incoming: &Incoming,
 ) -> Result<String, RpcError> {
     match (method, context.era) {
-        ("tools/call", _) => calls::call(front, context, id, params, incoming).await,
         ("tools/list", _) => lists::tools(front, context, params).await,
         ("resources/list", _) => resources::list(front, context, params).await,
         ("resources/templates/list", _) => resources::templates(front, context, params).await,

@@ -11,6 +11,8 @@ use serde_json::value::RawValue;
 
 use super::refusal::{INVALID_REQUEST, PARSE_ERROR, Refusal, UNSUPPORTED_VERSION};
 use crate::gateway::client::McpHeaders;
+use crate::json::META;
+use crate::session::message::Places;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,6 +26,19 @@ pub(in crate::gateway) struct Message {
 }
 
 impl Message {
+    /// Looks at a message or a batch, and says where the parts of a request are that need not be looked for again.
+    pub(super) fn look(text: &str) -> Result<(Self, Option<Places>), Refusal> {
+        // Who says its version there is looked at more closely, and so is what is no request.
+        let places = if META.is_in(text) { None } else { Places::find(text) };
+        match places {
+            Some(places) => {
+                let initialize = places.method(text) == "initialize";
+                Ok((Message { asks: true, modern: false, initialize }, Some(places)))
+            }
+            None => Message::peek(text).map(|message| (message, None)),
+        }
+    }
+
     /// Looks at a message or a batch.
     pub(in crate::gateway) fn peek(text: &str) -> Result<Self, Refusal> {
         if !text.trim_ascii_start().starts_with('[') {
@@ -276,11 +291,13 @@ const PARAM: &str = "mcp-param-";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::message;
 
     #[test]
     fn a_message_tells_its_era_and_whether_it_asks() {
         const META: &str = r#""_meta":{"x":[1],"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
         let asks = Message { asks: true, ..Message::default() };
+        let mut found = 0;
         for (text, expected) in [
             (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned(), asks),
             (r#"{"method":"tools/call","params":{"a":{"_meta":{}}},"id":"x"}"#.to_owned(), asks),
@@ -303,7 +320,17 @@ mod tests {
             ("[[]]".to_owned(), asks),
         ] {
             assert_eq!(Message::peek(&text).expect(&text), expected, "{text}");
+            let (looked, places) = Message::look(&text).expect(&text);
+            assert_eq!(looked, expected, "{text}");
+            let Some(places) = places else { continue };
+            let message::Incoming::Request { id, method, params } = message::read(&text).unwrap() else {
+                panic!("{text}")
+            };
+            assert_eq!(places.id(&text).map(RawValue::get), Some(id.get()), "{text}");
+            assert_eq!((places.method(&text), places.params(&text)), (&*method, params.map(RawValue::get)), "{text}");
+            found += 1;
         }
+        assert_eq!(found, 3, "plain requests are not read twice");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::sessions::SESSION_ID;
 use super::tokens::Pass;
 use super::{content, media};
 use crate::gateway::client::{self, Answer, Client, McpHeaders, Outlet, Principal};
+use crate::session::message::Places;
 use crate::transport::BoxFuture;
 
 /// Answers a POST. The head is given up before anything is waited for: the connection then reads on into the same memory.
@@ -38,7 +39,7 @@ pub(super) async fn answer(
     let claim = Claim::of(&head.headers);
     // Who is modern by its header is not looked at: the client behind the door reads the message anyway, and one that
     // asks nothing gets no answer.
-    let message = if claim == Claim::Modern { MODERN } else { Message::peek(&text)? };
+    let (message, places) = if claim == Claim::Modern { (MODERN, None) } else { Message::look(&text)? };
     let headers = message::headers(&head.headers);
     let stream = media::prefers_stream(&head.headers);
     let pass = names_listening(&headers).then(|| Pass::of(&head.headers));
@@ -56,7 +57,7 @@ pub(super) async fn answer(
         let channel = Channel::passing(desk.rules().limits.kept_events, desk.load.clone(), slot.tab());
         let over = pass.map(|pass| desk.over_for(pass, Some(principal)));
         let exchange = Exchange { client, channel, session: None, seat, over, primed: false, stream };
-        return exchange.run(visit, text, headers, slot, busy).await;
+        return exchange.run(visit, Letter { text, places, headers }, slot, busy).await;
     }
     let Some(session) = session else { return initialize(visit, principal, text, headers, slot).await };
     let client = session.session().client.clone();
@@ -67,7 +68,7 @@ pub(super) async fn answer(
     let channel = session.session().stream(slot.tab());
     let primed = claim == Claim::Legacy { primed: true };
     let exchange = Exchange { client, channel, session: Some(session), seat: None, over: None, primed, stream };
-    exchange.run(visit, text, headers, slot, busy).await
+    exchange.run(visit, Letter { text, places, headers }, slot, busy).await
 }
 
 /// A message that wants an answer.
@@ -85,18 +86,19 @@ struct Exchange {
     stream: bool,
 }
 
+/// What is in a message, and on its envelope.
+struct Letter {
+    text: String,
+    places: Option<Places>,
+    headers: McpHeaders,
+}
+
 impl Exchange {
-    async fn run(
-        self,
-        visit: &Visit,
-        text: String,
-        headers: McpHeaders,
-        slot: Slot,
-        busy: Busy,
-    ) -> Result<Response<Body>, Refusal> {
+    async fn run(self, visit: &Visit, letter: Letter, slot: Slot, busy: Busy) -> Result<Response<Body>, Refusal> {
+        let Letter { text, places, headers } = letter;
         let keep_alive = visit.desk.rules().limits.keep_alive;
         let outlet = self.channel.clone();
-        let work = self.client.take(client::Incoming { text, headers: Some(headers), outlet });
+        let work = self.client.take(client::Incoming { text, places, headers: Some(headers), outlet });
         let resumable = self.session.is_some();
         let mut call = Call::new(work, self.channel, self.session, slot);
         match call.begin(keep_alive, self.stream).await {
@@ -133,7 +135,8 @@ async fn initialize(
     let opening = visit.desk.sessions.open(&*visit.desk.house, principal)?;
     let session = opening.session();
     let outlet: Arc<dyn Outlet> = session.unasked.clone();
-    let answer = session.client.clone().take(client::Incoming { text, headers: Some(headers), outlet }).await;
+    let answer =
+        session.client.clone().take(client::Incoming { text, places: None, headers: Some(headers), outlet }).await;
     let opened = answer.as_ref().is_some_and(|answer| answer.status < 400 && !message::is_error(&answer.text));
     let mut response = plain(answer, Some(slot));
     if opened {
@@ -151,7 +154,7 @@ async fn tell(
     outlet: Arc<dyn Outlet>,
     slot: Slot,
 ) -> Result<Response<Body>, Refusal> {
-    let answer = client.take(client::Incoming { text, headers: Some(headers), outlet }).await;
+    let answer = client.take(client::Incoming { text, places: None, headers: Some(headers), outlet }).await;
     Ok(plain(answer, Some(slot)))
 }
 

@@ -47,7 +47,7 @@ pub(super) enum Place {
     Nowhere,
     /// It runs.
     Running(Box<Running>),
-    /// It is over, if what was expected happens; it has left the instance.
+    /// It is over, if what is foreseen happens; the instance has nothing of it.
     Ahead(Box<Ahead>),
     /// Feeding it broke the component off; it is not fed again.
     Broken(String),
@@ -62,12 +62,19 @@ pub(super) struct Running {
     pub gate: Option<(GateHandle, Offers)>,
 }
 
-/// An end that was asked for ahead of time.
+/// An end that is foreseen: the answer is forwarded, and no error.
 pub(super) struct Ahead {
-    /// What is expected to happen.
-    pub event: execution::Event,
+    /// What is to be sent, until the host has heard it.
+    pub request: Option<execution::Request>,
     /// What the call comes to then.
-    pub result: execution::ToolResult,
+    result: execution::ToolResult,
+}
+
+impl Ahead {
+    pub fn new(call: &execution::ToolCall, foreseen: execution::Foreseen) -> Self {
+        let execution::Foreseen { request, tool, trace } = foreseen;
+        Ahead { request: Some(request), result: execution::ToolResult::forwarded(call, Some(tool), trace) }
+    }
 }
 
 impl CallRecord {
@@ -78,11 +85,13 @@ impl CallRecord {
         }
     }
 
-    /// What the call came to, where just this was expected; an expectation that failed is forgotten.
+    /// What the call came to, where just this was foreseen; a foresight that failed is forgotten.
     pub fn turned_out(&mut self, event: &execution::Event) -> Option<execution::ToolResult> {
         let Place::Ahead(_) = self.place else { return None };
         match std::mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Ahead(ahead) if ahead.event == *event => Some(ahead.result),
+            Place::Ahead(ahead) if matches!(event, execution::Event::Forwarded(summary) if !summary.is_error) => {
+                Some(ahead.result)
+            }
             _ => None,
         }
     }

@@ -92,6 +92,39 @@ pub fn read(text: &str) -> Result<Incoming<'_>, String> {
     }
 }
 
+/// Where the parts of a request are in its text, for one who reads it later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    id: Range<usize>,
+    method: Range<usize>,
+    params: Option<Range<usize>>,
+}
+
+impl Places {
+    /// Finds them, where the text is a request.
+    pub fn find(text: &str) -> Option<Self> {
+        let Envelope { id, method, params, .. } = serde_json::from_str(text).ok()?;
+        let place = |part: &RawValue| range_within(text, part.get());
+        let name = method?.get().strip_prefix('"')?.strip_suffix('"').filter(|name| !name.contains('\\'))?;
+        Some(Places { id: place(id?), method: range_within(text, name), params: params.map(place) })
+    }
+
+    /// The id, in the text where they were found.
+    pub fn id<'a>(&self, text: &'a str) -> Option<&'a RawValue> {
+        serde_json::from_str(&text[self.id.clone()]).ok()
+    }
+
+    /// The method, in the text where they were found.
+    pub fn method<'a>(&self, text: &'a str) -> &'a str {
+        &text[self.method.clone()]
+    }
+
+    /// The params, in the text where they were found.
+    pub fn params<'a>(&self, text: &'a str) -> Option<&'a str> {
+        self.params.clone().map(|place| &text[place])
+    }
+}
+
 /// The parts of a batch, where the text is one.
 pub fn batch(text: &str) -> Option<Result<Vec<&RawValue>, String>> {
     text.trim_start().starts_with('[').then(|| serde_json::from_str(text).map_err(|error| error.to_string()))

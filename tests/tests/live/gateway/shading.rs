@@ -67,7 +67,11 @@ async fn call(gateway: &Gateway, principal: &str, name: &str, arguments: Value) 
     });
     let params = json!({"name": name, "arguments": arguments, "_meta": meta});
     let text = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-    let answer = client.take(Incoming { text, headers: None, outlet: Arc::new(Deaf) }).await.expect("an answer").text;
+    let answer = client
+        .take(Incoming { text, places: None, headers: None, outlet: Arc::new(Deaf) })
+        .await
+        .expect("an answer")
+        .text;
     serde_json::from_str(&answer).expect("an answer is JSON")
 }
 
