@@ -1,5 +1,7 @@
 //! JSON objects whose members keep their order and stay unread: what servers write passes without loss.
 
+mod skim;
+
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -7,6 +9,8 @@ use memchr::memmem::Finder;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
+
+pub use skim::{members, whole};
 
 /// A text that is looked for in one JSON text after the other: what lacks it has no such member, and need not be read.
 pub struct Mark {
@@ -116,7 +120,12 @@ pub fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
 
 /// The text that a JSON string means; `None` where the value is no string. Long texts are copied once.
 pub fn text(value: &RawValue) -> Option<String> {
-    let mut rest = value.get().strip_prefix('"')?.strip_suffix('"')?;
+    text_of(value.get())
+}
+
+/// The same of a value that is known to be JSON.
+pub fn text_of(value: &str) -> Option<String> {
+    let mut rest = value.strip_prefix('"')?.strip_suffix('"')?;
     let mut text = String::with_capacity(rest.len());
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
         text.push_str(&rest[..at]);
@@ -127,7 +136,7 @@ pub fn text(value: &RawValue) -> Option<String> {
             b'b' => '\u{8}',
             b'f' => '\u{c}',
             // Numbers of characters come in pairs or not; whoever wrote the parser knows.
-            b'u' => return serde_json::from_str(value.get()).ok().map(|Text(text)| text),
+            b'u' => return serde_json::from_str(value).ok().map(|Text(text)| text),
             plain => char::from(*plain),
         });
         rest = &rest[at + 2..];

@@ -35,6 +35,8 @@ pub struct CallOptions {
     pub deadline: Option<Duration>,
     /// Who wants to know what happens to it on its way.
     pub events: Option<OnEvent>,
+    /// What servers log while they work on it is not among the events.
+    pub without_logs: bool,
     /// Who says yes or no where a person must.
     pub approve: Option<Arc<dyn Approve>>,
     /// Who makes the call, for the record.

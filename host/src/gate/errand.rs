@@ -214,7 +214,7 @@ impl<'a> Errand<'a> {
         let progress = Some(self.clock.listener(self.options.events.clone()));
         let asked = crate::session::Request { method: &method, params: &params, patience, progress };
         self.tell(CallEvent::Requesting { server, connection: link.number() });
-        let mut logs = self.options.events.as_ref().map(|_| session.news());
+        let mut logs = (self.options.events.is_some() && !self.options.without_logs).then(|| session.news());
         let (span, caller) = self.trace.request(link.id(), &method, &params, session.peer(), &self.options.caller);
         let answer = pin!(session.request_for(asked, &caller));
         self.sent = true;

@@ -17,21 +17,10 @@ pub struct Plain {
     pub is_error: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// The blocks of an answer, as they are written.
 struct Answer<'a> {
-    #[serde(borrow)]
-    content: Vec<Block<'a>>,
-    #[serde(default)]
+    texts: Vec<&'a str>,
     is_error: bool,
-}
-
-#[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    text: &'a RawValue,
 }
 
 /// Reads an answer in one go; `None` where it is anything but text, or has more bytes of it than this.
@@ -41,20 +30,73 @@ pub fn read(answer: &str, most: u64) -> Option<Plain> {
     if answer.len() > most && (answer.len() / 3 > most || STRUCTURED.is_in(answer)) {
         return None;
     }
-    let Answer { content, is_error } = blocks(answer)?;
-    let text = match content.as_slice() {
+    let Answer { texts, is_error } = blocks(answer)?;
+    let text = match texts.as_slice() {
         // The usual case, and the one where a copy would be felt.
-        [only] => json::text(only.text)?,
-        several => several.iter().map(|block| json::text(block.text)).collect::<Option<Vec<_>>>()?.join("\n"),
+        [only] => json::text_of(only)?,
+        several => several.iter().map(|text| json::text_of(text)).collect::<Option<Vec<_>>>()?.join("\n"),
     };
     (text.len() <= most).then_some(Plain { text, is_error })
 }
 
 /// The blocks of an answer that has some, and all of them text.
 fn blocks(answer: &str) -> Option<Answer<'_>> {
-    let answer: Answer<'_> = serde_json::from_str(answer).ok()?;
-    let plain = !answer.content.is_empty() && answer.content.iter().all(|block| block.kind == "text");
-    plain.then_some(answer)
+    plain_blocks(answer).or_else(|| read_blocks(answer)).filter(|answer| !answer.texts.is_empty())
+}
+
+/// The blocks of an answer that is written as most are: each member once.
+fn plain_blocks(answer: &str) -> Option<Answer<'_>> {
+    let (mut texts, mut content, mut is_error) = (Vec::new(), 0, None);
+    json::whole(answer, |skim| {
+        skim.object(|skim, name| match name {
+            "content" => {
+                content += 1;
+                skim.list(|skim| {
+                    let (mut kind, mut text) = (None, None);
+                    skim.object(|skim, name| {
+                        let value = &answer[skim.value()?];
+                        let first = match name {
+                            "type" => kind.replace(value).is_none(),
+                            "text" => text.replace(value).is_none(),
+                            _ => true,
+                        };
+                        first.then_some(())
+                    })?;
+                    texts.push(text.filter(|text| kind == Some(r#""text""#) && text.starts_with('"'))?);
+                    Some(())
+                })
+            }
+            "isError" => {
+                let value = &answer[skim.value()?];
+                let first = is_error.replace(value).is_none();
+                (first && matches!(value, "true" | "false")).then_some(())
+            }
+            _ => skim.value().map(drop),
+        })
+    })?;
+    (content == 1).then(|| Answer { texts, is_error: is_error == Some("true") })
+}
+
+/// The same of any answer.
+fn read_blocks(answer: &str) -> Option<Answer<'_>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Read<'a> {
+        #[serde(borrow)]
+        content: Vec<Block<'a>>,
+        #[serde(default)]
+        is_error: bool,
+    }
+    #[derive(Deserialize)]
+    struct Block<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: Cow<'a, str>,
+        #[serde(borrow)]
+        text: &'a RawValue,
+    }
+    let Read { content, is_error } = serde_json::from_str(answer).ok()?;
+    let plain = content.iter().all(|block| block.kind == "text");
+    plain.then(|| Answer { texts: content.iter().map(|block| block.text.get()).collect(), is_error })
 }
 
 /// What is to be known of an answer that is passed on as it is; `None` where it cannot be read, or has more bytes of text
@@ -113,10 +155,9 @@ fn escapes(json: &str) -> usize {
 
 /// The most bytes that the text of an answer can have; `None` where it is anything but text.
 fn text_len(answer: &str) -> Option<usize> {
-    let blocks = blocks(answer)?.content;
-    let texts = blocks.iter().map(|block| block.text.get());
+    let texts = blocks(answer)?.texts;
     // Each stands between quotes, and one is joined to the next by the end of a line.
-    Some(texts.map(|text| text.len().saturating_sub(1) - escapes(text)).sum::<usize>() - 1)
+    Some(texts.iter().map(|text| text.len().saturating_sub(1) - escapes(text)).sum::<usize>() - 1)
 }
 
 /// The parts of an answer that nobody has looked at yet.

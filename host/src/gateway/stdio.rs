@@ -165,8 +165,8 @@ impl Served {
     fn take(&mut self, text: String, slot: Slot) {
         let (client, output) = (Arc::clone(&self.client), Arc::clone(&self.output));
         self.running.spawn(async move {
-            let message =
-                Incoming { text, places: None, headers: None, outlet: Arc::clone(&output) as Arc<dyn Outlet> };
+            let places = message::Places::find(&text);
+            let message = Incoming { text, places, headers: None, outlet: Arc::clone(&output) as Arc<dyn Outlet> };
             let answer = client.take(message).await;
             drop(slot);
             if let Some(answer) = answer {

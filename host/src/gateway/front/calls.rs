@@ -54,6 +54,7 @@ pub(super) async fn call(
     asker.approval.take(&front.inside.seal, &mut caller.given);
     let options = CallOptions {
         events: Some(events(front, context, &asker, incoming)),
+        without_logs: context.log_level.is_none(),
         approve: Some(Arc::clone(&asker) as _),
         principal: Some(Arc::clone(&front.name)),
         caller,

@@ -25,7 +25,8 @@ pub(super) fn check_post(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// Whether a client names a stream before a text, and so rather has its answers as events.
 pub(super) fn prefers_stream(headers: &HeaderMap) -> bool {
-    let first = headers.get(ACCEPT).and_then(|value| value.to_str().ok()?.split([',', ';']).next());
+    let accept = headers.get(ACCEPT).filter(|accept| !usual(Some(accept)));
+    let first = accept.and_then(|value| value.to_str().ok()?.split([',', ';']).next());
     first.is_some_and(|range| range.trim().eq_ignore_ascii_case(EVENT_STREAM))
 }
 

@@ -32,10 +32,16 @@ impl SessionId {
 
     /// Reads what `Display` wrote.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
-        let digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
-        let good = text.len() == 32 && text.iter().all(digit);
-        let text = std::str::from_utf8(text).ok().filter(|_| good)?;
-        u128::from_str_radix(text, 16).ok().map(SessionId)
+        let text: &[u8; 32] = text.try_into().ok()?;
+        let id = text.iter().try_fold(0, |id, byte| {
+            let digit = match byte {
+                b'0'..=b'9' => byte - b'0',
+                b'a'..=b'f' => byte - b'a' + 10,
+                _ => return None,
+            };
+            Some(id << 4 | u128::from(digit))
+        });
+        id.map(SessionId)
     }
 }
 

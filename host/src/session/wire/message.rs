@@ -75,13 +75,18 @@ pub enum AnswerId {
 
 /// Finds out what a message is.
 pub fn read(text: &str) -> Result<Incoming<'_>, String> {
+    // Most messages are answers, and some are long.
+    if let Some(Found { id, method: None, result: Some(result), error: None, .. }) = Found::in_plain(text) {
+        let id = id.map_or(AnswerId::Missing, |id| answer_id(&text[id]));
+        return Ok(Incoming::Answer { id, outcome: Ok(result) });
+    }
     let envelope: Envelope = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let Envelope { id, method, params, result, error } = envelope;
     match (method, id) {
         (Some(method), Some(id)) => Ok(Incoming::Request { id, method: unquote(method)?, params }),
         (Some(method), None) => Ok(Incoming::Notification { method: unquote(method)?, params }),
         (None, id) => {
-            let id = id.map_or(AnswerId::Missing, answer_id);
+            let id = id.map_or(AnswerId::Missing, |id| answer_id(id.get()));
             let outcome = match (result, error) {
                 (_, Some(error)) => Err(rpc_error(error)),
                 (Some(result), None) => Ok(range_within(text, result.get())),
@@ -101,12 +106,11 @@ pub struct Places {
 }
 
 impl Places {
-    /// Finds them, where the text is a request.
+    /// Finds them, where the text is a request that is written plainly.
     pub fn find(text: &str) -> Option<Self> {
-        let Envelope { id, method, params, .. } = serde_json::from_str(text).ok()?;
-        let place = |part: &RawValue| range_within(text, part.get());
-        let name = method?.get().strip_prefix('"')?.strip_suffix('"').filter(|name| !name.contains('\\'))?;
-        Some(Places { id: place(id?), method: range_within(text, name), params: params.map(place) })
+        let Found { id, method, params, .. } = Found::in_plain(text)?;
+        let name = text[method?].strip_prefix('"')?.strip_suffix('"').filter(|name| !name.contains('\\'))?;
+        Some(Places { id: id?, method: range_within(text, name), params })
     }
 
     /// The id, in the text where they were found.
@@ -122,6 +126,39 @@ impl Places {
     /// The params, in the text where they were found.
     pub fn params<'a>(&self, text: &'a str) -> Option<&'a str> {
         self.params.clone().map(|place| &text[place])
+    }
+}
+
+/// Where the parts of a message are that is written plainly. What is `null` is not there, but for a result.
+#[derive(Default)]
+struct Found {
+    id: Option<Range<usize>>,
+    method: Option<Range<usize>>,
+    params: Option<Range<usize>>,
+    result: Option<Range<usize>>,
+    error: Option<Range<usize>>,
+}
+
+impl Found {
+    fn in_plain(text: &str) -> Option<Self> {
+        let mut found = Found::default();
+        let mut seen = 0u8;
+        let whole = json::members(text, |name, place| {
+            let (bit, part) = match name {
+                "id" => (1, &mut found.id),
+                "method" => (2, &mut found.method),
+                "params" => (4, &mut found.params),
+                "result" => (8, &mut found.result),
+                "error" => (16, &mut found.error),
+                _ => return true,
+            };
+            *part = Some(place).filter(|place| name == "result" || text[place.clone()] != *"null");
+            // One that is there twice is for the parser to refuse.
+            let first = seen & bit == 0;
+            seen |= bit;
+            first
+        });
+        whole.then_some(found)
     }
 }
 
@@ -194,8 +231,8 @@ fn unquote(method: &RawValue) -> Result<Cow<'_, str>, String> {
 }
 
 /// Some servers write the numbers that we gave them as strings.
-fn answer_id(id: &RawValue) -> AnswerId {
-    let text = id.get().trim_matches('"');
+fn answer_id(id: &str) -> AnswerId {
+    let text = id.trim_matches('"');
     let whole = || text.parse::<f64>().ok().filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number));
     let number = text.parse().ok().or_else(|| whole().map(|number| number as RequestId));
     number.map_or(AnswerId::Foreign, AnswerId::Number)
