@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-pub use skim::{members, whole};
+pub use skim::{Long, members, whole};
 
 /// A text that is looked for in one JSON text after the other: what lacks it has no such member, and need not be read.
 pub struct Mark {

@@ -340,7 +340,7 @@ impl<'a> Errand<'a> {
     fn answered(&mut self, reply: Reply, forward_up_to: Option<u64>) -> Event {
         let plain = forward_up_to.and_then(|most| match self.gate.pass_through {
             true => forwarded::pass(reply.json(), most),
-            false => forwarded::read(reply.json(), most),
+            false => forwarded::read(reply.json(), reply.long(), most),
         });
         match plain {
             Some(Plain { text, is_error }) => {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json::{self, Mark};
+use crate::json::{self, Long, Mark};
 
 /// What an answer of plain text says.
 pub struct Plain {
@@ -23,14 +23,15 @@ struct Answer<'a> {
     is_error: bool,
 }
 
-/// Reads an answer in one go; `None` where it is anything but text, or has more bytes of it than this.
-pub fn read(answer: &str, most: u64) -> Option<Plain> {
+/// Reads an answer, of which one string may be known already; `None` where it is anything but text, or has more bytes of it
+/// than this.
+pub fn read(answer: &str, long: Long, most: u64) -> Option<Plain> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     // What is much longer is not read for nothing, and structured content counts as it is written.
     if answer.len() > most && (answer.len() / 3 > most || STRUCTURED.is_in(answer)) {
         return None;
     }
-    let Answer { texts, is_error } = blocks(answer)?;
+    let Answer { texts, is_error } = blocks(answer, long)?;
     let text = match texts.as_slice() {
         // The usual case, and the one where a copy would be felt.
         [only] => json::text_of(only)?,
@@ -40,14 +41,14 @@ pub fn read(answer: &str, most: u64) -> Option<Plain> {
 }
 
 /// The blocks of an answer that has some, and all of them text.
-fn blocks(answer: &str) -> Option<Answer<'_>> {
-    plain_blocks(answer).or_else(|| read_blocks(answer)).filter(|answer| !answer.texts.is_empty())
+fn blocks(answer: &str, long: Long) -> Option<Answer<'_>> {
+    plain_blocks(answer, long).or_else(|| read_blocks(answer)).filter(|answer| !answer.texts.is_empty())
 }
 
 /// The blocks of an answer that is written as most are: each member once.
-fn plain_blocks(answer: &str) -> Option<Answer<'_>> {
+fn plain_blocks(answer: &str, long: Long) -> Option<Answer<'_>> {
     let (mut texts, mut content, mut is_error) = (Vec::new(), 0, None);
-    json::whole(answer, |skim| {
+    json::whole(answer, long, |skim| {
         skim.object(|skim, name| match name {
             "content" => {
                 content += 1;
@@ -155,7 +156,7 @@ fn escapes(json: &str) -> usize {
 
 /// The most bytes that the text of an answer can have; `None` where it is anything but text.
 fn text_len(answer: &str) -> Option<usize> {
-    let texts = blocks(answer)?.texts;
+    let texts = blocks(answer, Long::default())?.texts;
     // Each stands between quotes, and one is joined to the next by the end of a line.
     Some(texts.iter().map(|text| text.len().saturating_sub(1) - escapes(text)).sum::<usize>() - 1)
 }
@@ -196,8 +197,8 @@ mod tests {
             let (json, text) = (answer(&texts), texts.join("\n"));
             assert!(!fits(&json, text.len() as u64 - 1), "{json}");
             assert!(fits(&json, text.len() as u64 + 8), "{json}");
-            assert!(read(&json, text.len() as u64 - 1).is_none(), "{json}");
-            assert_eq!(read(&json, text.len() as u64).map(|plain| plain.text), Some(text));
+            assert!(read(&json, Long::default(), text.len() as u64 - 1).is_none(), "{json}");
+            assert_eq!(read(&json, Long::default(), text.len() as u64).map(|plain| plain.text), Some(text));
         }
         assert!(fits(&answer(&[&long]), 1000));
         let backslashes = r"\\\".repeat(200);
@@ -252,7 +253,7 @@ mod tests {
             (r#"{"structuredContent":{}}"#, None),
         ];
         for (json, expected) in rows {
-            let read = read(json, 100).map(|plain| (plain.text, plain.is_error));
+            let read = read(json, Long::default(), 100).map(|plain| (plain.text, plain.is_error));
             assert_eq!(read, expected.map(|(text, failed)| (text.to_owned(), failed)), "{json}");
         }
     }

@@ -172,7 +172,7 @@ impl Front {
                     return None;
                 }
                 Ok(message::Incoming::Answer { id, outcome }) => {
-                    self.answered(id, outcome.map(|range| text[range].to_owned()));
+                    self.answered(id, outcome.map(|(range, _)| text[range].to_owned()));
                     return None;
                 }
                 Err(why) => return Some(unreadable(text, &why)),

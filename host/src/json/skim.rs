@@ -5,24 +5,43 @@
 
 use std::ops::Range;
 
-/// Tells of each member of an object its name and where its value is. False where the text is anything but one whole object
-/// that is written plainly (no escapes in its own names, no more than 64 levels), or where somebody has heard enough.
-pub fn members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>) -> bool) -> bool {
-    whole(text, |skim| {
+/// Tells of each member of an object its name and where its value is, and says in the end which string is the longest. `None`
+/// where the text is anything but one whole object that is written plainly (no escapes in its own names, no more than 64
+/// levels), or where somebody has heard enough.
+pub fn members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>) -> bool) -> Option<Long> {
+    whole(text, Long::default(), |skim| {
         skim.object(|skim, name| {
             let value = skim.value()?;
             each(name, value).then_some(())
         })
     })
-    .is_some()
 }
 
-/// Goes through a text that is one value from its first byte to its last.
-pub fn whole<'a, T>(text: &'a str, read: impl FnOnce(&mut Skim<'a>) -> Option<T>) -> Option<T> {
-    let mut skim = Skim { text, bytes: text.as_bytes(), at: 0 };
-    let read = read(&mut skim)?;
+/// Goes through a text that is one value from its first byte to its last. One long string in it may be known already.
+pub fn whole<'a>(text: &'a str, long: Long, read: impl FnOnce(&mut Skim<'a>) -> Option<()>) -> Option<Long> {
+    let mut skim = Skim { text, bytes: text.as_bytes(), at: 0, long };
+    read(&mut skim)?;
     skim.space();
-    (skim.at == skim.bytes.len()).then_some(read)
+    (skim.at == skim.bytes.len()).then_some(skim.long)
+}
+
+/// Where the longest string of a text is: whoever goes through the text again need not look at that one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Long {
+    /// With its quotes; nothing where no string is known.
+    place: Range<usize>,
+    escaped: bool,
+}
+
+impl Long {
+    /// The same in a part of the text; nothing where it is outside.
+    pub fn within(self, part: &Range<usize>) -> Self {
+        let Range { start, end } = self.place;
+        match start >= part.start && end <= part.end {
+            true => Long { place: start - part.start..end - part.start, ..self },
+            false => Long::default(),
+        }
+    }
 }
 
 /// A place in a text. Whatever it gives up on is `None`, and then it is nowhere in particular.
@@ -30,6 +49,7 @@ pub struct Skim<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
+    long: Long,
 }
 
 impl<'a> Skim<'a> {
@@ -40,11 +60,11 @@ impl<'a> Skim<'a> {
         self.space();
         let mut more = self.peek()? != b'}';
         while more {
-            let name = &self.text[self.name()?];
-            if name.contains('\\') {
+            let (name, escaped) = self.name()?;
+            if escaped {
                 return None;
             }
-            each(self, name)?;
+            each(self, &self.text[name])?;
             more = self.goes_on()?;
         }
         self.take(b'}')
@@ -94,14 +114,14 @@ impl<'a> Skim<'a> {
         }
     }
 
-    /// A name and its colon; says where the name is, without its quotes.
-    fn name(&mut self) -> Option<Range<usize>> {
+    /// A name and its colon; says where the name is, without its quotes, and whether there are escapes in it.
+    fn name(&mut self) -> Option<(Range<usize>, bool)> {
         let start = self.at + 1;
-        self.string()?;
+        let escaped = self.string()?;
         let name = start..self.at - 1;
         self.space();
         self.take(b':')?;
-        Some(name)
+        Some((name, escaped))
     }
 
     fn pass(&mut self) -> Option<()> {
@@ -110,7 +130,7 @@ impl<'a> Skim<'a> {
         loop {
             self.space();
             match self.peek()? {
-                b'"' => self.string()?,
+                b'"' => drop(self.string()?),
                 b'{' | b'[' if depth == u64::BITS => return None,
                 open @ (b'{' | b'[') => {
                     self.at += 1;
@@ -185,16 +205,26 @@ impl<'a> Skim<'a> {
         (count > 0).then_some(())
     }
 
-    fn string(&mut self) -> Option<()> {
+    /// Says whether there are escapes in it.
+    fn string(&mut self) -> Option<bool> {
+        let start = self.at;
+        if start == self.long.place.start && !self.long.place.is_empty() {
+            self.at = self.long.place.end;
+            return Some(self.long.escaped);
+        }
         self.take(b'"')?;
+        let mut escaped = false;
         loop {
-            self.at += plain(&self.bytes[self.at..]);
-            match self.peek()? {
+            match self.special()? {
                 b'"' => {
                     self.at += 1;
-                    return Some(());
+                    if self.at - start > self.long.place.len() {
+                        self.long = Long { place: start..self.at, escaped };
+                    }
+                    return Some(escaped);
                 }
                 b'\\' => {
+                    escaped = true;
                     let length = match self.bytes.get(self.at + 1)? {
                         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
                         b'u' => {
@@ -209,29 +239,47 @@ impl<'a> Skim<'a> {
             }
         }
     }
-}
 
-/// How many bytes of a string come before one that means something: a quote, a backslash, a character that must not be there.
-fn plain(bytes: &[u8]) -> usize {
-    let special = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
-    // Blocks are looked at without a way out in between, so that many bytes are looked at at once.
-    let blocks = bytes.chunks_exact(BLOCK);
-    let ahead = blocks.take_while(|block| !block.iter().fold(false, |any, byte| any | special(*byte))).count() * BLOCK;
-    let (words, rest) = bytes[ahead..].as_chunks::<8>();
-    for (place, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let same = |byte: u8| (word ^ ONES * u64::from(byte)).wrapping_sub(ONES);
-        // The lowest mark is at the first such byte; above it there may be false ones.
-        let marks = (word.wrapping_sub(ONES * 0x20) | same(b'"') | same(b'\\')) & !word & (ONES << 7);
-        if marks != 0 {
-            return ahead + place * 8 + marks.trailing_zeros() as usize / 8;
+    /// Goes on to what means something in a string: a quote, a backslash, a character that must not be there.
+    fn special(&mut self) -> Option<u8> {
+        let mut words = 0;
+        while let Some(word) = self.bytes[self.at..].first_chunk() {
+            let marks = marks(u64::from_le_bytes(*word));
+            if marks != 0 {
+                self.at += marks.trailing_zeros() as usize / 8;
+                return self.peek();
+            }
+            self.at += 8;
+            words += 1;
+            if words == LONG {
+                self.at += plain_blocks(&self.bytes[self.at..]) * BLOCK;
+            }
         }
+        let is_special = |byte: &u8| is_special(*byte);
+        self.at += self.bytes[self.at..].iter().position(is_special)?;
+        self.peek()
     }
-    let rest_place = bytes.len() - rest.len();
-    rest_place + rest.iter().position(|byte| special(*byte)).unwrap_or(rest.len())
 }
 
-/// Few strings are longer, and those are mostly much longer.
+/// Marks of the special ones among eight bytes. The lowest is at the first of them; above it there may be false ones.
+fn marks(word: u64) -> u64 {
+    let same = |byte: u8| (word ^ (ONES * u64::from(byte))).wrapping_sub(ONES);
+    (word.wrapping_sub(ONES * 0x20) | same(b'"') | same(b'\\')) & !word & (ONES << 7)
+}
+
+/// How many blocks have nothing special in them. Each is looked at without a way out in between, so that many bytes are looked
+/// at at once.
+fn plain_blocks(bytes: &[u8]) -> usize {
+    let is_plain = |block: &&[u8]| !block.iter().fold(false, |any, byte| any | is_special(*byte));
+    bytes.chunks_exact(BLOCK).take_while(is_plain).count()
+}
+
+fn is_special(byte: u8) -> bool {
+    (byte < b' ') | (byte == b'"') | (byte == b'\\')
+}
+
+/// Few strings have as many words of eight bytes in a row without anything special, and those mostly have many more.
+const LONG: u32 = 8;
 const BLOCK: usize = 64;
 /// A one in each byte.
 const ONES: u64 = u64::MAX / 255;
@@ -255,7 +303,7 @@ mod tests {
     fn skimmed(text: &str) -> Option<Vec<(String, String)>> {
         let mut found = BTreeMap::new();
         let whole = members(text, |name, place| found.insert(name.to_owned(), text[place].to_owned()).is_none());
-        whole.then(|| found.into_iter().collect())
+        whole.map(|_| found.into_iter().collect())
     }
 
     #[test]
@@ -317,6 +365,36 @@ mod tests {
         assert_eq!(skimmed(&deep(65)), None);
     }
 
+    #[test]
+    fn the_longest_string_is_not_looked_at_twice() {
+        let text = r#"{"id":1,"result":{"short":"a","a name":"the \"longest\" of all","more":["b"]}}"#;
+        let mut result = 0..0;
+        let long = members(text, |name, place| {
+            result = if name == "result" { place } else { result.clone() };
+            true
+        });
+        let long = long.unwrap();
+        assert_eq!(&text[long.place.clone()], r#""the \"longest\" of all""#);
+        assert!(long.escaped);
+        assert_eq!(long.clone().within(&(0..9)), Long::default());
+        let long = long.within(&result);
+        let result = &text[result];
+        let shown = |text: &str, long| {
+            let mut values = Vec::new();
+            let whole = whole(text, long, |skim| {
+                skim.object(|skim, _| {
+                    values.push(text[skim.value()?].to_owned());
+                    Some(())
+                })
+            });
+            whole.map(|_| values)
+        };
+        assert_eq!(shown(result, long.clone()), shown(result, Long::default()));
+        // It was believed: what stands there now is not looked at.
+        let other = result.replace("longest", "\n\n\n\n\n\n\n");
+        assert_eq!((shown(&other, long).is_some(), shown(&other, Long::default())), (true, None));
+    }
+
     fn json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -355,11 +433,13 @@ mod tests {
         }
 
         #[test]
-        fn plain_bytes_are_counted_to_the_first_that_is_not(text in ".{0,200}", special in prop::sample::select(b"\"\\\n\x1f".to_vec())) {
-            let plain_text: String = text.chars().filter(|char| !char.is_control() && !"\"\\".contains(*char)).collect();
-            let whole = format!("{plain_text}{}{text}", char::from(special));
-            prop_assert_eq!(plain(whole.as_bytes()), plain_text.len());
-            prop_assert_eq!(plain(plain_text.as_bytes()), plain_text.len());
+        fn what_is_special_in_a_string_is_found(text in ".{0,200}", special in prop::sample::select(b"\"\\\n\x1f".to_vec())) {
+            let plain: String = text.chars().filter(|char| !char.is_control() && !"\"\\".contains(*char)).collect();
+            let whole = format!("{plain}{}{text}", char::from(special));
+            let mut skim = Skim { text: &whole, bytes: whole.as_bytes(), at: 0, long: Long::default() };
+            prop_assert_eq!((skim.special(), skim.at), (Some(special), plain.len()));
+            let mut skim = Skim { text: &plain, bytes: plain.as_bytes(), at: 0, long: Long::default() };
+            prop_assert_eq!(skim.special(), None);
         }
     }
 }

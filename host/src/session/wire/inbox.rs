@@ -152,7 +152,7 @@ impl Inbox {
         match message::read(&text) {
             Ok(Incoming::Answer { id, outcome }) => {
                 let outcome = match outcome {
-                    Ok(range) => Ok(message::reply(text, range)),
+                    Ok((range, long)) => Ok(message::reply(text, range, long)),
                     Err(error) => Err(Failed::sent(Failure::Rpc(error))),
                 };
                 self.answered(id, exchange, outcome);

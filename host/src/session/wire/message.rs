@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::failure::{Failed, Failure, RpcError};
-use crate::json::{self, Object};
+use crate::json::{self, Long, Object};
 use crate::transport::RequestId;
 
 /// The `result` of an answer, as the server wrote it.
@@ -18,17 +18,23 @@ use crate::transport::RequestId;
 pub struct Reply {
     text: String,
     result: Range<usize>,
+    long: Long,
 }
 
 impl Reply {
     #[cfg(test)]
     pub(crate) fn of(json: &str) -> Self {
-        Reply { text: json.to_owned(), result: 0..json.len() }
+        Reply { text: json.to_owned(), result: 0..json.len(), long: Long::default() }
     }
 
     /// The JSON text.
     pub fn json(&self) -> &str {
         &self.text[self.result.clone()]
+    }
+
+    /// The longest string in the JSON text, where that is known.
+    pub fn long(&self) -> Long {
+        self.long.clone()
     }
 
     /// The JSON text, in the memory that the message came in.
@@ -54,8 +60,8 @@ impl fmt::Debug for Reply {
 /// What a server sent.
 #[derive(Debug)]
 pub enum Incoming<'a> {
-    /// An answer to a request of ours; where in the text its result is, or the error.
-    Answer { id: AnswerId, outcome: Result<Range<usize>, RpcError> },
+    /// An answer to a request of ours; where in the text its result is and the longest string of that, or the error.
+    Answer { id: AnswerId, outcome: Result<(Range<usize>, Long), RpcError> },
     /// A request to us.
     Request { id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawValue> },
     /// A notification.
@@ -76,9 +82,10 @@ pub enum AnswerId {
 /// Finds out what a message is.
 pub fn read(text: &str) -> Result<Incoming<'_>, String> {
     // Most messages are answers, and some are long.
-    if let Some(Found { id, method: None, result: Some(result), error: None, .. }) = Found::in_plain(text) {
+    if let Some(Found { id, method: None, result: Some(result), error: None, long, .. }) = Found::in_plain(text) {
         let id = id.map_or(AnswerId::Missing, |id| answer_id(&text[id]));
-        return Ok(Incoming::Answer { id, outcome: Ok(result) });
+        let long = long.within(&result);
+        return Ok(Incoming::Answer { id, outcome: Ok((result, long)) });
     }
     let envelope: Envelope = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let Envelope { id, method, params, result, error } = envelope;
@@ -89,7 +96,7 @@ pub fn read(text: &str) -> Result<Incoming<'_>, String> {
             let id = id.map_or(AnswerId::Missing, |id| answer_id(id.get()));
             let outcome = match (result, error) {
                 (_, Some(error)) => Err(rpc_error(error)),
-                (Some(result), None) => Ok(range_within(text, result.get())),
+                (Some(result), None) => Ok((range_within(text, result.get()), Long::default())),
                 (None, None) => return Err("it has neither a method nor a result nor an error".to_owned()),
             };
             Ok(Incoming::Answer { id, outcome })
@@ -137,13 +144,14 @@ struct Found {
     params: Option<Range<usize>>,
     result: Option<Range<usize>>,
     error: Option<Range<usize>>,
+    long: Long,
 }
 
 impl Found {
     fn in_plain(text: &str) -> Option<Self> {
         let mut found = Found::default();
         let mut seen = 0u8;
-        let whole = json::members(text, |name, place| {
+        let long = json::members(text, |name, place| {
             let (bit, part) = match name {
                 "id" => (1, &mut found.id),
                 "method" => (2, &mut found.method),
@@ -157,8 +165,8 @@ impl Found {
             let first = seen & bit == 0;
             seen |= bit;
             first
-        });
-        whole.then_some(found)
+        })?;
+        Some(Found { long, ..found })
     }
 }
 
@@ -168,8 +176,8 @@ pub fn batch(text: &str) -> Option<Result<Vec<&RawValue>, String>> {
 }
 
 /// Takes the answer out of the text that holds it.
-pub fn reply(text: String, result: Range<usize>) -> Reply {
-    Reply { text, result }
+pub fn reply(text: String, result: Range<usize>, long: Long) -> Reply {
+    Reply { text, result, long }
 }
 
 /// A request as text.
@@ -291,7 +299,9 @@ mod tests {
 
     fn result_of(text: &str) -> (AnswerId, String) {
         match read(text).unwrap() {
-            Incoming::Answer { id, outcome: Ok(range) } => (id, reply(text.to_owned(), range).into_json()),
+            Incoming::Answer { id, outcome: Ok((range, long)) } => {
+                (id, reply(text.to_owned(), range, long).into_json())
+            }
             other => panic!("{other:?}"),
         }
     }
