@@ -2,8 +2,8 @@
 //!
 //! It reads from a pipe that only we hold. Each process that we start enters its group there before it becomes the
 //! program, so that no moment is left in which we could be killed and it be forgotten. When the pipe ends, we have
-//! ended: the groups that are still entered, and what descends from them and left them, get SIGTERM, a second, and
-//! SIGKILL. Who left its group is known on Linux alone, and only where its parent still lives.
+//! ended, or are about to: the groups that are still entered, and what descends from them and left them, get SIGTERM, a
+//! second, and SIGKILL. Who left its group is known on Linux alone, and only where its parent still lives.
 //!
 //! Lines: `+ GROUP NUMBER` enters a group, `- GROUP NUMBER` strikes it out. The number is ours and never used twice,
 //! and strikes out a program that could not start too, whose process id nobody tells us.
@@ -115,7 +115,8 @@ impl Dog {
         // Only our end: a watchdog that hangs must never make us wait.
         rustix::io::ioctl_fionbio(&writer, true)?;
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", SCRIPT, "toolgate-watchdog"]).env_clear().current_dir("/").process_group(0);
+        let ours = std::process::id().to_string();
+        command.args(["-c", SCRIPT, "toolgate-watchdog", &ours]).env_clear().current_dir("/").process_group(0);
         command.stdin(reader.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(Dog { process: command.spawn()?, pipe: Arc::new(writer), _reader: reader })
     }
@@ -165,9 +166,10 @@ impl Line {
 
 /// `sleep` with a fraction is everywhere but in POSIX, hence the second try.
 ///
-/// Nobody may end before it is known who descends from whom: the children of a process that has ended are nobody's. A
-/// process is `ID:PARENT:GROUP:START` (proc(5)); one of the same id that started at another time is another one.
-const SCRIPT: &str = r#"
+/// Nobody may end before it is known who descends from whom: the children of a process that has ended are nobody's. So all
+/// are stopped, but only once we are gone, and not just our end of the pipe: a group that is stopped when it loses its last
+/// parent outside gets SIGHUP from the system. Should we be something else by now, ten seconds are enough. A process is `ID:PARENT:GROUP:START` (proc(5)); one of the same id that started at another time is another one.
+pub(super) const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 entries=
 while read -r sign group number; do
@@ -189,6 +191,17 @@ look() {
     set -- ${line##*) }
     process=$id:$2:$3:${20}
 }
+ours=$1
+is_ours() {
+    look self || return 1
+    rest=${process#*:}
+    [ "${rest%%:*}" = "$ours" ]
+}
+turn=0
+while [ -n "$entries" ] && [ $turn -lt 200 ] && is_ours; do
+    sleep 0.05 || sleep 1
+    turn=$((turn + 1))
+done
 strays=
 if [ -n "$entries" ] && look self; then
     signal STOP

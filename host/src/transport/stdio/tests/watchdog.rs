@@ -1,5 +1,7 @@
 //! That nothing outlives this process. Each test starts its own binary again, as a victim that is killed.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -34,9 +36,10 @@ fn print_and_wait(pids: &[u32]) {
 
 /// Our watchdog. It has its name a moment after it starts.
 async fn watchdog() -> u32 {
+    const NAME: &[u8] = b"\0toolgate-watchdog\0";
     let is_dog = |pid: &u32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        words.ends_with(b"toolgate-watchdog\0")
+        words.windows(NAME.len()).any(|word| word == NAME)
     };
     let find = || descendants::of(std::process::id()).iter().map(|process| process.id).find(is_dog);
     until("a watchdog", || find().is_some()).await;
@@ -77,6 +80,49 @@ async fn what_left_its_group_does_not_outlive_a_process_that_is_killed() {
     }
     let (_transport, mut events) = start(&shell(SCATTERED)).await;
     print_and_wait(&[numbers(&events.message().await), vec![watchdog().await]].concat());
+}
+
+/// A parent that starts a server and its watchdog, and lets go of the watchdog long before it ends.
+#[cfg(target_os = "linux")]
+const LINGERING: &str = "import os, subprocess, sys
+script, server = sys.argv[1:]
+server = subprocess.Popen(['sh', '-c', server], preexec_fn=os.setpgrp, stdout=subprocess.PIPE, text=True)
+line = server.stdout.readline().strip()
+watchdog = ['sh', '-c', script, 'toolgate-watchdog', str(os.getpid())]
+dog = subprocess.Popen(watchdog, stdin=subprocess.PIPE, text=True)
+dog.stdin.write(f'+ {server.pid} 1\\n')
+dog.stdin.close()
+print(line.rstrip(']') + f', {dog.pid}]', flush=True)
+sys.stdin.read()";
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn nobody_is_stopped_before_the_process_has_ended() {
+    let mut command = Command::new("python3");
+    command.args(["-c", LINGERING, super::super::watchdog::SCRIPT, SCATTERED]);
+    let mut parent = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(parent.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let pids = numbers(&line);
+    // It has heard of the end of its pipe, and waits, each time with a sleep of its own, and longer than for anything else.
+    let sleeps = RefCell::new(BTreeSet::new());
+    let sleeps_on = || {
+        sleeps.borrow_mut().extend(descendants::of(pids[3]).iter().map(|process| process.id));
+        sleeps.borrow().len() > 25
+    };
+    until("a watchdog that sleeps", sleeps_on).await;
+    let states: Vec<_> = pids[..3].iter().map(|pid| state(*pid)).collect();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    until_ended(&pids).await;
+    assert_eq!(states, ["S", "S", "S"]);
+}
+
+/// How a process is, by one letter.
+#[cfg(target_os = "linux")]
+fn state(pid: u32) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").map(|(_, rest)| rest[..1].to_owned()).unwrap_or_default()
 }
 
 #[tokio::test]
