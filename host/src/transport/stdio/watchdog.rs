@@ -168,7 +168,8 @@ impl Line {
 ///
 /// Nobody may end before it is known who descends from whom: the children of a process that has ended are nobody's. So all
 /// are stopped, but only once we are gone, and not just our end of the pipe: a group that is stopped when it loses its last
-/// parent outside gets SIGHUP from the system. Should we be something else by now, ten seconds are enough. A process is `ID:PARENT:GROUP:START` (proc(5)); one of the same id that started at another time is another one.
+/// parent outside gets SIGHUP from the system. Should we be another program by now, ten seconds are enough. A process is
+/// `ID:PARENT:GROUP:START` (proc(5)); one of the same id that started at another time is another one.
 pub(super) const SCRIPT: &str = r#"
 trap '' INT TERM HUP
 entries=

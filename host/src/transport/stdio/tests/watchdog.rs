@@ -1,7 +1,5 @@
 //! That nothing outlives this process. Each test starts its own binary again, as a victim that is killed.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -98,6 +96,8 @@ sys.stdin.read()";
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn nobody_is_stopped_before_the_process_has_ended() {
+    use std::{cell::RefCell, collections::BTreeSet};
+
     let mut command = Command::new("python3");
     command.args(["-c", LINGERING, super::super::watchdog::SCRIPT, SCATTERED]);
     let mut parent = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
