@@ -282,7 +282,9 @@ impl Session {
         let mut text = String::with_capacity(self.meta.whole.len() + ROOM);
         match capabilities {
             Some(capabilities) if self.peer.era == Era::Modern => {
-                let _ = write!(text, r#"{},"{NAMESPACE}/clientCapabilities":{capabilities}"#, self.meta.identity);
+                for piece in [&self.meta.identity, r#",""#, CAPABILITIES, r#"":"#, capabilities] {
+                    text.push_str(piece);
+                }
             }
             _ => text.push_str(&self.meta.whole),
         }
@@ -320,6 +322,7 @@ fn empty_object() -> Box<RawValue> {
 const ROOM: usize = 128;
 /// What the members of `_meta` begin with that are the protocol's own.
 const NAMESPACE: &str = "io.modelcontextprotocol";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// The JSON-RPC code for a method that there is not.
 pub const METHOD_NOT_FOUND: i64 = -32601;

@@ -188,7 +188,10 @@ impl Front {
         };
         let answer = match &*method {
             // The gate cancels it, and knows what became of it.
-            "tools/call" => calls::call(self, &context, id, params, incoming).await,
+            "tools/call" => {
+                let wanted = places.and_then(|places| places.call(text));
+                calls::call(self, &context, id, params, wanted, incoming).await
+            }
             // Apart, so that calls have no room for it.
             _ => {
                 let answer = methods::answer(self, &context, id, &method, params, incoming);
@@ -201,7 +204,7 @@ impl Front {
         match answer {
             Ok(mut text) => {
                 // A result mostly stands in the memory of the message that it came in, where such a head had room.
-                let head = format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, id.get());
+                let head = [r#"{"jsonrpc":"2.0","id":"#, id.get(), r#","result":"#].concat();
                 text.reserve_exact(head.len() + ENDS);
                 text.insert_str(0, &head);
                 text.push('}');

@@ -18,7 +18,7 @@ pub fn members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>) ->
 }
 
 /// Goes through a text that is one value from its first byte to its last. One long string in it may be known already.
-pub fn whole<'a>(text: &'a str, long: Long, read: impl FnOnce(&mut Skim<'a>) -> Option<()>) -> Option<Long> {
+pub fn whole<'a, T>(text: &'a str, long: Long, read: impl FnOnce(&mut Skim<'a>) -> Option<T>) -> Option<Long> {
     let mut skim = Skim { text, bytes: text.as_bytes(), at: 0, long };
     read(&mut skim)?;
     skim.space();
@@ -53,9 +53,16 @@ pub struct Skim<'a> {
 }
 
 impl<'a> Skim<'a> {
-    /// Goes through an object; what is called with each name goes through its value.
-    pub fn object(&mut self, mut each: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
+    /// Whether an object is next.
+    pub fn is_at_object(&mut self) -> bool {
         self.space();
+        self.peek() == Some(b'{')
+    }
+
+    /// Goes through an object, and says where it is; what is called with each name goes through its value.
+    pub fn object(&mut self, mut each: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<Range<usize>> {
+        self.space();
+        let start = self.at;
         self.take(b'{')?;
         self.space();
         let mut more = self.peek()? != b'}';
@@ -67,7 +74,8 @@ impl<'a> Skim<'a> {
             each(self, &self.text[name])?;
             more = self.goes_on()?;
         }
-        self.take(b'}')
+        self.take(b'}')?;
+        Some(start..self.at)
     }
 
     /// Goes through a list; what is called goes through each element.

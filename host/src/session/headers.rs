@@ -41,7 +41,7 @@ impl ToolHeaders {
     }
 
     /// Whether headers show what the arguments say, for who takes requests; an error says what is wrong.
-    pub fn check(&self, tool: &str, arguments: Option<&RawValue>, given: &[(String, String)]) -> Result<(), String> {
+    pub fn check(&self, tool: &str, arguments: Option<&str>, given: &[(String, String)]) -> Result<(), String> {
         let tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(shown) = tools.get(tool) else { return Ok(()) };
         for Shown { path, header } in shown {
@@ -57,7 +57,7 @@ impl ToolHeaders {
         Ok(())
     }
 
-    fn show(&self, tool: &str, arguments: Option<&RawValue>, headers: &mut Vec<(HeaderName, HeaderValue)>) {
+    fn show(&self, tool: &str, arguments: Option<&str>, headers: &mut Vec<(HeaderName, HeaderValue)>) {
         let tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(shown) = tools.get(tool) else { return };
         for Shown { path, header } in shown {
@@ -69,17 +69,17 @@ impl ToolHeaders {
 }
 
 /// The text of an argument, where it has one that a header can show. A number has the digits that the body has.
-fn argument(arguments: Option<&RawValue>, path: &[String]) -> Option<String> {
+fn argument(arguments: Option<&str>, path: &[String]) -> Option<String> {
     let mut value = arguments?.to_owned();
     for name in path {
         // Of members with one name the last counts, for most who read JSON.
-        let members = Object::read(value.get())?;
-        value = members.iter().filter(|(known, _)| known == name).last()?.1.to_owned();
+        let members = Object::read(&value)?;
+        value = members.iter().filter(|(known, _)| known == name).last()?.1.get().to_owned();
     }
-    match value.get().as_bytes().first()? {
-        b'"' => json::text(&value),
+    match value.as_bytes().first()? {
+        b'"' => json::text_of(&value),
         b'{' | b'[' | b'n' => None,
-        _ => Some(value.get().to_owned()),
+        _ => Some(value),
     }
 }
 
@@ -102,7 +102,7 @@ pub fn describe(method: &str, params: &str, tools: &ToolHeaders, headers: &mut V
     if let Some(name) = name.as_deref().or(uri.as_deref()) {
         headers.push((NAME, encode(name)));
         if method == "tools/call" {
-            tools.show(name, arguments, headers);
+            tools.show(name, arguments.map(RawValue::get), headers);
         }
     }
 }
@@ -226,8 +226,8 @@ mod tests {
         ];
         for (arguments, given, right) in rows {
             let given: Vec<_> = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-            assert_eq!(tools.check("t", Some(&raw(arguments)), &given).is_ok(), right, "{arguments} {given:?}");
-            assert!(tools.check("another", Some(&raw(arguments)), &given).is_ok());
+            assert_eq!(tools.check("t", Some(arguments), &given).is_ok(), right, "{arguments} {given:?}");
+            assert!(tools.check("another", Some(arguments), &given).is_ok());
         }
     }
 

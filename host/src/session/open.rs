@@ -15,7 +15,7 @@ use tracing::{debug, info};
 use super::handler::{Handler, Nobody};
 use super::peer::{LEGACY_VERSIONS, MODERN_VERSION, Offers};
 use super::wire::{Ask, Patience, Reply, Wire};
-use super::{Era, Meta, NAMESPACE, Peer, Protocol, Session, params};
+use super::{CAPABILITIES, Era, Meta, NAMESPACE, Peer, Protocol, Session, params};
 use crate::failure::{Failed, Failure};
 use crate::json::Text;
 use crate::transport::RequestId;
@@ -453,7 +453,7 @@ fn modern_meta(handler: &dyn Handler) -> Meta {
     let capabilities = handler.topics().capabilities(Era::Modern);
     let identity =
         format!(r#""{NAMESPACE}/protocolVersion":"{MODERN_VERSION}","{NAMESPACE}/clientInfo":{}"#, client_info());
-    Meta { whole: format!(r#"{identity},"{NAMESPACE}/clientCapabilities":{capabilities}"#), identity }
+    Meta { whole: format!(r#"{identity},"{CAPABILITIES}":{capabilities}"#), identity }
 }
 
 fn modern_headers(wire: &Wire) -> Vec<(HeaderName, HeaderValue)> {

@@ -14,8 +14,10 @@ pub fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> Strin
     }
     let add = |text: &mut String| {
         if let Some(id) = progress {
-            let comma = if meta.is_empty() { "" } else { "," };
-            let _ = write!(text, r#""progressToken":{id}{comma}"#);
+            let _ = write!(text, r#""progressToken":{id}"#);
+            if !meta.is_empty() {
+                text.push(',');
+            }
         }
         text.push_str(meta);
     };

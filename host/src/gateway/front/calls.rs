@@ -1,5 +1,6 @@
 //! Calls of tools: the gate decides and carries them out, and the answer passes as its server wrote it.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
@@ -21,33 +22,37 @@ use crate::session::{During, LogLevel, message};
 
 #[derive(Deserialize)]
 struct Params<'a> {
-    name: String,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
     #[serde(default, borrow)]
     arguments: Option<&'a RawValue>,
 }
 
-/// Calls a tool.
+/// Calls a tool; its name and its arguments may have been found in the params already.
 pub(super) async fn call(
     front: &Front,
     context: &Context,
     id: &RawValue,
     params: &str,
+    found: Option<(&str, Option<&str>)>,
     incoming: &Incoming,
 ) -> Result<String, RpcError> {
-    let Params { name, arguments } = params_of("tools/call", params)?;
+    let (name, arguments) = match found {
+        Some((name, arguments)) => (Cow::Borrowed(name), arguments),
+        None => {
+            let Params { name, arguments } = params_of("tools/call", params)?;
+            (name, arguments.map(RawValue::get))
+        }
+    };
     bounds::tool_name(&name)?;
     if let (Era::Modern, Some(headers)) = (context.era, &incoming.headers) {
         front.lists.check_headers(&name, arguments, &headers.params)?;
     }
     let name = match front.exposed() {
         Some(server) => format!("{server}.{name}"),
-        None => name,
+        None => name.into_owned(),
     };
-    let call = ToolCall {
-        id: format!("{:016x}", fastrand::u64(..)),
-        name,
-        arguments: arguments.map_or_else(String::new, written),
-    };
+    let call = ToolCall { id: some_id(), name, arguments: arguments.map_or_else(String::new, written) };
     let _stoppable = Stoppable::new(front, id, Stop::Call(call.id.clone()));
     let asker = Asker::new(front, context, incoming);
     let mut caller = context.caller(&asker, params);
@@ -77,8 +82,14 @@ pub(super) async fn call(
 
 /// The arguments as text. Some clients write the object into a string, and a person may write anything there: that is
 /// for the component to read.
-fn written(arguments: &RawValue) -> String {
-    json::text(arguments).unwrap_or_else(|| arguments.get().to_owned())
+fn written(arguments: &str) -> String {
+    json::text_of(arguments).unwrap_or_else(|| arguments.to_owned())
+}
+
+/// An id for a call: sixteen digits of hexadecimal, drawn by lot.
+fn some_id() -> String {
+    let number = fastrand::u64(..);
+    (0..16).map(|digit| char::from(b"0123456789abcdef"[(number >> (4 * digit) & 0xf) as usize])).collect()
 }
 
 /// Tells the client what happens to its call, as far as it wants to know.

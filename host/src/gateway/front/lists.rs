@@ -49,7 +49,7 @@ impl Lists {
     pub(super) fn check_headers(
         &self,
         tool: &str,
-        arguments: Option<&RawValue>,
+        arguments: Option<&str>,
         given: &[(String, String)],
     ) -> Result<(), RpcError> {
         let Some(kept) = self.kept() else { return Ok(()) };

@@ -84,7 +84,8 @@ impl Front {
 
     /// Whether nobody wants the answer to this request, which is ready.
     pub(super) fn is_unwanted(&self, id: &RawValue, request: &Incoming) -> bool {
-        request.headers.is_none() && self.unwanted.lock().unwrap_or_else(PoisonError::into_inner).remove(id.get())
+        let mut unwanted = self.unwanted.lock().unwrap_or_else(PoisonError::into_inner);
+        request.headers.is_none() && !unwanted.is_empty() && unwanted.remove(id.get())
     }
 }
 

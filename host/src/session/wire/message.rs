@@ -110,14 +110,37 @@ pub struct Places {
     id: Range<usize>,
     method: Range<usize>,
     params: Option<Range<usize>>,
+    /// The name of what is called, in its params.
+    name: Option<Range<usize>>,
+    arguments: Option<Range<usize>>,
 }
 
 impl Places {
     /// Finds them, where the text is a request that is written plainly.
     pub fn find(text: &str) -> Option<Self> {
-        let Found { id, method, params, .. } = Found::in_plain(text)?;
-        let name = text[method?].strip_prefix('"')?.strip_suffix('"').filter(|name| !name.contains('\\'))?;
-        Some(Places { id: id?, method: range_within(text, name), params })
+        let [mut id, mut method, mut params, mut name, mut arguments] = [const { None }; 5];
+        json::whole(text, Long::default(), |skim| {
+            skim.object(|skim, member| match member {
+                "id" => first(&mut id, skim.value()?),
+                "method" => first(&mut method, skim.value()?),
+                "params" if skim.is_at_object() => {
+                    let object = skim.object(|skim, member| match member {
+                        "name" => first(&mut name, skim.value()?),
+                        "arguments" => first(&mut arguments, skim.value()?),
+                        _ => skim.value().map(drop),
+                    })?;
+                    first(&mut params, object)
+                }
+                "params" => first(&mut params, skim.value()?),
+                // It is not only a request, or no message at all.
+                "result" | "error" => None,
+                _ => skim.value().map(drop),
+            })
+        })?;
+        let given = |place: Option<Range<usize>>| place.filter(|place| text[place.clone()] != *"null");
+        let method = plain_string(text, method?)?;
+        let name = name.and_then(|name| plain_string(text, name));
+        Some(Places { id: given(id)?, method, params: given(params), name, arguments: given(arguments) })
     }
 
     /// The id, in the text where they were found.
@@ -134,6 +157,23 @@ impl Places {
     pub fn params<'a>(&self, text: &'a str) -> Option<&'a str> {
         self.params.clone().map(|place| &text[place])
     }
+
+    /// The name of what is called and the arguments, in the text where they were found; `None` where they must be looked for.
+    pub fn call<'a>(&self, text: &'a str) -> Option<(&'a str, Option<&'a str>)> {
+        let name = &text[self.name.clone()?];
+        Some((name, self.arguments.clone().map(|place| &text[place])))
+    }
+}
+
+/// Keeps a place; one that is there twice is for the parser to refuse.
+fn first(kept: &mut Option<Range<usize>>, place: Range<usize>) -> Option<()> {
+    kept.replace(place).is_none().then_some(())
+}
+
+/// Where the text of a string is that is written as it is.
+fn plain_string(text: &str, place: Range<usize>) -> Option<Range<usize>> {
+    let inner = text[place].strip_prefix('"')?.strip_suffix('"').filter(|inner| !inner.contains('\\'))?;
+    Some(range_within(text, inner))
 }
 
 /// Where the parts of a message are that is written plainly. What is `null` is not there, but for a result.
@@ -184,7 +224,11 @@ pub fn reply(text: String, result: Range<usize>, long: Long) -> Reply {
 pub fn request(id: RequestId, method: &str, params: &str) -> String {
     // With room for the digits of the id, the names, and the end of the line.
     let mut text = String::with_capacity(method.len() + params.len() + 80);
-    let _ = write!(text, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+    let _ = write!(text, r#"{{"jsonrpc":"2.0","id":{id},"method":""#);
+    // Piece by piece: the formatter would take several times as long.
+    for piece in [method, r#"","params":"#, params, "}"] {
+        text.push_str(piece);
+    }
     text
 }
 
@@ -357,6 +401,44 @@ mod tests {
     fn what_is_no_message_is_refused() {
         for text in ["", "{", "{}", "1", r#"{"id":1}"#, r#"{"method":1}"#, r#"{"id":1,"result":{}} {}"#] {
             assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_found_where_it_is_written_plainly_and_the_parser_has_the_rest() {
+        let request = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
+        let rows = [
+            (
+                r#"{"name":"a","arguments":{"x":[1,{"name":"b"}]},"more":{}}"#,
+                Some(("a", Some(r#"{"x":[1,{"name":"b"}]}"#))),
+            ),
+            (r#" { "arguments" : "x" , "name" : "é" } "#, Some(("é", Some(r#""x""#)))),
+            (r#"{"name":"a","arguments":null}"#, Some(("a", None))),
+            (r#"{"name":"a"}"#, Some(("a", None))),
+            (r#"{"name":"\u0061"}"#, None),
+            (r#"{"name":1}"#, None),
+            (r#"{"arguments":{}}"#, None),
+            ("[1]", None),
+            ("null", None),
+        ];
+        for (params, call) in rows {
+            let text = request(params);
+            let places = Places::find(&text).unwrap();
+            assert_eq!(places.call(&text), call, "{text}");
+            assert_eq!((places.id(&text).unwrap().get(), places.method(&text)), ("7", "tools/call"));
+            assert_eq!(places.params(&text), Some(params.trim()).filter(|params| *params != "null"), "{text}");
+        }
+        for text in [
+            request(r#"{"name":"a","name":"a"}"#),
+            request(r#"{"name":"a","arguments":{},"arguments":{}}"#),
+            request(r#"{"na\u006de":"a"}"#),
+            request(r#"{"name":"a"},"params":{}"#),
+            request(r#"{},"result":{}"#),
+            r#"{"id":null,"method":"m"}"#.to_owned(),
+            r#"{"id":1,"method":"\u006d"}"#.to_owned(),
+            r#"{"method":"m"}"#.to_owned(),
+        ] {
+            assert_eq!(Places::find(&text), None, "{text}");
         }
     }
 
