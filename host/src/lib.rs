@@ -74,6 +74,7 @@ pub mod spill;
 pub mod stats;
 pub mod telemetry;
 pub mod transport;
+mod vigil;
 pub mod wit;
 pub mod words;
 

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::client::{Client, House, Incoming, Outlet, Principal};
 use super::http::{Limits, Load, Message, Refusal, Slot};
 use crate::session::message;
+use crate::vigil::Vigil;
 use input::{Lines, Read};
 use output::Output;
 
@@ -75,8 +76,11 @@ impl Door {
         let (output, writer) = Output::open(output, Arc::clone(&self.load));
         let principal = Arc::new(Principal::local());
         let client = house.open(&principal, Arc::clone(&output) as _).map_err(io::Error::other)?;
-        let (grace, running) = (self.grace, JoinSet::new());
-        let mut served = Served { door: self, principal, client, output, writer, running };
+        let (grace, running, vigil) = (self.grace, JoinSet::new(), Arc::new(Vigil::for_requests()));
+        let mut watch = JoinSet::new();
+        let keeper = Arc::clone(&vigil);
+        watch.spawn(async move { keeper.keep().await });
+        let mut served = Served { door: self, principal, client, output, writer, running, vigil };
         let ended = served.read(input, pin!(stop)).await;
         served.end(grace).await;
         ended
@@ -91,6 +95,7 @@ struct Served {
     output: Arc<Output>,
     writer: JoinHandle<io::Result<()>>,
     running: JoinSet<()>,
+    vigil: Arc<Vigil>,
 }
 
 impl Served {
@@ -163,7 +168,8 @@ impl Served {
     }
 
     fn take(&mut self, text: String, slot: Slot) {
-        let (client, output) = (Arc::clone(&self.client), Arc::clone(&self.output));
+        let (client, output, vigil) = (Arc::clone(&self.client), Arc::clone(&self.output), Arc::clone(&self.vigil));
+        vigil.asked();
         self.running.spawn(async move {
             let places = message::Places::find(&text);
             let message = Incoming { text, places, headers: None, outlet: Arc::clone(&output) as Arc<dyn Outlet> };
@@ -172,6 +178,7 @@ impl Served {
             if let Some(answer) = answer {
                 output.answer(answer.text);
             }
+            vigil.answered();
         });
     }
 

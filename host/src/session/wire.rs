@@ -23,6 +23,7 @@ use crate::failure::{Failed, Failure};
 use crate::transport::authorize::Authorizer;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::{self, Delivery, Outgoing, RequestId, ServerStream, Transport};
+use crate::vigil::Vigil;
 use inbox::{Footing, Inbox};
 
 /// A connection that requests and answers are matched on.
@@ -36,6 +37,8 @@ pub struct Wire {
     authorize: Option<Authorizer>,
     /// We are ending the connection ourselves.
     closing: AtomicBool,
+    /// A process on the same machine may answer at once.
+    vigil: Option<Arc<Vigil>>,
 }
 
 /// What to ask.
@@ -67,7 +70,11 @@ impl Wire {
         inbox.attach(&transport);
         let authorize = endpoint.site().and_then(|site| site.authorize.clone());
         let (next_id, closing) = (AtomicU64::new(1), AtomicBool::new(false));
-        Ok(Wire { inbox, transport, next_id, web, secrets, authorize, closing })
+        let vigil = matches!(endpoint, Endpoint::Stdio(_)).then(|| Arc::new(Vigil::for_answers()));
+        if let Some(vigil) = vigil.clone() {
+            inbox.spawn(async move { match vigil.keep().await {} });
+        }
+        Ok(Wire { inbox, transport, next_id, web, secrets, authorize, closing, vigil })
     }
 
     /// Sends a request and waits for its answer. Dropping the future gives the request up and tells the server so.
@@ -79,10 +86,13 @@ impl Wire {
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let started = Instant::now();
-        let mut answer = self.inbox.pending.enter(id, Time { started, patience, heard: None }, progress)?;
+        let time = Time { started, patience, heard: None };
+        let mut answer = self.inbox.pending.enter(id, time, progress)?;
         // Where all share a stream, what is asked on it says nothing of a request.
         let handler = handler.filter(|_| self.web);
-        let mut watch = Watch { wire: self, id, tell: cancellable, given_up: true, asked: handler.is_some() };
+        let vigil = self.vigil.as_deref().filter(|_| time.is_for_work());
+        vigil.into_iter().for_each(Vigil::asked);
+        let mut watch = Watch { wire: self, id, tell: cancellable, given_up: true, asked: handler.is_some(), vigil };
         if let Some(handler) = handler {
             self.inbox.handlers().insert(id, handler);
         }
@@ -309,10 +319,13 @@ struct Watch<'a> {
     given_up: bool,
     /// It has a handler of its own.
     asked: bool,
+    /// Who stays awake for its answer.
+    vigil: Option<&'a Vigil>,
 }
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
+        self.vigil.into_iter().for_each(Vigil::answered);
         if self.asked {
             self.wire.inbox.handlers().remove(&self.id);
         }

@@ -70,7 +70,7 @@ impl Time {
     }
 
     /// Whether the server is to do something at once, and not to answer when there are news.
-    fn is_for_work(&self) -> bool {
+    pub fn is_for_work(&self) -> bool {
         self.patience.total < NEWS_LIMIT
     }
 }

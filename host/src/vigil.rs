@@ -1,0 +1,179 @@
+//! Stays awake for a moment where a message is about to come.
+//!
+//! To sleep and to be woken takes a process longer than a call is worked on here, and it wakes up with cold caches. So who was
+//! quick the last time is awaited awake, since that one is likely to be quick again; whoever takes time, as people, models and
+//! most tools do, is awaited asleep.
+
+use std::convert::Infallible;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+/// Knows whether a message is about to come.
+pub struct Vigil {
+    pace: Mutex<Pace>,
+    /// Something is awaited that is about to come.
+    stirred: Notify,
+}
+
+impl Vigil {
+    /// For who answers requests, and awaits the next one where none is open.
+    pub fn for_requests() -> Self {
+        Vigil::new(0)
+    }
+
+    /// For who makes requests, and awaits the answer where one is open.
+    pub fn for_answers() -> Self {
+        Vigil::new(1)
+    }
+
+    fn new(awaits_at: usize) -> Self {
+        Vigil { pace: Mutex::new(Pace::new(awaits_at, Instant::now())), stirred: Notify::new() }
+    }
+
+    /// A request is made.
+    pub fn asked(&self) {
+        self.stir(Pace::asked);
+    }
+
+    /// It has its answer, or gets none.
+    pub fn answered(&self) {
+        self.stir(Pace::answered);
+    }
+
+    /// Keeps the thread from going to sleep while something is about to come.
+    pub async fn keep(&self) -> Infallible {
+        // Where there is one processor alone, others need it for that to come.
+        if std::thread::available_parallelism().map_or(1, usize::from) == 1 {
+            std::future::pending::<()>().await;
+        }
+        loop {
+            self.stirred.notified().await;
+            while self.pace().is_awake(Instant::now()) {
+                // Whoever is to send the message may wait for this very processor.
+                std::thread::yield_now();
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn stir(&self, step: impl FnOnce(&mut Pace, Instant)) {
+        let (mut pace, now) = (self.pace(), Instant::now());
+        step(&mut pace, now);
+        if pace.is_awake(now) {
+            self.stirred.notify_one();
+        }
+    }
+
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How quick the other side was the last time.
+struct Pace {
+    /// The other side is awaited where so many requests are open. Where several are, there is always something to do.
+    awaits_at: usize,
+    open: usize,
+    /// When the first of them was made; where there is none, when the last was answered.
+    since: Instant,
+    is_quick: bool,
+}
+
+impl Pace {
+    fn new(awaits_at: usize, now: Instant) -> Self {
+        Pace { awaits_at, open: 0, since: now, is_quick: false }
+    }
+
+    fn asked(&mut self, now: Instant) {
+        if self.open == 0 {
+            self.turn(now);
+        }
+        self.open += 1;
+    }
+
+    fn answered(&mut self, now: Instant) {
+        if self.open == 1 {
+            self.turn(now);
+        }
+        self.open = self.open.saturating_sub(1);
+    }
+
+    /// It is the turn of the other one now.
+    fn turn(&mut self, now: Instant) {
+        if self.open == self.awaits_at {
+            self.is_quick = now - self.since < SOON;
+        }
+        self.since = now;
+    }
+
+    fn is_awake(&self, now: Instant) -> bool {
+        self.is_quick && self.open == self.awaits_at && now - self.since < SOON
+    }
+}
+
+/// Who takes longer is not quick, and is not awaited awake any longer.
+const SOON: Duration = Duration::from_micros(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASKED: bool = true;
+    const ANSWERED: bool = false;
+
+    /// Whether it stays awake after each of these, which come so many microseconds after one another.
+    fn awake(awaits_at: usize, steps: &[(u64, bool)]) -> Vec<bool> {
+        let mut now = Instant::now();
+        let mut pace = Pace::new(awaits_at, now);
+        let step = |(after, asked): &(u64, bool)| {
+            now += Duration::from_micros(*after);
+            if *asked {
+                pace.asked(now)
+            } else {
+                pace.answered(now)
+            }
+            assert!(!pace.is_awake(now + SOON), "it falls asleep");
+            pace.is_awake(now)
+        };
+        steps.iter().map(step).collect()
+    }
+
+    #[test]
+    fn who_was_quick_is_awaited_awake_and_nobody_else_is() {
+        let hurry = [(5_000, ASKED), (90, ANSWERED), (20, ASKED), (90, ANSWERED), (20, ASKED), (90, ANSWERED)];
+        assert_eq!(awake(0, &hurry), [false, false, false, true, false, true]);
+        assert_eq!(awake(1, &hurry), [false, false, true, false, true, false]);
+        let thinking = [(5_000, ASKED), (90, ANSWERED), (5_000, ASKED), (90, ANSWERED), (5_000, ASKED)];
+        assert_eq!(awake(0, &thinking), [false; 5]);
+        assert_eq!(awake(1, &thinking), [false, false, true, false, true]);
+        let work = [(20, ASKED), (5_000, ANSWERED), (20, ASKED), (5_000, ANSWERED), (20, ASKED)];
+        assert_eq!(awake(0, &work), [false, true, false, true, false]);
+        assert_eq!(awake(1, &work), [false; 5]);
+    }
+
+    #[test]
+    fn where_several_requests_are_open_nobody_stays_awake() {
+        let crowd = [(20, ASKED), (90, ANSWERED), (20, ASKED), (1, ASKED), (1, ASKED), (90, ANSWERED)];
+        assert_eq!(awake(0, &crowd), [false, true, false, false, false, false]);
+        assert_eq!(awake(1, &crowd), [false, false, true, false, false, false]);
+    }
+
+    #[tokio::test]
+    async fn the_vigil_ends_where_nothing_comes() {
+        let vigil = Vigil::for_requests();
+        let keep = vigil.keep();
+        tokio::pin!(keep);
+        for _ in 0..3 {
+            vigil.asked();
+            vigil.answered();
+            // A timer is looked at when the thread goes to sleep.
+            tokio::select! {
+                never = &mut keep => match never {},
+                () = tokio::time::sleep(2 * SOON) => {}
+            }
+            assert!(!vigil.pace().is_awake(Instant::now()));
+        }
+    }
+}
