@@ -77,6 +77,7 @@ impl Door {
         let principal = Arc::new(Principal::local());
         let client = house.open(&principal, Arc::clone(&output) as _).map_err(io::Error::other)?;
         let (grace, running, vigil) = (self.grace, JoinSet::new(), Arc::new(Vigil::for_requests()));
+        // Ends with what is served.
         let mut watch = JoinSet::new();
         let keeper = Arc::clone(&vigil);
         watch.spawn(async move { keeper.keep().await });
