@@ -322,7 +322,8 @@ fn empty_object() -> Box<RawValue> {
 const ROOM: usize = 128;
 /// What the members of `_meta` begin with that are the protocol's own.
 const NAMESPACE: &str = "io.modelcontextprotocol";
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The member of `_meta` that says what a client can be asked.
+pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// The JSON-RPC code for a method that there is not.
 pub const METHOD_NOT_FOUND: i64 = -32601;

@@ -1,8 +1,8 @@
 //! Stays awake for a moment where a message is about to come.
 //!
-//! To sleep and to be woken takes a process longer than a call is worked on here, and it wakes up with cold caches. So who was
-//! quick the last time is awaited awake, since that one is likely to be quick again; whoever takes time, as people, models and
-//! most tools do, is awaited asleep.
+//! To sleep and to be woken takes a process longer than a small call is worked on here. So who was quick the last time is
+//! awaited awake, since that one is likely to be quick again; whoever takes time, as people, models and most tools do, is
+//! awaited asleep.
 
 use std::convert::Infallible;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,6 +48,10 @@ impl Vigil {
         if std::thread::available_parallelism().map_or(1, usize::from) == 1 {
             std::future::pending::<()>().await;
         }
+        self.watch().await
+    }
+
+    async fn watch(&self) -> Infallible {
         loop {
             self.stirred.notified().await;
             while self.pace().is_awake(Instant::now()) {
@@ -118,6 +122,11 @@ const SOON: Duration = Duration::from_micros(200);
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Context, Wake, Waker};
+
     use super::*;
 
     const ASKED: bool = true;
@@ -160,20 +169,34 @@ mod tests {
         assert_eq!(awake(1, &crowd), [false, false, true, false, false, false]);
     }
 
-    #[tokio::test]
-    async fn the_vigil_ends_where_nothing_comes() {
-        let vigil = Vigil::for_requests();
-        let keep = vigil.keep();
-        tokio::pin!(keep);
-        for _ in 0..3 {
-            vigil.asked();
-            vigil.answered();
-            // A timer is looked at when the thread goes to sleep.
-            tokio::select! {
-                never = &mut keep => match never {},
-                () = tokio::time::sleep(2 * SOON) => {}
-            }
-            assert!(!vigil.pace().is_awake(Instant::now()));
+    /// Whether whoever is polled wants to be polled again at once.
+    #[derive(Default)]
+    struct Restless(AtomicBool);
+
+    impl Wake for Restless {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
         }
+    }
+
+    #[test]
+    fn a_vigil_begins_where_somebody_quick_is_awaited_and_ends_in_time() {
+        let (vigil, restless) = (Vigil::for_requests(), Arc::<Restless>::default());
+        let waker = Waker::from(Arc::clone(&restless));
+        let mut watch = pin!(vigil.watch());
+        let mut is_restless = || {
+            assert!(watch.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            restless.0.swap(false, Ordering::Relaxed)
+        };
+        assert!(!is_restless(), "nobody was quick");
+        vigil.asked();
+        vigil.pace().is_quick = true;
+        vigil.answered();
+        let moment = |since| vigil.pace().since = since;
+        // Whatever time the test takes, it is the time of a moment.
+        moment(Instant::now() + Duration::from_secs(3600));
+        assert!(is_restless() && is_restless(), "it stays awake");
+        moment(Instant::now() - SOON);
+        assert!(!is_restless() && !is_restless(), "the moment is over");
     }
 }

@@ -52,7 +52,11 @@ pub(super) async fn call(
         Some(server) => format!("{server}.{name}"),
         None => name.into_owned(),
     };
-    let call = ToolCall { id: some_id(), name, arguments: arguments.map_or_else(String::new, written) };
+    let call = ToolCall {
+        id: format!("{:016x}", fastrand::u64(..)),
+        name,
+        arguments: arguments.map_or_else(String::new, written),
+    };
     let _stoppable = Stoppable::new(front, id, Stop::Call(call.id.clone()));
     let asker = Asker::new(front, context, incoming);
     let mut caller = context.caller(&asker, params);
@@ -84,12 +88,6 @@ pub(super) async fn call(
 /// for the component to read.
 fn written(arguments: &str) -> String {
     json::text_of(arguments).unwrap_or_else(|| arguments.to_owned())
-}
-
-/// An id for a call: sixteen digits of hexadecimal, drawn by lot.
-fn some_id() -> String {
-    let number = fastrand::u64(..);
-    (0..16).map(|digit| char::from(b"0123456789abcdef"[(number >> (4 * digit) & 0xf) as usize])).collect()
 }
 
 /// Tells the client what happens to its call, as far as it wants to know.

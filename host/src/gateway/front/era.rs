@@ -10,7 +10,7 @@ use crate::failure::RpcError;
 use crate::gateway::client::McpHeaders;
 use crate::json::{INPUT_RESPONSES, META, Mark, Object, REQUEST_STATE, RESULT_TYPE, raw};
 pub use crate::session::Era;
-use crate::session::{Caller, Given, LEGACY_VERSIONS, Listing, LogLevel, MODERN_VERSION, is_of_session};
+use crate::session::{CAPABILITIES, Caller, Given, LEGACY_VERSIONS, Listing, LogLevel, MODERN_VERSION, is_of_session};
 
 /// What a request says of its era, and of its client.
 pub(super) struct Context {
@@ -252,7 +252,6 @@ fn without(text: String, names: &[&str]) -> String {
 }
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 static INPUT_REQUIRED: Mark = Mark::new("\"input_required\"");
 const WHOLE: &str = r#"{"resultType":"complete","#;

@@ -82,9 +82,8 @@ pub enum AnswerId {
 /// Finds out what a message is.
 pub fn read(text: &str) -> Result<Incoming<'_>, String> {
     // Most messages are answers, and some are long.
-    if let Some(Found { id, method: None, result: Some(result), error: None, long, .. }) = Found::in_plain(text) {
+    if let Some((id, result, long)) = plain_answer(text) {
         let id = id.map_or(AnswerId::Missing, |id| answer_id(&text[id]));
-        let long = long.within(&result);
         return Ok(Incoming::Answer { id, outcome: Ok((result, long)) });
     }
     let envelope: Envelope = serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -137,7 +136,7 @@ impl Places {
                 _ => skim.value().map(drop),
             })
         })?;
-        let given = |place: Option<Range<usize>>| place.filter(|place| text[place.clone()] != *"null");
+        let given = |place| given(text, place);
         let method = plain_string(text, method?)?;
         let name = name.and_then(|name| plain_string(text, name));
         Some(Places { id: given(id)?, method, params: given(params), name, arguments: given(arguments) })
@@ -176,38 +175,28 @@ fn plain_string(text: &str, place: Range<usize>) -> Option<Range<usize>> {
     Some(range_within(text, inner))
 }
 
-/// Where the parts of a message are that is written plainly. What is `null` is not there, but for a result.
-#[derive(Default)]
-struct Found {
-    id: Option<Range<usize>>,
-    method: Option<Range<usize>>,
-    params: Option<Range<usize>>,
-    result: Option<Range<usize>>,
-    error: Option<Range<usize>>,
-    long: Long,
+/// Where the id and the result of an answer are that is written plainly, and the longest string of the result.
+fn plain_answer(text: &str) -> Option<(Option<Range<usize>>, Range<usize>, Long)> {
+    let [mut id, mut method, mut params, mut result, mut error] = [const { None }; 5];
+    let long = json::members(text, |name, place| {
+        let kept = match name {
+            "id" => &mut id,
+            "method" => &mut method,
+            "params" => &mut params,
+            "result" => &mut result,
+            "error" => &mut error,
+            _ => return true,
+        };
+        first(kept, place).is_some()
+    })?;
+    let result = result.filter(|_| given(text, method).or(given(text, error)).is_none())?;
+    let long = long.within(&result);
+    Some((given(text, id), result, long))
 }
 
-impl Found {
-    fn in_plain(text: &str) -> Option<Self> {
-        let mut found = Found::default();
-        let mut seen = 0u8;
-        let long = json::members(text, |name, place| {
-            let (bit, part) = match name {
-                "id" => (1, &mut found.id),
-                "method" => (2, &mut found.method),
-                "params" => (4, &mut found.params),
-                "result" => (8, &mut found.result),
-                "error" => (16, &mut found.error),
-                _ => return true,
-            };
-            *part = Some(place).filter(|place| name == "result" || text[place.clone()] != *"null");
-            // One that is there twice is for the parser to refuse.
-            let first = seen & bit == 0;
-            seen |= bit;
-            first
-        })?;
-        Some(Found { long, ..found })
-    }
+/// A place where there is something; `null` is nothing, but for a result.
+fn given(text: &str, place: Option<Range<usize>>) -> Option<Range<usize>> {
+    place.filter(|place| text[place.clone()] != *"null")
 }
 
 /// The parts of a batch, where the text is one.
