@@ -198,7 +198,7 @@ impl wit::masking::GuestMasker for logic::masking::Masker {
     }
 
     fn mask_json(&self, text: String) -> String {
-        self.mask_json(&text)
+        self.mask_json(&text).into_owned()
     }
 }
 

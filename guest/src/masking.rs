@@ -8,9 +8,11 @@ use std::borrow::Cow;
 use regex::{Regex, RegexBuilder};
 
 use crate::json;
+use hints::Hints;
 use patterns::{Finder, PATTERNS};
 
 mod escapes;
+mod hints;
 mod kubernetes;
 mod patterns;
 mod pem;
@@ -93,6 +95,8 @@ pub fn group_names() -> Vec<&'static str> {
 pub struct Masker {
     custom: Vec<Regex>,
     finders: Vec<(usize, Finder)>,
+    /// Which of the finders have something to look for in a text.
+    hints: Hints,
     /// What a rule writes, by its rank: a lower rank names a span that several rules found.
     replacements: Vec<String>,
 }
@@ -131,12 +135,15 @@ impl Masker {
         }
         let custom = masks.custom.iter().map(|mask| compile(&mask.pattern)).collect::<Result<_, _>>()?;
         let mut replacements: Vec<String> = masks.custom.iter().map(|mask| mask.replacement.clone()).collect();
-        let mut finders = Vec::new();
+        let (mut finders, mut hints) = (Vec::new(), Vec::new());
         for (pattern, _) in PATTERNS.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
-            finders.extend(pattern.finders().map(|finder| (replacements.len(), finder)));
+            for (finder, words) in pattern.finders() {
+                finders.push((replacements.len(), finder));
+                hints.push(words);
+            }
             replacements.push(pattern.replacement());
         }
-        Ok(Masker { custom, finders, replacements })
+        Ok(Masker { custom, finders, hints: Hints::new(hints), replacements })
     }
 
     /// Whether there is nothing to look for.
@@ -161,14 +168,25 @@ impl Masker {
     }
 
     /// Masks a JSON text and gives JSON: the masked text, or the redaction as a string.
-    pub fn mask_json(&self, text: &str) -> String {
+    pub fn mask_json<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if !self.is_empty() && (text.len() > self.max_bytes() || json::parse(text).is_err()) {
+            return redacted_json();
+        }
+        self.mask_parsed(text)
+    }
+
+    /// Masks what is known to be JSON.
+    pub fn mask_parsed<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.is_empty() {
-            return text.to_owned();
+            return Cow::Borrowed(text);
         }
-        if text.len() > self.max_bytes() || json::parse(text).is_err() {
-            return json::Value::string(REDACTED).to_json();
+        if text.len() > self.max_bytes() {
+            return redacted_json();
         }
-        self.mask_until_still(&escapes::plain(text), |_| true).into_owned()
+        match escapes::plain(text) {
+            Cow::Borrowed(text) => self.mask_until_still(text, |_| true),
+            Cow::Owned(plain) => Cow::Owned(self.mask_until_still(&plain, |_| true).into_owned()),
+        }
     }
 
     /// Masks a text again while there is something to mask.
@@ -193,7 +211,7 @@ impl Masker {
             masked = Cow::Owned(next);
         }
         // Masks that make new work for one another without end are not to be trusted.
-        Cow::Owned(if is_json(text) { json::Value::string(REDACTED).to_json() } else { REDACTED.to_owned() })
+        if is_json(text) { redacted_json() } else { Cow::Borrowed(REDACTED) }
     }
 
     /// The largest text that is masked: each rule reads all of it, and what cannot be paid for is redacted at once.
@@ -210,12 +228,15 @@ impl Masker {
                 spans.push(Span { rank, ..Span::new(start, end) });
             });
         }
-        for (rank, finder) in &self.finders {
+        let hinted = self.finders.iter().zip(self.hints.in_text(text)).filter(|(_, hinted)| *hinted);
+        for ((rank, finder), _) in hinted {
             finder.find(text, &mut |span| spans.push(Span { rank: *rank, ..span }));
         }
-        let done = self.done(text);
-        spans.iter_mut().for_each(|span| keep_escapes(text, span));
-        spans.retain(|span| span.start < span.end && !covered(&done, span));
+        if !spans.is_empty() {
+            let done = self.done(text);
+            spans.iter_mut().for_each(|span| keep_escapes(text, span));
+            spans.retain(|span| span.start < span.end && !covered(&done, span));
+        }
         let inner = if level < MAX_LEVEL { escapes::View::of(text) } else { None };
         if let Some(view) = inner {
             let found = self.spans(&view.text, level + 1);
@@ -265,7 +286,7 @@ impl Masker {
         let masked = self.replace(text, merge(spans));
         match json::parse(&masked) {
             Ok(_) => masked,
-            Err(_) => json::Value::string(REDACTED).to_json(),
+            Err(_) => redacted_json().into_owned(),
         }
     }
 
@@ -295,6 +316,11 @@ const MAX_LOOKS: usize = 6;
 const MAX_LEVEL: u32 = 8;
 /// The most memory that one custom pattern may take when compiled.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+/// The redaction as JSON.
+fn redacted_json() -> Cow<'static, str> {
+    Cow::Owned(json::Value::string(REDACTED).to_json())
+}
 
 fn compile(pattern: &str) -> Result<Regex, MaskError> {
     let bad = |reason: String| MaskError::BadPattern(BadPattern { pattern: pattern.to_owned(), reason });

@@ -122,7 +122,7 @@ impl Gate {
     /// Masks any JSON that a server wrote as its results are masked; what cannot be masked safely becomes the
     /// redaction, as a JSON string.
     pub fn mask_json(&self, server: &str, text: &str) -> String {
-        self.0.borrow().masker(server).mask_json(text)
+        self.0.borrow().masker(server).mask_json(text).into_owned()
     }
 }
 

@@ -80,17 +80,18 @@ pub fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
     if plan.masker.is_empty() {
         return Ok(finish_or_condense(plan, extracted, result, false));
     }
-    let masked = mask(&plan.masker, result);
-    match content::extract(&masked) {
-        Ok(mut extracted) => {
-            // Once more over the whole: a key may stand in one block and its secret in the next.
-            let text = plan.masker.mask(&extracted.text).into_owned();
-            let spans_blocks = text != extracted.text;
-            extracted.text = text;
-            Ok(finish_or_condense(plan, extracted, &masked, spans_blocks))
-        }
-        Err(_) => refused(Code::MaskingFailed, REDACTED.to_owned()),
-    }
+    let masked = mask(&plan.masker, result, &extracted.blocks);
+    let extracted = match &masked {
+        Cow::Borrowed(_) => Ok(extracted),
+        Cow::Owned(masked) => content::extract(masked),
+    };
+    let Ok(mut extracted) = extracted else { return refused(Code::MaskingFailed, REDACTED.to_owned()) };
+    // Once more over the whole: a key may stand in one block and its secret in the next.
+    let text = plan.masker.mask(&extracted.text);
+    let text = (text != extracted.text).then(|| text.into_owned());
+    let spans_blocks = text.is_some();
+    extracted.text = text.unwrap_or(extracted.text);
+    Ok(finish_or_condense(plan, extracted, &masked, spans_blocks))
 }
 
 /// An answer that wants input of the caller, who gets it masked and asks again. It cannot be cut: half a question is none.
@@ -108,13 +109,14 @@ fn wants_input(plan: &Plan, result: &str) -> Option<Outcome> {
     } else {
         // The state is for the server alone, which knows it again only as it was.
         let state = object.remove("requestState");
-        let masked = plan.masker.mask_json(&Value::Object(object).to_json());
+        let stateless = Value::Object(object).to_json();
+        let masked = plan.masker.mask_parsed(&stateless);
         match (json::parse(&masked), state) {
             (Ok(Value::Object(mut object)), Some(state)) => {
                 object.set("requestState", state);
                 Value::Object(object).to_json()
             }
-            (Ok(Value::Object(_)), None) => masked,
+            (Ok(Value::Object(_)), None) => masked.into_owned(),
             _ => return Some(Outcome::refused(Code::MaskingFailed, REDACTED.to_owned())),
         }
     };
@@ -143,25 +145,26 @@ pub fn condensed(plan: &Plan, long: &Long, taken: &Condensed) -> Outcome {
     finish(plan, extracted, &long.result, long.rewritten, taken)
 }
 
-/// Masks a result, but for its pictures and sounds, which any mask for base64 would destroy.
-fn mask(masker: &Masker, result: &str) -> String {
+/// Masks a result with these blocks, but for its pictures and sounds, which any mask for base64 would destroy. What is
+/// borrowed is the result as it came.
+fn mask<'a>(masker: &Masker, result: &'a str, blocks: &[Value<'_>]) -> Cow<'a, str> {
+    let is_media = |block: &Value<'_>| matches!(block.get("type").and_then(Value::as_str), Some("image" | "audio"));
+    if !blocks.iter().any(is_media) {
+        return masker.mask_parsed(result);
+    }
     let Ok(Value::Object(mut object)) = json::parse(result) else { return masker.mask_json(result) };
     let mut taken = Vec::new();
     if let Some(Value::Array(blocks)) = object.get_mut("content") {
-        for (at, block) in blocks.iter_mut().enumerate() {
+        for (at, block) in blocks.iter_mut().enumerate().filter(|(_, block)| is_media(block)) {
             if let Value::Object(block) = block
-                && matches!(block.get("type").and_then(Value::as_str), Some("image" | "audio"))
                 && let Some(data) = block.get_mut("data")
             {
                 taken.push((at, std::mem::replace(data, Value::Null)));
             }
         }
     }
-    if taken.is_empty() {
-        return masker.mask_json(result);
-    }
-    let masked = masker.mask_json(&Value::Object(object).to_json());
-    let Ok(Value::Object(mut object)) = json::parse(&masked) else { return masked };
+    let masked = masker.mask_parsed(&Value::Object(object).to_json()).into_owned();
+    let Ok(Value::Object(mut object)) = json::parse(&masked) else { return Cow::Owned(masked) };
     if let Some(Value::Array(blocks)) = object.get_mut("content") {
         for (at, data) in taken {
             if let Some(Value::Object(block)) = blocks.get_mut(at) {
@@ -169,7 +172,7 @@ fn mask(masker: &Masker, result: &str) -> String {
             }
         }
     }
-    Value::Object(object).to_json()
+    Cow::Owned(Value::Object(object).to_json())
 }
 
 /// What is kept of a result; `rewritten` says that its text is no longer that of its blocks.

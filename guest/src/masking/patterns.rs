@@ -12,13 +12,16 @@ pub struct Pattern {
     rules: &'static [Rule],
 }
 
+/// Words, one of which a text must hold in some case for a rule to find anything in it; none where it may hold anything.
+type Words = &'static [&'static str];
+
 /// One way in which a pattern finds values.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
     /// Values of at least so many bytes that follow a key; the expression ignores case and may begin anywhere in a name.
-    Key(&'static str, usize),
+    Key(Words, &'static str, usize),
     /// Values that are known by their looks: the group `value` of the expression or all of it, if the function agrees.
-    Shape(&'static str, fn(&str, Span) -> bool),
+    Shape(Words, &'static str, fn(&str, Span) -> bool),
     /// Any PEM block.
     Pem,
     /// The PEM block of a private key.
@@ -31,15 +34,23 @@ use Rule::{Key, KubernetesSecret, Pem, PrivatePem, Shape};
 /// All patterns, the more specific first: the first one that finds a value gives the mask its name.
 pub const PATTERNS: &[Pattern] = &[
     Pattern { name: "kubernetes_secret", rules: &[KubernetesSecret] },
-    Pattern { name: "private_key", rules: &[PrivatePem, Key("private[-_. ]?key|client[-_]?key[-_]?data", 16)] },
+    Pattern {
+        name: "private_key",
+        rules: &[PrivatePem, Key(&["key"], "private[-_. ]?key|client[-_]?key[-_]?data", 16)],
+    },
     Pattern { name: "certificate", rules: &[Pem] },
     Pattern {
         name: "certificate_authority_data",
-        rules: &[Key("(?:certificate[-_]?authority|client[-_]?certificate|client[-_]?key)[-_]?data|ca[-_]?bundle", 16)],
+        rules: &[Key(
+            &["data", "bundle"],
+            "(?:certificate[-_]?authority|client[-_]?certificate|client[-_]?key)[-_]?data|ca[-_]?bundle",
+            16,
+        )],
     },
     Pattern {
         name: "ssh_key",
         rules: &[Shape(
+            &["ssh-", "ecdsa-", "sk-"],
             r"(?:ssh-(?:rsa|dss|ed25519|ed448)|ecdsa-sha2-nistp[0-9]+|sk-[a-z0-9-]+@openssh\.com)[ \t]+[A-Za-z0-9+/]{20,}={0,3}",
             any,
         )],
@@ -47,6 +58,7 @@ pub const PATTERNS: &[Pattern] = &[
     Pattern {
         name: "aws_secret_key",
         rules: &[Key(
+            &["secret", "session"],
             "aws[-_. ]?(?:secret(?:[-_. ]?access)?[-_. ]?key|session[-_. ]?token)|secret[-_. ]?access[-_. ]?key",
             16,
         )],
@@ -54,59 +66,91 @@ pub const PATTERNS: &[Pattern] = &[
     Pattern {
         name: "aws_access_key",
         rules: &[
-            Shape(r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA|AGPA|ANPA|ANVA|AIPA)[A-Z0-9]{12,}", any),
-            Key("aws[-_. ]?access[-_. ]?key(?:[-_. ]?id)?|access[-_. ]?key[-_. ]?id", 16),
+            Shape(
+                &["akia", "asia", "abia", "acca", "aroa", "aida", "agpa", "anpa", "anva", "aipa"],
+                r"(?:AKIA|ASIA|ABIA|ACCA|AROA|AIDA|AGPA|ANPA|ANVA|AIPA)[A-Z0-9]{12,}",
+                any,
+            ),
+            Key(&["access"], "aws[-_. ]?access[-_. ]?key(?:[-_. ]?id)?|access[-_. ]?key[-_. ]?id", 16),
         ],
     },
     Pattern {
         name: "github_token",
         rules: &[
-            Shape(r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}", any),
-            Key("(?:github|gh)[-_. ]?(?:token|pat)", 16),
+            Shape(
+                &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"],
+                r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}",
+                any,
+            ),
+            Key(&["token", "pat"], "(?:github|gh)[-_. ]?(?:token|pat)", 16),
         ],
     },
     Pattern {
         name: "slack_token",
         rules: &[
-            Shape(r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}", any),
-            Shape(r"hooks\.slack\.com/(?:services|workflows)/(?<value>[A-Za-z0-9/_-]{16,})", any),
-            Key("slack[-_. ]?(?:bot|app|user)?[-_. ]?token", 10),
+            Shape(&["xox", "xapp-"], r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}", any),
+            Shape(
+                &["hooks.slack.com/"],
+                r"hooks\.slack\.com/(?:services|workflows)/(?<value>[A-Za-z0-9/_-]{16,})",
+                any,
+            ),
+            Key(&["slack"], "slack[-_. ]?(?:bot|app|user)?[-_. ]?token", 10),
         ],
     },
-    Pattern { name: "secret_key", rules: &[Key("secret(?:[-_. ]?access)?(?:[-_. ]?key)?(?:[-_]?base)?", 8)] },
+    Pattern {
+        name: "secret_key",
+        rules: &[Key(&["secret"], "secret(?:[-_. ]?access)?(?:[-_. ]?key)?(?:[-_]?base)?", 8)],
+    },
     Pattern {
         name: "api_key",
         rules: &[
-            Key("(?:api|app|access|account|auth|encryption|master|signing|subscription)[-_. ]?key", 16),
-            Shape(r"(?:\b|\\[nrt])(?<value>sk-[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,})", any),
-            Shape(r"AIza[A-Za-z0-9_-]{35}", any),
+            Key(&["key"], "(?:api|app|access|account|auth|encryption|master|signing|subscription)[-_. ]?key", 16),
+            Shape(
+                &["sk-", "sk_", "rk_"],
+                r"(?:\b|\\[nrt])(?<value>sk-[A-Za-z0-9_-]{20,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,})",
+                any,
+            ),
+            Shape(&["aiza"], r"AIza[A-Za-z0-9_-]{35}", any),
         ],
     },
     Pattern {
         name: "token",
         rules: &[
-            Key("(?:page|continuation)[-_. ]?token|token|bearer|jwt|authorization", 8),
+            Key(
+                &["token", "bearer", "jwt", "authorization"],
+                "(?:page|continuation)[-_. ]?token|token|bearer|jwt|authorization",
+                8,
+            ),
             Shape(
+                &["authorization"],
                 r"(?i:authorization)[ \t]*[:=][ \t]*(?i:bearer|basic|token)[ \t]+(?<value>[A-Za-z0-9._~+/-]+=*)",
                 any,
             ),
-            Shape(r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?", any),
-            Shape(r"(?i:bearer|basic)[ \t]+(?<value>[A-Za-z0-9._~+/-]{16,}=*)", looks_like_a_credential),
-            Shape(r"glpat-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{30,}", any),
+            Shape(&["eyj"], r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?", any),
+            Shape(
+                &["bearer", "basic"],
+                r"(?i:bearer|basic)[ \t]+(?<value>[A-Za-z0-9._~+/-]{16,}=*)",
+                looks_like_a_credential,
+            ),
+            Shape(
+                &["glpat-", "npm_", "hf_"],
+                r"glpat-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{30,}",
+                any,
+            ),
         ],
     },
     Pattern {
         name: "password",
         rules: &[
-            Key("passw(?:or)?d|passwort|pass[-_. ]?phrase|pwd|_pass", 6),
-            Shape(r#"://(?u:[^\s/:@"'`<>\\]*):(?<value>(?u:[^\s/"'`<>\\])+)@"#, any),
+            Key(&["pass", "pwd"], "passw(?:or)?d|passwort|pass[-_. ]?phrase|pwd|_pass", 6),
+            Shape(&["://"], r#"://(?u:[^\s/:@"'`<>\\]*):(?<value>(?u:[^\s/"'`<>\\])+)@"#, any),
         ],
     },
-    Pattern { name: "email", rules: &[Shape(r"(?u:[\w.%+-])+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}", is_not_of_a_url)] },
-    Pattern { name: "base64_secret", rules: &[Shape(r"[A-Za-z0-9+/]{20,}={0,2}", looks_like_base64)] },
+    Pattern { name: "email", rules: &[Shape(&[], r"(?u:[\w.%+-])+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}", is_not_of_a_url)] },
+    Pattern { name: "base64_secret", rules: &[Shape(&[], r"[A-Za-z0-9+/]{20,}={0,2}", looks_like_base64)] },
     Pattern {
         name: "base64_short",
-        rules: &[Shape(r#"[:=][ \t]*\\*["']?(?<value>[A-Za-z0-9+/]{2,20}={0,2})"#, looks_like_short_base64)],
+        rules: &[Shape(&[], r#"[:=][ \t]*\\*["']?(?<value>[A-Za-z0-9+/]{2,20}={0,2})"#, looks_like_short_base64)],
     },
 ];
 
@@ -139,17 +183,24 @@ impl Pattern {
         }
     }
 
-    /// Its rules, compiled.
-    pub fn finders(&self) -> impl Iterator<Item = Finder> {
+    /// Its rules, compiled, and the words of each.
+    pub fn finders(&self) -> impl Iterator<Item = (Finder, Words)> {
         self.rules.iter().map(|rule| match *rule {
-            Key(keys, least) => Finder::Key(built_in(&format!("(?i:{keys})[0-9]{{0,2}}{SEPARATOR}")), least),
-            Shape(shape, accepts) => Finder::Shape(built_in(shape), shape.contains("(?<value>"), accepts),
-            Pem => Finder::Pem { private_only: false },
-            PrivatePem => Finder::Pem { private_only: true },
-            KubernetesSecret => Finder::KubernetesSecret,
+            Key(words, keys, least) => {
+                (Finder::Key(built_in(&format!("(?i:{keys})[0-9]{{0,2}}{SEPARATOR}")), least), words)
+            }
+            Shape(words, shape, accepts) => {
+                (Finder::Shape(built_in(shape), shape.contains("(?<value>"), accepts), words)
+            }
+            Pem => (Finder::Pem { private_only: false }, &[PEM_WORD] as Words),
+            PrivatePem => (Finder::Pem { private_only: true }, &[PEM_WORD] as Words),
+            KubernetesSecret => (Finder::KubernetesSecret, &["data"] as Words),
         })
     }
 }
+
+/// What each PEM block begins with.
+const PEM_WORD: &str = "-----begin ";
 
 /// What parts a key from its value: a sign, an element's end, `, "value":` after the name of a variable, and after a
 /// flag also a blank or the next item of a list.
@@ -368,6 +419,9 @@ fn is_mixed(value: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use regex_syntax::ParserBuilder;
+    use regex_syntax::hir::literal::Extractor;
+
     use super::*;
 
     #[test]
@@ -377,5 +431,21 @@ mod tests {
         assert!(GROUPS.iter().flat_map(|(_, members)| *members).all(|name| names.contains(name)));
         assert_eq!(group("all").unwrap().len(), 16);
         assert_eq!(group("none"), None);
+    }
+
+    /// Every match begins with one of the literals that are taken from the expression: each must hold a word.
+    #[test]
+    fn nothing_is_found_without_a_word_of_its_rule() {
+        for rule in PATTERNS.iter().flat_map(|pattern| pattern.rules) {
+            let (Key(words, expression, _) | Shape(words, expression, _)) = rule else { continue };
+            let parsed = ParserBuilder::new().unicode(false).utf8(false).build();
+            let parsed = { parsed }.parse(&expression.replace("(?i:", "(?:")).unwrap();
+            let found = Extractor::new().limit_total(1_000).extract(&parsed);
+            for literal in found.literals().filter(|_| !words.is_empty()).unwrap_or_default() {
+                let literal = String::from_utf8_lossy(literal.as_bytes()).to_ascii_lowercase();
+                assert!(words.iter().any(|word| literal.contains(word)), "{literal:?} of {expression}");
+            }
+            assert!(found.is_finite() || words.is_empty(), "a match of {expression} may begin with anything");
+        }
     }
 }

@@ -355,6 +355,21 @@ fn masking_twice_is_masking_once() {
 }
 
 #[test]
+fn hints_hide_nothing_from_the_rules() {
+    let with = masker(&["all"], &[], &[]).unwrap();
+    let mut without = masker(&["all"], &[], &[]).unwrap();
+    without.hints = Hints::new(vec![&[] as &[_]; without.finders.len()]);
+    let mut masked = 0;
+    for text in random_texts(RUNS) {
+        assert_eq!(with.mask(&text), without.mask(&text), "\n{text:?}");
+        let shouted = text.to_ascii_uppercase();
+        assert_eq!(with.mask(&shouted), without.mask(&shouted), "\n{shouted:?}");
+        masked += usize::from(with.mask(&text) != text);
+    }
+    assert!(masked > RUNS / 4, "{masked} of the texts have something to hide");
+}
+
+#[test]
 fn strings_made_of_anything_stay_json_when_masked() {
     let masker = masker(&["all"], &[], &[(r"[a-z]+\d", "a \"quoted\" \\ thing")]).unwrap();
     for text in random_texts(RUNS / 4) {

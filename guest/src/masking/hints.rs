@@ -1,0 +1,78 @@
+//! Words without which a rule finds nothing in a text, looked for on behalf of all rules in one pass.
+//!
+//! Most texts hold none of them, and each rule that need not read such a text saves a pass of its own.
+
+/// The words of all rules.
+#[derive(Debug)]
+pub struct Hints {
+    /// Each word, in lower case, and the rule that wants it.
+    words: Vec<(&'static str, usize)>,
+    /// A bit for each pair of bytes with which a word begins, in any case.
+    pairs: Box<[u64; 1 << 10]>,
+    /// Which rules have no words, and read any text.
+    always: Vec<bool>,
+}
+
+impl Hints {
+    /// The hints of rules with these words, in their order; a rule without words may find something in any text.
+    pub fn new(rules: impl IntoIterator<Item = &'static [&'static str]>) -> Hints {
+        let mut hints = Hints { words: Vec::new(), pairs: Box::new([0; 1 << 10]), always: Vec::new() };
+        for (rule, words) in rules.into_iter().enumerate() {
+            hints.always.push(words.is_empty());
+            for word in words {
+                let &[first, second, ..] = word.as_bytes() else { panic!("a hint has two bytes at least") };
+                for first in [first, first.to_ascii_uppercase()] {
+                    for second in [second, second.to_ascii_uppercase()] {
+                        let (place, bit) = place(first, second);
+                        hints.pairs[place] |= bit;
+                    }
+                }
+                hints.words.push((word, rule));
+            }
+        }
+        hints
+    }
+
+    /// Which rules may find something in a text.
+    pub fn in_text(&self, text: &str) -> Vec<bool> {
+        let mut wanted = self.always.clone();
+        let bytes = text.as_bytes();
+        for (at, pair) in bytes.windows(2).enumerate() {
+            let (place, bit) = place(pair[0], pair[1]);
+            if self.pairs[place] & bit != 0 {
+                let begins = |word: &str| {
+                    bytes[at..].get(..word.len()).is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
+                };
+                self.words.iter().filter(|(word, _)| begins(word)).for_each(|(_, rule)| wanted[*rule] = true);
+            }
+        }
+        wanted
+    }
+}
+
+/// Where the bit of a pair is.
+fn place(first: u8, second: u8) -> (usize, u64) {
+    let pair = u16::from_be_bytes([first, second]);
+    (usize::from(pair >> 6), 1 << (pair & 63))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_calls_for_the_rules_that_it_hints_at() {
+        let hints = Hints::new([&["token"] as &[_], &[], &["ken", "://"], &["to"]]);
+        for (text, wanted) in [
+            ("nothing", [false, true, false, false]),
+            ("a ToKen", [true, true, true, true]),
+            ("TOKE", [false, true, false, true]),
+            ("http://", [false, true, true, false]),
+            ("http:/", [false, true, false, false]),
+            ("", [false, true, false, false]),
+            ("é", [false, true, false, false]),
+        ] {
+            assert_eq!(hints.in_text(text), wanted, "{text}");
+        }
+    }
+}
