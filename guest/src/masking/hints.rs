@@ -5,10 +5,10 @@
 /// The words of all rules.
 #[derive(Debug)]
 pub struct Hints {
-    /// Each word, in lower case, and the rule that wants it.
+    /// Each word, in lower case, and the rule that wants it, in the order of the words.
     words: Vec<(&'static str, usize)>,
-    /// A bit for each pair of bytes with which a word begins, in any case.
-    pairs: Box<[u64; 1 << 10]>,
+    /// A bit for each pair of bytes with which a word may begin, as far as their last five bits tell.
+    pairs: [u64; 16],
     /// Which rules have no words, and read any text.
     always: Vec<bool>,
 }
@@ -16,18 +16,15 @@ pub struct Hints {
 impl Hints {
     /// The hints of rules with these words, in their order; a rule without words may find something in any text.
     pub fn new(rules: impl IntoIterator<Item = &'static [&'static str]>) -> Hints {
-        let mut hints = Hints { words: Vec::new(), pairs: Box::new([0; 1 << 10]), always: Vec::new() };
+        let mut hints = Hints { words: Vec::new(), pairs: [0; 16], always: Vec::new() };
         for (rule, words) in rules.into_iter().enumerate() {
             hints.always.push(words.is_empty());
             for word in words {
                 let &[first, second, ..] = word.as_bytes() else { panic!("a hint has two bytes at least") };
-                for first in [first, first.to_ascii_uppercase()] {
-                    for second in [second, second.to_ascii_uppercase()] {
-                        let (place, bit) = place(first, second);
-                        hints.pairs[place] |= bit;
-                    }
-                }
-                hints.words.push((word, rule));
+                let (place, bit) = place(first, second);
+                hints.pairs[place] |= bit;
+                let at = hints.words.partition_point(|(other, _)| other < word);
+                hints.words.insert(at, (word, rule));
             }
         }
         hints
@@ -39,21 +36,24 @@ impl Hints {
         let bytes = text.as_bytes();
         for (at, pair) in bytes.windows(2).enumerate() {
             let (place, bit) = place(pair[0], pair[1]);
-            if self.pairs[place] & bit != 0 {
-                let begins = |word: &str| {
-                    bytes[at..].get(..word.len()).is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
-                };
-                self.words.iter().filter(|(word, _)| begins(word)).for_each(|(_, rule)| wanted[*rule] = true);
+            if self.pairs[place] & bit == 0 {
+                continue;
+            }
+            let pair = [pair[0].to_ascii_lowercase(), pair[1].to_ascii_lowercase()];
+            let first = self.words.partition_point(|(word, _)| word.as_bytes() < pair.as_slice());
+            for (word, rule) in self.words[first..].iter().take_while(|(word, _)| word.as_bytes().starts_with(&pair)) {
+                let here = bytes[at..].get(..word.len());
+                wanted[*rule] = wanted[*rule] || here.is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()));
             }
         }
         wanted
     }
 }
 
-/// Where the bit of a pair is.
+/// Where the bit of a pair is: one for both cases of a letter, which differ in the bits above.
 fn place(first: u8, second: u8) -> (usize, u64) {
-    let pair = u16::from_be_bytes([first, second]);
-    (usize::from(pair >> 6), 1 << (pair & 63))
+    let pair = usize::from(first & 31) << 5 | usize::from(second & 31);
+    (pair >> 6, 1 << (pair & 63))
 }
 
 #[cfg(test)]
@@ -69,6 +69,9 @@ mod tests {
             ("TOKE", [false, true, false, true]),
             ("http://", [false, true, true, false]),
             ("http:/", [false, true, false, false]),
+            // Other bytes with the same last bits, and two words that begin alike.
+            ("zoo z//", [false, true, false, false]),
+            ("Tokyo", [false, true, false, true]),
             ("", [false, true, false, false]),
             ("é", [false, true, false, false]),
         ] {

@@ -89,6 +89,7 @@ fn masks_hold_against_long_lines_and_odd_bytes() {
         "a@".repeat(500_000),
         "eyJ".repeat(300_000),
         "-----BEGIN ".repeat(90_000),
+        "-".repeat(1_000_000),
         "kind: Secret\n".repeat(70_000),
         "{\"data\":".repeat(100_000),
         "\u{0}\u{1}\u{7f}".repeat(300_000),
