@@ -9,13 +9,14 @@ use libfuzzer_sys::fuzz_target;
 use toolgate_fuzz::schema;
 use toolgate_guest::arguments::{Parsed, Refusal, Stage, parse};
 use toolgate_guest::json::{self, MAX_DEPTH, MAX_VALUES, Value};
+use toolgate_guest::schema::Document;
 
 fuzz_target!(|data: &[u8]| {
     let mut dice = Unstructured::new(data);
     let schema = dice.ratio(1, 2).and_then(|some| some.then(|| schema::draw(&mut dice, 3)).transpose());
     let schema = schema.expect("drawing goes on with zeros where the input ends");
     let text = <&str>::arbitrary_take_rest(dice).unwrap_or_default();
-    let read = schema.as_deref().map(|schema| json::parse(schema).expect("what is drawn is JSON"));
+    let read = schema.as_deref().map(|schema| Document::new(json::parse(schema).expect("what is drawn is JSON")));
 
     let plain = parse(text, None);
     let shaped = parse(text, read.as_ref());

@@ -7,7 +7,7 @@ mod repair;
 mod yaml;
 
 use crate::json::{self, MAX_DEPTH, MAX_VALUES, Object, Value};
-use crate::schema::{self, Kinds, Schema, Source, Walk};
+use crate::schema::{self, Document, Kinds, Schema, Source, Walk};
 use draft::{Draft, Members};
 use std::borrow::Cow;
 use std::fmt;
@@ -116,16 +116,22 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 /// Reads a text as arguments; with the input schema of the tool, the schema decides types.
-pub fn parse(text: &str, schema: Option<&Value<'_>>) -> Result<Parsed, Refusal> {
+pub fn parse(text: &str, schema: Option<&Document<'_>>) -> Result<Parsed, Refusal> {
     if text.len() > MAX_TEXT {
         return Err(Refusal::TooLarge(MAX_TEXT as u64));
     }
     let text = text.trim().trim_start_matches('\u{feff}').trim();
-    let walk = schema.map(Walk::new);
     let mut notes = Notes::default();
-    let (stage, members) = read(text, walk.as_ref().map(Walk::top), &mut notes)?;
+    let (stage, members) = match json_value(text)? {
+        Some(Value::Object(members)) => (Stage::Json, members),
+        other => {
+            let walk = schema.map(|schema| Walk::new(schema.root()));
+            read(text, other, walk.as_ref().map(Walk::top), &mut notes)?
+        }
+    };
     let mut arguments = Value::Object(members);
-    if let Some(schema) = schema.filter(|schema| !schema::satisfies(&arguments, schema)) {
+    if let Some(schema) = schema.filter(|schema| !schema.is_satisfied_by(&arguments)) {
+        let schema = schema.root();
         let source = if matches!(stage, Stage::Yaml | Stage::KeyValue) { Source::Text } else { Source::Json };
         notes.coercions.extend(schema::coerce(&mut arguments, schema, source));
         notes.problems = schema::check(&arguments, schema);
@@ -162,15 +168,18 @@ impl Notes {
     }
 }
 
-/// The cascade.
-fn read<'a>(text: &'a str, schema: Option<Schema<'_>>, notes: &mut Notes) -> Result<(Stage, Object<'a>), Refusal> {
+/// The cascade, for a text that is this JSON or none.
+fn read<'a>(
+    text: &'a str,
+    json: Option<Value<'a>>,
+    schema: Option<Schema<'_>>,
+    notes: &mut Notes,
+) -> Result<(Stage, Object<'a>), Refusal> {
     if text.is_empty() {
         return Ok((Stage::Empty, Object::new()));
     }
-    match json_value(text)? {
-        Some(Value::Object(members)) => return Ok((Stage::Json, members)),
-        Some(value) => return Ok((Stage::JsonValue, placed(value, schema, notes))),
-        None => {}
+    if let Some(value) = json {
+        return Ok((Stage::JsonValue, placed(value, schema, notes)));
     }
     let text = match repaired(text, schema, notes)? {
         Unfenced::Value(value) => return Ok((Stage::JsonRepaired, placed(value, schema, notes))),

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use crate::json::{self, Value};
 use crate::naming::{self, Audience, NameError, NamingStyle, Target};
 use crate::quote::quoted_between;
+use crate::schema::Document;
 use crate::types::{Annotations, Tool, ToolRef, Trace};
 pub use exposure::ExposedTool;
 use exposure::Exposure;
@@ -43,7 +44,7 @@ pub enum NoRoute {
 pub struct Entry {
     /// What the server said of it.
     pub tool: Tool,
-    schema: OnceCell<Option<Value<'static>>>,
+    schema: OnceCell<Option<Document<'static>>>,
 }
 
 impl Entry {
@@ -52,8 +53,8 @@ impl Entry {
     }
 
     /// The schema of the arguments, read when it is first needed; one that is no JSON counts as none.
-    pub fn schema(&self) -> Option<&Value<'static>> {
-        let read = || json::parse(self.tool.input_schema.as_deref()?).ok().map(Value::into_owned);
+    pub fn schema(&self) -> Option<&Document<'static>> {
+        let read = || json::parse(self.tool.input_schema.as_deref()?).ok().map(Value::into_owned).map(Document::new);
         self.schema.get_or_init(read).as_ref()
     }
 }

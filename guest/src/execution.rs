@@ -223,12 +223,14 @@ pub struct ToolResult {
 /// A call of which all is decided if its answer goes to the caller unread, and is no error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreseen {
-    /// What to send.
-    pub request: Request,
-    /// The tool that is meant.
+    /// The tool that is meant; `tools/call` goes to its server.
     pub tool: ToolRef,
-    /// How all of it was decided, to the end.
-    pub trace: Trace,
+    /// The JSON of `params`.
+    pub params: String,
+    /// The most bytes of text that an answer may have to go to the caller unread.
+    pub forward_up_to: u64,
+    /// How all of it was decided, to the end: one note on each line.
+    pub notes: String,
 }
 
 /// What lies ahead of a call.

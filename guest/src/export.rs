@@ -12,6 +12,7 @@ use std::marker::PhantomData;
 use crate as logic;
 use crate::brain::{Brain, Execution, Gate};
 use crate::execution::{Directive, Outlook};
+use crate::schema::Document;
 use bindings::exports::toolgate::logic as wit;
 use convert::Convert;
 
@@ -57,7 +58,7 @@ impl<B: Brain> wit::naming::Guest for Component<B> {
 
 impl<B: Brain> wit::arguments::Guest for Component<B> {
     fn parse(text: String, schema: Option<String>) -> Result<wit::arguments::Parsed, wit::arguments::Refusal> {
-        let schema = schema.as_deref().and_then(|schema| logic::json::parse(schema).ok());
+        let schema = schema.as_deref().and_then(|schema| logic::json::parse(schema).ok()).map(Document::new);
         logic::arguments::parse(&text, schema.as_ref()).convert()
     }
 }

@@ -7,9 +7,11 @@
 mod check;
 mod coerce;
 mod decimal;
+mod document;
 
-pub use check::{check, satisfies};
+pub use check::check;
 pub use coerce::{Source, coerce, coercible};
+pub use document::Document;
 
 use crate::json::{MAX_DEPTH, Object, Value};
 use crate::naming::distance;

@@ -33,13 +33,9 @@ impl Vigil {
     }
 
     /// A request is made.
-    pub fn asked(&self) {
+    pub fn asked(&self) -> Asked<'_> {
         self.stir(Pace::asked);
-    }
-
-    /// It has its answer, or gets none.
-    pub fn answered(&self) {
-        self.stir(Pace::answered);
+        Asked(self)
     }
 
     /// Keeps the thread from going to sleep while something is about to come.
@@ -70,8 +66,23 @@ impl Vigil {
         }
     }
 
+    /// How many requests have no answer yet.
+    #[cfg(test)]
+    pub fn open(&self) -> usize {
+        self.pace().open
+    }
+
     fn pace(&self) -> MutexGuard<'_, Pace> {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that has no answer yet; dropped when it has one, or gets none.
+pub struct Asked<'a>(&'a Vigil);
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.0.stir(Pace::answered);
     }
 }
 
@@ -189,9 +200,9 @@ mod tests {
             restless.0.swap(false, Ordering::Relaxed)
         };
         assert!(!is_restless(), "nobody was quick");
-        vigil.asked();
+        let asked = vigil.asked();
         vigil.pace().is_quick = true;
-        vigil.answered();
+        drop(asked);
         let moment = |since| vigil.pace().since = since;
         // Whatever time the test takes, it is the time of a moment.
         moment(Instant::now() + Duration::from_secs(3600));

@@ -8,6 +8,7 @@ use toolgate::logic::types::{
     recovery,
 };
 use toolgate_guest as logic;
+use toolgate_guest::schema::Document;
 
 use convert::Convert;
 
@@ -65,7 +66,7 @@ impl Decide for Native {
         text: &str,
         schema: Option<&Json>,
     ) -> Answer<Result<arguments::Parsed, arguments::Refusal>> {
-        let schema = schema.and_then(|schema| logic::json::parse(schema).ok());
+        let schema = schema.and_then(|schema| logic::json::parse(schema).ok()).map(Document::new);
         Ok(logic::arguments::parse(text, schema.as_ref()).convert())
     }
 

@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn read(text: &str, schema: Option<&str>) -> (String, Stage, Vec<String>) {
-    let schema = schema.map(|schema| json::parse(schema).unwrap());
+    let schema = schema.map(|schema| Document::new(json::parse(schema).unwrap()));
     let parsed = parse(text, schema.as_ref()).unwrap();
     let notes = parsed.notes.into_iter().map(|note| format!("{:?}: {}", note.kind, note.text)).collect();
     (parsed.arguments, parsed.stage, notes)
@@ -297,6 +297,7 @@ proptest! {
             r##"{"properties":{"a":{"type":"string"},"b":{"type":"integer"},"c":{"items":{"$ref":"#"}},
                  "key":{"anyOf":[{"type":"array"},{"type":"object","required":["a"]}]}},"required":["a"]}"##,
         ).unwrap();
+        let schema = Document::new(schema);
         let parsed = parse(&text, with_schema.then_some(&schema)).unwrap();
         prop_assert!(json::parse(&parsed.arguments).unwrap().as_object().is_some());
     }

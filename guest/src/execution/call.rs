@@ -153,14 +153,18 @@ impl Execution {
     /// What lies ahead, where this is to be done first.
     pub(super) fn outlook(mut self, directive: Directive) -> Outlook<Execution> {
         match (directive, &self.tool) {
-            (Directive::Request(request), Some(meant)) if request.forward_up_to.is_some() => {
+            (Directive::Request(Request { params, forward_up_to: Some(forward_up_to), .. }), Some(meant)) => {
                 let tool = meant.tool();
                 self.note(FORWARDED);
-                Outlook::Foreseen(Foreseen {
-                    request,
-                    tool,
-                    trace: self.notes.into_iter().map(Note::into_owned).collect(),
-                })
+                let mut notes = String::with_capacity(self.notes.iter().map(|note| note.len() + 1).sum());
+                for note in &self.notes {
+                    debug_assert!(!note.contains('\n'), "what a note quotes is escaped: {note}");
+                    if !notes.is_empty() {
+                        notes.push('\n');
+                    }
+                    notes.push_str(note);
+                }
+                Outlook::Foreseen(Foreseen { tool, params, forward_up_to, notes })
             }
             (directive, _) => Outlook::Started(self, directive),
         }

@@ -8,7 +8,8 @@ use crate::filtering::{DestructivePolicy, SelectedServer};
 use crate::types::{Annotations, HttpFailure, RpcFailure, Tool};
 
 const ANSWER: &str = r#"{"content":[{"type":"text","text":"pod-1"}]}"#;
-const SCHEMA: &str = r#"{"type":"object","properties":{"namespace":{"type":"string"}},"required":["namespace"]}"#;
+const SCHEMA: &str = r#"{"type":"object","properties":{"namespace":{"type":"string"},"limit":{"type":"integer"}},
+    "required":["namespace"]}"#;
 
 fn tool(name: &str, read_only: bool) -> Tool {
     let annotations = Annotations { read_only: Some(read_only), ..Annotations::default() };
@@ -101,6 +102,7 @@ fn what_is_foreseen_is_what_happens() {
         for (name, arguments) in [
             ("k8s.find", "namespace: default"),
             ("k8s__find", r#"{"namespace":"default"}"#),
+            ("k8s.find", r#"{"namespace":"default","limit":"5\n"}"#),
             ("k8s.find", "{}"),
             ("k8s.get", ""),
             ("k8s.set", "a=1"),
@@ -110,7 +112,10 @@ fn what_is_foreseen_is_what_happens() {
         ] {
             let (mut execution, directive) = gate.begin(call(name, arguments));
             match gate.foresee(call(name, arguments)) {
-                Outlook::Foreseen(Foreseen { request, tool, trace }) => {
+                Outlook::Foreseen(Foreseen { tool, params, forward_up_to, notes }) => {
+                    let (server, method) = (tool.server.clone(), "tools/call".to_owned());
+                    let request = Request { server, method, params, forward_up_to: Some(forward_up_to) };
+                    let trace = notes.split('\n').map(str::to_owned).collect();
                     assert_eq!(Directive::Request(request), directive, "{name} {arguments}");
                     let forwarded = result(execution.next(Event::Forwarded(Summary { is_error: false })));
                     let (id, said) = ("1".to_owned(), name.to_owned());
@@ -139,7 +144,7 @@ fn what_is_foreseen_is_what_happens() {
             }
         }
     }
-    assert_eq!((foreseen, started), (7, 17));
+    assert_eq!((foreseen, started), (9, 18));
 }
 
 #[test]

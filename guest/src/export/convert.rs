@@ -116,7 +116,7 @@ records! {
     }
     execution::ToolCall { id, name, arguments }
     execution::Request { server, method, params, forward_up_to }
-    execution::Foreseen { request, tool, trace }
+    execution::Foreseen { tool, params, forward_up_to, notes }
     execution::Question { tool, arguments, reason }
     execution::Oversize { tool, text, spill, summarize }
     execution::Condensed { kept, summary }

@@ -47,6 +47,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{error, info, warn};
 
 use super::client::House;
+use crate::vigil::Vigil;
 use connection::Guest;
 pub use control::{Applied, Control, Prepared};
 use control::{Current, Rules};
@@ -146,7 +147,12 @@ impl Door {
             sessions: sessions.clone(),
             current: self.current,
             stopping: stopped,
+            vigil: Vigil::for_requests(),
         });
+        // Ends with what is served.
+        let mut watch = JoinSet::new();
+        let keeper = desk.clone();
+        watch.spawn(async move { keeper.vigil.keep().await });
         let mut connections = JoinSet::new();
         accept(&self.listener, &desk, self.certificate, &mut connections, stop).await;
         drop(self.listener);

@@ -170,8 +170,8 @@ impl Served {
 
     fn take(&mut self, text: String, slot: Slot) {
         let (client, output, vigil) = (Arc::clone(&self.client), Arc::clone(&self.output), Arc::clone(&self.vigil));
-        vigil.asked();
         self.running.spawn(async move {
+            let _asked = vigil.asked();
             let places = message::Places::find(&text);
             let message = Incoming { text, places, headers: None, outlet: Arc::clone(&output) as Arc<dyn Outlet> };
             let answer = client.take(message).await;
@@ -179,7 +179,6 @@ impl Served {
             if let Some(answer) = answer {
                 output.answer(answer.text);
             }
-            vigil.answered();
         });
     }
 

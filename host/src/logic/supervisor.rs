@@ -26,7 +26,8 @@ pub struct Supervisor {
     /// `None` only where the last one died and no other could be started; the next question tries again.
     instance: Option<Instance>,
     gates: BTreeMap<GateId, GateRecord>,
-    calls: BTreeMap<ExecutionId, CallRecord>,
+    /// Boxed, so that little is moved where one of them comes or goes.
+    calls: BTreeMap<ExecutionId, Box<CallRecord>>,
     /// Calls that are over and whose story was wanted, until somebody takes it.
     past: BTreeMap<ExecutionId, Past>,
     keeps: bool,
@@ -160,7 +161,7 @@ impl Supervisor {
     /// Starts a new instance and brings it to where the old one stood.
     fn replace(&mut self) -> Answer<()> {
         loop {
-            self.calls.values_mut().for_each(CallRecord::displace);
+            self.calls.values_mut().for_each(|call| call.displace());
             self.replacements += 1;
             TRAPS.fetch_add(u64::from(self.counted), Ordering::Relaxed);
             // Whoever asked has been told why, but nobody else.
@@ -233,7 +234,7 @@ impl Supervisor {
 
     /// Lets a call go, but for its story where that is to be kept, and says where it stood.
     fn leave(&mut self, id: ExecutionId) -> Option<Place> {
-        let CallRecord { settings, call, offers, events, said, place, .. } = self.calls.remove(&id)?;
+        let CallRecord { settings, call, offers, events, said, place, .. } = *self.calls.remove(&id)?;
         if let Some(said) = said {
             self.past.insert(id, Past { settings, call, offers, events, said });
         }
@@ -423,8 +424,8 @@ impl Decide for Supervisor {
         let id = ExecutionId(self.next_id);
         self.next_id += 1;
         let said = self.keeps.then(Vec::new);
-        self.calls
-            .insert(id, CallRecord { gate, settings, call, offers, events: Vec::new(), requests: 0, place, said });
+        let call = CallRecord { gate, settings, call, offers, events: Vec::new(), requests: 0, place, said };
+        self.calls.insert(id, Box::new(call));
         // If it has broken the component off, it is fed once more with all the others.
         self.live()?;
         Ok((id, self.directive(id)?))

@@ -23,7 +23,7 @@ use crate::failure::{Failed, Failure};
 use crate::transport::authorize::Authorizer;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::{self, Delivery, Outgoing, RequestId, ServerStream, Transport};
-use crate::vigil::Vigil;
+use crate::vigil::{Asked, Vigil};
 use inbox::{Footing, Inbox};
 
 /// A connection that requests and answers are matched on.
@@ -90,9 +90,9 @@ impl Wire {
         let mut answer = self.inbox.pending.enter(id, time, progress)?;
         // Where all share a stream, what is asked on it says nothing of a request.
         let handler = handler.filter(|_| self.web);
-        let vigil = self.vigil.as_deref().filter(|_| time.is_for_work());
-        vigil.into_iter().for_each(Vigil::asked);
-        let mut watch = Watch { wire: self, id, tell: cancellable, given_up: true, asked: handler.is_some(), vigil };
+        let awaited = self.vigil.as_deref().filter(|_| time.is_for_work()).map(Vigil::asked);
+        let mut watch =
+            Watch { wire: self, id, tell: cancellable, given_up: true, asked: handler.is_some(), _awaited: awaited };
         if let Some(handler) = handler {
             self.inbox.handlers().insert(id, handler);
         }
@@ -319,13 +319,12 @@ struct Watch<'a> {
     given_up: bool,
     /// It has a handler of its own.
     asked: bool,
-    /// Who stays awake for its answer.
-    vigil: Option<&'a Vigil>,
+    /// Somebody stays awake for its answer.
+    _awaited: Option<Asked<'a>>,
 }
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        self.vigil.into_iter().for_each(Vigil::answered);
         if self.asked {
             self.wire.inbox.handlers().remove(&self.id);
         }

@@ -30,6 +30,7 @@ use super::tokens::{Pass, Shown};
 use super::{content, post, streams};
 use crate::gateway::client::{House, Principal};
 use crate::transport::BoxFuture;
+use crate::vigil::Vigil;
 
 /// What all connections of a door share.
 pub(super) struct Desk {
@@ -39,6 +40,7 @@ pub(super) struct Desk {
     pub(super) sessions: Arc<Sessions>,
     pub(super) current: Arc<Current>,
     pub(super) stopping: watch::Receiver<bool>,
+    pub(super) vigil: Vigil,
 }
 
 impl Desk {
@@ -86,6 +88,7 @@ pub(super) struct Visit {
 impl Visit {
     /// Answers one request.
     pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let _asked = self.desk.vigil.asked();
         let busy = self.pace.begin();
         let (head, mut body) = request.into_parts();
         let asks_first = head.headers.contains_key(EXPECT);

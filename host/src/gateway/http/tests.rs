@@ -34,6 +34,7 @@ use super::sessions::Sessions;
 use super::tokens::{Doorkeeper, Tokens};
 use super::{Door, connection};
 use crate::gateway::client::Principal;
+use crate::vigil::Vigil;
 use house::{TestHouse, TestPages};
 use wire::{Reply, Wire};
 
@@ -104,6 +105,7 @@ impl Inside {
             sessions: Sessions::new(current.clone(), load.clone()),
             current,
             load,
+            vigil: Vigil::for_requests(),
             stopping: stopped,
         });
         Inside { desk, house, last: Mutex::default(), _stopping: stopping }

@@ -72,9 +72,19 @@ pub(super) struct Ahead {
 
 impl Ahead {
     pub fn new(call: &execution::ToolCall, foreseen: execution::Foreseen) -> Self {
-        let execution::Foreseen { request, tool, trace } = foreseen;
-        Ahead { request: Some(request), result: execution::ToolResult::forwarded(call, Some(tool), trace) }
+        let execution::Foreseen { tool, params, forward_up_to, notes } = foreseen;
+        let (server, method) = (tool.server.clone(), "tools/call".to_owned());
+        let request = execution::Request { server, method, params, forward_up_to: Some(forward_up_to) };
+        Ahead { request: Some(request), result: execution::ToolResult::forwarded(call, Some(tool), lines(&notes)) }
     }
+}
+
+/// The lines of a text; each but the last ends with a line break.
+fn lines(text: &str) -> Vec<String> {
+    let mut start = 0;
+    let last = (!text.is_empty()).then_some(text.len());
+    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).chain(last);
+    ends.map(|end| text[std::mem::replace(&mut start, end + 1)..end].to_owned()).collect()
 }
 
 impl CallRecord {
@@ -182,4 +192,16 @@ pub(super) fn build_gate(
         instance.offer(&gate, server, tools)?;
     }
     Ok(gate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lines;
+
+    #[test]
+    fn a_text_has_as_many_lines_as_it_has_breaks_and_one_more_but_nothing_has_none() {
+        assert_eq!(lines(""), [""; 0]);
+        assert_eq!(lines("é"), ["é"]);
+        assert_eq!(lines("a\n\n b\n"), ["a", "", " b", ""]);
+    }
 }

@@ -206,3 +206,18 @@ async fn a_request_that_is_silent_for_long_becomes_a_stream_with_comments() {
     assert!(wire.message().await.unwrap().data.unwrap().contains("result"));
     assert_eq!(wire.event().await, None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_awaited_until_it_is_answered_or_its_client_is_gone() {
+    let inside = Inside::new(Limits::default());
+    let mut quick = inside.connect(1 << 20);
+    assert_eq!((quick.ask(Ask::modern("echo")).await.status, inside.desk.vigil.open()), (200, 0));
+    let mut gone = inside.connect(1 << 20);
+    gone.send(Ask::modern("wait")).await;
+    inside.house.wait("waiting", 1).await;
+    assert_eq!(inside.desk.vigil.open(), 1);
+    assert_eq!((quick.ask(Ask::modern("echo")).await.status, inside.desk.vigil.open()), (200, 1));
+    drop(gone);
+    inside.ended().await;
+    assert_eq!(inside.desk.vigil.open(), 0);
+}
