@@ -88,9 +88,11 @@ impl Drop for Asked<'_> {
 
 /// How quick the other side was the last time.
 struct Pace {
-    /// The other side is awaited where so many requests are open. Where several are, there is always something to do.
+    /// The other side is awaited where so many requests are open.
     awaits_at: usize,
     open: usize,
+    /// Since there was none, there was never more than one. Who has several things to do needs the processor for them.
+    alone: bool,
     /// When the first of them was made; where there is none, when the last was answered.
     since: Instant,
     is_quick: bool,
@@ -98,11 +100,12 @@ struct Pace {
 
 impl Pace {
     fn new(awaits_at: usize, now: Instant) -> Self {
-        Pace { awaits_at, open: 0, since: now, is_quick: false }
+        Pace { awaits_at, open: 0, alone: true, since: now, is_quick: false }
     }
 
     fn asked(&mut self, now: Instant) {
-        if self.open == 0 {
+        self.alone = self.open == 0;
+        if self.alone {
             self.turn(now);
         }
         self.open += 1;
@@ -124,7 +127,7 @@ impl Pace {
     }
 
     fn is_awake(&self, now: Instant) -> bool {
-        self.is_quick && self.open == self.awaits_at && now - self.since < SOON
+        self.is_quick && self.alone && self.open == self.awaits_at && now - self.since < SOON
     }
 }
 
@@ -175,9 +178,14 @@ mod tests {
 
     #[test]
     fn where_several_requests_are_open_nobody_stays_awake() {
-        let crowd = [(20, ASKED), (90, ANSWERED), (20, ASKED), (1, ASKED), (1, ASKED), (90, ANSWERED)];
-        assert_eq!(awake(0, &crowd), [false, true, false, false, false, false]);
-        assert_eq!(awake(1, &crowd), [false, false, true, false, false, false]);
+        let alone = [(20, ASKED), (90, ANSWERED), (20, ASKED)];
+        let crowd =
+            [(1, ASKED), (90, ANSWERED), (20, ANSWERED), (20, ASKED), (1, ASKED), (90, ANSWERED), (20, ANSWERED)];
+        let steps = [&alone[..], &crowd, &alone].concat();
+        assert_eq!(awake(0, &steps), [&[false, true, false], &[false; 7][..], &[false, true, false]].concat());
+        // The first of several is alone until the next one comes.
+        let first = [false, false, false, true, false, false, false];
+        assert_eq!(awake(1, &steps), [&[false, false, true], &first[..], &[true, false, true]].concat());
     }
 
     /// Whether whoever is polled wants to be polled again at once.
