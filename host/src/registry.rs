@@ -10,7 +10,7 @@ mod surroundings;
 mod task;
 mod tools;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
@@ -105,7 +105,7 @@ struct Book {
     recorder: Option<Arc<Recorder>>,
     links: Arc<[Arc<Link>]>,
     /// Where each server stands among them.
-    places: HashMap<String, usize>,
+    places: BTreeMap<String, usize>,
     /// Connections for single sessions or gates; whoever uses one keeps it.
     apart: HashMap<(String, Apart), Weak<Link>>,
     /// Connections of older configurations, on which calls may still run.
@@ -408,7 +408,7 @@ impl Book {
     }
 }
 
-fn places(links: &[Arc<Link>]) -> HashMap<String, usize> {
+fn places(links: &[Arc<Link>]) -> BTreeMap<String, usize> {
     links.iter().enumerate().map(|(place, link)| (link.id().to_owned(), place)).collect()
 }
 

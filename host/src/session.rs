@@ -256,7 +256,7 @@ impl Session {
         match self.wire.request(ask(headers.clone())).await {
             // A kept connection may close at the moment when it is used again. What does no work may be asked again.
             Err(Failed { failure: Failure::Closed, .. }) if self.wire.is_web() && !is_work(request.method) => {
-                self.wire.request(ask(headers)).await
+                Box::pin(self.wire.request(ask(headers))).await
             }
             // Nothing was done. Whether a tool is called again is for the component to say.
             Err(Failed { failure: Failure::Http(refused), .. })
@@ -266,7 +266,7 @@ impl Session {
                     Some(authorize) => authorize.renew(&refused).await?,
                     None => return Err(Failed::sent(Failure::Http(refused))),
                 }
-                self.wire.request(ask(headers)).await
+                Box::pin(self.wire.request(ask(headers))).await
             }
             outcome => outcome,
         }

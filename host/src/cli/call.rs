@@ -51,7 +51,7 @@ pub struct Args {
 
 /// Calls the tool and prints what it says.
 pub async fn run(desk: &Desk, args: &Args, arguments: String) -> Result<ExitCode, Failure> {
-    let call = ToolCall { id: format!("{:016x}", fastrand::u64(..)), name: args.name.clone(), arguments };
+    let call = ToolCall::new(args.name.clone(), arguments);
     let bar = Bar::new(&args.name);
     let options = CallOptions {
         timeout: args.servers.timeout,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::Either;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{Instrument, debug};
@@ -124,13 +125,16 @@ impl Gate {
         let mut end = End { gate: self, execution, watched, waits };
         let result = async {
             loop {
-                let event = match directive {
+                let work = match directive {
                     Directive::Done(result) => return Ok::<_, GateError>(result),
-                    directive => tokio::select! {
-                        biased;
-                        () = running.cancelled() => Event::Cancelled,
-                        event = errand.run(directive) => event,
-                    },
+                    Directive::Request(request) if options.deadline.is_none() => Either::Left(errand.request(request)),
+                    // Apart, so that most calls have no room for it.
+                    directive => Either::Right(Box::pin(errand.run(directive))),
+                };
+                let event = tokio::select! {
+                    biased;
+                    () = running.cancelled() => Event::Cancelled,
+                    event = work => event,
                 };
                 let _decided = errand.trace.step("toolgate.next");
                 directive = self.next(execution, event)?;
@@ -179,7 +183,7 @@ impl Gate {
 struct End<'a> {
     gate: &'a Gate,
     execution: ExecutionId,
-    watched: Option<Watched>,
+    watched: Option<Box<Watched>>,
     /// Who hears of it should nobody wait for its end, and since when somebody does.
     waits: Option<(&'a OnEvent, Instant)>,
 }

@@ -119,8 +119,7 @@ impl<'a> Errand<'a> {
     pub(super) async fn run(&mut self, directive: Directive) -> Event {
         match self.options.deadline {
             None => self.carry_out(directive).await,
-            // Apart, so that calls without a deadline have no room for it.
-            Some(deadline) => Box::pin(self.run_until(directive, deadline)).await,
+            Some(deadline) => self.run_until(directive, deadline).await,
         }
     }
 
@@ -146,13 +145,6 @@ impl<'a> Errand<'a> {
     async fn carry_out(&mut self, directive: Directive) -> Event {
         match directive {
             Directive::Request(request) => self.request(request).await,
-            other => Box::pin(self.carry_out_rare(other)).await,
-        }
-    }
-
-    /// Carries out what most calls never need; apart, so that they have no room for it.
-    async fn carry_out_rare(&mut self, directive: Directive) -> Event {
-        match directive {
             Directive::Connect(servers) => self.connect(&servers).await,
             Directive::Reconnect(server) => self.reconnect(&server).await,
             Directive::Wait(range) => self.wait(range).await,
@@ -160,7 +152,7 @@ impl<'a> Errand<'a> {
             Directive::Condense(oversize) => self.condense(oversize).await,
             Directive::Reauthenticate(server) => self.reauthenticate(&server).await,
             // There is nothing to do, and nobody asks for it.
-            Directive::Request(_) | Directive::Done(_) => Event::Cancelled,
+            Directive::Done(_) => Event::Cancelled,
         }
     }
 
@@ -190,7 +182,8 @@ impl<'a> Errand<'a> {
         called
     }
 
-    async fn request(&mut self, request: Request) -> Event {
+    /// Makes a request of a server, however long that takes.
+    pub(super) async fn request(&mut self, request: Request) -> Event {
         let Request { server, method, params, forward_up_to } = request;
         let link = match self.link(&server) {
             Ok(link) => link,
@@ -219,7 +212,7 @@ impl<'a> Errand<'a> {
         let answer = pin!(session.request_for(asked, &caller));
         self.sent = true;
         let outcome = match &mut logs {
-            Some(logs) => self.hear(link.id(), logs, answer).await,
+            Some(logs) => Box::pin(self.hear(link.id(), logs, answer)).await,
             None => answer.await,
         };
         self.tell(CallEvent::Answered);

@@ -76,14 +76,14 @@ pub(super) struct Watched {
 
 impl Watched {
     /// Begins with the call; none where nobody wants it.
-    pub(super) fn begin(gate: &Gate, options: &CallOptions) -> Option<Self> {
+    pub(super) fn begin(gate: &Gate, options: &CallOptions) -> Option<Box<Self>> {
         let observers = gate.registry().observers();
         if observers.is_empty() {
             return None;
         }
         let (principal, limit) = (options.principal.clone(), gate.view().max_result_bytes);
         let (at, started) = (SystemTime::now(), Instant::now());
-        Some(Watched { observers, at, started, latency: None, principal, answer: None, limit })
+        Some(Box::new(Watched { observers, at, started, latency: None, principal, answer: None, limit }))
     }
 
     /// Takes what the component has not seen of it.

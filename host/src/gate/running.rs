@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustc_hash::FxBuildHasher;
 use tokio::sync::Notify;
 
 /// The calls of a gate that are under way.
@@ -16,7 +17,7 @@ pub(super) struct Calls {
 
 #[derive(Default)]
 struct Table {
-    running: HashMap<u64, (String, Arc<Notify>)>,
+    running: HashMap<u64, (String, Arc<Notify>), FxBuildHasher>,
     next: u64,
     closed: bool,
 }

@@ -19,6 +19,16 @@ pub(crate) async fn turn(
     if !link.has_queues() {
         return Ok(None);
     }
+    // Apart, so that calls without queues have no room for it.
+    Box::pin(wait(link, params, patience, tell)).await
+}
+
+async fn wait(
+    link: &Arc<Link>,
+    params: &str,
+    patience: Patience,
+    tell: impl Fn(&Queue),
+) -> Result<Option<Turn>, Failed> {
     #[derive(Deserialize)]
     struct Named {
         #[serde(default)]

@@ -285,7 +285,7 @@ impl Gateway {
             Some(server) => format!("{server}.{name}"),
             None => name,
         };
-        let call = ToolCall { id: format!("{:016x}", fastrand::u64(..)), name, arguments };
+        let call = ToolCall::new(name, arguments);
         let (inside, who, note) =
             (Arc::clone(&self.inside), principal.clone(), self.inside.relay.note(&principal.name));
         let events: OnEvent = Arc::new(move |event| match event {

@@ -19,7 +19,7 @@ mod sources;
 mod stops;
 mod updates;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -54,7 +54,7 @@ pub(crate) struct Front {
     outlet: Option<Arc<dyn Outlet>>,
     session: Mutex<Session>,
     /// What is under way and can be stopped, by the client's id of the request.
-    stops: Mutex<HashMap<String, Stop>>,
+    stops: Mutex<BTreeMap<String, Stop>>,
     /// What its client stopped and wants no answer to any more, by the same id.
     unwanted: Mutex<HashSet<String>>,
     /// What the client was asked, and who waits for its answer.
@@ -266,7 +266,7 @@ impl Front {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn stops(&self) -> MutexGuard<'_, HashMap<String, Stop>> {
+    fn stops(&self) -> MutexGuard<'_, BTreeMap<String, Stop>> {
         self.stops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use rustc_hash::FxBuildHasher;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::warn;
@@ -18,7 +19,7 @@ use crate::transport::BoxFuture;
 #[derive(Default)]
 pub struct Relay {
     /// The requests that each server works on, by its connection.
-    working: Mutex<HashMap<u64, Vec<Work>>>,
+    working: Mutex<HashMap<u64, Vec<Work>, FxBuildHasher>>,
     /// The servers of which it was told that nobody knows whom they ask.
     confused: Mutex<HashSet<String>>,
     /// What clients were asked to do at an address of a server and may not have done yet, the oldest first.
@@ -159,7 +160,7 @@ impl Relay {
         self.elicitations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn working(&self) -> MutexGuard<'_, HashMap<u64, Vec<Work>>> {
+    fn working(&self) -> MutexGuard<'_, HashMap<u64, Vec<Work>, FxBuildHasher>> {
         self.working.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -256,12 +256,23 @@ impl Link {
         if let Some(session) = look(self)? {
             return Ok(Lease { session, _use: held });
         }
+        // Apart, so that who need not wait has no room for it.
+        let session = Box::pin(self.changed_to(limit, look)).await?;
+        Ok(Lease { session, _use: held })
+    }
+
+    /// Waits until such a look finds a session.
+    async fn changed_to(
+        &self,
+        limit: Duration,
+        look: fn(&Link) -> Result<Option<Arc<Session>>, Unavailable>,
+    ) -> Result<Arc<Session>, Unavailable> {
         let deadline = Instant::now() + limit.min(LONGEST);
         // Before the next look, so that nothing is missed between the look and the wait.
         let mut changed = self.changed.subscribe();
         loop {
             if let Some(session) = look(self)? {
-                return Ok(Lease { session, _use: held });
+                return Ok(session);
             }
             if tokio::time::timeout_at(deadline, changed.changed()).await.is_err() {
                 return Err(self.not_in_time(limit));

@@ -1,7 +1,5 @@
 //! The `params` of a request with what the protocol adds to them, without taking them apart where that can be avoided.
 
-use std::fmt::Write as _;
-
 use serde_json::value::RawValue;
 
 use crate::json::{META, Object};
@@ -14,7 +12,8 @@ pub fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> Strin
     }
     let add = |text: &mut String| {
         if let Some(id) = progress {
-            let _ = write!(text, r#""progressToken":{id}"#);
+            text.push_str(r#""progressToken":"#);
+            text.push_str(&id.to_string());
             if !meta.is_empty() {
                 text.push(',');
             }

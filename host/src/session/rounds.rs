@@ -37,7 +37,9 @@ pub async fn run(session: &Session, request: Request<'_>, caller: &Caller) -> Re
             Outcome::Wants(wanted) if round < MAX_ROUNDS => {
                 debug!(method = request.method, round, "the server wants input");
                 let left = request.patience.total.saturating_sub(started.elapsed());
-                let answered = tokio::time::timeout(left, next_params(session, caller, &request, &wanted)).await;
+                // Apart, so that requests of one round have no room for it.
+                let answer = Box::pin(next_params(session, caller, &request, &wanted));
+                let answered = tokio::time::timeout(left, answer).await;
                 params = Cow::Owned(answered.map_err(|_| unanswered(&request))??);
             }
             Outcome::Wants(_) => break,

@@ -111,7 +111,7 @@ impl Wire {
                     break match answer.unwrap_or(Err(Failed::unsent(Failure::Closed))) {
                         // The connection is over. How far the request had come is for the transport to say.
                         Err(over) if !over.sent => {
-                            let sent = !sending || may_have_arrived(&mut send).await;
+                            let sent = !sending || Box::pin(may_have_arrived(&mut send)).await;
                             Err(Failed { sent, ..over })
                         }
                         outcome => outcome,

@@ -52,11 +52,7 @@ pub(super) async fn call(
         Some(server) => format!("{server}.{name}"),
         None => name.into_owned(),
     };
-    let call = ToolCall {
-        id: format!("{:016x}", fastrand::u64(..)),
-        name,
-        arguments: arguments.map_or_else(String::new, written),
-    };
+    let call = ToolCall::new(name, arguments.map_or_else(String::new, written));
     let _stoppable = Stoppable::new(front, id, Stop::Call(call.id.clone()));
     let asker = Asker::new(front, context, incoming);
     let mut caller = context.caller(&asker, params);

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustc_hash::FxBuildHasher;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
@@ -85,7 +86,7 @@ pub struct Pending {
 
 #[derive(Default)]
 struct Table {
-    waiting: HashMap<RequestId, Waiting>,
+    waiting: HashMap<RequestId, Waiting, FxBuildHasher>,
     /// Why the connection is over.
     over: Option<Failed>,
     /// Those that nobody waits for any more, the latest last: their answers are no surprise.
