@@ -99,7 +99,7 @@ impl Session {
             Box::pin(self.raise_level(level)).await;
         }
         if self.peer.era == Era::Modern && is_work(request.method) {
-            rounds::run(self, request, caller).await
+            rounds::run(self, &request, caller).await
         } else {
             self.exchange(&request, request.params, caller).await
         }

@@ -1,5 +1,6 @@
 //! One call: the component says what to do, this does it and reports.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -125,16 +126,20 @@ impl Gate {
         let mut end = End { gate: self, execution, watched, waits };
         let result = async {
             loop {
-                let work = match directive {
-                    Directive::Done(result) => return Ok::<_, GateError>(result),
-                    Directive::Request(request) if options.deadline.is_none() => Either::Left(errand.request(request)),
-                    // Apart, so that most calls have no room for it.
-                    directive => Either::Right(Box::pin(errand.run(directive))),
-                };
-                let event = tokio::select! {
-                    biased;
-                    () = running.cancelled() => Event::Cancelled,
-                    event = work => event,
+                let event = {
+                    let work = pin!(match directive {
+                        Directive::Done(result) => return Ok::<_, GateError>(result),
+                        Directive::Request(request) if options.deadline.is_none() => {
+                            Either::Left(errand.request(request))
+                        }
+                        // Apart, so that most calls have no room for it.
+                        directive => Either::Right(Box::pin(errand.run(directive))),
+                    });
+                    tokio::select! {
+                        biased;
+                        () = running.cancelled() => Event::Cancelled,
+                        event = work => event,
+                    }
                 };
                 let _decided = errand.trace.step("toolgate.next");
                 directive = self.next(execution, event)?;

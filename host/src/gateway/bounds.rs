@@ -13,12 +13,12 @@ pub(super) fn cut(text: &mut String, most: usize) {
 
 /// Refuses the name of a tool that is none, before anything else is done with it.
 pub(super) fn tool_name(name: &str) -> Result<(), RpcError> {
-    name_of("tool", name)
+    within("tool name", name, MOST_NAME)
 }
 
 /// The same for a prompt.
 pub(super) fn prompt_name(name: &str) -> Result<(), RpcError> {
-    name_of("prompt", name)
+    within("prompt name", name, MOST_NAME)
 }
 
 /// The same for the address of a resource.
@@ -53,10 +53,6 @@ pub(super) fn watched<'a>(uris: impl Iterator<Item = &'a str>) -> Result<(), Rpc
          addresses; unsubscribe from some first"
     );
     Err(RpcError::new(INVALID_PARAMS, text))
-}
-
-fn name_of(what: &str, name: &str) -> Result<(), RpcError> {
-    within(&format!("{what} name"), name, MOST_NAME)
 }
 
 fn within(what: &str, text: &str, most: usize) -> Result<(), RpcError> {

@@ -17,36 +17,47 @@ use crate::failure::{Failed, Failure, RpcError};
 use crate::json::{Object, RESULT_TYPE, raw};
 
 /// Asks until the answer is complete.
-pub async fn run(session: &Session, request: Request<'_>, caller: &Caller) -> Result<Reply, Failed> {
+pub async fn run(session: &Session, request: &Request<'_>, caller: &Caller) -> Result<Reply, Failed> {
     let started = Instant::now();
     let given = caller.given.members();
-    let mut params = match given.as_slice() {
+    let params = match given.as_slice() {
         [] => Cow::Borrowed(request.params),
         given => Cow::Owned(params::with_members(request.params, given)),
     };
-    for round in 0..=MAX_ROUNDS {
-        let left = request.patience.total.saturating_sub(started.elapsed());
-        let patience = Patience { total: left, ..request.patience };
-        let reply = session.exchange(&Request { patience, ..request.clone() }, &params, caller).await?;
-        match read(&reply, request.method)? {
-            Outcome::Complete => return Ok(reply),
-            Outcome::Wants(wanted) if caller.asks_again => {
-                wanted.check(caller, request.method)?;
-                return Ok(reply);
-            }
-            Outcome::Wants(wanted) if round < MAX_ROUNDS => {
-                debug!(method = request.method, round, "the server wants input");
-                let left = request.patience.total.saturating_sub(started.elapsed());
-                // Apart, so that requests of one round have no room for it.
-                let answer = Box::pin(next_params(session, caller, &request, &wanted));
-                let answered = tokio::time::timeout(left, answer).await;
-                params = Cow::Owned(answered.map_err(|_| unanswered(&request))??);
-            }
-            Outcome::Wants(_) => break,
+    let reply = session.exchange(request, &params, caller).await?;
+    match read(&reply, request.method)? {
+        Outcome::Complete => {}
+        Outcome::Wants(wanted) if caller.asks_again => wanted.check(caller, request.method)?,
+        // Apart, so that requests of one round have no room for it.
+        Outcome::Wants(_) => return Box::pin(go_on(session, request, caller, started, reply)).await,
+    }
+    Ok(reply)
+}
+
+/// Gives what an answer wants, and asks again.
+async fn go_on(
+    session: &Session,
+    request: &Request<'_>,
+    caller: &Caller,
+    started: Instant,
+    mut reply: Reply,
+) -> Result<Reply, Failed> {
+    let left = || request.patience.total.saturating_sub(started.elapsed());
+    for round in 0..MAX_ROUNDS {
+        let Outcome::Wants(wanted) = read(&reply, request.method)? else { return Ok(reply) };
+        debug!(method = request.method, round, "the server wants input");
+        let answered = tokio::time::timeout(left(), next_params(session, caller, request, &wanted)).await;
+        let params = answered.map_err(|_| unanswered(request))??;
+        let patience = Patience { total: left(), ..request.patience };
+        reply = session.exchange(&Request { patience, ..request.clone() }, &params, caller).await?;
+    }
+    match read(&reply, request.method)? {
+        Outcome::Complete => Ok(reply),
+        Outcome::Wants(_) => {
+            let how = format!("{} wants input for the {}th time", request.method, MAX_ROUNDS + 1);
+            Err(Failed::sent(Failure::Protocol(how)))
         }
     }
-    let how = format!("{} wants input for the {}th time", request.method, MAX_ROUNDS + 1);
-    Err(Failed::sent(Failure::Protocol(how)))
 }
 
 /// Nobody gave the input in time; the server waits for it and did not go on.

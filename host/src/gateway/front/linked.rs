@@ -48,7 +48,7 @@ struct Held {
 impl Linked {
     /// Takes in what a server answered. Nearly no answer names a resource, and then it is not read.
     pub(super) fn learn(&self, server: &str, answer: &str) {
-        if !LINK.is_in(answer) && !HELD.is_in(answer) {
+        if !NAMED.is_in(answer) {
             return;
         }
         let Ok(Answer { content, messages }) = serde_json::from_str(answer) else { return };
@@ -84,8 +84,8 @@ impl Table {
     }
 }
 
-static LINK: Mark = Mark::new("\"resource_link\"");
-static HELD: Mark = Mark::new("\"resource\"");
+/// How both `resource_link` and `resource` begin.
+static NAMED: Mark = Mark::new("\"resource");
 /// How many resources are remembered.
 const MOST: usize = 4096;
 /// The longest address that is.

@@ -243,3 +243,30 @@ async fn a_call_that_wants_nothing_is_refused_and_one_that_only_has_a_state_goes
     assert_eq!((calls.len(), &calls[1].body["params"]["requestState"]), (2, &json!("half way")));
     assert!(calls[1].body["params"]["inputResponses"].is_null());
 }
+
+#[tokio::test]
+async fn a_call_may_want_input_ten_times_and_not_once_more() {
+    for (wants, done) in [(10, true), (11, false)] {
+        let server = Server::start(move |seen| match seen.method() {
+            "tools/call" => match seen.body["params"]["requestState"].as_u64().unwrap_or(0) {
+                round if round < wants => {
+                    reply(seen, &json!({"resultType": "input_required", "requestState": round + 1}))
+                }
+                _ => modern(seen),
+            },
+            _ => modern(seen),
+        })
+        .await;
+        let session = open(&server.url()).await;
+        let outcome = call(&session, "echo", r#"{"text":"x"}"#).await;
+        assert_eq!(server.count("tools/call"), 11);
+        match outcome {
+            Ok(result) => assert!(done && text(&result) == "x"),
+            Err(failed) => {
+                let words = "tools/call wants input for the 11th time";
+                assert!(!done && failed.sent, "{failed:?}");
+                assert_eq!(failed.failure, Failure::Protocol(words.to_owned()));
+            }
+        }
+    }
+}
