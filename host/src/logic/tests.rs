@@ -65,6 +65,13 @@ fn it_runs_without_fuel() {
 }
 
 #[test]
+fn each_new_call_has_an_id_of_sixteen_digits() {
+    let id = || types::execution::ToolCall::new("a.b".to_owned(), String::new()).id;
+    let (one, other) = (id(), id());
+    assert!(one.len() == 16 && u64::from_str_radix(&one, 16).is_ok() && one != other, "{one} {other}");
+}
+
+#[test]
 fn resources_live_until_they_are_dropped() {
     let mut instance = load(&quick()).instantiate().unwrap();
     let settings = instance.default_settings(&["a".to_owned()]).unwrap();

@@ -3,13 +3,13 @@
 mod authorize;
 mod connection;
 mod drive;
+mod lease;
 mod listing;
 mod opener;
 mod probing;
 mod unavailable;
 mod watching;
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
@@ -17,6 +17,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
+pub use lease::Lease;
 pub use unavailable::Unavailable;
 pub use watching::Watcher;
 
@@ -100,15 +101,6 @@ struct State {
     started_in: Option<Duration>,
     restarts: u64,
 }
-
-/// A connection in use. The server is kept at least as long as there is one.
-pub struct Lease {
-    session: Arc<Session>,
-    _use: Use,
-}
-
-/// Counts one user.
-struct Use(Arc<Link>);
 
 impl Link {
     pub(super) fn new(
@@ -239,60 +231,6 @@ impl Link {
         let own = self.queues.iter().filter(|(name, _)| name.is_empty());
         let named = self.queues.iter().filter(move |(known, _)| Some(known) == name && !known.is_empty());
         own.chain(named).map(|(_, queue)| queue)
-    }
-
-    /// A connection, for as long as the lease is held. Any number may ask at the same time: the server is started once.
-    pub async fn acquire(&self, limit: Duration) -> Result<Lease, Unavailable> {
-        self.acquire_if(limit, Link::look).await
-    }
-
-    /// A connection by this look at where the server stands: it says for how long one is worth waiting for.
-    async fn acquire_if(
-        &self,
-        limit: Duration,
-        look: fn(&Link) -> Result<Option<Arc<Session>>, Unavailable>,
-    ) -> Result<Lease, Unavailable> {
-        let held = self.hold()?;
-        if let Some(session) = look(self)? {
-            return Ok(Lease { session, _use: held });
-        }
-        // Apart, so that who need not wait has no room for it.
-        let session = Box::pin(self.changed_to(limit, look)).await?;
-        Ok(Lease { session, _use: held })
-    }
-
-    /// Waits until such a look finds a session.
-    async fn changed_to(
-        &self,
-        limit: Duration,
-        look: fn(&Link) -> Result<Option<Arc<Session>>, Unavailable>,
-    ) -> Result<Arc<Session>, Unavailable> {
-        let deadline = Instant::now() + limit.min(LONGEST);
-        // Before the next look, so that nothing is missed between the look and the wait.
-        let mut changed = self.changed.subscribe();
-        loop {
-            if let Some(session) = look(self)? {
-                return Ok(session);
-            }
-            if tokio::time::timeout_at(deadline, changed.changed()).await.is_err() {
-                return Err(self.not_in_time(limit));
-            }
-        }
-    }
-
-    /// The same, for as long as a server may take to come up.
-    pub async fn lease(&self) -> Result<Lease, Unavailable> {
-        self.acquire(self.patience()).await
-    }
-
-    /// The same for who can do without the server: it waits for the start that is under way, and for no further one.
-    pub async fn lease_if_it_starts(&self) -> Result<Lease, Unavailable> {
-        self.acquire_if(self.patience(), Link::look_once).await
-    }
-
-    /// A session for a short look; the server may be stopped for idleness while it is used.
-    pub async fn session(&self) -> Result<Arc<Session>, Unavailable> {
-        Ok(self.lease().await?.session)
     }
 
     /// The session, if there is one.
@@ -452,57 +390,8 @@ impl Link {
         self.state().machine.state == lifecycle::State::Restarting
     }
 
-    /// How long a caller waits where it says nothing.
-    fn patience(&self) -> Duration {
-        let server = self.server();
-        server.lifecycle.acquire_timeout.max(server.timeouts.initialize) + SLACK
-    }
-
-    /// Counts a user, and lets the machine know of the first.
-    fn hold(&self) -> Result<Use, Unavailable> {
-        let link = self.me.upgrade().ok_or(Unavailable::Closed)?;
-        self.users.fetch_add(1, Ordering::SeqCst);
-        self.leases.fetch_add(1, Ordering::Relaxed);
-        let held = Use(link);
-        if self.is_retired() {
-            return Err(Unavailable::Closed);
-        }
-        if !self.wanted.load(Ordering::SeqCst) {
-            let mut state = self.state();
-            if !self.wanted.swap(true, Ordering::SeqCst) {
-                state.janitor = Some(self.look_after());
-                self.step(&mut state, &lifecycle::Event::Wanted);
-            }
-        }
-        Ok(held)
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         // Each step leaves the state whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-impl Lease {
-    /// The session in use.
-    pub fn session(&self) -> &Arc<Session> {
-        &self.session
-    }
-}
-
-impl fmt::Debug for Lease {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lease of {:?}", self._use.0.id())
-    }
-}
-
-impl Drop for Use {
-    fn drop(&mut self) {
-        self.0.left();
-    }
-}
-
-/// The machine ends the wait itself; this is for a host so busy that it comes late.
-const SLACK: Duration = Duration::from_secs(1);
-/// Nobody waits longer than a year.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -25,7 +25,7 @@ pub(super) type Others = [Option<Arc<Listing>>; 4];
 impl Link {
     /// What the server has of a kind beside its tools, asked for where the last list no longer holds.
     pub(crate) async fn others_of(&self, lease: &Lease, kind: Kind) -> Result<Arc<Listing>, Failed> {
-        let listing = lease.session.list(kind).await?;
+        let listing = lease.session().list(kind).await?;
         self.others()[kind as usize] = Some(Arc::clone(&listing));
         Ok(listing)
     }
@@ -50,7 +50,7 @@ impl Link {
 
     /// The tools of the server, asked for where the last list no longer holds.
     pub async fn tools_of(&self, lease: &Lease) -> Result<Arc<Tools>, Unavailable> {
-        self.list_tools(&lease.session).await
+        self.list_tools(lease.session()).await
     }
 
     /// The last list of tools that the server gave, if it ever did.

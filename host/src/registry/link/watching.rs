@@ -34,7 +34,7 @@ impl Link {
     pub async fn watch(&self, lease: &Lease, uri: &str) -> Result<Watcher, Failed> {
         // From here on it is counted, and counted out when this fails or is dropped.
         let watcher = self.count_watcher(uri);
-        let told = lease.session.watch(uri).await?;
+        let told = lease.session().watch(uri).await?;
         self.note_told(uri, told);
         Ok(watcher)
     }
