@@ -5,7 +5,7 @@
 //! awaited asleep.
 
 use std::convert::Infallible;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -33,9 +33,9 @@ impl Vigil {
     }
 
     /// A request is made.
-    pub fn asked(&self) -> Asked<'_> {
+    pub fn asked(self: &Arc<Self>) -> Asked {
         self.stir(Pace::asked);
-        Asked(self)
+        Asked(Arc::clone(self))
     }
 
     /// Keeps the thread from going to sleep while something is about to come.
@@ -77,10 +77,10 @@ impl Vigil {
     }
 }
 
-/// A request that has no answer yet; dropped when it has one, or gets none.
-pub struct Asked<'a>(&'a Vigil);
+/// A request that has no answer yet; dropped as soon as it has one, or gets none.
+pub struct Asked(Arc<Vigil>);
 
-impl Drop for Asked<'_> {
+impl Drop for Asked {
     fn drop(&mut self) {
         self.0.stir(Pace::answered);
     }
@@ -137,7 +137,6 @@ const SOON: Duration = Duration::from_micros(200);
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Context, Wake, Waker};
 
@@ -200,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_vigil_begins_where_somebody_quick_is_awaited_and_ends_in_time() {
-        let (vigil, restless) = (Vigil::for_requests(), Arc::<Restless>::default());
+        let (vigil, restless) = (Arc::new(Vigil::for_requests()), Arc::<Restless>::default());
         let waker = Waker::from(Arc::clone(&restless));
         let mut watch = pin!(vigil.watch());
         let mut is_restless = || {

@@ -147,7 +147,7 @@ impl Door {
             sessions: sessions.clone(),
             current: self.current,
             stopping: stopped,
-            vigil: Vigil::for_requests(),
+            vigil: Arc::new(Vigil::for_requests()),
         });
         // Ends with what is served.
         let mut watch = JoinSet::new();

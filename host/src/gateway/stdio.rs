@@ -169,9 +169,10 @@ impl Served {
     }
 
     fn take(&mut self, text: String, slot: Slot) {
-        let (client, output, vigil) = (Arc::clone(&self.client), Arc::clone(&self.output), Arc::clone(&self.vigil));
+        let (client, output) = (Arc::clone(&self.client), Arc::clone(&self.output));
+        // Now, so that nobody stays awake for it between here and there.
+        let asked = self.vigil.asked();
         self.running.spawn(async move {
-            let _asked = vigil.asked();
             let places = message::Places::find(&text);
             let message = Incoming { text, places, headers: None, outlet: Arc::clone(&output) as Arc<dyn Outlet> };
             let answer = client.take(message).await;
@@ -179,6 +180,7 @@ impl Served {
             if let Some(answer) = answer {
                 output.answer(answer.text);
             }
+            drop(asked);
         });
     }
 
@@ -197,6 +199,7 @@ impl Served {
         if !self.writer.is_finished() && timeout(CLOSE, &mut self.writer).await.is_err() {
             self.writer.abort();
         }
+        self.output.close();
     }
 }
 

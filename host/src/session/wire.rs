@@ -23,7 +23,6 @@ use crate::failure::{Failed, Failure};
 use crate::transport::authorize::Authorizer;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::{self, Delivery, Outgoing, RequestId, ServerStream, Transport};
-use crate::vigil::{Asked, Vigil};
 use inbox::{Footing, Inbox};
 
 /// A connection that requests and answers are matched on.
@@ -37,8 +36,6 @@ pub struct Wire {
     authorize: Option<Authorizer>,
     /// We are ending the connection ourselves.
     closing: AtomicBool,
-    /// A process on the same machine may answer at once.
-    vigil: Option<Arc<Vigil>>,
 }
 
 /// What to ask.
@@ -70,11 +67,12 @@ impl Wire {
         inbox.attach(&transport);
         let authorize = endpoint.site().and_then(|site| site.authorize.clone());
         let (next_id, closing) = (AtomicU64::new(1), AtomicBool::new(false));
-        let vigil = matches!(endpoint, Endpoint::Stdio(_)).then(|| Arc::new(Vigil::for_answers()));
-        if let Some(vigil) = vigil.clone() {
+        if let Endpoint::Stdio(_) = endpoint {
+            // A process on the same machine may answer at once.
+            let vigil = inbox.pending.watched();
             inbox.spawn(async move { match vigil.keep().await {} });
         }
-        Ok(Wire { inbox, transport, next_id, web, secrets, authorize, closing, vigil })
+        Ok(Wire { inbox, transport, next_id, web, secrets, authorize, closing })
     }
 
     /// Sends a request and waits for its answer. Dropping the future gives the request up and tells the server so.
@@ -90,9 +88,7 @@ impl Wire {
         let mut answer = self.inbox.pending.enter(id, time, progress)?;
         // Where all share a stream, what is asked on it says nothing of a request.
         let handler = handler.filter(|_| self.web);
-        let awaited = self.vigil.as_deref().filter(|_| time.is_for_work()).map(Vigil::asked);
-        let mut watch =
-            Watch { wire: self, id, tell: cancellable, given_up: true, asked: handler.is_some(), _awaited: awaited };
+        let mut watch = Watch { wire: self, id, tell: cancellable, given_up: true, asked: handler.is_some() };
         if let Some(handler) = handler {
             self.inbox.handlers().insert(id, handler);
         }
@@ -319,8 +315,6 @@ struct Watch<'a> {
     given_up: bool,
     /// It has a handler of its own.
     asked: bool,
-    /// Somebody stays awake for its answer.
-    _awaited: Option<Asked<'a>>,
 }
 
 impl Drop for Watch<'_> {

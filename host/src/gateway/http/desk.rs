@@ -40,7 +40,7 @@ pub(super) struct Desk {
     pub(super) sessions: Arc<Sessions>,
     pub(super) current: Arc<Current>,
     pub(super) stopping: watch::Receiver<bool>,
-    pub(super) vigil: Vigil,
+    pub(super) vigil: Arc<Vigil>,
 }
 
 impl Desk {

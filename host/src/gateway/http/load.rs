@@ -166,6 +166,11 @@ impl Load {
         self.requests.load(Relaxed) < self.most.requests.all() && held <= self.most.bytes.all()
     }
 
+    /// Whether no request is in flight.
+    pub(in crate::gateway) fn is_idle(&self) -> bool {
+        self.requests.load(Relaxed) == 0
+    }
+
     /// Lets a request of a principal in.
     pub(in crate::gateway) fn enter(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<Slot, Refusal> {
         let tab = self.shares.of(principal);

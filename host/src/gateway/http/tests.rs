@@ -105,7 +105,7 @@ impl Inside {
             sessions: Sessions::new(current.clone(), load.clone()),
             current,
             load,
-            vigil: Vigil::for_requests(),
+            vigil: Arc::new(Vigil::for_requests()),
             stopping: stopped,
         });
         Inside { desk, house, last: Mutex::default(), _stopping: stopping }

@@ -1,10 +1,14 @@
 //! What is written to the client, and how much of it waits to be read.
 
-use std::io;
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
 
-use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Notify, mpsc};
+use tokio::io::AsyncWrite;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::gateway::client::{Outlet, Unsent};
@@ -12,103 +16,277 @@ use crate::gateway::http::Load;
 use crate::transport::BoxFuture;
 
 /// The way to the client.
-pub(super) struct Output {
-    /// No line is the last.
-    lines: mpsc::UnboundedSender<Option<String>>,
+pub(super) struct Output(Arc<Shared>);
+
+/// What is shared with the task that writes.
+struct Shared {
+    queue: Mutex<Queue>,
     load: Arc<Load>,
+    /// Tells the task that there is something to do.
+    changed: Notify,
     /// Tells that the client has read on.
-    read: Arc<Notify>,
+    read: Notify,
+}
+
+/// What waits to be written, each line with its end.
+struct Queue {
+    /// The client's end, until it is closed.
+    end: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    /// Nothing more is taken.
+    ended: bool,
+    lines: VecDeque<String>,
+    /// What is being written.
+    batch: Vec<u8>,
+    /// How much of it is written.
+    written: usize,
 }
 
 impl Output {
-    /// The way to a client at this end, and who writes.
+    /// The way to a client at this end, and who writes what cannot be written at once.
     pub(super) fn open(
         end: impl AsyncWrite + Unpin + Send + 'static,
         load: Arc<Load>,
     ) -> (Arc<Self>, JoinHandle<io::Result<()>>) {
-        let (lines, receiver) = mpsc::unbounded_channel();
-        let read = Arc::new(Notify::new());
-        let writer = tokio::spawn(write(receiver, end, Arc::clone(&load), Arc::clone(&read)));
-        (Arc::new(Output { lines, load, read }), writer)
+        let (end, lines, batch): (Box<dyn AsyncWrite + Send + Unpin>, _, _) =
+            (Box::new(end), VecDeque::new(), Vec::new());
+        let queue = Mutex::new(Queue { end: Some(end), ended: false, lines, batch, written: 0 });
+        let shared = Arc::new(Shared { queue, load, changed: Notify::new(), read: Notify::new() });
+        let writer = Arc::clone(&shared);
+        (Arc::new(Output(shared)), tokio::spawn(async move { writer.write().await }))
     }
 
     /// Sends the answer to a request, however much waits.
     pub(super) fn answer(&self, text: String) {
-        self.push(text);
+        // While others are worked on, answers gather, and many are written at once.
+        self.push(text, self.0.load.is_idle());
     }
 
     /// Nothing more will be sent.
     pub(super) fn end(&self) {
-        let _ = self.lines.send(None);
+        self.0.queue().ended = true;
+        self.0.changed.notify_one();
+    }
+
+    /// Closes the client's end, whatever waits.
+    pub(super) fn close(&self) {
+        self.0.queue().end = None;
+        self.end();
     }
 
     /// Whether so much waits to be read that nothing is to be added which can be left out.
     pub(super) fn is_behind(&self) -> bool {
-        self.load.is_behind()
+        self.0.load.is_behind()
     }
 
     /// Waits until the client has read something.
     pub(super) async fn read_on(&self) {
-        self.read.notified().await;
+        self.0.read.notified().await;
     }
 
-    fn push(&self, text: String) -> bool {
-        let bytes = text.len();
-        self.load.force_event(None, bytes);
-        let sent = self.lines.send(Some(text)).is_ok();
-        if !sent {
-            self.load.forget_events(None, bytes);
+    /// Takes a line, and writes it here and now where that is wanted and possible.
+    fn push(&self, mut line: String, now: bool) -> bool {
+        line.push('\n');
+        let shared = &*self.0;
+        let mut queue = shared.queue();
+        if queue.ended {
+            return false;
         }
-        sent
+        // Where something waits already, the task waits for the end to take more, and nobody else may.
+        let now = now && queue.is_empty();
+        shared.load.force_event(None, line.len());
+        queue.lines.push_back(line);
+        let mut nobody = Context::from_waker(Waker::noop());
+        let written = now && matches!(shared.drain(&mut queue, &mut nobody), Poll::Ready(Ok(())));
+        drop(queue);
+        if !written {
+            shared.changed.notify_one();
+        }
+        true
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
 impl Outlet for Output {
     fn send(&self, text: String) -> Result<(), Unsent> {
         if self.is_behind() {
-            self.load.run_short();
+            self.0.load.run_short();
             return Err(Unsent::Full(text));
         }
-        if self.push(text) { Ok(()) } else { Err(Unsent::Gone) }
+        if self.push(text, false) { Ok(()) } else { Err(Unsent::Gone) }
     }
 
     fn room(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.load.room())
+        Box::pin(self.0.load.room())
     }
 }
 
-/// Writes lines as they come, up to the last; of what has come meanwhile, much is written at once.
-async fn write(
-    mut lines: mpsc::UnboundedReceiver<Option<String>>,
-    mut end: impl AsyncWrite + Unpin,
-    load: Arc<Load>,
-    read: Arc<Notify>,
-) -> io::Result<()> {
-    let mut open = true;
-    while let (true, Some(Some(line))) = (open, lines.recv().await) {
-        let mut bytes = line.len();
-        let mut batch = line.into_bytes();
-        batch.push(b'\n');
-        while let (true, Ok(line)) = (open && batch.len() < BATCH, lines.try_recv()) {
-            match line {
-                Some(line) => {
-                    bytes += line.len();
-                    batch.extend_from_slice(line.as_bytes());
-                    batch.push(b'\n');
-                }
-                None => open = false,
+impl Shared {
+    /// Writes lines as they come, up to the last.
+    async fn write(&self) -> io::Result<()> {
+        loop {
+            poll_fn(|context| self.drain(&mut self.queue(), context)).await?;
+            if self.queue().ended {
+                return Ok(());
             }
-        }
-        end.write_all(&batch).await?;
-        end.flush().await?;
-        let behind = load.is_behind();
-        load.forget_events(None, bytes);
-        if behind {
-            read.notify_one();
+            self.changed.notified().await;
         }
     }
-    Ok(())
+
+    /// Writes all that waits; of what has gathered, much is written at once.
+    fn drain(&self, queue: &mut Queue, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while queue.has_batch() {
+            if let Err(error) = ready!(queue.poll_batch(context)) {
+                queue.ended = true;
+                return Poll::Ready(Err(error));
+            }
+            let behind = self.load.is_behind();
+            self.load.forget_events(None, std::mem::take(&mut queue.batch).len());
+            if behind {
+                self.read.notify_one();
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.batch.is_empty() && self.lines.is_empty()
+    }
+
+    /// Whether anything is to be written; the next lines are made a batch where none is left.
+    fn has_batch(&mut self) -> bool {
+        if !self.batch.is_empty() {
+            return true;
+        }
+        let Some(line) = self.lines.pop_front() else { return false };
+        (self.batch, self.written) = (line.into_bytes(), 0);
+        while self.batch.len() < BATCH
+            && let Some(line) = self.lines.pop_front()
+        {
+            self.batch.extend_from_slice(line.as_bytes());
+        }
+        true
+    }
+
+    /// Writes what is left of the batch.
+    fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Queue { end: Some(end), batch, written, .. } = self else {
+            return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
+        };
+        while *written < batch.len() {
+            match ready!(Pin::new(&mut *end).poll_write(context, &batch[*written..]))? {
+                0 => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+                count => *written += count,
+            }
+        }
+        Pin::new(end).poll_flush(context)
+    }
 }
 
 /// As much is written at once, and the rest of a line.
 const BATCH: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::io::{AsyncReadExt, DuplexStream, duplex};
+
+    use super::*;
+    use crate::gateway::client::Principal;
+    use crate::gateway::http::Limits;
+
+    struct Client {
+        output: Arc<Output>,
+        writer: JoinHandle<io::Result<()>>,
+        end: DuplexStream,
+        load: Arc<Load>,
+    }
+
+    impl Client {
+        /// A client that has room for so many bytes that it has not read yet.
+        fn new(room: usize) -> Self {
+            let (ours, end) = duplex(room);
+            let load = Arc::new(Load::new(&Limits::default()));
+            let (output, writer) = Output::open(ours, Arc::clone(&load));
+            Client { output, writer, end, load }
+        }
+
+        /// What it can read before any task has run.
+        fn read_now(&mut self) -> String {
+            let mut bytes = [0; 100];
+            let count = self.end.read(&mut bytes).now_or_never().map_or(0, Result::unwrap);
+            String::from_utf8(bytes[..count].to_vec()).unwrap()
+        }
+
+        /// All that it has to read before the end.
+        async fn read_all(&mut self) -> String {
+            let mut all = String::new();
+            self.end.read_to_string(&mut all).await.unwrap();
+            all
+        }
+    }
+
+    #[tokio::test]
+    async fn the_answer_to_the_only_request_is_written_at_once_and_others_gather() {
+        let mut client = Client::new(100);
+        client.output.answer("first".to_owned());
+        assert_eq!((client.read_now().as_str(), client.load.stats().event_bytes), ("first\n", 0));
+        let principal = Arc::new(Principal::local());
+        let slot = client.load.enter(&principal).unwrap();
+        client.output.answer("second".to_owned());
+        drop(slot);
+        // One that is written at once is not to overtake it.
+        client.output.answer("third".to_owned());
+        assert_eq!(client.read_now(), "");
+        tokio::task::yield_now().await;
+        assert_eq!((client.read_now().as_str(), client.load.stats().event_bytes), ("second\nthird\n", 0));
+    }
+
+    #[tokio::test]
+    async fn what_a_client_does_not_take_yet_is_written_as_it_reads_on() {
+        let mut client = Client::new(4);
+        client.output.answer("an answer".to_owned());
+        client.output.answer("é".repeat(BATCH));
+        client.output.send("news".to_owned()).unwrap();
+        assert_eq!(client.read_now(), "an a");
+        assert!(client.load.stats().event_bytes > 2 * BATCH);
+        client.output.end();
+        assert!(matches!(client.output.send("too late".to_owned()), Err(Unsent::Gone)));
+        let close = async {
+            (&mut client.writer).await.unwrap().unwrap();
+            client.output.close();
+        };
+        let mut all = String::new();
+        let (read, ()) = tokio::join!(client.end.read_to_string(&mut all), close);
+        read.unwrap();
+        assert!(all == format!("nswer\n{}\nnews\n", "é".repeat(BATCH)));
+        assert_eq!(client.load.stats().event_bytes, 0);
+    }
+
+    #[tokio::test]
+    async fn who_writes_ends_where_nobody_reads_any_more() {
+        let Client { output, writer, end, .. } = Client::new(100);
+        drop(end);
+        output.answer("for nobody".to_owned());
+        assert_eq!(writer.await.unwrap().unwrap_err().kind(), ErrorKind::BrokenPipe);
+        assert!(matches!(output.send("more".to_owned()), Err(Unsent::Gone)));
+    }
+
+    #[tokio::test]
+    async fn what_was_sent_is_written_where_nobody_can_send_any_more() {
+        let mut client = Client::new(4);
+        client.output.answer("the last".to_owned());
+        client.output = Client::new(1).output;
+        assert_eq!(client.read_all().await, "the last\n");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rustc_hash::FxBuildHasher;
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::message::Reply;
 use crate::failure::{Failed, Failure};
 use crate::transport::RequestId;
+use crate::vigil::{Asked, Vigil};
 
 /// How far a request has come, by the server's own account.
 #[derive(Debug, Clone)]
@@ -82,6 +83,8 @@ pub struct Pending {
     table: Mutex<Table>,
     /// Told after each message of the server, and after each request that nobody waits for any more.
     changed: Notify,
+    /// Knows whether an answer is about to come.
+    vigil: OnceLock<Arc<Vigil>>,
 }
 
 #[derive(Default)]
@@ -103,6 +106,8 @@ struct Waiting {
     answer: oneshot::Sender<Result<Reply, Failed>>,
     progress: Option<OnProgress>,
     time: Time,
+    /// Somebody stays awake for the answer.
+    _awaited: Option<Asked>,
 }
 
 /// What became of an answer.
@@ -117,6 +122,11 @@ pub enum Match {
 }
 
 impl Pending {
+    /// From now on somebody may stay awake for answers, who learns here when one is awaited and when it has come.
+    pub fn watched(&self) -> Arc<Vigil> {
+        Arc::clone(self.vigil.get_or_init(|| Arc::new(Vigil::for_answers())))
+    }
+
     /// Enters a request; an error says why the connection is over.
     pub fn enter(
         &self,
@@ -129,7 +139,8 @@ impl Pending {
             return Err(Failed::unsent(why.failure.clone()));
         }
         let (answer, receiver) = oneshot::channel();
-        table.waiting.insert(id, Waiting { answer, progress, time });
+        let awaited = self.vigil.get().filter(|_| time.is_for_work()).map(Vigil::asked);
+        table.waiting.insert(id, Waiting { answer, progress, time, _awaited: awaited });
         Ok(receiver)
     }
 
@@ -348,6 +359,23 @@ mod tests {
         assert!(pending.forget(2, true));
         assert!(!pending.forget(2, true));
         assert_eq!(pending.resolve(2, failed()), Match::Late);
+    }
+
+    #[test]
+    fn nobody_stays_awake_any_more_once_an_answer_has_come_or_is_not_awaited() {
+        let pending = Pending::default();
+        let vigil = pending.watched();
+        let enter = |id| pending.enter(id, soon(), None).unwrap();
+        let _answers = [enter(1), enter(2), enter(3), enter(4)];
+        let _news = pending.enter(5, time(Patience::for_news()), None).unwrap();
+        assert_eq!(vigil.open(), 4);
+        // Whoever waits has not even looked.
+        pending.resolve(1, Err(Failed::sent(Failure::Closed)));
+        assert_eq!(vigil.open(), 3);
+        pending.forget(2, true);
+        assert_eq!(vigil.open(), 2);
+        pending.close(Failed::sent(Failure::Closed));
+        assert_eq!(vigil.open(), 0);
     }
 
     #[test]
