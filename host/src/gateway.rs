@@ -28,7 +28,7 @@ pub use relay::Relay;
 
 use self::http::Load;
 use crate::config::model::Config;
-use crate::gate::{self, Called, Gate, GateError, View};
+use crate::gate::{self, Gate, GateError, View};
 use crate::logic::types::execution::ToolResult;
 use crate::logic::types::{filtering, naming};
 use crate::registry::{Changes, Registry};
@@ -218,26 +218,12 @@ impl House for Gateway {
 }
 
 impl Inside {
-    /// Keeps and counts a call that is over; how it was called and decided is taken from it, since nobody else asks.
-    fn remember(&self, principal: &Principal, called: &mut Called) {
-        let result = &mut called.result;
-        self.tally.add(result.tool.as_ref(), result.code);
-        self.recent.add(RecentCall {
-            id: std::mem::take(&mut result.call_id),
-            at: SystemTime::now(),
-            principal: principal.name.clone(),
-            name: std::mem::take(&mut result.name),
-            tool: result.tool.clone(),
-            code: result.code,
-            attempts: result.attempts,
-            latency: called.latency,
-            trace: std::mem::take(&mut result.trace),
-        });
-    }
-
-    /// The same of a call whose client has hung up.
-    fn remember_abandoned(&self, principal: &Principal, result: ToolResult, latency: Duration) {
-        self.remember(principal, &mut Called { result, latency, failure: None, answer: None });
+    /// Keeps and counts a call of this principal that is over.
+    fn remember(&self, principal: &str, result: ToolResult, latency: Duration) {
+        let ToolResult { call_id, name, tool, code, attempts, trace, .. } = result;
+        self.tally.add(tool.as_ref(), code);
+        let (at, principal) = (SystemTime::now(), principal.to_owned());
+        self.recent.add(RecentCall { id: call_id, at, principal, name, tool, code, attempts, latency, trace });
     }
 
     /// Lets whoever runs the gateway know, once, that a server has an address or a name that is taken before.

@@ -1,5 +1,6 @@
 //! One call: the component says what to do, this does it and reports.
 
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -127,13 +128,22 @@ impl Gate {
         let result = async {
             loop {
                 let event = {
-                    let work = pin!(match directive {
+                    let mut work = pin!(match directive {
                         Directive::Done(result) => return Ok::<_, GateError>(result),
                         Directive::Request(request) if options.deadline.is_none() => {
                             Either::Left(errand.request(request))
                         }
                         // Apart, so that most calls have no room for it.
                         directive => Either::Right(Box::pin(errand.run(directive))),
+                    });
+                    let mut is_ready = false;
+                    let work = poll_fn(|context| {
+                        let event = work.as_mut().poll(context);
+                        // What is to be sent is on its way by now, and its answer is not there yet.
+                        if event.is_pending() && !std::mem::replace(&mut is_ready, true) {
+                            self.core().logic.get_ready(execution);
+                        }
+                        event
                     });
                     tokio::select! {
                         biased;

@@ -287,9 +287,9 @@ impl Gateway {
         };
         let call = ToolCall::new(name, arguments);
         let (inside, who, note) =
-            (Arc::clone(&self.inside), principal.clone(), self.inside.relay.note(&principal.name));
+            (Arc::clone(&self.inside), principal.name.clone(), self.inside.relay.note(&principal.name));
         let events: OnEvent = Arc::new(move |event| match event {
-            CallEvent::Abandoned { result, latency } => inside.remember_abandoned(&who, *result, latency),
+            CallEvent::Abandoned { result, latency } => inside.remember(&who, *result, latency),
             event => note(event),
         });
         let options = CallOptions {
@@ -297,13 +297,13 @@ impl Gateway {
             events: Some(events),
             ..CallOptions::default()
         };
-        let mut called = match gate.call(call, &options).await {
+        let called = match gate.call(call, &options).await {
             Ok(called) => called,
             Err(error) => return reply(500, &json!({"error": error.to_string()})),
         };
         let body =
             serde_json::to_string(&called.shown()).expect("shapes have string keys only, so they are always JSON");
-        self.inside.remember(principal, &mut called);
+        self.inside.remember(&principal.name, called.result, called.latency);
         Reply { status: 200, body: self.clean(&body) }
     }
 

@@ -1,5 +1,6 @@
 //! Where the doors of the gateway (standard input and output, HTTP) meet what is behind them.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,12 +95,23 @@ pub struct McpHeaders {
 }
 
 /// The answer to a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The JSON text.
     pub text: String,
     /// The status that it has over HTTP.
     pub status: u16,
+    /// What is left to be done, which happens when this is dropped: the client need not wait for it.
+    pub rest: Option<Rest>,
+}
+
+/// What does something when it is dropped.
+pub type Rest = Box<dyn Any + Send>;
+
+impl Answer {
+    /// An answer after which nothing is left to be done.
+    pub fn new(text: String, status: u16) -> Self {
+        Answer { text, status, rest: None }
+    }
 }
 
 /// What is behind the door for one client.

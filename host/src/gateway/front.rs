@@ -184,13 +184,14 @@ impl Front {
         let params = params.unwrap_or("{}");
         let context = match Context::read(self, &method, params, incoming.headers.as_ref()) {
             Ok(context) => context,
-            Err((error, status)) => return Some(Answer { text: error_text(id.get(), &error), status }),
+            Err((error, status)) => return Some(Answer::new(error_text(id.get(), &error), status)),
         };
+        let mut rest = None;
         let answer = match &*method {
             // The gate cancels it, and knows what became of it.
             "tools/call" => {
                 let wanted = places.and_then(|places| places.call(text));
-                calls::call(self, &context, id, params, wanted, incoming).await
+                calls::call(self, &context, id, params, wanted, incoming, &mut rest).await
             }
             // Apart, so that calls have no room for it.
             _ => {
@@ -208,7 +209,7 @@ impl Front {
                 text.reserve_exact(head.len() + ENDS);
                 text.insert_str(0, &head);
                 text.push('}');
-                Some(Answer { text, status: 200 })
+                Some(Answer { text, status: 200, rest })
             }
             Err(error) => {
                 let status = match (context.era, error.code) {
@@ -216,7 +217,7 @@ impl Front {
                     (Era::Modern, -32022..=-32020) => 400,
                     _ => 200,
                 };
-                Some(Answer { text: error_text(id.get(), &error), status })
+                Some(Answer { text: error_text(id.get(), &error), status, rest })
             }
         }
     }
@@ -287,7 +288,7 @@ impl Client for Front {
             let answers = parts.iter().map(|part| self.one(part.get(), None, &incoming));
             let answers: Vec<_> = futures_util::future::join_all(answers).await.into_iter().flatten().collect();
             let texts: Vec<_> = answers.iter().map(|answer| answer.text.as_str()).collect();
-            (!texts.is_empty()).then(|| Answer { text: format!("[{}]", texts.join(",")), status: 200 })
+            (!texts.is_empty()).then(|| Answer::new(format!("[{}]", texts.join(",")), 200))
         })
     }
 
@@ -351,7 +352,7 @@ fn unreadable(text: &str, why: &str) -> Answer {
 }
 
 fn refused(code: i64, text: String) -> Answer {
-    Answer { text: error_text("null", &RpcError::new(code, text)), status: 400 }
+    Answer::new(error_text("null", &RpcError::new(code, text)), 400)
 }
 
 /// Whether a request can have this id.

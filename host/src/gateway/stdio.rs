@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use super::client::{Client, House, Incoming, Outlet, Principal};
+use super::client::{Answer, Client, House, Incoming, Outlet, Principal};
 use super::http::{Limits, Load, Message, Refusal, Slot};
 use crate::session::message;
 use crate::vigil::Vigil;
@@ -177,8 +177,10 @@ impl Served {
             let message = Incoming { text, places, headers: None, outlet: Arc::clone(&output) as Arc<dyn Outlet> };
             let answer = client.take(message).await;
             drop(slot);
-            if let Some(answer) = answer {
-                output.answer(answer.text);
+            if let Some(Answer { text, rest, .. }) = answer {
+                output.answer(text);
+                // Nobody who has the answer comes before this: all runs on one thread.
+                drop(rest);
             }
             drop(asked);
         });

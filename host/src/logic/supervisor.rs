@@ -130,6 +130,13 @@ impl Supervisor {
         self.keeps = keep;
     }
 
+    /// The host waits, and there is time to get ready for the end of a call.
+    pub fn get_ready(&mut self, execution: ExecutionId) {
+        if let Some(call) = self.calls.get_mut(&execution) {
+            call.spell_out();
+        }
+    }
+
     /// The story of a call that is over, once, where it was to be kept.
     pub fn take_past(&mut self, execution: ExecutionId) -> Option<Past> {
         self.past.remove(&execution)
@@ -412,7 +419,7 @@ impl Decide for Supervisor {
         let (settings, offers) = (Arc::clone(&record.settings), Arc::clone(&record.offers));
         let (Some(instance), Some(handle)) = (&mut self.instance, &record.handle) else { return Err(LogicError::Dead) };
         let place = match instance.foresee(handle, &call) {
-            Ok(Outlook::Foreseen(foreseen)) => Place::Ahead(Box::new(Ahead::new(&call, foreseen))),
+            Ok(Outlook::Foreseen(foreseen)) => Place::Ahead(Box::new(Ahead::new(foreseen))),
             Ok(Outlook::Started(handle, directive)) => {
                 Place::Running(Box::new(Running { handle, directive: Some(directive), gate: None }))
             }

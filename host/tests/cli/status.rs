@@ -151,6 +151,23 @@ fn the_socket_serves_the_same_pages_as_http() {
 }
 
 #[test]
+fn who_has_an_answer_finds_the_call_among_those_of_late() {
+    let place = Place::with(json!({"demo": demo()}));
+    let mut serving = Serving::start(&place, &[]);
+    let mut answers = BufReader::new(serving.child.stdout.take().unwrap());
+    for number in 1..=20 {
+        let params = json!({"name": "demo__echo", "arguments": {"text": "hi"}});
+        let call = json!({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params});
+        writeln!(serving.child.stdin.as_ref().unwrap(), "{call}").unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        assert!(answer.contains(r#""text":"hi""#), "{answer}");
+        let calls = serving.page("/api/v1/calls").matches(r#""name":"demo__echo""#).count();
+        assert_eq!(calls, number);
+    }
+}
+
+#[test]
 fn of_two_gateways_one_must_be_named() {
     let place = Place::with(json!({"demo": demo()}));
     let (one, url) = Serving::over_http(&place);
@@ -403,7 +420,8 @@ fn to_watch_is_to_read_a_line_for_each_change() {
     watched.line("gateway ready");
     as_json.line(r#""state":"dormant""#);
     place.run(&["call", "demo.echo", "hi", "--gateway"]).ends(0);
-    assert!(watched.line("demo ready").contains("tools=6"));
+    // It is ready before its tools are known.
+    assert!(watched.line("tools=6").contains("demo ready"));
     let shown: Value = serde_json::from_str(&as_json.line(r#""state":"ready""#)).unwrap();
     assert_eq!(shown["servers"][0]["server"], "demo");
     send(&watched.child, Signal::INT);

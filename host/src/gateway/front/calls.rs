@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
@@ -13,11 +14,12 @@ use super::stops::{Stop, Stoppable};
 use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, outcome, params_of};
 use crate::failure::{Failed, Failure, RpcError};
 use crate::gate::{CallEvent, CallOptions, Called};
+use crate::gateway::Inside;
 use crate::gateway::bounds;
-use crate::gateway::client::Incoming;
+use crate::gateway::client::{Incoming, Rest};
 use crate::gateway::relay::Working;
 use crate::json;
-use crate::logic::types::execution::{Code, ToolCall};
+use crate::logic::types::execution::{Code, ToolCall, ToolResult};
 use crate::session::{During, LogLevel, message};
 
 #[derive(Deserialize)]
@@ -28,7 +30,25 @@ struct Params<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Calls a tool; its name and its arguments may have been found in the params already.
+/// A call that is over, with what it had; when this is dropped, it is kept and counted.
+struct Over {
+    inside: Arc<Inside>,
+    principal: Arc<str>,
+    result: Option<ToolResult>,
+    latency: Duration,
+    _options: CallOptions,
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        if let Some(result) = self.result.take() {
+            self.inside.remember(&self.principal, result, self.latency);
+        }
+    }
+}
+
+/// Calls a tool; its name and its arguments may have been found in the params already. What is left to be done when the
+/// client has the answer is put into `rest`.
 pub(super) async fn call(
     front: &Front,
     context: &Context,
@@ -36,6 +56,7 @@ pub(super) async fn call(
     params: &str,
     found: Option<(&str, Option<&str>)>,
     incoming: &Incoming,
+    rest: &mut Option<Rest>,
 ) -> Result<String, RpcError> {
     let (name, arguments) = match found {
         Some((name, arguments)) => (Cow::Borrowed(name), arguments),
@@ -69,11 +90,13 @@ pub(super) async fn call(
     let called = Box::pin(front.gate.call(call, &options)).await;
     let mut called = called.map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
     let told = outcome::is_wanted(params).then(|| outcome::of(front, &called));
-    front.inside.remember(&front.principal, &mut called);
-    let answer = asker.settle(result(front, called)).map(|answer| asker.approval.dress(front, answer));
+    let answer = asker.settle(answer_of(front, &mut called)).map(|answer| asker.approval.dress(front, answer));
     if let Ok(answer) = &answer {
         front.linked.learn(asker.server(), answer);
     }
+    let Called { result, latency, .. } = called;
+    let (inside, principal) = (Arc::clone(&front.inside), Arc::clone(&front.name));
+    *rest = Some(Box::new(Over { inside, principal, result: Some(result), latency, _options: options }));
     let answer = match told {
         Some(told) => Ok(outcome::add(answer, &told)),
         None => answer,
@@ -122,7 +145,7 @@ fn events(front: &Front, context: &Context, asker: &Arc<Asker>, incoming: &Incom
         }
         CallEvent::Abandoned { result, latency } => {
             if let Some(front) = me.upgrade() {
-                front.inside.remember_abandoned(&front.principal, *result, latency);
+                front.inside.remember(&front.name, *result, latency);
             }
         }
         _ => {}
@@ -149,23 +172,23 @@ pub(super) fn is_wanted(level: &str, least: Option<LogLevel>) -> bool {
     least.is_some_and(|least| LogLevel::of(level).is_none_or(|level| level >= least))
 }
 
-/// The result as the client gets it.
-fn result(front: &Front, called: Called) -> Result<String, RpcError> {
+/// The answer as the client gets it, taken from what the call came to.
+fn answer_of(front: &Front, called: &mut Called) -> Result<String, RpcError> {
     let Called { result, failure, answer, .. } = called;
-    if let Some(answer) = answer {
+    if let Some(answer) = answer.take() {
         return Ok(answer.into_json());
     }
-    if let Some(answer) = result.answer {
+    if let Some(answer) = result.answer.take() {
         return Ok(answer);
     }
-    match (result.code, failure) {
+    match (result.code, failure.take()) {
         // What the server says to a call it refuses is for the client, code and all.
         (Code::RpcError, Some(Failed { failure: Failure::Rpc(error), .. })) => {
-            let server = result.tool.map(|tool| tool.server).unwrap_or_default();
-            Err(front.gate.mask_error(&server, error))
+            let server = result.tool.as_ref().map_or("", |tool| &tool.server);
+            Err(front.gate.mask_error(server, error))
         }
         (Code::InvalidName | Code::UnknownServer | Code::UnknownTool | Code::NotAllowed, _) => {
-            Err(RpcError::new(INVALID_PARAMS, result.text))
+            Err(RpcError::new(INVALID_PARAMS, &*result.text))
         }
         _ => Ok(json!({"content": [{"type": "text", "text": result.text}], "isError": true}).to_string()),
     }

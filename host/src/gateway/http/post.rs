@@ -160,7 +160,7 @@ async fn tell(
 
 /// An answer that is one text, or none.
 fn plain(answer: Option<Answer>, slot: Option<Slot>) -> Response<Body> {
-    let Some(Answer { text, status }) = answer else {
+    let Some(Answer { text, status, .. }) = answer else {
         let mut response = Response::new(Body::Empty);
         *response.status_mut() = StatusCode::ACCEPTED;
         return response;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::types::{execution, masking};
+use super::super::types::{ToolRef, execution, masking};
 use super::super::{ExecutionHandle, GateHandle, Instance, LogicError};
 use super::{GateRecord, Offers};
 use crate::decide::{Answer, GateId};
@@ -66,16 +66,24 @@ pub(super) struct Running {
 pub(super) struct Ahead {
     /// What is to be sent, until the host has heard it.
     pub request: Option<execution::Request>,
-    /// What the call comes to then.
-    result: execution::ToolResult,
+    /// The tool that is called, and how that was decided.
+    tool: ToolRef,
+    notes: String,
+    /// What the call comes to then, once that has been spelled out.
+    result: Option<execution::ToolResult>,
 }
 
 impl Ahead {
-    pub fn new(call: &execution::ToolCall, foreseen: execution::Foreseen) -> Self {
+    pub fn new(foreseen: execution::Foreseen) -> Self {
         let execution::Foreseen { tool, params, forward_up_to, notes } = foreseen;
         let (server, method) = (tool.server.clone(), "tools/call".to_owned());
         let request = execution::Request { server, method, params, forward_up_to: Some(forward_up_to) };
-        Ahead { request: Some(request), result: execution::ToolResult::forwarded(call, Some(tool), lines(&notes)) }
+        Ahead { request: Some(request), tool, notes, result: None }
+    }
+
+    /// What this call comes to then.
+    fn spell_out(&self, call: &execution::ToolCall) -> execution::ToolResult {
+        execution::ToolResult::forwarded(call, Some(self.tool.clone()), lines(&self.notes))
     }
 }
 
@@ -99,10 +107,17 @@ impl CallRecord {
     pub fn turned_out(&mut self, event: &execution::Event) -> Option<execution::ToolResult> {
         let Place::Ahead(_) = self.place else { return None };
         match std::mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Ahead(ahead) if matches!(event, execution::Event::Forwarded(summary) if !summary.is_error) => {
-                Some(ahead.result)
+            Place::Ahead(mut ahead) if matches!(event, execution::Event::Forwarded(summary) if !summary.is_error) => {
+                Some(ahead.result.take().unwrap_or_else(|| ahead.spell_out(&self.call)))
             }
             _ => None,
+        }
+    }
+
+    /// Spells out what is foreseen, so that it is there when the call comes to its end.
+    pub fn spell_out(&mut self) {
+        if let Place::Ahead(ahead) = &mut self.place {
+            ahead.result = Some(ahead.spell_out(&self.call));
         }
     }
 

@@ -170,7 +170,7 @@ impl Client for TestClient {
             if has("huge") {
                 text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "y".repeat(8 << 20));
             }
-            Some(Answer { text, status })
+            Some(Answer::new(text, status))
         })
     }
 
