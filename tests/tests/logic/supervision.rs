@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use toolgate::decide::{Decide, ExecutionId, GateId};
-use toolgate::logic::types::execution::{Code, Directive, Event, ToolCall, ToolResult};
+use toolgate::logic::types::execution::{Code, Directive, Event, Summary, ToolCall, ToolResult};
 use toolgate::logic::types::{Annotations, Tool};
 use toolgate::logic::{Allocation, Cache, Component, Limits, LogicError, Options, Supervisor};
 
@@ -116,6 +116,28 @@ fn a_call_that_breaks_the_component_twice_ends_and_the_others_go_on() {
     let result = done(logic.next(bystander, answer("hello")).unwrap());
     assert_eq!((result.code, result.text.as_str()), (Code::Ok, "hello"));
     assert_eq!(done(begin(&mut logic, gate, "a.nope").1).code, Code::UnknownTool);
+}
+
+#[test]
+fn a_call_comes_to_the_same_whether_its_end_was_foreseen_spelled_out_or_decided() {
+    let (mut logic, gate) = starved(&[], 8_000_000);
+    let forwarded = |is_error| Event::Forwarded(Summary { is_error });
+    let mut ends = |get_ready: &dyn Fn(&mut Supervisor, ExecutionId), event: Event| {
+        let (call, directive) = begin(&mut logic, gate, "a.x");
+        assert!(matches!(directive, Directive::Request(_)), "{directive:?}");
+        get_ready(&mut logic, call);
+        done(logic.next(call, event).unwrap())
+    };
+    let nothing = |_: &mut Supervisor, _| {};
+    let spell_out = |logic: &mut Supervisor, call| logic.get_ready(call);
+    // Who asks how it was decided makes the component begin it in earnest.
+    let decide = |logic: &mut Supervisor, call| drop(logic.trace(call).unwrap());
+    let decided = ends(&decide, forwarded(false));
+    assert_eq!((decided.code, decided.call_id.as_str(), decided.trace.is_empty()), (Code::Ok, "7", false));
+    assert_eq!([ends(&nothing, forwarded(false)), ends(&spell_out, forwarded(false))], [decided.clone(), decided]);
+    let failed = ends(&decide, forwarded(true));
+    assert_eq!((failed.code, ends(&spell_out, forwarded(true))), (Code::ToolError, failed));
+    assert_eq!(ends(&spell_out, answer("hello")), ends(&decide, answer("hello")));
 }
 
 #[test]
