@@ -47,9 +47,8 @@ impl Output {
         end: impl AsyncWrite + Unpin + Send + 'static,
         load: Arc<Load>,
     ) -> (Arc<Self>, JoinHandle<io::Result<()>>) {
-        let (end, lines, batch): (Box<dyn AsyncWrite + Send + Unpin>, _, _) =
-            (Box::new(end), VecDeque::new(), Vec::new());
-        let queue = Mutex::new(Queue { end: Some(end), ended: false, lines, batch, written: 0 });
+        let (lines, batch) = (VecDeque::new(), Vec::new());
+        let queue = Mutex::new(Queue { end: Some(Box::new(end)), ended: false, lines, batch, written: 0 });
         let shared = Arc::new(Shared { queue, load, changed: Notify::new(), read: Notify::new() });
         let writer = Arc::clone(&shared);
         (Arc::new(Output(shared)), tokio::spawn(async move { writer.write().await }))
