@@ -47,55 +47,13 @@ impl RecentCall {
         self.trace.iter_mut().for_each(|note| cut(note, MOST_NOTE));
         self
     }
-}
-
-/// A call as it is kept, with all its texts in one: else each call to come would find its memory in small pieces that were
-/// last used hundreds of calls ago.
-#[derive(Debug)]
-struct Packed {
-    at: SystemTime,
-    code: Code,
-    attempts: u32,
-    latency: Duration,
-    has_tool: bool,
-    /// The id, the principal, the name, the server and the tool, and each note.
-    texts: String,
-    /// Where each of them ends.
-    ends: Vec<u32>,
-}
-
-impl Packed {
-    fn new(call: &RecentCall) -> Self {
-        let RecentCall { id, at, principal, name, tool, code, attempts, latency, trace } = call;
-        let tools = tool.iter().flat_map(|tool| [&tool.server, &tool.tool]);
-        let parts = [id, principal, name].into_iter().chain(tools).chain(trace);
-        let mut texts = String::with_capacity(parts.clone().map(String::len).sum());
-        let mut ends = Vec::with_capacity(NAMES + trace.len());
-        for part in parts {
-            texts.push_str(part);
-            ends.push(u32::try_from(texts.len()).unwrap_or(u32::MAX));
-        }
-        let (at, code, attempts, latency, has_tool) = (*at, *code, *attempts, *latency, tool.is_some());
-        Packed { at, code, attempts, latency, has_tool, texts, ends }
-    }
-
-    fn unpack(&self) -> RecentCall {
-        let mut start = 0;
-        let mut parts = self.ends.iter().map(|end| {
-            let part = start..*end as usize;
-            start = part.end;
-            self.texts.get(part).unwrap_or_default().to_owned()
-        });
-        let mut next = || parts.next().unwrap_or_default();
-        let (id, principal, name) = (next(), next(), next());
-        let tool = self.has_tool.then(|| ToolRef { server: next(), tool: next() });
-        let Packed { at, code, attempts, latency, .. } = *self;
-        RecentCall { id, at, principal, name, tool, code, attempts, latency, trace: parts.collect() }
-    }
 
     /// How many bytes it takes, or a little less.
     fn size(&self) -> usize {
-        size_of::<Self>() + self.texts.len() + self.ends.len() * size_of::<u32>()
+        let tool = self.tool.iter().flat_map(|tool| [&tool.server, &tool.tool]);
+        let texts = [&self.id, &self.principal, &self.name].into_iter().chain(tool).map(String::len).sum::<usize>();
+        let notes = self.trace.iter().map(|note| note.len() + size_of::<String>()).sum::<usize>();
+        size_of::<Self>() + texts + notes
     }
 }
 
@@ -108,7 +66,7 @@ pub struct Recent {
 
 #[derive(Debug, Default)]
 struct Kept {
-    calls: VecDeque<Packed>,
+    calls: VecDeque<RecentCall>,
     bytes: usize,
 }
 
@@ -121,7 +79,7 @@ impl Default for Recent {
 impl Recent {
     /// Keeps a call, and forgets the oldest.
     pub(super) fn add(&self, call: RecentCall) {
-        let call = Packed::new(&call.shortened());
+        let call = call.shortened();
         let mut kept = self.kept();
         kept.bytes += call.size();
         kept.calls.push_back(call);
@@ -140,7 +98,7 @@ impl Recent {
 
     /// The last so many that are wanted, the newest first.
     pub fn last(&self, most: usize, wanted: impl Fn(&RecentCall) -> bool) -> Vec<RecentCall> {
-        self.kept().calls.iter().rev().map(Packed::unpack).filter(wanted).take(most).collect()
+        self.kept().calls.iter().rev().filter(|call| wanted(call)).take(most).cloned().collect()
     }
 
     /// Counts the calls: who waits for it to change hears of each.
@@ -153,8 +111,6 @@ impl Recent {
     }
 }
 
-/// How many names a call has, with its id and its tool's.
-const NAMES: usize = 5;
 /// The most calls that are kept.
 const MOST: usize = 500;
 /// The most bytes that they take together.
@@ -185,27 +141,6 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_kept_as_it_was() {
-        let recent = Recent::default();
-        let tool = ToolRef { server: "é".to_owned(), tool: String::new() };
-        let ago = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        let short = |tool, trace: &[&str]| RecentCall {
-            principal: "someone".to_owned(),
-            tool,
-            at: ago(7),
-            attempts: 2,
-            latency: Duration::from_micros(3),
-            ..call("name", trace.iter().map(|&note| note.to_owned()).collect())
-        };
-        let calls = [short(None, &[]), short(Some(tool), &["", "two\nlines", "é"]), short(None, &["note"])];
-        calls.iter().for_each(|call| recent.add(call.clone()));
-        let kept = recent.last(3, |_| true);
-        let shown = |call: &RecentCall| format!("{call:?}");
-        assert_eq!(kept.iter().map(shown).collect::<Vec<_>>(), calls.iter().rev().map(shown).collect::<Vec<_>>());
-        assert_eq!(recent.last(3, |call| call.tool.is_some()).len(), 1);
-    }
-
-    #[test]
     fn calls_of_any_size_take_little_and_the_oldest_are_forgotten() {
         let recent = Recent::default();
         for number in 0..600 {
@@ -224,7 +159,7 @@ mod tests {
             recent.add(call("a", vec!["note".to_owned()]));
         }
         assert_eq!(recent.last(usize::MAX, |_| true).len(), MOST);
-        let sum = recent.kept().calls.iter().map(Packed::size).sum::<usize>();
+        let sum = recent.kept().calls.iter().map(RecentCall::size).sum::<usize>();
         assert_eq!(recent.kept().bytes, sum);
     }
 }
