@@ -66,11 +66,16 @@ pub(super) struct Running {
 pub(super) struct Ahead {
     /// What is to be sent, until the host has heard it.
     pub request: Option<execution::Request>,
+    /// What the call comes to then.
+    end: End,
+}
+
+/// What a call comes to.
+enum End {
     /// The tool that is called, and how that was decided.
-    tool: ToolRef,
-    notes: String,
-    /// What the call comes to then, once that has been spelled out.
-    result: Option<execution::ToolResult>,
+    Noted(ToolRef, String),
+    /// The result, spelled out.
+    Spelled(execution::ToolResult),
 }
 
 impl Ahead {
@@ -78,12 +83,16 @@ impl Ahead {
         let execution::Foreseen { tool, params, forward_up_to, notes } = foreseen;
         let (server, method) = (tool.server.clone(), "tools/call".to_owned());
         let request = execution::Request { server, method, params, forward_up_to: Some(forward_up_to) };
-        Ahead { request: Some(request), tool, notes, result: None }
+        Ahead { request: Some(request), end: End::Noted(tool, notes) }
     }
+}
 
-    /// What this call comes to then.
-    fn spell_out(&self, call: &execution::ToolCall) -> execution::ToolResult {
-        execution::ToolResult::forwarded(call, Some(self.tool.clone()), lines(&self.notes))
+impl End {
+    fn spell_out(self, call: &execution::ToolCall) -> execution::ToolResult {
+        match self {
+            End::Noted(tool, notes) => execution::ToolResult::forwarded(call, Some(tool), lines(&notes)),
+            End::Spelled(result) => result,
+        }
     }
 }
 
@@ -107,8 +116,8 @@ impl CallRecord {
     pub fn turned_out(&mut self, event: &execution::Event) -> Option<execution::ToolResult> {
         let Place::Ahead(_) = self.place else { return None };
         match std::mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Ahead(mut ahead) if matches!(event, execution::Event::Forwarded(summary) if !summary.is_error) => {
-                Some(ahead.result.take().unwrap_or_else(|| ahead.spell_out(&self.call)))
+            Place::Ahead(ahead) if matches!(event, execution::Event::Forwarded(summary) if !summary.is_error) => {
+                Some(ahead.end.spell_out(&self.call))
             }
             _ => None,
         }
@@ -116,9 +125,13 @@ impl CallRecord {
 
     /// Spells out what is foreseen, so that it is there when the call comes to its end.
     pub fn spell_out(&mut self) {
-        if let Place::Ahead(ahead) = &mut self.place {
-            ahead.result = Some(ahead.spell_out(&self.call));
-        }
+        self.place = match std::mem::replace(&mut self.place, Place::Nowhere) {
+            Place::Ahead(mut ahead) => {
+                ahead.end = End::Spelled(ahead.end.spell_out(&self.call));
+                Place::Ahead(ahead)
+            }
+            place => place,
+        };
     }
 
     /// Begins the call in a new instance and tells it all that has happened.
