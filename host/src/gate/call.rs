@@ -1,6 +1,6 @@
 //! One call: the component says what to do, this does it and reports.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;

@@ -179,7 +179,7 @@ impl Served {
             drop(slot);
             if let Some(Answer { text, rest, .. }) = answer {
                 output.answer(text);
-                // Nobody who has the answer comes before this: all runs on one thread.
+                // Where all runs on one thread, as in `toolgate serve`, nobody who has the answer comes before this.
                 drop(rest);
             }
             drop(asked);

@@ -26,6 +26,21 @@ impl Link {
         self.acquire_if(limit, Link::look).await
     }
 
+    /// The same, for as long as a server may take to come up.
+    pub async fn lease(&self) -> Result<Lease, Unavailable> {
+        self.acquire(self.patience()).await
+    }
+
+    /// The same for who can do without the server: it waits for the start that is under way, and for no further one.
+    pub async fn lease_if_it_starts(&self) -> Result<Lease, Unavailable> {
+        self.acquire_if(self.patience(), Link::look_once).await
+    }
+
+    /// A session for a short look; the server may be stopped for idleness while it is used.
+    pub async fn session(&self) -> Result<Arc<Session>, Unavailable> {
+        Ok(self.lease().await?.session)
+    }
+
     /// A connection by this look at where the server stands: it says for how long one is worth waiting for.
     async fn acquire_if(
         &self,
@@ -58,21 +73,6 @@ impl Link {
                 return Err(self.not_in_time(limit));
             }
         }
-    }
-
-    /// The same, for as long as a server may take to come up.
-    pub async fn lease(&self) -> Result<Lease, Unavailable> {
-        self.acquire(self.patience()).await
-    }
-
-    /// The same for who can do without the server: it waits for the start that is under way, and for no further one.
-    pub async fn lease_if_it_starts(&self) -> Result<Lease, Unavailable> {
-        self.acquire_if(self.patience(), Link::look_once).await
-    }
-
-    /// A session for a short look; the server may be stopped for idleness while it is used.
-    pub async fn session(&self) -> Result<Arc<Session>, Unavailable> {
-        Ok(self.lease().await?.session)
     }
 
     /// How long a caller waits where it says nothing.
