@@ -150,7 +150,7 @@ fn start(program: &PathBuf, arguments: &[&str], input: &Path) {
 }
 
 fn size_and_memory(component: &Component) {
-    println!("{:<58} {:>8} B  (at most 1500000 B)", "component file", EMBEDDED.len());
+    println!("{:<58} {:>8} B  (at most 2500000 B)", "component file", EMBEDDED.len());
     let mut instance = component.instantiate().expect("an instance starts");
     let settings = instance.default_settings(&["k8s".to_owned()]).expect("it answers");
     let gate = instance.new_gate(&settings).expect("it answers").expect("good settings");

@@ -13,6 +13,7 @@ mod reading;
 mod record;
 #[cfg(unix)]
 mod reload;
+mod security;
 #[cfg(unix)]
 mod serve;
 #[cfg(unix)]

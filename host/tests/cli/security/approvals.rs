@@ -1,0 +1,1 @@
+//! What a person is asked to approve is what runs, once.

@@ -1,0 +1,1 @@
+//! Clients and pages that come to the gateway's door.

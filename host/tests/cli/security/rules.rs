@@ -1,0 +1,1 @@
+//! Whatever happens to the configuration leaves the gate at least as closed as it was.

@@ -1,0 +1,1 @@
+//! Credentials and secrets do not leave the gate with a server's words.
