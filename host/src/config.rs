@@ -12,6 +12,7 @@ mod foreign;
 pub mod import;
 mod keys;
 pub mod lineage;
+pub mod loosened;
 pub mod model;
 mod native;
 mod nearest;

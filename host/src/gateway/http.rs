@@ -15,6 +15,7 @@ mod hosts;
 mod load;
 mod media;
 mod message;
+mod opening;
 mod options;
 mod pace;
 mod pages;
@@ -208,6 +209,12 @@ pub enum DoorError {
     Token {
         /// Whose token it is.
         name: String,
+    },
+    /// The door is open, and would be opened wider.
+    #[error("it {how}; a gateway that runs is never opened wider: restart it if that is meant")]
+    Wider {
+        /// What would be wider, as what follows "it".
+        how: String,
     },
 }
 

@@ -44,9 +44,13 @@ impl Place {
 
     /// A place whose runs are told of this `toolgate.yaml`.
     pub fn configured(config: &Value) -> Self {
-        let mut place = Place::new();
-        place.config = Some(place.file("home/servers.yaml", config.to_string()));
-        place
+        Place::new().and_configured(config)
+    }
+
+    /// The same place, whose runs are told of this `toolgate.yaml`.
+    pub fn and_configured(mut self, config: &Value) -> Self {
+        self.config = Some(self.file("home/servers.yaml", config.to_string()));
+        self
     }
 
     /// The same with a variable.

@@ -105,15 +105,21 @@ impl Serving {
 
     /// Waits for a line of the log with all these words.
     pub fn logged(&self, words: &[&str]) -> String {
-        let mut others = Vec::new();
+        self.logged_until(words).pop().expect("the last line is the one that was waited for")
+    }
+
+    /// Waits for a line of the log with all these words, and gives it after the lines that came before it.
+    pub fn logged_until(&self, words: &[&str]) -> Vec<String> {
+        let mut lines = Vec::new();
         let since = Instant::now();
         loop {
             let left = LONG.saturating_sub(since.elapsed());
-            let Ok(line) = self.log.recv_timeout(left) else { panic!("no {words:?} in {others:#?}") };
-            if words.iter().all(|word| line.contains(word)) {
-                return line;
+            let Ok(line) = self.log.recv_timeout(left) else { panic!("no {words:?} in {lines:#?}") };
+            let found = words.iter().all(|word| line.contains(word));
+            lines.push(line);
+            if found {
+                return lines;
             }
-            others.push(line);
         }
     }
 

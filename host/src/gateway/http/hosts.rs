@@ -52,6 +52,20 @@ impl Hosts {
         Err(Refusal::new(StatusCode::FORBIDDEN, message))
     }
 
+    /// Whether whoever comes by this entry could have come by these. An origin is covered by itself alone, since
+    /// a host says little about the pages that may ask.
+    pub(super) fn cover(&self, entry: &str) -> bool {
+        let Ok(entry) = parse(entry) else { return false };
+        self.0.iter().any(|known| match (known, &entry) {
+            (Entry::Any, _) => true,
+            (Entry::Name { host, port }, Entry::Name { host: other, port: wanted }) => {
+                host.eq_ignore_ascii_case(other) && (port.is_none() || port == wanted)
+            }
+            (Entry::Origin(origin), Entry::Origin(other)) => origin.eq_ignore_ascii_case(other),
+            _ => false,
+        })
+    }
+
     fn allows_origin(&self, origin: &str, local: IpAddr) -> bool {
         if self.0.iter().any(|entry| matches!(entry, Entry::Origin(known) if known.eq_ignore_ascii_case(origin))) {
             return true;
