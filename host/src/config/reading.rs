@@ -11,6 +11,8 @@ use super::{bytes, duration};
 pub struct Reading {
     /// Whose kind of file it is.
     pub shape: Shape,
+    /// A key that is not known is a mistake: all of a file of ours is read so, and every section of ours in other files.
+    pub strict: bool,
     /// Where in the file we are, such as `servers.jira`; empty at the top.
     pub path: String,
     /// It is known to be a file of Claude Code, which counts in milliseconds.
@@ -42,12 +44,21 @@ pub struct Given<'n> {
 impl Reading {
     /// Begins to read a file.
     pub fn new(shape: Shape) -> Self {
-        Reading { shape, path: String::new(), claude_code: false, notices: Vec::new(), problems: Vec::new() }
+        let strict = shape == Shape::Native;
+        Reading { shape, strict, path: String::new(), claude_code: false, notices: Vec::new(), problems: Vec::new() }
     }
 
     /// Our own files are read strictly, those of others with tolerance.
     pub fn is_strict(&self) -> bool {
-        self.shape == Shape::Native
+        self.strict
+    }
+
+    /// Reads a section that only we have, strictly in files of whatever shape.
+    pub fn strictly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.strict, true);
+        let found = read(self);
+        self.strict = outer;
+        found
     }
 
     /// Something that the reader of the file should know.

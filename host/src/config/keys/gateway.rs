@@ -38,7 +38,7 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    Key::rule(Key::new(
         "tokens",
         Form::Sections(|| schema::object(TOKEN)),
         "[]",
@@ -47,7 +47,7 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             gateway.tokens = tokens(given, reading)?;
             Ok(())
         },
-    ),
+    )),
     Key::new(
         "hosts",
         Form::Texts,

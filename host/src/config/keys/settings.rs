@@ -50,7 +50,7 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    Key::rule(Key::new(
         "check_arguments",
         Form::Flag,
         "true",
@@ -59,8 +59,8 @@ pub const TOP: &[Key<Settings>] = &[
             settings.check_arguments = given.flag()?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "retry",
         Form::Choice(&["safe", "always", "never"]),
         "\"safe\"",
@@ -69,8 +69,8 @@ pub const TOP: &[Key<Settings>] = &[
             settings.retry = given.choice(RETRY)?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "read_only",
         Form::Flag,
         "false",
@@ -79,8 +79,8 @@ pub const TOP: &[Key<Settings>] = &[
             settings.read_only = given.flag()?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "destructive",
         Form::Choice(&["allow", "ask", "deny"]),
         "\"allow\"",
@@ -89,8 +89,8 @@ pub const TOP: &[Key<Settings>] = &[
             settings.destructive = given.choice(DESTRUCTIVE)?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "masking",
         Form::Section(|| schema::object(MASKING)),
         "{}",
@@ -99,8 +99,8 @@ pub const TOP: &[Key<Settings>] = &[
             read(MASKING, &mut settings.masking, given, reading);
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "max_result_bytes",
         Form::Bytes,
         "\"1MiB\"",
@@ -109,7 +109,7 @@ pub const TOP: &[Key<Settings>] = &[
             settings.max_result_bytes = given.bytes()?;
             Ok(())
         },
-    ),
+    )),
     Key::new(
         "summarize_above_tokens",
         Form::Number(1, MAX_TOKENS),
@@ -245,7 +245,7 @@ pub const TOP: &[Key<Settings>] = &[
 
 /// What is masked in answers.
 pub const MASKING: &[Key<Masking>] = &[
-    Key::new(
+    Key::rule(Key::new(
         "groups",
         Form::Texts,
         "[]",
@@ -254,8 +254,8 @@ pub const MASKING: &[Key<Masking>] = &[
             masking.groups = given.texts()?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "patterns",
         Form::Texts,
         "[]",
@@ -264,8 +264,8 @@ pub const MASKING: &[Key<Masking>] = &[
             masking.patterns = given.texts()?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "custom",
         Form::Sections(|| schema::object(CUSTOM)),
         "[]",
@@ -281,7 +281,7 @@ pub const MASKING: &[Key<Masking>] = &[
             }
             Ok(())
         },
-    ),
+    )),
 ];
 
 /// A mask of one's own.
