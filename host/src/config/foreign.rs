@@ -84,13 +84,31 @@ fn of_all(root: &Node, found: &Found<'_>, settings: &mut Settings) -> Result<Vec
     let others = found.path.split('.').next().unwrap_or_default();
     for entry in root.entries().filter(|_| !found.path.is_empty()).unwrap_or_default() {
         let name = entry.key.as_str();
-        let known = name == others || keys::is_idle(name) || settings::TOP.iter().any(|key| key.is_called(name));
-        if let Some(meant) = misspelt::rule_meant_at_top(settings::TOP, name, only_servers).filter(|_| !known) {
-            let text = misspelt::advice_at_top(name, meant);
+        if name == others || keys::is_idle(name) {
+            continue;
+        }
+        let text = match settings::TOP.iter().find(|key| key.is_called(name)) {
+            Some(key) if key.name == "servers" => rule_of_unread(entry, found.path),
+            Some(_) => None,
+            None => misspelt::rule_meant_at_top(settings::TOP, entry, only_servers)
+                .map(|meant| misspelt::advice_at_top(name, meant)),
+        };
+        if let Some(text) = text {
             return Err(ConfigError::Invalid(Problem { place: entry.place.clone(), field: None, text }));
         }
     }
     Ok(reading.notices)
+}
+
+/// What to say of rules for servers that stand under `servers`, where the servers that are read stand elsewhere.
+fn rule_of_unread(servers: &MapEntry, path: &str) -> Option<String> {
+    let is_rule = |entry: &MapEntry| server::SERVER.iter().any(|key| key.rule && key.is_called(&entry.key));
+    let ruled = |server: &&MapEntry| server.value.entries().is_some_and(|entries| entries.iter().any(is_rule));
+    let server = servers.value.entries()?.iter().find(ruled)?;
+    Some(format!(
+        "{:?} has rules under {:?}, and the servers of this file are read from {path:?}; put the rules there",
+        server.key, servers.key
+    ))
 }
 
 /// Refuses a rule that is given twice in one map: which of them counts is nothing to guess.

@@ -167,14 +167,17 @@ fn unknown<T>(keys: &[Key<T>], entry: &Entry, field: &str, reading: &mut Reading
     if let Some((_, advice)) = CANNOT.iter().find(|(known, _)| nearest::same(known, name)) {
         return complain(reading, place, field, format!("{name:?} cannot be done here: {advice}"), "");
     }
-    if !reading.is_strict()
-        && let Some(meant) = misspelt::rule_meant(keys, entry)
-    {
+    let meant = misspelt::rule_meant(keys, entry);
+    if let Some(meant) = meant.filter(|_| !reading.is_strict()) {
         let field = field.to_owned();
         return reading.problem(Misfit { place: place.clone(), field, text: misspelt::advice(name, meant) });
     }
     let shown = keys.iter().filter(|key| key.shown).map(|key| key.name);
-    complain(reading, place, field, format!("unknown key {name:?}{}", nearest::hint(name, shown)), " (left out)");
+    let hint = match (nearest::hint(name, shown), meant) {
+        (hint, Some(meant)) if hint.is_empty() => misspelt::hint(meant),
+        (hint, _) => hint,
+    };
+    complain(reading, place, field, format!("unknown key {name:?}{hint}"), " (left out)");
 }
 
 /// In our own files a key that does nothing is a mistake; in those of others it is worth a word.

@@ -15,30 +15,40 @@ pub fn rule_meant<T>(keys: &[Key<T>], entry: &Entry) -> Option<&'static str> {
 
 /// The rule that an unknown key at the top of another client's file was probably meant to be. Where the file has nothing
 /// but servers, a key that sounds like a rule is taken for one; in a file of settings it is the client's own.
-pub fn rule_meant_at_top<T>(keys: &[Key<T>], name: &str, only_servers: bool) -> Option<&'static str> {
+pub fn rule_meant_at_top<T>(keys: &[Key<T>], entry: &Entry, only_servers: bool) -> Option<&'static str> {
+    let name = entry.key.as_str();
     if CLIENTS.iter().any(|known| nearest::same(known, name)) {
         return None;
     }
     let restricts = |key: &&Key<T>| key.rule || matches!(key.name, "gateway" | "record");
     let near = keys.iter().filter(restricts).find(|key| is_near(key.name, name)).map(|key| key.name);
-    near.or_else(|| sounds_like(name).filter(|_| only_servers))
+    let inner = || {
+        let entries = entry.value.entries().unwrap_or_default();
+        let named = |rule: &&'static str| entries.iter().any(|inner| nearest::same(rule, &inner.key));
+        FOR_ALL.into_iter().chain(["masking"]).find(named)
+    };
+    near.or_else(|| sounds_like(name).or_else(inner).filter(|_| only_servers))
 }
 
 /// What is wrong with such a key of a server, and how it is mended.
 pub fn advice(name: &str, meant: &str) -> String {
+    told(name, &hint(meant))
+}
+
+/// Which rule a key of a server was probably meant to be, as the end of a message.
+pub fn hint(meant: &str) -> String {
     let place = if FOR_ALL.contains(&meant) { " at the top of the file" } else { "" };
-    told(name, meant, place)
+    format!("; did you mean {meant:?}{place}?")
 }
 
 /// What is wrong with such a key at the top of a file, and how it is mended.
 pub fn advice_at_top(name: &str, meant: &str) -> String {
     let place = if matches!(meant, "allow" | "deny" | "ask") { " of a server" } else { "" };
-    told(name, meant, place)
+    told(name, &format!("; did you mean {meant:?}{place}?"))
 }
 
-fn told(name: &str, meant: &str, place: &str) -> String {
-    let unknown = format!("unknown key {name:?} looks like a rule, and no rule is passed over");
-    format!("{unknown}; did you mean {meant:?}{place}? If it is no rule, take it out")
+fn told(name: &str, hint: &str) -> String {
+    format!("unknown key {name:?} looks like a rule, and no rule is passed over{hint} If it is no rule, take it out")
 }
 
 /// Whether a key is a slip of the finger away from a known one. Short words have too many neighbours for more than one slip.

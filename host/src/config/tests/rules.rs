@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::super::keys::{misspelt, settings};
 use super::super::model::{Destructive, Retry, Shape};
 use super::super::{import, parse};
 use super::{complaints, said};
@@ -134,12 +133,9 @@ fn a_misspelt_rule_disables_its_server_in_every_shape() {
         for (file, text) in shapes(&format!(r#""{key}": ["x"]"#)) {
             let found = complaints(file, &text);
             assert!(found.starts_with("problem "), "{text}: {found}");
-            // In our own file any unknown key is an error.
-            let named = found.contains(&format!("did you mean {nearest:?}"));
-            assert!(
-                named || parse(&text, Path::new(file)).is_ok_and(|config| config.shape == Shape::Native),
-                "{text}: {found}"
-            );
+            // In our own file every unknown key has the hint of its nearest neighbour, whether that is a rule or not.
+            let ours = text.starts_with("servers") && found.contains("did you mean");
+            assert!(ours || found.contains(&format!("did you mean {nearest:?}")), "{text}: {found}");
         }
     }
     let nested = r#"{"mcpServers": {"a": {"command": "x", "toolConfiguration": {"allowedTools": ["y"]}}}}"#;
@@ -251,6 +247,7 @@ fn what_does_not_fit_or_is_misspelt_beside_the_servers_is_an_error() {
         (r#""deny": ["x"]"#, "did you mean \"deny\" of a server?"),
         (r#""toolsDenied": ["x"]"#, "did you mean \"deny\" of a server?"),
         (r#""masks": ["all"]"#, "did you mean \"masking\"?"),
+        (r#""toolgate": {"read_only": true}"#, "did you mean \"read_only\"?"),
         (r#""masking": {"group": ["all"]}"#, "masking: unknown key \"group\""),
         (r#""masking": ["all"]"#, "masking: expected a map"),
         (r#""masking": null"#, "masking: has no value"),
@@ -272,7 +269,17 @@ fn what_does_not_fit_or_is_misspelt_beside_the_servers_is_an_error() {
             assert!(error.contains(expected) || native, "{text}: {error}");
         }
     }
-    assert_eq!(misspelt::rule_meant_at_top(settings::TOP, "permissions", true), None);
+}
+
+#[test]
+fn rules_for_servers_that_stand_apart_from_them_are_an_error() {
+    for rules in [r#"{"a": {"deny": ["x"]}}"#, r#"{"b": {"command": "y"}, "a": {"command": "x", "masking": {}}}"#] {
+        let text = format!(r#"{{"mcpServers": {{"a": {{"command": "x"}}}}, "servers": {rules}}}"#);
+        for file in ["toolgate.json", "mcp.json"] {
+            let error = parse(&text, Path::new(file)).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("\"a\" has rules under \"servers\""), "{text}: {error}");
+        }
+    }
 }
 
 #[test]
