@@ -67,7 +67,7 @@ fn no_file_takes_the_last_token_away_however_it_lost_it() {
         stays_shut(&address);
     }
     // The way back is open.
-    place.file(FILE, &guarded(json!({"max_sessions": 9})).to_string());
+    place.file(FILE, guarded(json!({"max_sessions": 9})).to_string());
     serving.logged(&["INFO", "was read again"]);
     stays_shut(&address);
 }
