@@ -126,7 +126,7 @@ impl Prepared {
             true => inner.current.get().buckets.clone(),
             false => options.rate.map(|rate| Arc::new(Buckets::new(rate))),
         };
-        let keeper = Doorkeeper::new(options.tokens.clone());
+        let keeper = inner.current.get().keeper.with(options.tokens.clone());
         let rules = Arc::new(Rules { limits: options.limits.clone(), hosts, keeper, buckets });
         inner.load.set(&options.limits, rules.keeper.knows_several());
         inner.current.0.send_replace(Arc::clone(&rules));
