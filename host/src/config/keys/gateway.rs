@@ -69,6 +69,16 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
         },
     ),
     Key::new(
+        "socket",
+        Form::Flag,
+        "true",
+        "Whether commands of the same user find the gateway through a socket, by which they may do everything.",
+        |gateway, given, _| {
+            gateway.socket = given.flag()?;
+            Ok(())
+        },
+    ),
+    Key::new(
         "tls",
         Form::Section(|| schema::object(TLS)),
         "{}",

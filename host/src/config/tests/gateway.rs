@@ -14,7 +14,7 @@ fn gateway(section: &str) -> GatewayRules {
 #[test]
 fn what_is_said_of_the_gateway_is_read() {
     type Changed = fn(&mut GatewayRules);
-    let rows: [(&str, Changed); 23] = [
+    let rows: [(&str, Changed); 24] = [
         ("", |_| {}),
         ("{}", |_| {}),
         ("{http: , names: , tokens: [], hosts: [], tls: {}, rate: }", |_| {}),
@@ -36,6 +36,7 @@ fn what_is_said_of_the_gateway_is_read() {
             rules.origins = ["https://app.example.com", "http://a:8080", "http://[::1]:3000"].map(str::to_owned).into();
         }),
         ("{origins: 'vscode-webview://1abc'}", |rules| rules.origins = vec!["vscode-webview://1abc".into()]),
+        ("{socket: false}", |rules| rules.socket = false),
         ("{max_body_bytes: 1KiB, max_inflight_bytes: 1024}", |rules| {
             (rules.max_body_bytes, rules.max_inflight_bytes) = (1024, 1024);
         }),
