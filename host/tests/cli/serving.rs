@@ -62,6 +62,16 @@ impl Serving {
         self.wait(&format!("an answer to {id}"), |message| message["id"] == id)
     }
 
+    /// Waits for the answer to a batch.
+    pub fn batch(&mut self) -> Value {
+        self.wait("an answer to a batch", Value::is_array)
+    }
+
+    /// Waits for an answer that is to no request.
+    pub fn answer_to_nobody(&mut self) -> Value {
+        self.wait("an answer without an id", |message| message.get("id").is_some_and(Value::is_null))
+    }
+
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params);
         self.answer(id)
