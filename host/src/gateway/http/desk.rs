@@ -184,7 +184,7 @@ impl Visit {
         shown: Shown,
         busy: Busy,
     ) -> Result<Response<Body>, Refusal> {
-        media::check_page(&head.method, &head.headers, body.is_end_stream())?;
+        media::check_page(&head.method, &head.headers)?;
         // A missing token is for the page to judge, a wrong one is not.
         let principal = match shown {
             Shown::Nothing => {

@@ -74,27 +74,30 @@ impl Hosts {
         if same_host && self.lists(host, host_port) {
             return port == host_port.unwrap_or(usual) && (https || !at.tls);
         }
-        as_served && (same_host || address(name) == Some(at.local.ip()))
+        as_served && (same_host && is_here(host, at.local.ip()) || address(name) == Some(at.local.ip()))
     }
 
     fn allows(&self, authority: &str, local: IpAddr) -> bool {
         let Some((name, port)) = split(authority) else { return false };
-        let here = match address(name) {
-            // A page is never reached by an address that is not its own, so an address cannot be a trick.
-            Some(ip) => ip == local || (ip.is_loopback() && local.is_loopback()),
-            None => local.is_loopback() && name.eq_ignore_ascii_case("localhost"),
-        };
-        here || self.lists(name, port)
+        is_here(name, local) || self.lists(name, port) || self.0.iter().any(|entry| matches!(entry, Entry::Any))
     }
 
     fn lists(&self, name: &str, port: Option<u16>) -> bool {
         self.0.iter().any(|entry| match entry {
-            Entry::Any => true,
             Entry::Name { host, port: wanted } => {
                 name.eq_ignore_ascii_case(host) && wanted.is_none_or(|wanted| port == Some(wanted))
             }
-            Entry::Origin(_) => false,
+            Entry::Any | Entry::Origin(_) => false,
         })
+    }
+}
+
+/// Whether a host is the address at which a connection arrives, or a name of loopback there.
+fn is_here(name: &str, local: IpAddr) -> bool {
+    match address(name) {
+        // A page is never reached by an address that is not its own, so an address cannot be a trick.
+        Some(ip) => ip == local || (ip.is_loopback() && local.is_loopback()),
+        None => local.is_loopback() && name.eq_ignore_ascii_case("localhost"),
     }
 }
 
@@ -259,6 +262,10 @@ mod tests {
         ] {
             assert_eq!(check(false, host, origin, &[]), expected, "{origin} at {host}");
         }
+        let any = Hosts::parse(&["*".to_owned()]).unwrap();
+        let at = Arrival { peer: ([127, 0, 0, 1], 9).into(), local: ([127, 0, 0, 1], 8808).into(), tls: false };
+        assert!(any.allows("evil.example:8808", at.local.ip()));
+        assert!(!any.is_own("http://evil.example:8808", "evil.example:8808", &at), "any name is not our own");
         assert!(check(true, "localhost:8808", "https://localhost:8808", &[]));
         assert!(!check(true, "localhost:8808", "http://localhost:8808", &[]));
         assert!(!check(true, "gate.example", "http://gate.example", &[]));

@@ -23,13 +23,11 @@ pub(super) fn check_post(headers: &HeaderMap) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What is sent to a page so that it does something is JSON or nothing: a form of any other site can send the rest without asking.
-pub(super) fn check_page(method: &Method, headers: &HeaderMap, is_empty: bool) -> Result<(), Refusal> {
-    let fits = match headers.get(CONTENT_TYPE) {
-        Some(kind) => is_json(kind),
-        None => is_empty,
-    };
-    if fits || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+/// What is sent to a page so that it does something is no form and no plain text: a page of any site can send those without
+/// being asked first.
+pub(super) fn check_page(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+    let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if looks || headers.get(CONTENT_TYPE).is_none_or(is_json) {
         return Ok(());
     }
     let message = "the body must be JSON, or nothing: send `Content-Type: application/json`";

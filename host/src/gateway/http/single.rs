@@ -1,40 +1,34 @@
-//! Headers that a request has once. Of two, a proxy in front of us may have checked the one that we do not look at.
+//! Headers that a request has once. Of two, a proxy in front of us may have checked the one that we do not look at. What a request
+//! says of its length is looked after by hyper.
 
 use http::StatusCode;
-use http::header::{
-    AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN,
-    TRANSFER_ENCODING,
-};
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
 
 use super::refusal::Refusal;
 
-/// Refuses a request that says something twice that it may say once, or that says its length in two ways.
+/// Refuses a request that says something twice that it may say once.
 pub(super) fn check(headers: &HeaderMap) -> Result<(), Refusal> {
-    if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
-        return Err(refusal("a request says its length once: send Content-Length or Transfer-Encoding".to_owned()));
-    }
     // Nearly no request repeats any header.
     if headers.len() == headers.keys_len() {
         return Ok(());
     }
     let repeated = |name: &&HeaderName| is_single(name) && headers.get_all(*name).iter().nth(1).is_some();
     match headers.keys().find(repeated) {
-        Some(name) => Err(refusal(format!("the header {name} comes more than once: send it once"))),
+        Some(name) => {
+            let message = format!("the header {name} comes more than once: send it once");
+            Err(Refusal::new(StatusCode::BAD_REQUEST, message))
+        }
         None => Ok(()),
     }
 }
 
 fn is_single(name: &HeaderName) -> bool {
-    let known = [AUTHORIZATION, HOST, ORIGIN, CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING];
+    let known = [AUTHORIZATION, HOST, ORIGIN, CONTENT_TYPE, CONTENT_ENCODING];
     let name = name.as_str();
     known.iter().any(|known| known == name)
         || name == "last-event-id"
         || name.starts_with("mcp-")
         || name.starts_with("sec-fetch-")
-}
-
-fn refusal(message: String) -> Refusal {
-    Refusal::new(StatusCode::BAD_REQUEST, message)
 }
 
 #[cfg(test)]
@@ -62,7 +56,5 @@ mod tests {
             headers.append(&name, "a".parse().unwrap());
             assert_eq!(check(&headers).is_err(), once, "{name}");
         }
-        let both = [(CONTENT_LENGTH, "1"), (TRANSFER_ENCODING, "chunked")];
-        assert!(check(&both.into_iter().map(|(name, value)| (name, value.parse().unwrap())).collect()).is_err());
     }
 }
