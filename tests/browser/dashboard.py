@@ -75,7 +75,8 @@ class Page:
             return
         # As the link does that the gateway prints.
         self.driver.get(f"{self.url}/#token={self.token}")
-        self.view(view)
+        self.run("location.hash = arguments[0]", view)
+        self.until("return !document.getElementById(arguments[0]).hidden", f"{view}-view")
 
     def give_token(self, token):
         """Answers the dialog, if the gateway wants a token for reading; otherwise it comes with the first call."""
