@@ -63,6 +63,7 @@ pub mod json;
 pub mod logic;
 #[cfg(feature = "oauth")]
 pub mod oauth;
+pub mod ownership;
 pub mod plan;
 pub mod private;
 pub mod queue;

@@ -1,6 +1,5 @@
 //! The ways to a token, each from its beginning to its end; `rmcp` speaks the protocol.
 
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +17,7 @@ use super::{Browse, OAuthError};
 use crate::config::model::TokenAuth;
 use crate::config::resolve::FilledOAuth;
 use crate::config::secrets::Secrets;
+use crate::ownership;
 use crate::transport::endpoint::Site;
 use crate::transport::outside::Outside;
 
@@ -201,7 +201,7 @@ impl Flow<'_> {
         let client_id = self.oauth.client_id.clone().ok_or_else(|| missing("client_id"))?;
         let resource = Some(self.url.to_string());
         if let Some(file) = &self.oauth.private_key {
-            let signing_key = fs::read(file).map_err(|error| {
+            let signing_key = ownership::read(file).map_err(|error| {
                 OAuthError::Settings(format!("the key in {} cannot be read: {error}", file.display()))
             })?;
             let signing_algorithm = algorithm(&signing_key, file)?;

@@ -221,7 +221,7 @@ impl Writer {
         if self.has(part, digest)? {
             return Ok(());
         }
-        private::folder(&self.rules.dir.join(PARTS))?;
+        private::prepare(&self.rules.dir.join(PARTS))?;
         private::replace(&part.path(&self.rules.dir, digest), bytes)?;
         self.known.insert((part, Arc::clone(digest)));
         Ok(())
