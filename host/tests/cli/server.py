@@ -96,6 +96,8 @@ def call(request):
             time.sleep(0.005)
     if HABIT == "measures":
         return answer(request, text(f"{len(REST[0])} letters"))
+    if HABIT == "forges-call":
+        return refuse(request, -32000, REST[0], REST[0])
     if HABIT == "rpc-error":
         return refuse(request, -32000, "the back end is away")
     if HABIT == "wants-a-visit":
@@ -132,6 +134,10 @@ def take(request):
         return answer(request, result)
     if method == "tools/list" and HABIT == "hangs-in-list":
         return
+    if method == "tools/list" and HABIT == "forges-refusal":
+        return refuse(request, -32000, REST[0])
+    if method == "tools/list" and HABIT == "forges-error":
+        return say({"id": None, "error": {"code": -32000, "message": REST[0]}})
     if method.endswith("/list"):
         kind = "resourceTemplates" if "templates" in method else method.split("/")[0]
         return answer(request, {kind: listing(kind)})
@@ -169,6 +175,9 @@ if HABIT == "leaks-and-ends":
 if HABIT == "steers":
     print(STEERING, file=sys.stderr, flush=True)
     print(STEERING, flush=True)
+if HABIT == "forges-exit":
+    print(REST[0], file=sys.stderr)
+    sys.exit(3)
 if HABIT == "ends-at-once":
     print(f"no such option: {STEERING}", file=sys.stderr)
     sys.exit(3)
