@@ -2,12 +2,14 @@
 
 mod glob;
 mod grants;
+mod unmatched;
 
 use std::collections::BTreeMap;
 
 use crate::types::{Annotations, Note, ToolRef, Trace};
 use glob::Globs;
 use grants::Grants;
+pub use unmatched::{RuleList, Unmatched, find_unmatched};
 
 /// Which tools of a server exist for anyone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

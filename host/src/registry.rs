@@ -9,6 +9,7 @@ mod status;
 mod surroundings;
 mod task;
 mod tools;
+mod unmatched;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub use definition::Definition;
 pub use link::{Lease, Link, Unavailable, Watcher};
 pub use status::{LastError, Readiness, Status, Warning, state_name};
 pub use tools::Tools;
+pub use unmatched::UnmatchedRule;
 
 use crate::condense::Condenser;
 use crate::config::model::{self, Config};
@@ -318,6 +320,11 @@ impl Registry {
             model::Readiness::Any => true,
         };
         Readiness { ready, warnings: statuses.iter().filter_map(Status::warning).collect() }
+    }
+
+    /// The rules that fit no tool of their server, of all servers whose tools are known.
+    pub fn unmatched_rules(&self) -> Vec<UnmatchedRule> {
+        self.surroundings.unmatched_rules()
     }
 
     /// How the named queues are.

@@ -154,6 +154,31 @@ impl<'n> Given<'n> {
         }
     }
 
+    /// A list of names and globs of tools. One that uses what other globs have and ours do not would fit nothing, or
+    /// something else than was meant, so it is no list.
+    pub fn patterns(&self) -> Result<Vec<String>, Misfit> {
+        let items = match &self.node.value {
+            Value::List(_) => self.items()?,
+            _ => return self.pattern().map(|pattern| vec![pattern]),
+        };
+        items.iter().map(Given::pattern).collect()
+    }
+
+    fn pattern(&self) -> Result<String, Misfit> {
+        let text = self.text()?;
+        let pattern = text.trim();
+        if pattern.is_empty() {
+            return Err(self.misfit("is empty; write the name of a tool, or a glob such as \"get_*\""));
+        }
+        if pattern.starts_with('!') || pattern.contains(|c: char| "[]{}\\".contains(c) || c.is_control()) {
+            return Err(self.misfit(format!(
+                "{pattern:?} is no glob of ours: only `*` (any run of characters) and `?` (any one character) have a \
+                 meaning; write `?` for such a character in the name of a tool"
+            )));
+        }
+        Ok(text)
+    }
+
     /// The items of a list, each with its number.
     pub fn items(&self) -> Result<Vec<Given<'n>>, Misfit> {
         match &self.node.value {

@@ -59,7 +59,7 @@ impl Gateway {
         let status = if readiness.ready { 200 } else { 503 };
         let mut answer = json!({"ready": readiness.ready});
         if let Some(principal) = principal {
-            answer["warnings"] = self.warnings(&readiness, &self.seen_by(principal));
+            answer["warnings"] = self.warnings(&readiness, principal, &self.seen_by(principal));
         }
         reply(status, &answer)
     }
@@ -76,7 +76,7 @@ impl Gateway {
             &json!({
                 "gateway": self.about(principal),
                 "ready": readiness.ready,
-                "warnings": self.warnings(&readiness, &seen),
+                "warnings": self.warnings(&readiness, principal, &seen),
                 "servers": servers.collect::<Vec<_>>(),
             }),
         )
@@ -102,9 +102,12 @@ impl Gateway {
         }
     }
 
-    fn warnings(&self, readiness: &Readiness, seen: &Seen) -> Value {
-        let warnings = readiness.warnings.iter().filter(|warning| seen.has(&warning.server));
-        warnings.map(|warning| self.warning(warning)).collect()
+    /// What does not work, and rules that fit no tool. What others may use is for admins.
+    fn warnings(&self, readiness: &Readiness, principal: &Principal, seen: &Seen) -> Value {
+        let mut rules = self.registry().unmatched_rules();
+        rules.retain(|rule| principal.admin || rule.principal.as_ref().is_none_or(|name| *name == principal.name));
+        let warnings = readiness.warnings.iter().chain(rules.iter().map(|rule| &rule.warning));
+        warnings.filter(|warning| seen.has(&warning.server)).map(|warning| self.warning(warning)).collect()
     }
 
     fn about(&self, principal: &Principal) -> Value {

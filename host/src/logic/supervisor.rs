@@ -5,6 +5,7 @@
 //! component off a second time is ended; all others go on as if nothing had happened.
 
 mod call;
+mod unmatched;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -251,7 +251,7 @@ pub const SERVER: &[Key<Draft>] = &[
             "",
             "Names and globs of the tools that exist; all, if not given.",
             |draft, given, _| {
-                draft.server.allow = Some(given.texts()?);
+                draft.server.allow = Some(given.patterns()?);
                 Ok(())
             },
         ),
@@ -273,7 +273,7 @@ pub const SERVER: &[Key<Draft>] = &[
             "[]",
             "Names and globs of the tools that do not exist, whatever `allow` says.",
             |draft, given, _| {
-                draft.server.deny = given.texts()?;
+                draft.server.deny = given.patterns()?;
                 Ok(())
             },
         ),
@@ -284,7 +284,7 @@ pub const SERVER: &[Key<Draft>] = &[
         "[]",
         "Names and globs of the tools that a person must approve.",
         |draft, given, _| {
-            draft.server.ask = given.texts()?;
+            draft.server.ask = given.patterns()?;
             Ok(())
         },
     ),

@@ -85,6 +85,7 @@ impl Link {
         let tools = Arc::new(Tools::read(listing, number));
         *cached = Some(Arc::clone(&tools));
         drop(cached);
+        self.opener.surroundings.match_rules(self.id(), &tools);
         self.opener.surroundings.tools_changed();
         tools
     }

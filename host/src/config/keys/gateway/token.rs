@@ -127,7 +127,7 @@ fn selection(given: &Given<'_>) -> Result<Vec<(String, Vec<String>)>, Misfit> {
     match &given.node.value {
         Value::Map(_) => {
             for (server, tools) in given.entries()? {
-                let tools = if tools.node.is_null() { Vec::new() } else { tools.texts()? };
+                let tools = if tools.node.is_null() { Vec::new() } else { tools.patterns()? };
                 selection.push((server.to_owned(), tools));
             }
         }

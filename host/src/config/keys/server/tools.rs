@@ -64,7 +64,7 @@ pub const ANNOTATIONS: &[Key<Annotations>] = &[
 /// Rules by the names of tools; where other clients have a list, it says which tools exist.
 pub fn tools(draft: &mut Draft, given: &Given<'_>, reading: &mut Reading) -> Result<(), Misfit> {
     if !reading.is_strict() && matches!(given.node.value, Value::List(_)) {
-        draft.server.allow = Some(given.texts()?);
+        draft.server.allow = Some(given.patterns()?);
         return Ok(());
     }
     if reading.shape == Shape::Codex {
