@@ -7,7 +7,7 @@ use std::io::{IsTerminal, Write as _};
 /// Writes to standard error. Lines after the first are marked as belonging to it: they may be a server's words, which must
 /// not look like a line of ours. That nobody can read it is no reason to stop, or to end otherwise.
 pub fn say(text: Arguments<'_>) {
-    let text = text.to_string();
+    let text = text.to_string().replace('\t', "\\t");
     let marked = text.lines().collect::<Vec<_>>().join("\n    | ");
     let _ = writeln!(std::io::stderr(), "{marked}");
 }

@@ -157,15 +157,18 @@ impl<'n> Given<'n> {
     /// A list of names and globs of tools. One that uses what other globs have and ours do not would fit nothing, or
     /// something else than was meant, so it is no list.
     pub fn patterns(&self) -> Result<Vec<String>, Misfit> {
-        let items = match &self.node.value {
-            Value::List(_) => self.items()?,
-            _ => return self.pattern().map(|pattern| vec![pattern]),
-        };
-        items.iter().map(Given::pattern).collect()
+        match &self.node.value {
+            Value::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(vec![self.pattern()?]),
+            _ => self.items()?.iter().map(Given::pattern).collect(),
+        }
     }
 
     fn pattern(&self) -> Result<String, Misfit> {
-        let text = self.text()?;
+        self.as_pattern(&self.text()?)
+    }
+
+    /// The same for a text that stands here or is the key of what stands here.
+    pub fn as_pattern(&self, text: &str) -> Result<String, Misfit> {
         let pattern = text.trim();
         if pattern.is_empty() {
             return Err(self.misfit("is empty; write the name of a tool, or a glob such as \"get_*\""));
@@ -176,7 +179,7 @@ impl<'n> Given<'n> {
                  meaning; write `?` for such a character in the name of a tool"
             )));
         }
-        Ok(text)
+        Ok(text.to_owned())
     }
 
     /// The items of a list, each with its number.

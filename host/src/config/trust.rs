@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(mode(&records(&store)[0]), 0o600);
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(!store.is_trusted(&file, b"{}"));
-        assert!(store.trust(&file, b"{}").unwrap_err().to_string().contains("chmod go-w"));
+        assert!(store.trust(&file, b"{}").unwrap_err().to_string().contains("chmod o-w"));
     }
 
     #[test]

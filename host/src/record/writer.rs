@@ -384,7 +384,7 @@ pub(super) mod tests {
         let mut refused = Writer::new(rules.clone());
         put(&mut refused, &record());
         let error = refused.flush().unwrap_err().to_string();
-        assert!(error.contains("others may write to it"), "{error}");
+        assert!(error.contains("may be written by all others"), "{error}");
     }
 
     #[test]

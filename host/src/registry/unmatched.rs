@@ -14,7 +14,7 @@ use crate::config::nearest;
 use crate::decide::Answer;
 use crate::gate;
 use crate::logic::Supervisor;
-use crate::logic::types::filtering::{Policy, RuleList, Unmatched};
+use crate::logic::types::filtering::{DestructivePolicy, Policy, RuleList, Rules, ServerRules};
 
 /// What was found, by server.
 #[derive(Default)]
@@ -75,27 +75,53 @@ fn find(
     let mut found = Vec::new();
     for (principal, policy) in gate::policies_about(config, server) {
         for unmatched in logic.find_unmatched(&policy, server, tools)? {
-            let text = in_words(&unmatched, principal.as_deref(), server, tools);
-            found.push((principal.clone(), text));
+            let of = principal.as_deref().map(|name| format!("token of {name:?}: ")).unwrap_or_default();
+            let list = list_name(unmatched.list);
+            found.push((principal.clone(), in_words(&format!("{of}{list}"), &unmatched.pattern, server, tools)));
         }
+    }
+    for unmatched in logic.find_unmatched(&queues_of(config, server), server, tools)? {
+        found.push((None, in_words("tool_queues", &unmatched.pattern, server, tools)));
     }
     Ok(found)
 }
 
-/// Such as: `deny: "git_reste" fits none of its 12 tools; did you mean "git_reset"?`
-fn in_words(unmatched: &Unmatched, principal: Option<&str>, server: &str, tools: &[String]) -> String {
-    let Unmatched { list, pattern } = unmatched;
-    let list = match list {
+/// The tools that have queues of their own, as a list that the component can look at: it knows no queues.
+fn queues_of(config: &Config, server: &str) -> Policy {
+    let of = config.servers.iter().filter(|known| known.id == server).flat_map(|known| &known.tool_queues);
+    let mut rules = ServerRules {
+        id: server.to_owned(),
+        rules: Rules { allow: None, deny: Vec::new() },
+        ask: Vec::new(),
+        requires: Vec::new(),
+        tools: Vec::new(),
+    };
+    rules.ask.extend(of.map(|(pattern, _)| pattern.clone()));
+    Policy {
+        servers: vec![rules],
+        selection: None,
+        read_only: false,
+        destructive: DestructivePolicy::Allow,
+        capabilities: None,
+    }
+}
+
+/// What a list is called in a configuration.
+fn list_name(list: RuleList) -> &'static str {
+    match list {
         RuleList::Allow => "allow",
         RuleList::Deny => "deny",
         RuleList::Ask => "ask",
         RuleList::Tools => "tools",
         RuleList::Selection => "servers",
         RuleList::Capabilities => "capabilities",
-    };
-    let of = principal.map(|name| format!("token of {name:?}: ")).unwrap_or_default();
+    }
+}
+
+/// Such as: `deny: "git_reste" fits none of its 12 tools; did you mean "git_reset"?`
+fn in_words(list: &str, pattern: &str, server: &str, tools: &[String]) -> String {
     let count = if tools.len() == 1 { "its 1 tool".to_owned() } else { format!("its {} tools", tools.len()) };
-    format!("{of}{list}: {pattern:?} fits none of {count}{}", hint(pattern, server, tools))
+    format!("{list}: {pattern:?} fits none of {count}{}", hint(pattern, server, tools))
 }
 
 /// What was probably meant, or the tools that there are.
@@ -133,10 +159,9 @@ mod tests {
         check("git__add", "; did you mean \"add\"?");
         check("tool:git/ad", "; did you mean \"add\"?");
         check("entirely-else", "; there are: \"git_reset\", \"git_log\", \"add\"");
-        let policy = Unmatched { list: RuleList::Selection, pattern: "x*".to_owned() };
         assert_eq!(
-            in_words(&policy, Some("ci"), "git", &tools[..1]),
-            "token of \"ci\": servers: \"x*\" fits none of its 1 tool; there are: \"git_reset\""
+            in_words("deny", "x*", "git", &tools[..1]),
+            "deny: \"x*\" fits none of its 1 tool; there are: \"git_reset\""
         );
     }
 

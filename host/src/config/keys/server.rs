@@ -228,7 +228,7 @@ pub const SERVER: &[Key<Draft>] = &[
         "{}",
         "The queues of single tools, by names and globs; the first that fits is used, in place of `queue`.",
         |draft, given, _| {
-            let named = |(tool, queue): (&str, Given<'_>)| Ok((tool.to_owned(), queues::name(&queue)?));
+            let named = |(tool, queue): (&str, Given<'_>)| Ok((queue.as_pattern(tool)?, queues::name(&queue)?));
             draft.server.tool_queues = given.entries()?.into_iter().map(named).collect::<Result<_, _>>()?;
             Ok(())
         },

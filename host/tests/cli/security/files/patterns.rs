@@ -36,12 +36,13 @@ fn a_pattern_that_fits_no_tool_is_a_warning_with_the_nearest_name() {
 
 #[test]
 fn every_list_about_tools_is_looked_at() {
-    let rules = json!({"allow": ["ad"], "tools": {"git_lgo": {"requires": ["x"]}}});
+    let rules = json!({"allow": ["ad"], "tools": {"git_lgo": {"requires": ["x"]}}, "tool_queues": {"git-l?g?": "q"}});
     let config = json!({
         "gateway": {"tokens": [
             {"principal": "ci", "token": ADMIN, "servers": {"git": ["git__add"]}},
             {"principal": "cd", "token": READER, "capabilities": ["tool:git/git-log"]},
         ]},
+        "queues": {"q": 1},
         "servers": {"git": server(rules)},
     });
     let warnings = run(&config, &["check", "--json"]).ends(0).json()["servers"][0]["warnings"].clone();
@@ -52,6 +53,7 @@ fn every_list_about_tools_is_looked_at() {
             "tools: \"git_lgo\" fits none of its 3 tools; did you mean \"git_log\"?",
             "token of \"ci\": servers: \"git__add\" fits none of its 3 tools; did you mean \"add\"?",
             "token of \"cd\": capabilities: \"tool:git/git-log\" fits none of its 3 tools; did you mean \"git_log\"?",
+            "tool_queues: \"git-l?g?\" fits none of its 3 tools; did you mean \"git_log\"?",
         ])
     );
 }
@@ -71,7 +73,7 @@ fn a_broken_glob_is_an_error_with_its_place() {
         let text = format!("servers:\n  git:\n    command: x\n    {key}: [ok, '{glob}']\n");
         let file = place.file("home/toolgate.yaml", text);
         let ran = place.run(&["check", "--config", file.to_str().unwrap()]).ends(3);
-        let column = 11 + key.len();
+        let column = 12 + key.len();
         let at = format!("toolgate.yaml:4:{column}: servers.git.");
         assert!(ran.stdout.contains("✗ git") && ran.stdout.contains(&at), "{at} {glob:?} {ran:#?}");
     }
@@ -109,7 +111,7 @@ fn a_gateway_warns_when_tools_become_known_and_when_rules_change() {
     assert_eq!(warnings(ADMIN).len(), 2);
     // What was mended is no warning any more.
     place.file("home/servers.yaml", config("git_reset", "git_log").to_string());
-    serving.logged(&["was read again"]);
+    serving.logged(&["was read again", "updated git"]);
     assert!(web(ADMIN).modern_tools().is_ok());
     assert!(warnings(ADMIN).is_empty());
     assert!(serving.logged_so_far().iter().all(|line| !line.contains("fits none")));
