@@ -75,6 +75,9 @@ pub(super) struct Record {
     /// Who we are there, where we registered ourselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) client: Option<Client>,
+    /// The issuer that the configured secret went to, where the configuration does not name one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) secret_issuer: Option<String>,
     /// What was asked for beyond what was granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) wanted: Vec<String>,
