@@ -196,6 +196,12 @@ impl Inbox {
             warn!(method, "ignored a request of the server: this version of the protocol has none");
             return;
         }
+        // A server that asks without reading our answers must not have them pile up, whatever its ids.
+        let waiting = self.talk.lock().unwrap_or_else(PoisonError::into_inner).open;
+        if waiting >= UNREAD || id.get().len() > LONGEST_ID {
+            return self
+                .complain(|| warn!(method, waiting, "ignored a request of the server: it asks too much at a time"));
+        }
         let handler = self.handler_of(exchange);
         let question = Topic::of(method)
             .map(|topic| (topic, params.map_or_else(empty_object, ToOwned::to_owned)))
@@ -205,9 +211,9 @@ impl Inbox {
         let key = id.get().to_owned();
         let id = id.to_owned();
         let transport = Arc::clone(&self.transport);
-        let busy = self.answering().is_full();
+        let busy = waiting >= ANSWERING;
         if busy {
-            warn!("the server asks more than {ANSWERING} things at a time");
+            self.complain(|| warn!("the server asks more than {ANSWERING} things at a time"));
         }
         let headers = self.footing.get().map(|footing| footing.headers.clone()).unwrap_or_default();
         let open = Open::new(&self.talk);
@@ -339,14 +345,9 @@ impl Inbox {
 }
 
 impl Answering {
-    /// A server that asks without end is not served without end.
-    fn is_full(&mut self) -> bool {
+    fn spawn(&mut self, key: String, task: impl Future<Output = ()> + Send + 'static) {
         while self.tasks.try_join_next().is_some() {}
         self.by_id.retain(|_, task| !task.is_finished());
-        self.by_id.len() >= ANSWERING
-    }
-
-    fn spawn(&mut self, key: String, task: impl Future<Output = ()> + Send + 'static) {
         let task = self.tasks.spawn(task);
         self.by_id.insert(key, task);
     }
@@ -374,6 +375,10 @@ const INTERNAL_ERROR: i64 = -32603;
 const NEWS: usize = 256;
 /// How many questions of one server are answered at a time.
 const ANSWERING: usize = 64;
+/// How many questions of one server may be open, those included that are only told that there are too many.
+const UNREAD: usize = 2 * ANSWERING;
+/// The longest id of a question, which its answer repeats.
+const LONGEST_ID: usize = 4096;
 /// A person may think; a lost question must not stay for ever.
 const ANSWER_LIMIT: Duration = Duration::from_secs(600);
 const SEND_LIMIT: Duration = Duration::from_secs(30);
@@ -381,3 +386,46 @@ const SHOWN: usize = 200;
 const MOST_COMPLAINTS: u64 = 20;
 /// Longer secrets are certificates and the like, whose single lines are known too.
 const MOST_SECRET: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+    use crate::session::handler::Nobody;
+    use crate::transport::{BoxFuture, Delivery};
+
+    /// A server that reads nothing.
+    #[derive(Default)]
+    struct Deaf(AtomicUsize);
+
+    impl Transport for Deaf {
+        fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Box::pin(std::future::pending())
+        }
+
+        fn close(&self) -> BoxFuture<'_, ()> {
+            Box::pin(async {})
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_that_a_server_does_not_read_do_not_pile_up_whatever_its_ids() {
+        let long = format!("\"{}\"", "x".repeat(LONGEST_ID));
+        for (id, waiting) in [("\"same\"", UNREAD), ("1", UNREAD), (&long, 0)] {
+            let inbox = Inbox::new(Arc::new(Nobody), Secrets::default(), false);
+            let deaf = Arc::new(Deaf::default());
+            let transport: Arc<dyn Transport> = Arc::clone(&deaf) as _;
+            inbox.attach(&transport);
+            for _ in 0..1000 {
+                inbox.receive(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#), None);
+            }
+            assert_eq!(inbox.answering().tasks.len(), waiting, "{id:.10}");
+            for _ in 0..waiting {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(deaf.0.load(Ordering::SeqCst), waiting, "{id:.10}");
+        }
+    }
+}
