@@ -37,6 +37,9 @@ struct Checked {
     usable_tools: Option<usize>,
     resources: Option<usize>,
     prompts: Option<usize>,
+    /// Which lists are longer than is taken.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cut_lists: Vec<String>,
     start_ms: u64,
     reason: Option<String>,
     hint: Option<String>,
@@ -93,12 +96,13 @@ async fn check(desk: &Desk, link: &Link, timeout: Option<Duration>) -> Checked {
         usable_tools: None,
         resources: None,
         prompts: None,
+        cut_lists: Vec::new(),
         start_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         reason: None,
         hint: None,
     };
     match outcome {
-        Ok((lease, [tools, resources, prompts])) => {
+        Ok((lease, ([tools, resources, prompts], cut_lists))) => {
             let peer = lease.session().peer();
             checked.transport = peer.transport;
             checked.era = Some(peer.era.name());
@@ -108,6 +112,7 @@ async fn check(desk: &Desk, link: &Link, timeout: Option<Duration>) -> Checked {
             checked.tools = Some(tools);
             checked.resources = Some(resources);
             checked.prompts = Some(prompts);
+            checked.cut_lists = cut_lists;
         }
         Err(why) => {
             checked.reason = Some(desk.clean(&why.to_string()));
@@ -117,12 +122,15 @@ async fn check(desk: &Desk, link: &Link, timeout: Option<Duration>) -> Checked {
     checked
 }
 
-async fn counts(session: &Session) -> Result<[usize; 3], Failed> {
-    let mut counts = [0; 3];
+/// How many tools, resources and prompts there are, and which of the lists are cut.
+async fn counts(session: &Session) -> Result<([usize; 3], Vec<String>), Failed> {
+    let (mut counts, mut cut) = ([0; 3], Vec::new());
     for (count, kind) in counts.iter_mut().zip([Kind::Tools, Kind::Resources, Kind::Prompts]) {
-        *count = session.list(kind).await?.items.len();
+        let listing = session.list(kind).await?;
+        *count = listing.items.len();
+        cut.extend(listing.cut.clone());
     }
-    Ok(counts)
+    Ok((counts, cut))
 }
 
 /// What a person could do about it, where that can be known. `timeout` is what the command line sets for all waits.
@@ -179,7 +187,8 @@ fn line(desk: &Desk, checked: &Checked) -> String {
     let time = format!("{:?}", Duration::from_millis(checked.start_ms));
     let parts = [checked.transport.to_owned(), era, software, counts.join(", "), time];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    format!("{} {id}  {}\n", style.green("✓"), parts.join(" · "))
+    let cut = checked.cut_lists.iter().map(|cut| format!("    {} some is left out: {cut}\n", style.yellow("warning:")));
+    format!("{} {id}  {}\n{}", style.green("✓"), parts.join(" · "), cut.collect::<String>())
 }
 
 /// Lines after the first stand below the first.

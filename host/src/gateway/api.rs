@@ -332,6 +332,7 @@ impl Gateway {
             "version": status.version,
             "name": status.name.as_deref().map(|name| self.clean(name)),
             "tools": status.tools,
+            "cut_lists": status.cut_lists,
             "connections": status.connections,
             "users": status.users,
             "calls": {

@@ -271,6 +271,7 @@ impl Link {
             version: session.map(|session| session.peer().version.clone()),
             name: session.and_then(|session| session.peer().name.clone()),
             tools: self.cached().as_ref().map(|tools| tools.definitions.len()),
+            cut_lists: self.cut_lists(),
             users: self.users.load(Ordering::Relaxed),
             calls: self.stats.snapshot(),
             last_error: state.last_error.clone(),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
+
 use crate::logic::types::Tool;
 use crate::session::Listing;
 
@@ -39,8 +41,9 @@ impl Tools {
 
     /// Whether that list says the same.
     pub(super) fn says_the_same(&self, listing: &Listing) -> bool {
-        let texts = |listing: &Listing| listing.items.iter().map(|item| item.get().to_owned()).collect::<Vec<_>>();
-        texts(&self.listing) == texts(listing)
+        let same = |(one, other): (&Box<RawValue>, &Box<RawValue>)| one.get() == other.get();
+        let (ours, theirs) = (&self.listing.items, &listing.items);
+        self.listing.cut == listing.cut && ours.len() == theirs.len() && ours.iter().zip(theirs).all(same)
     }
 
     /// How the server describes the tool of this name; where it lists one twice, the first counts.

@@ -30,6 +30,8 @@ pub struct Options {
     pub limit: Duration,
     /// How long a list may take.
     pub list: Duration,
+    /// How many bytes of a list are taken; what is over it is left out.
+    pub max_list_bytes: usize,
     /// Who answers what the server asks.
     pub handler: Arc<dyn Handler>,
 }
@@ -40,10 +42,13 @@ impl Default for Options {
             protocol: Protocol::Auto,
             limit: Duration::from_secs(30),
             list: Duration::from_secs(10),
+            max_list_bytes: MAX_LIST_BYTES,
             handler: Arc::new(Nobody),
         }
     }
 }
+
+const MAX_LIST_BYTES: usize = 16 << 20;
 
 impl Session {
     /// Connects, finds out which era the server speaks, and shakes hands. Where the server wants an authorization,
@@ -317,6 +322,7 @@ impl Begun<'_> {
             shelf,
             watched: Default::default(),
             list_patience,
+            list_bytes: self.options.max_list_bytes,
             authorize: None,
         }
     }

@@ -72,6 +72,9 @@ impl Writer {
         if server.max_message_bytes != default.max_message_bytes {
             self.pair(2, "max_message_bytes", &bytes::write(server.max_message_bytes));
         }
+        if server.max_list_bytes != default.max_list_bytes {
+            self.pair(2, "max_list_bytes", &bytes::write(server.max_list_bytes));
+        }
         if server.grace != default.grace {
             self.pair(2, "grace", &duration::write(server.grace));
         }

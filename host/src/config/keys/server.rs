@@ -194,6 +194,19 @@ pub const SERVER: &[Key<Draft>] = &[
         },
     ),
     Key::new(
+        "max_list_bytes",
+        Form::Bytes,
+        "\"16MiB\"",
+        "How much of each of its lists (tools, resources, templates, prompts) is taken; the rest is left out, with a warning.",
+        |draft, given, _| {
+            draft.server.max_list_bytes = given.bytes()?;
+            if draft.server.max_list_bytes < 1024 {
+                return Err(given.misfit("expected at least 1KiB; less holds no list"));
+            }
+            Ok(())
+        },
+    ),
+    Key::new(
         "grace",
         Form::Span,
         "\"2s\"",
