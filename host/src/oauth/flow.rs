@@ -378,6 +378,10 @@ fn algorithm(pem: &[u8], file: &Path) -> Result<JwtSigningAlgorithm, OAuthError>
 /// What went wrong, by its kind; where the authorization server did not answer, it may pass.
 fn of(http: &Outside, error: &AuthError) -> OAuthError {
     let text = error.to_string().replace("\n  Caused by:", ":").replace(['\n', '\r'], " ");
+    // `rmcp` says only that a request failed.
+    if let Some(refused) = http.refused() {
+        return OAuthError::Refused(refused);
+    }
     match (error, http.trouble()) {
         (AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_), _) => OAuthError::NeedsPerson,
         (_, Some(trouble)) => OAuthError::Unreachable(format!("{text} ({trouble})")),

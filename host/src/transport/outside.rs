@@ -37,6 +37,8 @@ struct Last {
     origin: String,
     /// It was not answered, or with a fault of the server's own: how, in words.
     trouble: Option<String>,
+    /// It was not sent, since nobody may lead us there: why, in words.
+    refused: Option<String>,
 }
 
 impl Outside {
@@ -93,12 +95,12 @@ impl Outside {
     }
 
     /// How to reach this address, if we may.
-    fn route(&self, url: &Url) -> Result<Route, OAuthHttpClientError> {
+    fn route(&self, url: &Url) -> Result<Route, String> {
         if self.is_named(url) {
             return Ok(Route::Open);
         }
         let routed = self.strangers.route(self.leader(), url);
-        routed.map_err(|refused| format!("{} is {refused}; {MEND}", address::shown(url)).into())
+        routed.map_err(|refused| format!("{} is {refused}; {MEND}", address::shown(url)))
     }
 
     /// Whoever answers may name further addresses.
@@ -116,6 +118,11 @@ impl Outside {
     /// That the last request was not answered, or with a fault of the server's own; in words.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.last().trouble.clone()
+    }
+
+    /// That the last request was not sent, since nobody may lead us there; in words.
+    pub(crate) fn refused(&self) -> Option<String> {
+        self.last().refused.clone()
     }
 
     /// Where the last request went, in words that can follow others.
@@ -142,8 +149,9 @@ impl Outside {
             let again = request.try_clone();
             let shown = address::shown(request.url());
             let origin = request.url().origin().ascii_serialization();
-            *self.last() = Last { asked: format!(" from {shown}"), origin, trouble: None };
-            let client = self.strangers.client(self.route(request.url())?).await?;
+            *self.last() = Last { asked: format!(" from {shown}"), origin, ..Last::default() };
+            let route = self.route(request.url()).inspect_err(|why| self.last().refused = Some(why.clone()))?;
+            let client = self.strangers.client(route).await?;
             self.last().trouble = Some(format!("no answer from {shown}"));
             let sent = client.execute(request).await;
             let response = sent.map_err(|error| format!("{shown}: {}", root_cause(&error)))?;
