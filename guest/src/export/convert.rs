@@ -112,7 +112,7 @@ records! {
     execution::ServerMasks { server, masks }
     execution::Settings {
         policy, style, bare_names, describe_server, check_arguments, retry, masks, server_masks, form,
-        max_result_bytes, spill, summarize_above_tokens
+        max_result_bytes, spill, summarize_above_tokens, ask_max_bytes
     }
     execution::ToolCall { id, name, arguments }
     execution::Request { server, method, params, forward_up_to }

@@ -61,6 +61,7 @@ pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer
     }
     settings.spill = of_file.spill.is_some();
     settings.summarize_above_tokens = of_file.summarizer.as_ref().map(|_| of_file.summarize_above_tokens);
+    settings.ask_max_bytes = of_file.ask_max_bytes;
     settings.max_result_bytes = view.max_result_bytes.unwrap_or(of_file.max_result_bytes);
     Ok(settings)
 }

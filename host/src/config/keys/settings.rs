@@ -91,6 +91,19 @@ pub const TOP: &[Key<Settings>] = &[
         },
     ),
     Key::new(
+        "ask_max_bytes",
+        Form::Bytes,
+        "\"64KiB\"",
+        "The most arguments that a person is asked about, who is shown them whole; a call with more is declined.",
+        |settings, given, _| {
+            settings.ask_max_bytes = given.bytes()?;
+            if settings.ask_max_bytes < 1024 {
+                return Err(given.misfit("expected at least 1KiB; to refuse all calls of a tool, name it under `deny`"));
+            }
+            Ok(())
+        },
+    ),
+    Key::new(
         "masking",
         Form::Section(|| schema::object(MASKING)),
         "{}",
