@@ -1,6 +1,7 @@
 //! One agent's view of the servers: the tools that it may use, and its calls, as the component decides them.
 
 mod addresses;
+mod approval;
 mod beside;
 mod call;
 mod described;
@@ -24,8 +25,10 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 pub(crate) use addresses::EXEMPT;
+pub use approval::{APPROVAL, ApprovalText};
 pub(crate) use beside::Refused;
-pub use call::{Approve, CallOptions, Called};
+pub use call::{Approve, CallOptions, Called, Consent};
+pub(crate) use described::mask_tools;
 pub use events::{CallEvent, OnEvent};
 pub use finished::{Finished, Observe};
 pub use offers::{Refreshed, ToolChange};
@@ -88,6 +91,9 @@ pub enum GateError {
     /// The gate was closed.
     #[error("the gate is closed")]
     Closed,
+    /// A person was asked and has not answered: nothing was done or recorded, and the call is to be made again.
+    #[error("a person was asked, and the call must be made again with the answer")]
+    Pending,
 }
 
 /// How a gate is closed.

@@ -2,6 +2,7 @@
 
 mod skim;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -55,6 +56,8 @@ pub static INPUT_RESPONSES: Mark = Mark::new("\"inputResponses\"");
 /// The mark of an argument that is shown in a header, too.
 pub static SHOWN: Mark = Mark::new("\"x-mcp-header\"");
 
+static ESCAPED: Mark = Mark::new("\\u00");
+
 /// A JSON object.
 #[derive(Clone, Default)]
 pub struct Object(Vec<(String, Box<RawValue>)>);
@@ -107,10 +110,30 @@ impl Object {
         self.0.retain(|(name, _)| keep(name));
     }
 
+    /// The object with each name once: of several members of one name the last counts, as for most readers.
+    pub fn unique(mut self) -> Self {
+        let mut seen = HashSet::new();
+        let last: Vec<bool> = self.0.iter().rev().map(|(name, _)| seen.insert(name.clone())).collect();
+        let mut last = last.into_iter().rev();
+        self.0.retain(|_| last.next().unwrap_or(true));
+        self
+    }
+
     /// The object as text.
     pub fn to_text(&self) -> String {
         raw(self).get().to_owned()
     }
+}
+
+impl FromIterator<(String, Box<RawValue>)> for Object {
+    fn from_iter<I: IntoIterator<Item = (String, Box<RawValue>)>>(members: I) -> Self {
+        Object(members.into_iter().collect())
+    }
+}
+
+/// Whether a letter or a common sign is written as `\u` and its number, so that names may be in the text that no [`Mark`] finds.
+pub fn spells_letters(json: &str) -> bool {
+    ESCAPED.after(json).any(|rest| matches!(rest.as_bytes().first(), Some(b'2'..=b'7')))
 }
 
 /// A value as JSON that can be passed on.
@@ -227,6 +250,21 @@ impl<'de> Deserialize<'de> for Object {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_members_of_one_name_the_last_counts() {
+        let object = Object::read(r#"{"a":1.10,"b":2,"\u0061":3,"c":4}"#).unwrap().unique();
+        assert_eq!(object.to_text(), r#"{"b":2,"a":3,"c":4}"#);
+    }
+
+    #[test]
+    fn letters_that_are_spelt_with_their_numbers_are_noticed() {
+        for (json, expected) in
+            [(r#"{"\u0061":1}"#, true), (r#"{"\u005f":1}"#, true), (r#""\u00e9 \u001b \u2028""#, false), ("{}", false)]
+        {
+            assert_eq!(spells_letters(json), expected, "{json}");
+        }
+    }
 
     #[test]
     fn members_keep_their_order_and_their_digits() {

@@ -75,6 +75,7 @@ pub mod stats;
 pub mod telemetry;
 pub mod transport;
 mod vigil;
+pub mod visible;
 pub mod wit;
 pub mod words;
 

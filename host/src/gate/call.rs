@@ -25,8 +25,22 @@ use crate::transport::BoxFuture;
 
 /// Says yes or no to a call that a rule wants a person to see.
 pub trait Approve: Send + Sync {
-    /// What the person says; `None` where there is nobody to ask.
-    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<bool>>;
+    /// What the person says. They must be shown all of the question, as [`super::ApprovalText`] puts it, and what they say
+    /// counts for this call alone.
+    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent>;
+}
+
+/// What came of asking a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// The person said yes to this call.
+    Yes,
+    /// The person said no.
+    No,
+    /// There is nobody to ask.
+    Nobody,
+    /// The answer comes with another call: this one ends as [`GateError::Pending`], as if it had never been made.
+    Pending,
 }
 
 /// What one call may want beyond what is configured.
@@ -124,7 +138,7 @@ impl Gate {
         };
         let mut errand = Errand::new(self, options, id, trace);
         let waits = options.events.as_ref().map(|tell| (tell, errand.started()));
-        let mut end = End { gate: self, execution, watched, waits };
+        let mut end = End { gate: self, execution, watched, waits, is_unmade: false };
         let result = async {
             loop {
                 let event = {
@@ -151,6 +165,9 @@ impl Gate {
                         event = work => event,
                     }
                 };
+                if errand.pending {
+                    return Err(GateError::Pending);
+                }
                 let _decided = errand.trace.step("toolgate.next");
                 directive = self.next(execution, event)?;
             }
@@ -158,6 +175,10 @@ impl Gate {
         .instrument(span)
         .await;
         end.waits = None;
+        if matches!(result, Err(GateError::Pending)) {
+            end.is_unmade = true;
+            errand.trace.pending();
+        }
         let called = errand.finish(result?);
         if let Some(watched) = &mut end.watched {
             watched.finish(&called);
@@ -182,7 +203,7 @@ impl Gate {
     pub async fn plan(&self, call: ToolCall) -> Result<Result<Plan, ToolResult>, GateError> {
         let id = call.id.clone();
         let (execution, mut directive) = self.begin(call, 0, false)?;
-        let _end = End { gate: self, execution, watched: None, waits: None };
+        let _end = End { gate: self, execution, watched: None, waits: None, is_unmade: false };
         let options = CallOptions::default();
         let trace = Span::begin("toolgate.plan", &options.caller);
         let mut errand = Errand::new(self, &options, id, trace);
@@ -201,6 +222,8 @@ struct End<'a> {
     watched: Option<Box<Watched>>,
     /// Who hears of it should nobody wait for its end, and since when somebody does.
     waits: Option<(&'a OnEvent, Instant)>,
+    /// It counts as never made: a question that waits is no end of a call.
+    is_unmade: bool,
 }
 
 impl Drop for End<'_> {
@@ -219,7 +242,9 @@ impl Drop for End<'_> {
         let Some(watched) = self.watched.take() else { return };
         let past = core.logic.take_past(self.execution);
         drop(core);
-        watched.end(past);
+        if !self.is_unmade {
+            watched.end(past);
+        }
     }
 }
 

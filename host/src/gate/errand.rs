@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::call::{CallOptions, Called};
+use super::call::{CallOptions, Called, Consent};
 use super::forwarded::Plain;
 use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, turn};
 use crate::failure::{Failed, Failure};
@@ -41,6 +41,8 @@ pub(super) struct Errand<'a> {
     /// The last request may have left, and nobody has answered it.
     sent: bool,
     failure: Option<Failed>,
+    /// A person was asked, and answers with another call.
+    pub(super) pending: bool,
     /// The server that was wanted last and could not be had.
     missed: Option<Arc<Link>>,
     /// An answer that the component has not seen, and its text.
@@ -103,6 +105,7 @@ impl<'a> Errand<'a> {
             session: None,
             sent: false,
             failure: None,
+            pending: false,
             missed: None,
             forwarded: None,
             questions: None,
@@ -318,10 +321,15 @@ impl<'a> Errand<'a> {
         let since = Instant::now();
         let answer = match &self.options.approve {
             Some(approve) => approve.approve(&question).await,
-            None => None,
+            None => Consent::Nobody,
         };
         self.thought += since.elapsed();
-        answer.map_or(Event::Unasked, Event::Approved)
+        self.pending = answer == Consent::Pending;
+        match answer {
+            Consent::Yes => Event::Approved(true),
+            Consent::No => Event::Approved(false),
+            Consent::Nobody | Consent::Pending => Event::Unasked,
+        }
     }
 
     async fn condense(&self, oversize: Oversize) -> Event {

@@ -5,6 +5,7 @@ mod asking;
 mod calls;
 mod due;
 mod era;
+mod labelled;
 pub(super) mod late;
 mod linked;
 mod lists;

@@ -10,6 +10,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::era::{Context, Era, Keep};
+use super::labelled::{label_error, label_result, unlabel_answers};
 use super::lists::{FIRST_LIST, page};
 use super::progress::Teller;
 use super::sources::{Found, Gathered, Listed, Owner, PATIENCE, find, gather};
@@ -164,7 +165,8 @@ pub(super) async fn ask(
     incoming: &Incoming,
 ) -> Result<String, RpcError> {
     let asker = Asker::new(front, context, incoming);
-    let caller = context.caller(&asker, asked.of);
+    let mut caller = context.caller(&asker, asked.of);
+    unlabel_answers(&mut caller.given);
     let server = owner.link.id();
     let working = asker.work(front, server, owner.link.number());
     let progress = Teller::new(front, context, &asker, incoming).map(Teller::into_listener);
@@ -175,13 +177,13 @@ pub(super) async fn ask(
         Refused::Failed(failed) => refused(front, server, failed),
         Refused::Logic(error) => RpcError::new(INTERNAL_ERROR, error.to_string()),
     });
-    asker.settle(outcome)
+    asker.settle(outcome.map(|answer| label_result(server, answer)))
 }
 
 /// A failure as the client gets it: an error of the server with its code, masked.
 pub(super) fn refused(front: &Front, server: &str, failed: Failed) -> RpcError {
     match failed.failure {
-        Failure::Rpc(error) => front.gate.mask_error(server, error),
+        Failure::Rpc(error) => label_error(server, front.gate.mask_error(server, error)),
         other => RpcError::new(INTERNAL_ERROR, format!("server {server:?}: {other}")),
     }
 }
