@@ -221,6 +221,9 @@ impl Masker {
 
     /// All that the masks find in a text and in the JSON strings in it, in no order.
     fn spans(&self, text: &str, level: u32) -> Vec<Span> {
+        if let Some(view) = escapes::View::spelt(text) {
+            return self.spans(&view.text, level).into_iter().map(|span| view.within(span)).collect();
+        }
         let mut spans = Vec::new();
         for (rank, regex) in self.custom.iter().enumerate() {
             let has_value = regex.capture_names().any(|name| name == Some("value"));
