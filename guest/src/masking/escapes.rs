@@ -3,23 +3,25 @@
 use std::borrow::Cow;
 
 use super::Span;
+use super::fold::{Fold, as_seen};
 
-/// A JSON text in which no letter, digit or common sign is written as `\\u` and its number: a key or a kind that is
-/// spelt so means the same, and must be found.
+/// A JSON text in which no letter, digit or common sign is written as `\\u` and its number, nor what stands for one or is not
+/// seen: a key or a kind that is spelt so means the same, and must be found.
 pub fn plain(json: &str) -> Cow<'_, str> {
-    if !json.contains("\\u00") {
+    if !json.contains("\\u") {
         return Cow::Borrowed(json);
     }
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
-        let code = rest.get(at + 1..at + 6).and_then(|code| code.strip_prefix("u00"));
-        let letter = code.and_then(|code| u8::from_str_radix(code, 16).ok()).filter(|letter| is_plain(*letter));
+        let code = rest.get(at + 1..at + 6).and_then(|code| code.strip_prefix('u'));
+        let code = code.and_then(|code| u32::from_str_radix(code, 16).ok());
+        let letter = code.and_then(char::from_u32).filter(|letter| is_plain(*letter));
         // Without a letter the backslash and what it escapes stay together, so that `\\\\u0041` is not misread.
         let taken = match letter {
             Some(letter) => {
-                out.push(char::from(letter));
+                out.push(letter);
                 6
             }
             None => {
@@ -34,8 +36,8 @@ pub fn plain(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-fn is_plain(letter: u8) -> bool {
-    matches!(letter, b' '..=b'~') && !matches!(letter, b'"' | b'\\')
+fn is_plain(letter: char) -> bool {
+    matches!(letter, ' '..='~') && !matches!(letter, '"' | '\\') || as_seen(letter) != Fold::Keep
 }
 
 /// Stands between two strings in a view; no rule matches across it.

@@ -1,5 +1,7 @@
 //! What is masked, what is not, and that masking keeps its promises on texts made at random.
 
+mod apart;
+mod ordinary;
 mod pieces;
 
 use super::*;
