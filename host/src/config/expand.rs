@@ -201,7 +201,7 @@ fn value(source: &Source<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Resul
         Source::Separator => Ok(std::path::MAIN_SEPARATOR_STR.to_owned()),
         Source::File(path) => {
             let text = read_text(&path_of(&fill(path, scope, secrets)?, scope)?)?;
-            secrets.add(&text);
+            secrets.add_content(&text);
             Ok(without_last_newline(&text).to_owned())
         }
         Source::Input(id) => input(id, scope, secrets),
@@ -209,7 +209,7 @@ fn value(source: &Source<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Resul
         Source::Command(line) => {
             let environment = variables.environment.iter().chain(scope.env_file);
             let output = command::run(line, scope.folder, environment, command::LIMIT).map_err(ExpandError::Command)?;
-            secrets.add(&output);
+            secrets.add_content(&output);
             Ok(without_last_newline(&output).to_owned())
         }
     }

@@ -149,6 +149,11 @@ impl Surroundings {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Where all secrets are gathered.
+    pub(super) fn shared_secrets(&self) -> Arc<Mutex<Secrets>> {
+        Arc::clone(&self.secrets)
+    }
+
     /// Our account with a server.
     #[cfg(feature = "oauth")]
     pub(super) fn account(&self, server: &str, site: &Site, oauth: FilledOAuth) -> Result<Arc<Account>, OAuthError> {

@@ -1,8 +1,8 @@
 //! The beginning of a session: which era the server speaks, and who it is.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::Either;
@@ -16,6 +16,7 @@ use super::handler::{Handler, Nobody};
 use super::peer::{LEGACY_VERSIONS, MODERN_VERSION, Offers};
 use super::wire::{Ask, Patience, Reply, Wire};
 use super::{CAPABILITIES, Era, Meta, NAMESPACE, Peer, Protocol, Session, params};
+use crate::config::secrets::Secrets;
 use crate::failure::{Failed, Failure};
 use crate::json::Text;
 use crate::transport::RequestId;
@@ -32,6 +33,8 @@ pub struct Options {
     pub list: Duration,
     /// Who answers what the server asks.
     pub handler: Arc<dyn Handler>,
+    /// Where the secrets of all servers are gathered: the credentials among them are in nothing that the session hands out.
+    pub secrets: Arc<Mutex<Secrets>>,
 }
 
 impl Default for Options {
@@ -41,6 +44,7 @@ impl Default for Options {
             limit: Duration::from_secs(30),
             list: Duration::from_secs(10),
             handler: Arc::new(Nobody),
+            secrets: Arc::default(),
         }
     }
 }
@@ -322,7 +326,7 @@ impl Begun<'_> {
     }
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Wire, Failed> {
-        let open = Wire::open(endpoint, Arc::clone(&self.options.handler));
+        let open = Wire::open(endpoint, Arc::clone(&self.options.handler), &self.options.secrets);
         match tokio::time::timeout_at(self.deadline, open).await {
             Ok(wire) => wire,
             Err(_) => Err(Failed::unsent(Failure::Connect(format!("no connection within {:?}", self.options.limit)))),

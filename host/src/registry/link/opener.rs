@@ -82,7 +82,8 @@ impl Opener {
             connection: self.number,
             handler: Arc::clone(&self.surroundings.handler),
         });
-        let options = Options { protocol, limit, list: server.timeouts.list, handler };
+        let secrets = self.surroundings.shared_secrets();
+        let options = Options { protocol, limit, list: server.timeouts.list, handler, secrets };
         let mut opened = Session::open(&endpoint, &options).await;
         if let (Err(failed), Some(_)) = (&opened, remembered)
             && !matches!(

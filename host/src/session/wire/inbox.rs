@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 
 use super::message::{self, AnswerId, Incoming};
 use super::pending::{Match, Pending, Progress};
-use crate::config::secrets::Secrets;
+use super::screen::Screen;
 use crate::failure::{Failed, Failure, RpcError};
 use crate::json;
 use crate::session::handler::{Handler, Question, Topic};
@@ -31,7 +31,7 @@ pub struct Inbox {
     news: broadcast::Sender<News>,
     /// The lists that news make stale; this must have happened before anyone hears the news.
     shelf: Arc<Shelf>,
-    secrets: Secrets,
+    screen: Arc<Screen>,
     /// Each message has an exchange of its own, so that one outside of any belongs to none.
     exchanges: bool,
     /// The way back, for answers; the transport owns the inbox, so this must not own the transport. A server may ask
@@ -84,7 +84,7 @@ impl Drop for Open {
 }
 
 impl Inbox {
-    pub(super) fn new(handler: Arc<dyn Handler>, secrets: Secrets, exchanges: bool) -> Self {
+    pub(super) fn new(handler: Arc<dyn Handler>, screen: Arc<Screen>, exchanges: bool) -> Self {
         let (news, _) = broadcast::channel(NEWS);
         Inbox {
             pending: Pending::default(),
@@ -92,7 +92,7 @@ impl Inbox {
             handlers: Mutex::default(),
             news,
             shelf: Arc::default(),
-            secrets,
+            screen,
             exchanges,
             transport: Arc::default(),
             footing: OnceLock::new(),
@@ -152,13 +152,19 @@ impl Inbox {
         match message::read(&text) {
             Ok(Incoming::Answer { id, outcome }) => {
                 let outcome = match outcome {
-                    Ok((range, long)) => Ok(message::reply(text, range, long)),
-                    Err(error) => Err(Failed::sent(Failure::Rpc(error))),
+                    Ok((range, long)) => Ok(self.screen.reply(message::reply(text, range, long))),
+                    Err(error) => Err(self.screen.failed(Failed::sent(Failure::Rpc(error)))),
                 };
                 self.answered(id, exchange, outcome);
             }
-            Ok(Incoming::Request { id, method, params }) => self.asked(id, &method, params, exchange),
-            Ok(Incoming::Notification { method, params }) => self.notified(&method, params, exchange),
+            Ok(Incoming::Request { id, method, params }) => {
+                let params = params.map(|params| self.screen.params(params));
+                self.asked(id, &method, params.as_deref(), exchange);
+            }
+            Ok(Incoming::Notification { method, params }) => {
+                let params = params.map(|params| self.screen.params(params));
+                self.notified(&method, params.as_deref(), exchange);
+            }
             Err(why) => self.skip(&text, &why, exchange),
         }
     }
@@ -179,7 +185,7 @@ impl Inbox {
             (AnswerId::Missing, Some(id), outcome @ Err(_)) => self.pending.resolve(id, outcome),
             // Whom an error without an id means is not said: to let all who wait know beats to let one wait for ever.
             (AnswerId::Missing, None, Err(failed)) if !self.exchanges => {
-                warn!("an error without an id: {}", failed.clone().redacted(&self.secrets));
+                warn!("an error without an id: {}", self.screen.failed(failed.clone()));
                 if self.pending.fail_all(&failed.failure) > 0 { Match::Taken } else { Match::Unknown }
             }
             (AnswerId::Missing | AnswerId::Foreign, _, _) => Match::Unknown,
@@ -333,7 +339,7 @@ impl Inbox {
     /// The beginning of a text, fit for a log. Secrets go first: nobody would know half of one.
     fn shown(&self, text: &str) -> String {
         let near = &text[..text.floor_char_boundary(MOST_SECRET + 4 * SHOWN)];
-        let start: String = self.secrets.redact(near).chars().take(SHOWN).collect();
+        let start: String = self.screen.text(near).chars().take(SHOWN).collect();
         start.escape_debug().to_string()
     }
 }
@@ -363,7 +369,7 @@ impl Receive for Inbox {
     }
 
     fn closed(&self, why: Failed) {
-        debug!("the connection is over: {}", why.clone().redacted(&self.secrets));
+        debug!("the connection is over: {}", self.screen.failed(why.clone()));
         self.pending.close(why);
         let _ = self.news.send(News::Closed);
     }

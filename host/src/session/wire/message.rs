@@ -22,9 +22,10 @@ pub struct Reply {
 }
 
 impl Reply {
-    #[cfg(test)]
-    pub(crate) fn of(json: &str) -> Self {
-        Reply { text: json.to_owned(), result: 0..json.len(), long: Long::default() }
+    /// The result that is this JSON text.
+    pub(crate) fn of(json: impl Into<String>) -> Self {
+        let text = json.into();
+        Reply { result: 0..text.len(), text, long: Long::default() }
     }
 
     /// The JSON text.
