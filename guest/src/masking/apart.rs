@@ -68,6 +68,11 @@ pub fn looks_chosen(value: &str) -> bool {
         && (long_number || !(is_path || is_file || is_amount || is_date_or_version || is_number))
 }
 
+/// Small letters alone, and more than ordinary words have.
+pub fn is_long_word(value: &str) -> bool {
+    value.len() >= 12 && value.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
 /// Whether a text may name a secret, whatever the rule; the rules decide.
 fn may_name(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -88,6 +93,8 @@ fn may_name(text: &str) -> bool {
     })
 }
 
+/// No rule takes a shorter value for a secret.
+const MIN_VALUE: usize = 6;
 /// Longer names are sentences.
 const MAX_NAME: usize = 64;
 

@@ -1,8 +1,10 @@
 //! The built-in patterns and groups, and how each finds its values.
 
+use std::collections::BTreeMap;
+
 use regex::{Regex, RegexBuilder};
 
-use super::apart::{Bond, Named, looks_chosen};
+use super::apart::{Bond, Named, is_long_word, looks_chosen};
 use super::{Span, kubernetes, pem, values};
 
 /// One built-in pattern.
@@ -241,20 +243,25 @@ impl Finder {
     /// Reports the values of these that belong to names which it looks for.
     pub fn find_named(&self, text: &str, named: &[Named], report: &mut dyn FnMut(Span)) {
         let Finder::Key(regex, least) = self else { return };
+        // All cells of a column have one name.
+        let mut keys: BTreeMap<usize, Option<String>> = BTreeMap::new();
         for Named { name, value: span, bond } in named {
-            let probe = format!("{}=", &text[name.clone()]);
-            let Some(key) = regex.find_iter(&probe).find(|key| key.end() == probe.len()) else { continue };
-            let key = key.as_str().to_ascii_lowercase();
+            let key = keys.entry(name.start).or_insert_with(|| {
+                let probe = format!("{}=", &text[name.clone()]);
+                let key = regex.find_iter(&probe).find(|key| key.end() == probe.len());
+                key.map(|key| key.as_str().to_ascii_lowercase())
+            });
+            let Some(key) = key else { continue };
             let value = &text[span.start..span.end];
             let meant = match bond {
                 Bond::Entry => true,
-                Bond::Column => is_password(&key) || looks_chosen(value),
-                Bond::Below => looks_chosen(value) || is_password(&key) && is_long_word(value),
+                Bond::Column => is_password(key) || looks_chosen(value),
+                Bond::Below => looks_chosen(value) || is_password(key) && is_long_word(value),
                 Bond::Loose => looks_chosen(value),
             };
             if meant
                 && values::unmasked_length(value) >= *least
-                && !(is_word_or_reference(value) || is_cursor(&key) || is_accessor(value))
+                && !(is_word_or_reference(value) || is_cursor(key) || is_accessor(value))
             {
                 report(*span);
             }
@@ -349,11 +356,6 @@ fn is_password(key: &str) -> bool {
 /// The token of a page is for going on, and no secret.
 fn is_cursor(key: &str) -> bool {
     key.starts_with("page") || key.starts_with("continuation")
-}
-
-/// Small letters alone, and more than ordinary words have.
-fn is_long_word(value: &str) -> bool {
-    value.len() >= 12 && value.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
 /// Whether a key belongs to a command line flag, as in `--db-password`.

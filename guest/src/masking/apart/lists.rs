@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Bond, MAX_NAME, Named, may_name};
+use super::{Bond, MAX_NAME, MIN_VALUE, Named, may_name};
 use crate::masking::Span;
 
 /// Reports the entries, pairs and rows of a text. It need not be JSON as a whole, nor complete.
@@ -212,7 +212,7 @@ impl Reader<'_> {
 
     fn report(&mut self, name: &Said, value: &Said, bond: Bond) {
         let named = name.string && name.place.len() <= MAX_NAME && may_name(&self.text[name.place.clone()]);
-        if !named || value.place.is_empty() {
+        if !named || value.place.len() < MIN_VALUE {
             return;
         }
         let span = Span::new(value.place.start, value.place.end);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Bond, MAX_NAME, Named, may_name};
+use super::{Bond, MAX_NAME, MIN_VALUE, Named, may_name};
 use crate::masking::Span;
 
 /// Reports the cells of tables and the values below names.
@@ -48,7 +48,7 @@ fn below(text: &str, start: usize, line: &str, next: usize, found: &mut Vec<Name
     let at = at + text[at..].bytes().take_while(|byte| b"`*".contains(byte)).count();
     // What is quoted is found as any value is.
     let begins = value.starts_with(['"', '\'', '-', '#', '/', '<', '{', '[', '(', '|', '>', '$', '%', '@', '=']);
-    if value.is_empty() || begins || value.contains(char::is_whitespace) || is_member(value) {
+    if value.len() < MIN_VALUE || begins || value.contains(char::is_whitespace) || is_member(value) {
         return;
     }
     let from = name.ceil_char_boundary(name.len().saturating_sub(MAX_NAME));
@@ -112,7 +112,7 @@ impl Header {
         }
         for (name, cell) in self.names.iter().zip(cells) {
             let value = &text[cell.clone()];
-            if may_name(&text[name.clone()]) && !value.is_empty() && !value.contains(char::is_whitespace) {
+            if may_name(&text[name.clone()]) && value.len() >= MIN_VALUE && !value.contains(char::is_whitespace) {
                 found.push(Named { name: name.clone(), value: Span::new(cell.start, cell.end), bond: self.bond });
             }
         }

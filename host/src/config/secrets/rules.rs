@@ -82,7 +82,7 @@ fn is_host(value: &str) -> bool {
 fn is_of_words(value: &str) -> bool {
     let is_word = |run: &str| {
         let letters = run.trim_end_matches(|c: char| c.is_ascii_digit());
-        run.len() - letters.len() <= SHORT_NUMBER && (letters.len() <= 2 || is_camel(letters))
+        run.len() - letters.len() <= SHORT_NUMBER && (letters.len() <= 2 || is_camel(letters)) && !is_generated_run(run)
     };
     let marks = |c: char| "-_./:,@ ".contains(c);
     !tells(value) && value.split(marks).all(is_word)
