@@ -7,11 +7,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { Broken } from './component.mjs';
 import { Failed } from './mcp-stdio.mjs';
+import { Settings } from './settings.mjs';
 
 // What the instance is told is all in the journal: another one that is told the same stands where the first one stood.
 /** One agent's view of its servers. */
 export class Gate {
   #component;
+  #settings;
   #journal = [];
   #lastId = 0;
   executions = new Map();
@@ -20,7 +22,13 @@ export class Gate {
   constructor(component, servers, { approve, millis = 60_000 } = {}) {
     Object.assign(this, { servers, approve, millis });
     this.#component = component;
-    this.settings = component.instance().ask(({ execution }) => execution.defaultSettings(Object.keys(servers)));
+    const defaults = component.instance().ask(({ execution }) => execution.defaultSettings(Object.keys(servers)));
+    this.#settings = new Settings(defaults);
+  }
+
+  /** The settings of the WIT, to be changed before the first call; what the WIT does not know is refused. */
+  get settings() {
+    return this.#settings.values;
   }
 
   /** The directive loop: the component says what to do, this does it and reports, until it is done. */
@@ -52,7 +60,7 @@ export class Gate {
     try {
       if (!this.instance) {
         this.instance = this.#component.instance();
-        this.gate = this.instance.ask(({ execution }) => new execution.Gate(this.settings));
+        this.gate = this.instance.ask(({ execution }) => new execution.Gate(this.#settings.fix()));
         for (const told of this.#journal) this.instance.ask(told.step);
       }
       const answer = this.instance.ask(step);

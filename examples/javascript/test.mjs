@@ -142,6 +142,31 @@ test('a person is asked where a rule wants it', async () => {
   assert.equal(runs(), 1);
 });
 
+test('a setting that there is not, or that comes too late, is refused', async () => {
+  const { policy } = gate.settings;
+  const set = (record, field, value) => () => { record[field] = value; };
+  for (const [change, words] of [
+    [set(policy, 'read_only', true), /settings.policy has no field read_only; there are .*readOnly/],
+    [set(policy.servers[1], 'aks', ['charge']), /policy.servers\[1\] has no field aks/],
+    [set(policy, 'readOnly', 'yes'), /readOnly must be a boolean/],
+    [set(policy, 'destructive', 'refuse'), /one of allow, ask, deny/],
+    [set(policy.servers[1], 'ask', 'charge'), /must be a list/],
+    [set(policy, 'servers', [{ id: 'shop', aks: [] }]), /has no field aks/],
+    [set(gate.settings, 'masks', { groups: ['all'] }), /masks.patterns must be a list/],
+    [set(gate, 'settings', {}), /settings/],
+    [() => policy.servers[1].ask.push(5), /ask\[0\] must be a string/],
+    [() => gate.settings.serverMasks.push({ server: 'shop', mask: {} }), /has no field mask;/],
+    [() => policy.readonly, /has no field readonly/],
+    [() => { delete policy.readOnly; }, /cannot be taken away/],
+  ]) assert.throws(change, words);
+  gate.settings.masks.custom.push({ pattern: 'run', replacement: '***' });
+  policy.readOnly = true;
+  await check('shop.charge', '', 'not-allowed', 0);
+  await check('shop.look', '', 'ok', 1, '*** 1');
+  assert.throws(set(policy, 'readOnly', false), /fixed by the first call/);
+  assert.throws(() => policy.servers[1].ask.push('look'), /fixed by the first call/);
+});
+
 test('a long text is kept whole and cut', async () => {
   Object.assign(gate.settings, { spill: true, maxResultBytes: 100n });
   const { text } = await check('shop.look', 'bytes: 5000', 'ok', 1, 'TRUNCATED');

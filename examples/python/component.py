@@ -3,18 +3,17 @@
 from wasmtime import Config, Engine, Store, component as wasm
 from wasmtime.component import Variant
 
+from typed import fit
+
 FUEL = 20_000_000_000  # of one question
 MEMORY = 256 << 20  # of one instance
 
 
 class Record(wasm.Record):
-    """A record of the WIT. A field that is not given is `none`, so new optional fields break nothing."""
+    """A record for the component. An optional field may be left out; what its type in the WIT does not have is refused."""
 
     def __init__(self, **fields):
         vars(self).update((name.replace("_", "-"), value) for name, value in fields.items())
-
-    def __getattr__(self, name):
-        return None
 
 
 class Refused(Exception):
@@ -56,9 +55,12 @@ class Instance:
         if at is None:
             raise Refused(f"this is no component of world toolgate:logic@0.1: it has no {interface}#{function}")
         func = self.exports.get_func(self.store, at)
-        answer = func(self.store, *given)
+        type = func.type(self.store)
+        answer = func(self.store, *(fit(wanted, value, name) for (name, wanted), value in zip(type.params, given)))
+        if isinstance(type.result, wasm.RecordType):
+            return fit(type.result, answer, function.removeprefix("default-"))
         # wasmtime tags the cases of a result only where they could be mistaken for each other.
-        if isinstance(func.type(self.store).result, wasm.ResultType) and isinstance(answer, Variant):
+        if isinstance(type.result, wasm.ResultType) and isinstance(answer, Variant):
             if answer.tag != "ok":
                 raise Refused(getattr(answer.payload, "message", answer))
             answer = answer.payload

@@ -11,7 +11,7 @@ import time
 from wasmtime import WasmtimeError
 from wasmtime.component import Variant
 
-from component import Record
+from component import Record, Refused
 from mcp_stdio import Failed
 
 
@@ -22,7 +22,7 @@ class Gate:
     def __init__(self, component, servers, approve=None, seconds=60):
         self.component, self.servers, self.approve, self.seconds = component, servers, approve, seconds
         self.settings = component.instance().ask("execution", "default-settings", list(servers))
-        self.ids, self.journal, self.instance = itertools.count(1), [], None
+        self.ids, self.journal, self.instance, self.settled = itertools.count(1), [], None, None
 
     async def call(self, name, arguments=""):
         """The directive loop: the component says what to do, this does it and reports, until it is done."""
@@ -44,6 +44,10 @@ class Gate:
 
     def tell(self, *step, again=True):
         """Tells the instance one thing more. If that breaks it off, a new one is told everything, once."""
+        if self.settled is None:
+            self.settled = self.settings.copy()
+        if self.settings != self.settled:
+            raise Refused("the settings were changed after the first call, which would not be heeded: make another gate")
         try:
             if self.instance is None:
                 self.instance, self.executions = self.component.instance(), {}

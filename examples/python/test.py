@@ -11,9 +11,10 @@ import time
 import unittest
 from pathlib import Path
 
-from component import FUEL, Component
+from component import FUEL, Component, Record, Refused
 from gate import Gate
 from mcp_stdio import Failed, Server
+from typed import Unknown
 from wasmtime import WasmtimeError
 from wasmtime.component import Variant
 
@@ -124,7 +125,7 @@ class Calls(unittest.IsolatedAsyncioTestCase):
     async def test_a_server_that_does_not_start_costs_the_others_nothing(self):
         self.servers["gone"] = Server(str(HERE / "no-such-program"))
         self.gate = Gate(self.component, self.servers)
-        self.gate.settings.__dict__["bare-names"] = True  # a bare name asks all servers
+        self.gate.settings.bare_names = True  # a bare name asks all servers
         await self.check("add", "a: 1, b: 2", "ok", 1, "3")
         await self.check("gone.tool", "", "server-unavailable", 0)
 
@@ -139,8 +140,47 @@ class Calls(unittest.IsolatedAsyncioTestCase):
             await self.check("shop.charge", "", code, attempts)
         self.assertEqual(self.runs, 1)
 
+    async def test_a_setting_holds_by_its_name_in_python(self):
+        self.gate.settings.policy.read_only = True
+        await self.check("shop.charge", "", "not-allowed", 0)
+        await self.check("shop.look", "", "ok", 1)
+        self.gate = Gate(self.component, self.servers)
+        self.gate.settings.server_masks = [Record(server="shop", masks={"groups": [], "patterns": [], "custom": [
+            Record(pattern="run", replacement="***")]})]
+        await self.check("shop.charge", "", "ok", 1, "*** 2")
+
+    async def test_a_setting_that_there_is_not_is_refused(self):
+        policy = self.gate.settings.policy
+        for record, field, value, refused in [
+            (policy, "readonly", True, "did you mean 'read-only'"),
+            (policy.servers[1], "aks", ["charge"], "did you mean 'ask'"),
+            (policy.servers[1], "denny", ["charge"], "policy.servers[1] has no field 'denny'"),
+            (policy, "read_only", "yes", "must be True or False"),
+            (policy, "destructive", "refuse", "one of allow, ask, deny"),
+            (policy.servers[1], "ask", "charge", "must be a list"),
+            (policy, "servers", [Record(id="shop", aks=["charge"])], "has no field 'aks'"),
+            (self.gate.settings, "masks", {"groups": ["all"], "patern": []}, "has no field 'patern'"),
+            (self.gate.settings, "masks", {"groups": ["all"]}, "masks.patterns must be a list"),
+        ]:
+            with self.subTest(field), self.assertRaises((Unknown, TypeError, ValueError)) as raised:
+                setattr(record, field, value)
+            self.assertIn(refused, str(raised.exception))
+        with self.assertRaises(Unknown):
+            policy.readonly
+        policy.servers[1].ask.append(5)  # a list takes anything; the component does not
+        with self.assertRaises(TypeError):
+            await self.gate.call("shop.charge")
+        self.assertEqual(self.runs, 0)
+
+    async def test_a_setting_that_comes_too_late_is_refused(self):
+        await self.check("shop.look", "", "ok", 1)
+        self.gate.settings.policy.servers[1].ask.append("charge")
+        with self.assertRaises(Refused):
+            await self.gate.call("shop.charge")
+        self.assertEqual(self.runs, 1)
+
     async def test_a_long_text_is_kept_whole_and_cut(self):
-        self.gate.settings.spill, self.gate.settings.__dict__["max-result-bytes"] = True, 100
+        self.gate.settings.spill, self.gate.settings.max_result_bytes = True, 100
         result = await self.check("shop.look", "bytes: 5000", "ok", 1, "TRUNCATED")
         kept = next(word for word in result.text.split() if "result-" in word).strip("[].,;")
         self.addCleanup(os.remove, kept)

@@ -76,6 +76,10 @@ impl filtering::Guest for Faulty {
     ) -> Result<filtering::Decision, filtering::PolicyError> {
         unimplemented!()
     }
+
+    fn find_unmatched(_: filtering::Policy, _: String, _: Vec<String>) -> Vec<filtering::Unmatched> {
+        Vec::new()
+    }
 }
 
 impl catalog::Guest for Faulty {

@@ -62,6 +62,8 @@ pub struct Settings {
     pub spill: bool,
     /// A text of more tokens than this (about four bytes each) is summarized first, in the form `Text`.
     pub summarize_above_tokens: Option<u64>,
+    /// The most bytes of arguments that a person is asked about; a call with more that a person must approve is declined.
+    pub ask_max_bytes: u64,
 }
 
 impl Settings {
@@ -81,6 +83,7 @@ impl Settings {
             max_result_bytes: 1 << 20,
             spill: false,
             summarize_above_tokens: None,
+            ask_max_bytes: 64 << 10,
         }
     }
 }

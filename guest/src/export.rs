@@ -76,6 +76,14 @@ impl<B: Brain> wit::filtering::Guest for Component<B> {
     ) -> Result<wit::filtering::Decision, wit::filtering::PolicyError> {
         B::decide(&policy.convert(), &tool.convert(), annotations.convert()).convert()
     }
+
+    fn find_unmatched(
+        policy: wit::filtering::Policy,
+        server: String,
+        tools: Vec<String>,
+    ) -> Vec<wit::filtering::Unmatched> {
+        logic::filtering::find_unmatched(&policy.convert(), &server, &tools).convert()
+    }
 }
 
 impl<B: Brain> wit::catalog::Guest for Component<B> {

@@ -2,19 +2,21 @@
 
 mod glob;
 mod grants;
+mod unmatched;
 
 use std::collections::BTreeMap;
 
 use crate::types::{Annotations, Note, ToolRef, Trace};
 use glob::Globs;
 use grants::Grants;
+pub use unmatched::{RuleList, Unmatched, find_unmatched};
 
 /// Which tools of a server exist for anyone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Names and globs that are let through; `None` or an empty list lets all through.
+    /// Names and globs that are let through; `None` lets all through, an empty list nothing.
     pub allow: Option<Vec<String>>,
-    /// Names and globs that are kept out, whatever `allow` says.
+    /// Names and globs that are kept out, whatever `allow` says; `any` is all of them.
     pub deny: Vec<String>,
 }
 
@@ -36,7 +38,7 @@ pub struct ServerRules {
     pub id: String,
     /// Which of its tools exist.
     pub rules: Rules,
-    /// Names and globs of tools that a person must approve.
+    /// Names and globs of tools that a person must approve; `any` is all of them.
     pub ask: Vec<String>,
     /// Capabilities that all are needed to use any tool of the server.
     pub requires: Vec<String>,
@@ -164,8 +166,8 @@ struct CompiledRules {
 
 impl CompiledRules {
     fn new(rules: &Rules) -> Self {
-        let allow = rules.allow.as_deref().unwrap_or_default();
-        CompiledRules { allow: Globs::all_if_empty(allow), deny: Globs::new(&rules.deny) }
+        let allow = rules.allow.as_deref().map_or_else(Globs::all, Globs::permitting);
+        CompiledRules { allow, deny: Globs::restricting(&rules.deny) }
     }
 
     fn lets_through(&self, tool: &str) -> bool {
@@ -184,7 +186,7 @@ impl Access {
             let server = Server {
                 selected: policy.selection.is_none().then(Globs::all),
                 rules: CompiledRules::new(&rules.rules),
-                ask: Globs::new(&rules.ask),
+                ask: Globs::restricting(&rules.ask),
                 requires: rules.requires.clone(),
                 tools: rules.tools.clone(),
             };
@@ -198,8 +200,9 @@ impl Access {
             }
             for selected in selection {
                 let unknown = || PolicyError::UnknownServer(selected.id.clone());
-                servers.get_mut(&selected.id).ok_or_else(unknown)?.selected =
-                    Some(Globs::all_if_empty(&selected.tools));
+                let tools = &selected.tools;
+                let globs = if tools.is_empty() { Globs::all() } else { Globs::permitting(tools) };
+                servers.get_mut(&selected.id).ok_or_else(unknown)?.selected = Some(globs);
             }
         }
         let ids: Vec<&str> = servers.keys().map(String::as_str).collect();

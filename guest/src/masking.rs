@@ -8,10 +8,13 @@ use std::borrow::Cow;
 use regex::{Regex, RegexBuilder};
 
 use crate::json;
+use fold::Folded;
 use hints::Hints;
 use patterns::{Finder, PATTERNS};
 
+mod apart;
 mod escapes;
+mod fold;
 mod hints;
 mod kubernetes;
 mod patterns;
@@ -95,6 +98,8 @@ pub fn group_names() -> Vec<&'static str> {
 pub struct Masker {
     custom: Vec<Regex>,
     finders: Vec<(usize, Finder)>,
+    /// Which of them know a token by how it begins, so that it is found in pieces too.
+    unmistakable: Vec<usize>,
     /// Which of the finders have something to look for in a text.
     hints: Hints,
     /// What a rule writes, by its rank: a lower rank names a span that several rules found.
@@ -135,15 +140,18 @@ impl Masker {
         }
         let custom = masks.custom.iter().map(|mask| compile(&mask.pattern)).collect::<Result<_, _>>()?;
         let mut replacements: Vec<String> = masks.custom.iter().map(|mask| mask.replacement.clone()).collect();
-        let (mut finders, mut hints) = (Vec::new(), Vec::new());
+        let (mut finders, mut hints, mut unmistakable) = (Vec::new(), Vec::new(), Vec::new());
         for (pattern, _) in PATTERNS.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
             for (finder, words) in pattern.finders() {
+                if finder.is_unmistakable() && !words.is_empty() {
+                    unmistakable.push(finders.len());
+                }
                 finders.push((replacements.len(), finder));
                 hints.push(words);
             }
             replacements.push(pattern.replacement());
         }
-        Ok(Masker { custom, finders, hints: Hints::new(hints), replacements })
+        Ok(Masker { custom, finders, unmistakable, hints: Hints::new(hints), replacements })
     }
 
     /// Whether there is nothing to look for.
@@ -161,7 +169,7 @@ impl Masker {
         }
         // A number is no structure worth keeping: `123456` is text that happens to be JSON.
         let is_json = |text: &str| text.trim_start().starts_with(['{', '[', '"']) && json::parse(text).is_ok();
-        if text.contains("\\u00") && is_json(text) {
+        if text.contains("\\u") && is_json(text) {
             return Cow::Owned(self.mask_until_still(&escapes::plain(text), is_json).into_owned());
         }
         self.mask_until_still(text, is_json)
@@ -187,6 +195,21 @@ impl Masker {
             Cow::Borrowed(text) => self.mask_until_still(text, |_| true),
             Cow::Owned(plain) => Cow::Owned(self.mask_until_still(&plain, |_| true).into_owned()),
         }
+    }
+
+    /// Masks tokens that are known by how they begin (`ghp_…`) and that line breaks part, as where a server sends one in
+    /// several blocks.
+    pub fn mask_across_lines<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.unmistakable.is_empty() || text.len() > self.max_bytes() {
+            return Cow::Borrowed(text);
+        }
+        let Some(line) = Folded::as_one_line(text) else { return Cow::Borrowed(text) };
+        let mut spans = Vec::new();
+        for (rank, finder) in self.unmistakable.iter().map(|at| &self.finders[*at]) {
+            finder.find(&line.text, &mut |span| spans.push(line.outside(Span { rank: *rank, ..span })));
+        }
+        spans.retain(|span| text[span.start..span.end].contains('\n'));
+        if spans.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(self.replace(text, merge(spans))) }
     }
 
     /// Masks a text again while there is something to mask.
@@ -221,6 +244,9 @@ impl Masker {
 
     /// All that the masks find in a text and in the JSON strings in it, in no order.
     fn spans(&self, text: &str, level: u32) -> Vec<Span> {
+        if let Some(view) = escapes::View::spelt(text) {
+            return self.spans(&view.text, level).into_iter().map(|span| view.within(span)).collect();
+        }
         let mut spans = Vec::new();
         for (rank, regex) in self.custom.iter().enumerate() {
             let has_value = regex.capture_names().any(|name| name == Some("value"));
@@ -228,14 +254,25 @@ impl Masker {
                 spans.push(Span { rank, ..Span::new(start, end) });
             });
         }
-        let hinted = self.finders.iter().zip(self.hints.in_text(text)).filter(|(_, hinted)| *hinted);
-        for ((rank, finder), _) in hinted {
+        let hints = self.hints.in_text(text);
+        let hinted = || self.finders.iter().zip(&hints).filter(|(_, hinted)| **hinted).map(|(finder, _)| finder);
+        for (rank, finder) in hinted() {
             finder.find(text, &mut |span| spans.push(Span { rank: *rank, ..span }));
+        }
+        if hinted().any(|(_, finder)| matches!(finder, Finder::Key(..))) {
+            let named = apart::find(text);
+            for (rank, finder) in hinted() {
+                finder.find_named(text, &named, &mut |span| spans.push(Span { rank: *rank, ..span }));
+            }
         }
         if !spans.is_empty() {
             let done = self.done(text);
             spans.iter_mut().for_each(|span| keep_escapes(text, span));
             spans.retain(|span| span.start < span.end && !covered(&done, span));
+        }
+        if let Some(seen) = Folded::as_seen(text) {
+            let found = self.spans(&seen.text, MAX_LEVEL);
+            spans.extend(found.into_iter().map(|span| seen.outside(span)));
         }
         let inner = if level < MAX_LEVEL { escapes::View::of(text) } else { None };
         if let Some(view) = inner {

@@ -36,7 +36,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use toolgate::config::secrets::Secrets;
 use toolgate::gate::View;
 use toolgate::logic::{Cache, Component, Limits, LogicError, Options, Supervisor};
-use toolgate::{demo, eval};
+use toolgate::{demo, eval, ownership};
 
 use desk::{Desk, Otherwise, ServerArgs};
 use failure::Failure;
@@ -65,7 +65,8 @@ The configuration is looked for in: --config, TOOLGATE_CONFIG, ./toolgate.yaml, 
 configuration folder. Where there is none, `tools`, `call`, `route` and `access` ask a built-in demo server.
 
 TOOLGATE_LOG says more exactly than -v what is logged (`debug`, or `toolgate::session=trace,warn`). TOOLGATE_CACHE_DIR \
-and TOOLGATE_AUTH_DIR are the folders for compiled components and for authorizations.
+and TOOLGATE_AUTH_DIR are the folders for compiled components and for authorizations. TOOLGATE_ALLOW_SHARED_FILES=1 \
+is the same as --allow-shared-files.
 
 Exit codes: 0 ok · 1 the tool or server answered with an error · 2 usage or configuration · 3 server unavailable · \
 4 outcome unknown · 5 no such tool, or not allowed · 6 timeout · 7 needs authorization · 70 internal · 130 interrupted")]
@@ -91,6 +92,9 @@ struct Everywhere {
     /// How the log is written
     #[arg(long, global = true, value_enum, default_value_t)]
     log_format: log::Format,
+    /// Use configuration, token and key files that other users may write, with a warning
+    #[arg(long, global = true)]
+    allow_shared_files: bool,
 }
 
 /// Which component decides, and within which limits.
@@ -173,6 +177,9 @@ pub fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let secrets = Arc::<Mutex<Secrets>>::default();
     log::start(cli.everywhere.verbose, cli.everywhere.log_format, &secrets)?;
+    if cli.everywhere.allow_shared_files || is_set("TOOLGATE_ALLOW_SHARED_FILES") {
+        ownership::allow_shared_files();
+    }
     // What is left of spans is sent when the command is over.
     #[cfg(feature = "otel")]
     let _exporting = toolgate::telemetry::start();
@@ -260,6 +267,11 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Whether a variable switches something on.
+fn is_set(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|value| ["1", "true", "yes"].contains(&value.as_str()))
 }
 
 impl LogicArgs {

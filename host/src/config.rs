@@ -12,9 +12,10 @@ mod foreign;
 pub mod import;
 mod keys;
 pub mod lineage;
+pub mod loosened;
 pub mod model;
 mod native;
-mod nearest;
+pub(crate) mod nearest;
 mod reading;
 pub mod resolve;
 pub mod schema;
@@ -24,7 +25,6 @@ mod shape;
 pub mod trust;
 pub mod variables;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ use std::sync::Arc;
 pub use error::ConfigError;
 use model::{Config, Kind, Located, Place, Server, Settings, Shape};
 pub use native::is_id;
+
+use crate::ownership::{self, OwnershipError};
 
 /// Reads a configuration file of any known shape.
 pub fn load(file: &Path) -> Result<Config, ConfigError> {
@@ -69,7 +71,7 @@ pub fn demo(command: String) -> Config {
     }
 }
 
-/// The text of a file, if it is one that could be a configuration.
+/// The text of a file, if it is one that could be a configuration and nobody else can change it.
 pub fn text_of(file: &Path) -> Result<String, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { file: file.to_path_buf(), source };
     let metadata = std::fs::metadata(file).map_err(unreadable)?;
@@ -77,10 +79,13 @@ pub fn text_of(file: &Path) -> Result<String, ConfigError> {
         return Err(ConfigError::Folder(file.to_path_buf()));
     }
     // To open a pipe that has a name may never end. What was opened for us has no other name.
-    if !metadata.is_file() && !HANDED_OVER.iter().any(|folder| file.starts_with(folder)) {
+    if !metadata.is_file() && !ownership::is_handed_over(file) {
         return Err(ConfigError::NoFile(file.to_path_buf()));
     }
-    let opened = File::open(file).map_err(unreadable)?;
+    let opened = ownership::open(file).map_err(|error| match error {
+        OwnershipError::Unreadable(error) => unreadable(error),
+        source => ConfigError::Exposed { file: file.to_path_buf(), source },
+    })?;
     let mut bytes = Vec::new();
     let limit = if has_our_name(file) { MAX_BYTES } else { MAX_FOREIGN_BYTES };
     opened.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
@@ -105,7 +110,6 @@ fn has_our_name(file: &Path) -> bool {
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Other clients keep more than their servers in such a file: Claude Code, what was typed in every project.
 const MAX_FOREIGN_BYTES: u64 = 64 * 1024 * 1024;
-const HANDED_OVER: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
 
 #[cfg(test)]
 mod tests;

@@ -161,7 +161,13 @@ impl Failed {
 
     /// The same without secrets: what servers write in errors may hold what they were given.
     #[must_use]
-    pub fn redacted(mut self, secrets: &Secrets) -> Self {
+    pub fn redacted(self, secrets: &Secrets) -> Self {
+        self.cleaned(|text| secrets.redact(text))
+    }
+
+    /// The same with every text that is not ours replaced by what `clean` makes of it, where that is another one.
+    #[must_use]
+    pub fn cleaned(mut self, clean: impl Fn(&str) -> Cow<'_, str>) -> Self {
         let texts: &mut [&mut String] = match &mut self.failure {
             Failure::Cancelled | Failure::Timeout { .. } | Failure::Closed | Failure::Restarting => &mut [],
             Failure::Connect(text)
@@ -176,7 +182,7 @@ impl Failed {
             Failure::Http(error) => &mut [&mut error.body],
             Failure::Rpc(error) => {
                 if let Some(data) = &mut error.data
-                    && let Cow::Owned(clean) = secrets.redact(data.get())
+                    && let Cow::Owned(clean) = clean(data.get())
                 {
                     *data = RawValue::from_string(clean).unwrap_or_default();
                 }
@@ -184,7 +190,7 @@ impl Failed {
             }
         };
         for text in texts {
-            if let Cow::Owned(clean) = secrets.redact(text) {
+            if let Cow::Owned(clean) = clean(text) {
                 **text = clean;
             }
         }

@@ -1,8 +1,10 @@
 //! One agent's view of the servers: the tools that it may use, and its calls, as the component decides them.
 
 mod addresses;
+mod approval;
 mod beside;
 mod call;
+mod cores;
 mod described;
 mod errand;
 mod events;
@@ -16,37 +18,40 @@ mod settings;
 mod shown;
 mod turn;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
 pub(crate) use addresses::EXEMPT;
+pub use approval::{APPROVAL, ApprovalText};
 pub(crate) use beside::Refused;
-pub use call::{Approve, CallOptions, Called};
+pub use call::{Approve, CallOptions, Called, Consent};
+pub(crate) use cores::{Core, Cores};
+pub(crate) use described::mask_tools;
 pub use events::{CallEvent, OnEvent};
 pub use finished::{Finished, Observe};
 pub use offers::{Refreshed, ToolChange};
-pub(crate) use settings::settings;
 pub use settings::{LOCAL, View, find_problems, shown_style, views};
+pub(crate) use settings::{policies_about, settings};
 pub use shown::Shown;
 pub(crate) use shown::millis;
 pub(crate) use turn::turn;
 
 use crate::config::model::Config;
 use crate::decide::{Answer, Decide, GateId};
-use crate::logic::types::{ToolRef, catalog, execution, naming};
+use crate::logic::types::{ToolRef, catalog, naming};
 use crate::logic::{Component, LogicError, Supervisor};
-use crate::registry::{Link, Registry, Tools};
+use crate::registry::{Link, Registry};
 use crate::session::message;
 use crate::words::Say;
 use running::Calls;
 
 /// One agent's view of the servers.
 ///
-/// It has an instance of the component of its own. Any number of calls may run at the same time.
+/// It shares a few instances of the component with all gates of equal settings. Any number of calls may run at the same time.
 pub struct Gate {
     registry: Arc<Registry>,
     /// Tells this gate from all others.
@@ -56,24 +61,21 @@ pub struct Gate {
     /// Answers are wanted as their servers wrote them.
     pass_through: bool,
     view: Mutex<Arc<View>>,
-    core: Mutex<Core>,
-    /// How many changes of tools this gate has taken in.
-    seen: AtomicU64,
+    core: Mutex<Current>,
+    /// Counts its views.
+    views: AtomicU64,
+    /// Cores of older configurations and views, for as long as calls run on them.
+    retired: Mutex<Vec<Weak<Core>>>,
     /// Connections that this gate does not share with all others.
     apart: Mutex<HashMap<String, Arc<Link>>>,
     calls: Calls,
 }
 
-/// What the component is asked with.
-struct Core {
-    logic: Supervisor,
-    id: GateId,
-    /// The configuration that `id` was opened with.
-    edition: u64,
-    /// Gates of older configurations, on which calls may still run.
-    retired: Vec<GateId>,
-    /// What servers listed; the component keeps only what it decides on.
-    offered: BTreeMap<String, Arc<Tools>>,
+/// What a gate is asked with now.
+struct Current {
+    core: Arc<Core>,
+    /// The number of the view that it was opened for.
+    view: u64,
 }
 
 /// Why a gate cannot be opened or used.
@@ -88,6 +90,9 @@ pub enum GateError {
     /// The gate was closed.
     #[error("the gate is closed")]
     Closed,
+    /// A person was asked and has not answered: nothing was done or recorded, and the call is to be made again.
+    #[error("a person was asked, and the call must be made again with the answer")]
+    Pending,
 }
 
 /// How a gate is closed.
@@ -102,21 +107,19 @@ pub enum Closing {
 impl Gate {
     /// Opens a gate; no server is connected yet.
     pub fn open(registry: &Arc<Registry>, view: View) -> Result<Self, GateError> {
-        let mut logic = Supervisor::new(registry.component().clone())?;
-        let edition = registry.edition();
-        let id = open_in(&mut logic, registry, &view)?;
-        let core = Core { logic, id, edition, retired: Vec::new(), offered: BTreeMap::new() };
-        Ok(Gate {
+        let gate = |core: Arc<Core>| Gate {
             registry: Arc::clone(registry),
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             session: view.session.clone(),
             pass_through: view.pass_through,
-            view: Mutex::new(Arc::new(view)),
-            core: Mutex::new(core),
-            seen: AtomicU64::new(registry.tools_count()),
+            core: Mutex::new(Current { core, view: 0 }),
+            views: AtomicU64::new(0),
+            retired: Mutex::default(),
             apart: Mutex::default(),
             calls: Calls::default(),
-        })
+            view: Mutex::new(Arc::new(view.clone())),
+        };
+        registry.open_core(&view).map(gate)
     }
 
     /// Lets the agent use something else from now on: other servers and tools, or with other capabilities. Calls under
@@ -128,10 +131,8 @@ impl Gate {
             return;
         }
         *current = Arc::new(view);
-        drop(current);
-        // No configuration has this number, so that the next use opens anew.
-        self.core().edition = u64::MAX;
-        self.seen.store(u64::MAX, Ordering::SeqCst);
+        // The next use opens anew.
+        self.views.fetch_add(1, Ordering::SeqCst);
     }
 
     fn view(&self) -> Arc<View> {
@@ -179,15 +180,13 @@ impl Gate {
 
     /// The tools that may be used, of the servers that have offered any.
     pub fn tools(&self, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
-        self.sync(0);
-        let Core { logic, id, .. } = &mut *self.core();
-        logic.tools(*id, style)
+        let core = self.sync();
+        core.pool.ask_gate(&core.opened, 0, |logic, id| logic.tools(id, style))
     }
 
     /// How its server describes a tool, whole.
     pub fn definition(&self, tool: &ToolRef) -> Option<Box<RawValue>> {
-        let core = self.core();
-        Some(core.offered.get(&tool.server)?.definition(&tool.tool)?.raw.clone())
+        Some(self.core().tools_of(&tool.server)?.definition(&tool.tool)?.raw.clone())
     }
 
     /// How the names of tools are shown where nothing else is asked for.
@@ -197,13 +196,15 @@ impl Gate {
 
     /// Reads a person's or a model's text as arguments, by a JSON Schema where there is one: a JSON object.
     pub fn arguments(&self, text: &str, schema: Option<&str>) -> Result<String, GateError> {
-        let parsed = self.core().logic.parse_arguments(text, schema.map(str::to_owned).as_ref())?;
+        let schema = schema.map(str::to_owned);
+        let parsed = self.core().pool.ask(text.len(), |logic| logic.parse_arguments(text, schema.as_ref()))?;
         parsed.map(|parsed| parsed.arguments).map_err(|refusal| GateError::Settings(refusal.say()))
     }
 
     /// What a content block says as text: one that is none leaves a line, as in the answer of a tool.
     pub fn text_of(&self, block: &str) -> Answer<String> {
-        let extracted = self.core().logic.extract(&format!(r#"{{"content":[{block}]}}"#))?;
+        let result = format!(r#"{{"content":[{block}]}}"#);
+        let extracted = self.core().pool.ask(result.len(), |logic| logic.extract(&result))?;
         Ok(extracted.map(|extracted| extracted.text).unwrap_or_default())
     }
 
@@ -217,8 +218,8 @@ impl Gate {
         if !self.masks(server) {
             return Ok(json.to_owned());
         }
-        let Core { logic, id, .. } = &mut *self.core();
-        logic.mask_json(*id, server, json)
+        let core = self.core();
+        core.pool.ask_gate(&core.opened, json.len(), |logic, id| logic.mask_json(id, server, json))
     }
 
     /// The same for a text that is no JSON.
@@ -231,12 +232,13 @@ impl Gate {
     /// A text cut to the size that the answer of a tool may have.
     pub fn cut(&self, text: &str) -> Answer<String> {
         let limit = self.max_result_bytes();
-        self.core().logic.truncate(text, limit, "the answer is larger than the limit")
+        let why = "the answer is larger than the limit";
+        self.core().pool.ask(text.len(), |logic| logic.truncate(text, limit, why))
     }
 
-    /// How much memory the component has for this gate.
+    /// How much memory the component has for this gate and all that have equal settings.
     pub fn memory_bytes(&self) -> usize {
-        self.core().logic.memory_bytes()
+        self.core().pool.memory_bytes()
     }
 
     /// Cancels the calls of this id; says whether there were any. Each ends with a result that says so.
@@ -271,27 +273,16 @@ impl Gate {
         futures_util::future::join_all(own.map(|link| link.close())).await;
     }
 
-    fn core(&self) -> MutexGuard<'_, Core> {
-        // A panic while the component was asked leaves the supervisor as whole as a trap does.
+    fn core(&self) -> Arc<Core> {
+        Arc::clone(&self.current().core)
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn apart(&self) -> MutexGuard<'_, HashMap<String, Arc<Link>>> {
         self.apart.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins a call; `begun` are the calls that are counted already, this one among them. Where its story is to be kept,
-    /// somebody must take it when it is over.
-    fn begin(
-        &self,
-        call: execution::ToolCall,
-        begun: usize,
-        keep: bool,
-    ) -> Answer<(crate::decide::ExecutionId, execution::Directive)> {
-        self.sync(begun);
-        let Core { logic, id, .. } = &mut *self.core();
-        logic.keep_calls(keep);
-        logic.begin(*id, call)
     }
 }
 
@@ -314,10 +305,6 @@ pub(crate) fn check<'v>(
         logic.close_gate(id)?;
     }
     Ok(())
-}
-
-fn open_in(logic: &mut Supervisor, registry: &Registry, view: &View) -> Result<GateId, GateError> {
-    open_with(logic, &registry.config(), view)
 }
 
 fn open_with(logic: &mut Supervisor, config: &Config, view: &View) -> Result<GateId, GateError> {

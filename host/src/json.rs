@@ -2,6 +2,7 @@
 
 mod skim;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -55,6 +56,8 @@ pub static INPUT_RESPONSES: Mark = Mark::new("\"inputResponses\"");
 /// The mark of an argument that is shown in a header, too.
 pub static SHOWN: Mark = Mark::new("\"x-mcp-header\"");
 
+static ESCAPED: Mark = Mark::new("\\u00");
+
 /// A JSON object.
 #[derive(Clone, Default)]
 pub struct Object(Vec<(String, Box<RawValue>)>);
@@ -107,15 +110,45 @@ impl Object {
         self.0.retain(|(name, _)| keep(name));
     }
 
+    /// The object with each name once: of several members of one name the last counts, as for most readers.
+    pub fn unique(mut self) -> Self {
+        let mut seen = HashSet::new();
+        let last: Vec<bool> = self.0.iter().rev().map(|(name, _)| seen.insert(name.clone())).collect();
+        let mut last = last.into_iter().rev();
+        self.0.retain(|_| last.next().unwrap_or(true));
+        self
+    }
+
     /// The object as text.
     pub fn to_text(&self) -> String {
         raw(self).get().to_owned()
     }
 }
 
+impl FromIterator<(String, Box<RawValue>)> for Object {
+    fn from_iter<I: IntoIterator<Item = (String, Box<RawValue>)>>(members: I) -> Self {
+        Object(members.into_iter().collect())
+    }
+}
+
+/// Whether a letter or a common sign is written as `\u` and its number, so that names may be in the text that no [`Mark`] finds.
+pub fn spells_letters(json: &str) -> bool {
+    ESCAPED.after(json).any(|rest| matches!(rest.as_bytes().first(), Some(b'2'..=b'7')))
+}
+
 /// A value as JSON that can be passed on.
 pub fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).expect("shapes have string keys only, so they are always JSON")
+}
+
+/// A JSON text as one line, with its end. Line breaks can only stand between its tokens, so they mean what a space means;
+/// as they are, they would end the message and begin another.
+pub fn line(mut text: String) -> String {
+    if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
+        text = text.replace(['\n', '\r'], " ");
+    }
+    text.push('\n');
+    text
 }
 
 /// The text that a JSON string means; `None` where the value is no string. Long texts are copied once.
@@ -229,6 +262,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_members_of_one_name_the_last_counts() {
+        let object = Object::read(r#"{"a":1.10,"b":2,"\u0061":3,"c":4}"#).unwrap().unique();
+        assert_eq!(object.to_text(), r#"{"b":2,"a":3,"c":4}"#);
+    }
+
+    #[test]
+    fn letters_that_are_spelt_with_their_numbers_are_noticed() {
+        for (json, expected) in
+            [(r#"{"\u0061":1}"#, true), (r#"{"\u005f":1}"#, true), (r#""\u00e9 \u001b \u2028""#, false), ("{}", false)]
+        {
+            assert_eq!(spells_letters(json), expected, "{json}");
+        }
+    }
+
+    #[test]
     fn members_keep_their_order_and_their_digits() {
         let mut object = Object::read(r#"{"b":12345678901234567890123,"a": {"x" : 1.10},"c":1}"#).unwrap();
         object.set("a2", "é");
@@ -236,6 +284,12 @@ mod tests {
         object.remove("missing");
         assert_eq!(object.to_text(), r#"{"b":12345678901234567890123,"a":{"x" : 1.10},"c":2,"a2":"é"}"#);
         assert!(Object::read("[1]").is_none());
+    }
+
+    #[test]
+    fn a_text_over_several_lines_becomes_one_line() {
+        assert_eq!(line(r#"{"a":"\n"}"#.to_owned()), "{\"a\":\"\\n\"}\n");
+        assert_eq!(line("{\r\n \"a\": 1\n}".to_owned()), "{   \"a\": 1 }\n");
     }
 
     #[test]

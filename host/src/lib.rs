@@ -63,6 +63,7 @@ pub mod json;
 pub mod logic;
 #[cfg(feature = "oauth")]
 pub mod oauth;
+pub mod ownership;
 pub mod plan;
 pub mod private;
 pub mod queue;
@@ -75,6 +76,7 @@ pub mod stats;
 pub mod telemetry;
 pub mod transport;
 mod vigil;
+pub mod visible;
 pub mod wit;
 pub mod words;
 

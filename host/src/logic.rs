@@ -13,6 +13,7 @@ mod engine;
 mod error;
 mod instance;
 mod options;
+mod pool;
 mod state;
 mod supervisor;
 #[cfg(test)]
@@ -25,4 +26,6 @@ pub use component::{Component, EMBEDDED, EMBEDDED_DIGEST};
 pub use error::{BadComponent, LogicError};
 pub use instance::Instance;
 pub use options::{Allocation, Cache, Limits, Options};
-pub use supervisor::{Offers, Past, Supervisor, traps};
+pub(crate) use pool::{House, LONG, Opened, Pool, Ticket};
+pub use supervisor::{Offers, Past, Servers, Supervisor, traps};
+pub(crate) use supervisor::{directive_bytes, event_bytes};

@@ -1,9 +1,11 @@
 //! Files and folders that are the user's own: nobody else may have written what we trust.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ownership::{self, Links, OwnershipError};
 
 /// Makes a folder, and those above it, for the user alone.
 pub fn folder(path: &Path) -> io::Result<()> {
@@ -14,22 +16,50 @@ pub fn folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Makes the folder where there is none; refuses one that is a link, or that others may write to.
-pub fn prepare(dir: &Path) -> io::Result<()> {
-    let found = match fs::symlink_metadata(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            folder(dir)?;
-            fs::symlink_metadata(dir)?
+/// Makes the folder where there is none, and [checks](check_folder) it.
+pub fn own_folder(path: &Path) -> io::Result<()> {
+    make(path, ownership::check)?;
+    check_folder(path)
+}
+
+/// The same for compiled code, with [its own check](check_code_folder).
+pub fn own_code_folder(path: &Path) -> io::Result<()> {
+    make(path, |path| ownership::judge(path, Links::System))?;
+    check_code_folder(path)
+}
+
+/// Makes a folder that is not there yet, in one that has passed: nothing is made where somebody else could exchange it.
+fn make(path: &Path, judge: impl Fn(&Path) -> Result<(), OwnershipError>) -> io::Result<()> {
+    let path = std::path::absolute(path)?;
+    let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
+    match path.ancestors().find(|above| is_there(above)) {
+        Some(there) if there != path => {
+            judge(there)?;
+            folder(&path)
         }
-        found => found?,
-    };
-    if found.is_symlink() {
-        return Err(io::Error::other("it is a link; name the folder itself"));
+        _ => Ok(()),
     }
-    if !found.is_dir() {
-        return Err(io::Error::other("it is no folder"));
+}
+
+/// The same for a folder that must not be a link.
+pub fn prepare(dir: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(dir) {
+        Ok(found) if found.is_symlink() => Err(io::Error::other("it is a link; name the folder itself")),
+        Ok(found) if !found.is_dir() => Err(io::Error::other("it is no folder")),
+        _ => own_folder(dir),
     }
-    check_owner(&found)
+}
+
+/// Refuses a folder that is not the user's alone, or that somebody else could exchange for another.
+pub fn check_folder(path: &Path) -> io::Result<()> {
+    ownership::check(path)?;
+    check_owner(&fs::metadata(path)?)
+}
+
+/// Refuses also a folder with a link on the way to it, whatever is allowed: what it holds is run as it stands.
+pub fn check_code_folder(path: &Path) -> io::Result<()> {
+    ownership::judge(path, Links::System)?;
+    check_owner(&fs::metadata(path)?)
 }
 
 /// Makes a file for the user alone; one that is there already is an error.
@@ -41,16 +71,32 @@ pub fn file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Reads a file that nobody but us can have written.
-pub fn read(folder: &Path, file: &Path) -> io::Result<String> {
-    check_owner(&fs::metadata(folder)?)?;
-    let metadata = fs::symlink_metadata(file)?;
-    // Before it is opened, since opening a pipe would wait for ever.
+/// Opens a file of the user's own; a link is an error.
+pub fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        // Without waiting: opening a pipe that nobody writes to would never end.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
     check_owner(&metadata)?;
-    String::from_utf8(fs::read(file)?).map_err(io::Error::other)
+    Ok(file)
+}
+
+/// Reads a file that nobody but us can have written.
+pub fn read(folder: &Path, file: &Path) -> io::Result<String> {
+    check_folder(folder)?;
+    let mut text = String::new();
+    open(file)?.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Writes to a name of its own and renames, so that no reader ever sees a part.

@@ -9,6 +9,7 @@ mod status;
 mod surroundings;
 mod task;
 mod tools;
+mod unmatched;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -21,13 +22,14 @@ pub use definition::Definition;
 pub use link::{Lease, Link, Unavailable, Watcher};
 pub use status::{LastError, Readiness, Status, Warning, state_name};
 pub use tools::Tools;
+pub use unmatched::UnmatchedRule;
 
 use crate::condense::Condenser;
 use crate::config::model::{self, Config};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 use crate::decide::Answer;
-use crate::gate::{Observe, find_problems};
+use crate::gate::{Core, Cores, GateError, Observe, View, find_problems};
 use crate::logic::types::lifecycle::State;
 use crate::logic::{Component, Supervisor};
 #[cfg(feature = "oauth")]
@@ -47,6 +49,8 @@ pub struct Registry {
     surroundings: Arc<Surroundings>,
     aside: Aside,
     book: Mutex<Book>,
+    /// What gates are asked with that see the same.
+    cores: Cores,
     /// Who looks at calls when they are over.
     observer: RwLock<Option<Arc<dyn Observe>>>,
 }
@@ -170,12 +174,32 @@ impl Registry {
             roster: 0,
         });
         let observer = Default::default();
-        Ok(Arc::new(Registry { component: component.clone(), surroundings, aside, book, observer }))
+        let (component, cores) = (component.clone(), Cores::new(component));
+        Ok(Arc::new(Registry { component, surroundings, aside, book, cores, observer }))
     }
 
     /// The component that decides.
     pub fn component(&self) -> &Component {
         &self.component
+    }
+
+    /// What a gate with this view is asked with, by the configuration of now.
+    pub(crate) fn open_core(&self, view: &View) -> Result<Arc<Core>, GateError> {
+        // Before the lists are looked at, so that a change between the two is not missed.
+        let seen = self.tools_count();
+        let (config, edition, share) = {
+            let book = self.book();
+            let session = view.session.as_deref();
+            // Servers of a gate's own, or of its session, offer to it alone.
+            let selected = |id: &str| {
+                let selection = view.selection.as_ref();
+                selection.is_none_or(|selection| selection.iter().any(|selected| selected.id == id))
+            };
+            let used = |link: &&Arc<Link>| link.server().enabled && selected(link.id());
+            let share = book.links.iter().filter(used).all(|link| link.is_for_all(session));
+            (Arc::clone(&book.config), book.edition, share)
+        };
+        self.cores.open(&self.component, &config, edition, view, share, seen)
     }
 
     /// How work is done that takes a while.
@@ -318,6 +342,11 @@ impl Registry {
             model::Readiness::Any => true,
         };
         Readiness { ready, warnings: statuses.iter().filter_map(Status::warning).collect() }
+    }
+
+    /// The rules that fit no tool of their server, of all servers whose tools are known.
+    pub fn unmatched_rules(&self) -> Vec<UnmatchedRule> {
+        self.surroundings.unmatched_rules()
     }
 
     /// How the named queues are.

@@ -61,6 +61,7 @@ pub struct Session {
     shelf: Arc<Shelf>,
     watched: Watched,
     list_patience: Duration,
+    list_bytes: usize,
     authorize: Option<Authorizer>,
 }
 

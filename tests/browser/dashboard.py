@@ -70,9 +70,13 @@ class Page:
             source = f"{BETWEEN}\nasync function between(path, options, go) {{ {between} }}"
             added = self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
             self.injected = added["identifier"]
-        self.driver.get(f"{self.url}/#{view}")
-        if not between and self.token:
-            self.give_token(self.token)
+        if between or not self.token:
+            self.driver.get(f"{self.url}/#{view}")
+            return
+        # As the link does that the gateway prints.
+        self.driver.get(f"{self.url}/#token={self.token}")
+        self.run("location.hash = arguments[0]", view)
+        self.until("return !document.getElementById(arguments[0]).hidden", f"{view}-view")
 
     def give_token(self, token):
         """Answers the dialog, if the gateway wants a token for reading; otherwise it comes with the first call."""
@@ -326,6 +330,19 @@ def shows_hostile_text_as_text(page, report):
     report.check("and none of it ran", page.run("return window.owned") is None)
 
 
+def keeps_the_token_out_of_its_address(page, report):
+    if not page.token:
+        return
+    page.open()
+    history = page.run("return [location.href, ...performance.getEntriesByType('navigation').map(entry => entry.name)]")
+    report.check("the address does not hold the token", page.token not in history[0], history[0])
+    kept = page.run("return sessionStorage.getItem('toolgate-token')")
+    report.check("the tab keeps the token", kept == page.token)
+    page.driver.refresh()
+    row = page.open_tool("demo__add")
+    report.check("what a token is needed for goes on after a reload", "3" in page.call(row, a="1", b="2"))
+
+
 def asks_for_a_token(page, report):
     page.open(between="""
         const token = options?.headers?.Authorization;
@@ -367,7 +384,7 @@ DEMO = """
 const demo = [...document.querySelectorAll('.server')].find(row => row.querySelector('.name').textContent === 'demo');
 """
 SCENES = [loads, finds_tools, tries_a_tool, shows_recent_calls, works_by_keyboard, has_two_themes, fits_a_phone,
-          shows_hostile_text_as_text, asks_for_a_token, is_self_contained]
+          shows_hostile_text_as_text, keeps_the_token_out_of_its_address, asks_for_a_token, is_self_contained]
 
 
 def press(page, key):

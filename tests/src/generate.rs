@@ -375,6 +375,7 @@ pub fn execute(rng: &mut Rng, ending: usize) -> Value {
         }
         6 => {
             question["servers"]["a"]["ask"] = json!(["*"]);
+            question["settings"]["ask_max_bytes"] = json!(rng.pick(&[None, Some(3)]));
             if rng.one_in(2) { json!([{"approved": false}]) } else { json!(["unasked"]) }
         }
         7 => {

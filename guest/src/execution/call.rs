@@ -265,6 +265,13 @@ impl Execution {
             summarize_above_tokens: gate.settings.summarize_above_tokens,
         });
         match question {
+            // A person who is shown half of it would approve what they have not seen.
+            Some(question) if question.arguments.len() as u64 > gate.settings.ask_max_bytes => {
+                let (bytes, most) = (question.arguments.len(), gate.settings.ask_max_bytes);
+                self.declined(&format!(
+                    "its arguments have {bytes} bytes, of which a person is shown at most {most} (ask_max_bytes)"
+                ))
+            }
             Some(question) => {
                 self.state = State::Asking;
                 Directive::Ask(question)

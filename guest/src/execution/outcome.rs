@@ -88,6 +88,11 @@ pub fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
     let Ok(mut extracted) = extracted else { return refused(Code::MaskingFailed, REDACTED.to_owned()) };
     // Once more over the whole: a key may stand in one block and its secret in the next.
     let text = plan.masker.mask(&extracted.text);
+    // A token in pieces is found by how it begins, however many blocks it was spread over.
+    let text = match plan.masker.mask_across_lines(&text) {
+        Cow::Owned(text) if extracted.blocks.len() > 1 => Cow::Owned(text),
+        _ => text,
+    };
     let text = (text != extracted.text).then(|| text.into_owned());
     let spans_blocks = text.is_some();
     extracted.text = text.unwrap_or(extracted.text);

@@ -95,6 +95,7 @@ records! {
     filtering::Policy { servers, selection, read_only, destructive, capabilities }
     filtering::AmbiguousGrant { grant, meanings }
     filtering::Decision { verdict, trace }
+    filtering::Unmatched { list, pattern }
     catalog::ExposedTool { name, tool, description, input_schema, annotations }
     catalog::ToolChange { tool, change }
     catalog::ToolNote { name, text }
@@ -112,7 +113,7 @@ records! {
     execution::ServerMasks { server, masks }
     execution::Settings {
         policy, style, bare_names, describe_server, check_arguments, retry, masks, server_masks, form,
-        max_result_bytes, spill, summarize_above_tokens
+        max_result_bytes, spill, summarize_above_tokens, ask_max_bytes
     }
     execution::ToolCall { id, name, arguments }
     execution::Request { server, method, params, forward_up_to }
@@ -145,6 +146,7 @@ variants! {
         EmptySelection, UnknownServer(id), DuplicateServer(id), BadServerId(id), AmbiguousGrant(grant)
     }
     filtering::Verdict { Allow, Ask, Deny }
+    filtering::RuleList { Allow, Deny, Ask, Tools, Selection, Capabilities }
     catalog::Change { Added, Removed, Description, Schema, Annotations }
     recovery::Action { Surface, RetrySameSession, RetryNewSession, Reauthenticate, OutcomeUnknown }
     recovery::RetryPolicy { Safe, Always, Never }

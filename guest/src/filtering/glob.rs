@@ -8,23 +8,23 @@ pub struct Globs(Vec<Glob>);
 struct Glob {
     /// As written, for the trace.
     text: String,
-    /// Lower case; `any` is `*`.
+    /// In lower case.
     pattern: String,
 }
 
 impl Globs {
-    /// The patterns of a list; blank ones are dropped.
-    pub fn new(patterns: &[String]) -> Self {
-        let glob = |text: &str| {
-            let pattern = text.to_lowercase();
-            Glob { text: text.to_owned(), pattern: if pattern == "any" { "*".to_owned() } else { pattern } }
-        };
+    /// The patterns of a list that lets tools through; blank ones are dropped.
+    pub fn permitting(patterns: &[String]) -> Self {
+        let glob = |text: &str| Glob { text: text.to_owned(), pattern: text.to_lowercase() };
         Globs(patterns.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).map(glob).collect())
     }
 
-    /// The patterns of a list, where an empty list means all. A list of blanks still means none.
-    pub fn all_if_empty(patterns: &[String]) -> Self {
-        if patterns.is_empty() { Self::all() } else { Self::new(patterns) }
+    /// The patterns of a list that keeps tools back. The word `any` is `*` here: who writes it means more than a tool of
+    /// that name, and to take it at its word would leave all others open.
+    pub fn restricting(patterns: &[String]) -> Self {
+        let mut globs = Self::permitting(patterns);
+        globs.0.iter_mut().filter(|glob| glob.pattern == "any").for_each(|glob| glob.pattern = "*".to_owned());
+        globs
     }
 
     /// One pattern that fits everything, and that nobody wrote.

@@ -29,14 +29,17 @@ fn lists_keep_and_deny_wins() {
     let all = &tools[..];
     for (allow, deny, kept) in [
         (None, &[][..], all),
-        (Some(&[][..]), &[], all),
+        (Some(&[][..]), &[], &[]),
         (Some(&["*"]), &[], all),
-        (Some(&[" ANY "]), &[], all),
+        (Some(&[" ANY "]), &[], &[]),
+        (Some(&["", "*"]), &[], all),
         (Some(&["", "  "]), &[], &[]),
         (Some(&["get_*"]), &[], &["get_pods", "get_logs"]),
         (Some(&["alpha"]), &[], &["Alpha"]),
         (Some(&["*"]), &["delete_*"], &["get_pods", "get_logs", "Alpha"]),
         (None, &["any"], &[]),
+        (None, &[" Any ", "x"], &[]),
+        (Some(&[]), &["x"], &[]),
         (Some(&["get_pods"]), &["GET_PODS"], &[]),
         (None, &[" "], all),
     ] {
@@ -183,6 +186,16 @@ fn a_tool_on_the_ask_list_needs_a_person() {
 }
 
 #[test]
+fn any_keeps_back_every_tool_and_lets_none_through() {
+    let mut policy = policy(&["a"]);
+    policy.servers[0].ask = strings(&[" ANY "]);
+    assert_eq!(verdict(&policy, "x", READ_ONLY), Verdict::Ask);
+    policy.selection = Some(vec![SelectedServer { id: "a".into(), tools: strings(&["any"]) }]);
+    assert_eq!(verdict(&policy, "x", READ_ONLY), Verdict::Deny);
+    assert_eq!(verdict(&policy, "any", READ_ONLY), Verdict::Ask, "it is the name of a tool");
+}
+
+#[test]
 fn ids_are_checked() {
     assert_eq!(Access::new(&policy(&["a.b"])).unwrap_err(), PolicyError::BadServerId("a.b".into()));
     assert_eq!(Access::new(&policy(&["a", "a"])).unwrap_err(), PolicyError::DuplicateServer("a".into()));
@@ -195,7 +208,8 @@ fn what_a_server_has_beside_tools_is_for_who_may_use_the_server_as_a_whole() {
         (None, None, &[][..], true, true),
         (Some(("a", &[][..])), None, &[], true, true),
         (Some(("a", &["*"])), None, &[], true, true),
-        (Some(("a", &["x", " Any "])), None, &[], true, true),
+        (Some(("a", &["x", " Any "])), None, &[], true, false),
+        (Some(("a", &[" "])), None, &[], true, false),
         (Some(("a", &["only"])), None, &[], true, false),
         (Some(("b", &[])), None, &[], false, false),
         (None, None, &["x"], true, true),

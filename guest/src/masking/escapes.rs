@@ -3,41 +3,26 @@
 use std::borrow::Cow;
 
 use super::Span;
+use super::fold::{Fold, as_seen};
 
-/// A JSON text in which no letter, digit or common sign is written as `\\u` and its number: a key or a kind that is
-/// spelt so means the same, and must be found.
+/// A JSON text in which no letter, digit or common sign is written as `\\u` and its number, nor what stands for one or is not
+/// seen: a key or a kind that is spelt so means the same, and must be found.
 pub fn plain(json: &str) -> Cow<'_, str> {
-    if !json.contains("\\u00") {
-        return Cow::Borrowed(json);
-    }
-    let mut out = String::with_capacity(json.len());
-    let mut rest = json;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        let code = rest.get(at + 1..at + 6).and_then(|code| code.strip_prefix("u00"));
-        let letter = code.and_then(|code| u8::from_str_radix(code, 16).ok()).filter(|letter| is_plain(*letter));
-        // Without a letter the backslash and what it escapes stay together, so that `\\\\u0041` is not misread.
-        let taken = match letter {
-            Some(letter) => {
-                out.push(char::from(letter));
-                6
-            }
-            None => {
-                let pair = 1 + rest[at + 1..].chars().next().map_or(0, char::len_utf8);
-                out.push_str(&rest[at..at + pair]);
-                pair
-            }
-        };
-        rest = &rest[at + taken..];
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
+    View::spelt(json).map_or(Cow::Borrowed(json), |view| Cow::Owned(view.text))
 }
 
-fn is_plain(letter: u8) -> bool {
-    matches!(letter, b' '..=b'~') && !matches!(letter, b'"' | b'\\')
+/// The letter that a text begins with, where it is written as `\\u` and its number.
+fn spelt_letter(text: &str) -> Option<char> {
+    let number = text.get(..SPELT)?.strip_prefix("\\u")?;
+    u32::from_str_radix(number, 16).ok().and_then(char::from_u32).filter(|letter| is_plain(*letter))
 }
 
+fn is_plain(letter: char) -> bool {
+    matches!(letter, ' '..='~') && !matches!(letter, '"' | '\\') || as_seen(letter) != Fold::Keep
+}
+
+/// How many bytes a letter has that is written as `\\u` and its number.
+const SPELT: usize = 6;
 /// Stands between two strings in a view; no rule matches across it.
 pub const BREAK: char = '\0';
 
@@ -51,6 +36,38 @@ pub struct View {
 }
 
 impl View {
+    /// The text with all letters read that are written as `\\u` and their numbers, if there are any. They mean the same in a
+    /// string within a string, and in a text that is no JSON as a whole.
+    pub fn spelt(text: &str) -> Option<View> {
+        if !text.contains("\\u") {
+            return None;
+        }
+        let mut view = View { text: String::with_capacity(text.len()), turns: vec![(0, 0)] };
+        let (mut at, mut copied) = (0, 0);
+        while let Some(slash) = text[at..].find('\\').map(|found| at + found) {
+            if let Some(letter) = spelt_letter(&text[slash..]) {
+                view.text.push_str(&text[copied..slash]);
+                view.text.push(letter);
+                at = slash + SPELT;
+                copied = at;
+                view.turns.push((view.text.len(), at));
+            } else {
+                // The backslash and what it escapes stay together, so that `\\\\u0041` is not misread.
+                at = slash + 1 + text[slash + 1..].chars().next().map_or(0, char::len_utf8);
+            }
+        }
+        if copied == 0 {
+            return None;
+        }
+        view.text.push_str(&text[copied..]);
+        Some(view)
+    }
+
+    /// Where a span of a view of [`Self::spelt`] stands in the text.
+    pub fn within(&self, span: Span) -> Span {
+        Span { start: self.place(span.start), end: self.place(span.end), ..span }
+    }
+
     /// Reads the strings of a text that have escapes, if there are any.
     pub fn of(text: &str) -> Option<View> {
         let bytes = text.as_bytes();

@@ -1,7 +1,10 @@
 //! The built-in patterns and groups, and how each finds its values.
 
+use std::collections::BTreeMap;
+
 use regex::{Regex, RegexBuilder};
 
+use super::apart::{Bond, Named, is_long_word, looks_chosen};
 use super::{Span, kubernetes, pem, values};
 
 /// One built-in pattern.
@@ -232,6 +235,39 @@ pub enum Finder {
 }
 
 impl Finder {
+    /// Whether what it finds is known by how it begins alone.
+    pub fn is_unmistakable(&self) -> bool {
+        matches!(self, Finder::Shape(_, false, _))
+    }
+
+    /// Reports the values of these that belong to names which it looks for.
+    pub fn find_named(&self, text: &str, named: &[Named], report: &mut dyn FnMut(Span)) {
+        let Finder::Key(regex, least) = self else { return };
+        // All cells of a column have one name.
+        let mut keys: BTreeMap<usize, Option<String>> = BTreeMap::new();
+        for Named { name, value: span, bond } in named {
+            let key = keys.entry(name.start).or_insert_with(|| {
+                let probe = format!("{}=", &text[name.clone()]);
+                let key = regex.find_iter(&probe).find(|key| key.end() == probe.len());
+                key.map(|key| key.as_str().to_ascii_lowercase())
+            });
+            let Some(key) = key else { continue };
+            let value = &text[span.start..span.end];
+            let meant = match bond {
+                Bond::Entry => true,
+                Bond::Column => is_password(key) || looks_chosen(value),
+                Bond::Below => looks_chosen(value) || is_password(key) && is_long_word(value),
+                Bond::Loose => looks_chosen(value),
+            };
+            if meant
+                && values::unmasked_length(value) >= *least
+                && !(is_word_or_reference(value) || is_cursor(key) || is_accessor(value))
+            {
+                report(*span);
+            }
+        }
+    }
+
     /// Reports what is found in a text.
     pub fn find(&self, text: &str, report: &mut dyn FnMut(Span)) {
         match self {
@@ -273,7 +309,7 @@ fn find_keys(regex: &Regex, least: usize, text: &str, report: &mut dyn FnMut(Spa
             continue;
         }
         let name = key.as_str().to_ascii_lowercase();
-        let is_password = name.starts_with("pass") || name.starts_with("pwd") || name.starts_with("_pass");
+        let is_password = is_password(&name);
         let Some(mut span) = values::after(text, key.as_str(), at) else { continue };
         let in_quotes = text[at..span.start].ends_with(['"', '\'', '`']);
         let behind = text[span.end..].trim_start_matches('\\');
@@ -293,10 +329,12 @@ fn find_keys(regex: &Regex, least: usize, text: &str, report: &mut dyn FnMut(Spa
         let value = &text[span.start..span.end];
         // What is given to a flag is meant, however short; a placeholder such as `<TOKEN>` has ended before it began.
         let least = if flag && !value.starts_with(['-', '$', '%']) { 1 } else { least };
-        let is_code = !in_quotes && (value.ends_with(['(', '[']) || is_accessor(value));
+        // `Token::Value(x)` is a name in code.
+        let is_path_of_code = !is_password && value.starts_with(':');
+        let is_code = !in_quotes && (value.ends_with(['(', '[']) || is_accessor(value) || is_path_of_code);
         let is_prose = !in_quotes && key.as_str().ends_with(": ") && is_prose(value, &text[span.end..]);
         let is_path = name.starts_with("pwd") && value.starts_with(['/', '~']);
-        let is_cursor = name.starts_with("page") || name.starts_with("continuation");
+        let is_cursor = is_cursor(&name);
         let is_secret = values::unmasked_length(value) >= least
             && !(is_word_or_reference(value) || is_path || is_cursor || is_code)
             && (is_password || in_quotes || !value.contains([' ', '\t']) && !is_prose);
@@ -309,6 +347,15 @@ fn find_keys(regex: &Regex, least: usize, text: &str, report: &mut dyn FnMut(Spa
             at = at.max(span.end);
         }
     }
+}
+
+fn is_password(key: &str) -> bool {
+    ["pass", "pwd", "_pass"].iter().any(|start| key.starts_with(start))
+}
+
+/// The token of a page is for going on, and no secret.
+fn is_cursor(key: &str) -> bool {
+    key.starts_with("page") || key.starts_with("continuation")
 }
 
 /// Whether a key belongs to a command line flag, as in `--db-password`.

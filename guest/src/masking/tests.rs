@@ -1,5 +1,7 @@
 //! What is masked, what is not, and that masking keeps its promises on texts made at random.
 
+mod apart;
+mod ordinary;
 mod pieces;
 
 use super::*;
@@ -46,6 +48,30 @@ fn the_facts_of_the_seed_hold_with_only_the_value_replaced() {
     ] {
         check(&masker(&[], &[pattern], &[]).unwrap(), &[(text, expected)]);
     }
+}
+
+#[test]
+fn a_key_means_the_same_however_its_letters_are_written() {
+    let masker = masker(&["all"], &[], &[]).unwrap();
+    check(
+        &masker,
+        &[
+            (r#"{"p\u0061ssword":"hunter2hunter2"}"#, r#"{"password":"[MASKED_PASSWORD]"}"#),
+            (
+                r#"{"text":"{\"p\\u0061ssword\": \"hunter2hunter2\"}"}"#,
+                r#"{"text":"{\"p\\u0061ssword\": \"[MASKED_PASSWORD]\"}"}"#,
+            ),
+            (
+                r#"it said {"p\u0061ssword": "hunter2hunter2"}, twice"#,
+                r#"it said {"p\u0061ssword": "[MASKED_PASSWORD]"}, twice"#,
+            ),
+            (
+                r#"["a\\u0061", "it said \"{\\\"passw\\\\u006frd\\\": \\\"hunter2hunter2\\\"}\""]"#,
+                r#"["a\\u0061", "it said \"{\\\"passw\\\\u006frd\\\": \\\"[MASKED_PASSWORD]\\\"}\""]"#,
+            ),
+            (r"C:\users\u0061bc and \\u0041 stay", r"C:\users\u0061bc and \\u0041 stay"),
+        ],
+    );
 }
 
 #[test]

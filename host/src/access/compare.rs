@@ -81,11 +81,9 @@ pub fn admin_changes(before: &Config, after: &Config) -> Vec<Change> {
     changed.map(|(name, then, now)| change(name, &administration(), right(then), right(now))).collect()
 }
 
-/// All who come over HTTP, and whether they are admins: without tokens, everybody is.
+/// All who have a token, and whether they are admins. Who comes over HTTP without one is none.
 fn admins(config: &Config) -> Vec<(&str, bool)> {
-    let tokens = &config.settings.gateway.tokens;
-    let named = tokens.iter().map(|token| (token.principal.as_str(), token.admin));
-    named.chain([(ANYONE, tokens.is_empty())]).collect()
+    config.settings.gateway.tokens.iter().map(|token| (token.principal.as_str(), token.admin)).collect()
 }
 
 fn administration() -> Item {
@@ -180,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn who_becomes_an_admin_is_told_also_where_no_token_is_needed_any_more() {
+    fn who_becomes_an_admin_is_told_and_without_a_token_nobody_does() {
         let config = |tokens: &str| {
             let text = format!("gateway: {{tokens: [{tokens}]}}\nservers: {{}}");
             parse(&text, Path::new("toolgate.yaml")).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -195,8 +193,8 @@ mod tests {
         };
         let expected = [("ann", "granted"), ("bob", "taken"), ("cat", "granted")];
         assert_eq!(told(&plain, &other), expected.map(|(name, way)| (name.to_owned(), way)));
-        assert_eq!(told(&plain, &none), [("bob".to_owned(), "taken"), (ANYONE.to_owned(), "granted")]);
-        assert_eq!(told(&none, &plain), [(ANYONE.to_owned(), "taken"), ("bob".to_owned(), "granted")]);
+        assert_eq!(told(&plain, &none), [("bob".to_owned(), "taken")]);
+        assert_eq!(told(&none, &plain), [("bob".to_owned(), "granted")]);
         assert_eq!(told(&plain, &plain), []);
     }
 }

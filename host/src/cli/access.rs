@@ -98,7 +98,7 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
         known_principals(args, &[&access])?;
         let wanted = Wanted::of(args, &mut logic, access.rows())?;
         let rows: Vec<_> = access.rows().filter(|(name, tool, right)| wanted.has(name, tool, &[*right])).collect();
-        forms::print(desk, args, &Answer::rights(rows, asked.failed))?;
+        forms::print(desk, args, &Answer::rights(rows, asked.failed).warning_of(registry.unmatched_rules()))?;
         return Ok(end(false, reachable || !args.strict));
     };
     registry.set_servers(other)?;
@@ -127,7 +127,7 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
             .filter(|then| !failed.iter().any(|first| first.server == then.server))
             .collect::<Vec<_>>(),
     );
-    forms::print(desk, args, &Answer::changes(&found, failed))?;
+    forms::print(desk, args, &Answer::changes(&found, failed).warning_of(registry.unmatched_rules()))?;
     Ok(end(fails, compared))
 }
 

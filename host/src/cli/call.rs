@@ -56,7 +56,7 @@ pub async fn run(desk: &Desk, args: &Args, arguments: String) -> Result<ExitCode
     let options = CallOptions {
         timeout: args.servers.timeout,
         events: bar.listener(desk.cleaner()),
-        approve: Some(Arc::new(AtTerminal)),
+        approve: Some(Arc::new(AtTerminal(Arc::clone(desk.gate.registry())))),
         ..CallOptions::default()
     };
     let called = desk.gate.call(call, &options).await?;

@@ -40,6 +40,9 @@ struct Checked {
     start_ms: u64,
     reason: Option<String>,
     hint: Option<String>,
+    /// Rules that fit none of its tools, and lists that are cut.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -57,6 +60,12 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
     let tools = desk.gate.tools(&desk.gate.style())?;
     for server in servers.iter_mut().filter(|server| server.ok) {
         server.usable_tools = Some(tools.iter().filter(|tool| tool.tool.server == server.server).count());
+    }
+    for rule in desk.gate.registry().unmatched_rules() {
+        let of = servers.iter_mut().find(|server| server.server == rule.warning.server);
+        if let Some(server) = of {
+            server.warnings.push(desk.clean(&rule.warning.text));
+        }
     }
     let any_failed = servers.iter().any(|server| !server.ok && server.disabled.is_none());
     if args.servers.json {
@@ -96,9 +105,10 @@ async fn check(desk: &Desk, link: &Link, timeout: Option<Duration>) -> Checked {
         start_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         reason: None,
         hint: None,
+        warnings: Vec::new(),
     };
     match outcome {
-        Ok((lease, [tools, resources, prompts])) => {
+        Ok((lease, ([tools, resources, prompts], cut_lists))) => {
             let peer = lease.session().peer();
             checked.transport = peer.transport;
             checked.era = Some(peer.era.name());
@@ -108,6 +118,7 @@ async fn check(desk: &Desk, link: &Link, timeout: Option<Duration>) -> Checked {
             checked.tools = Some(tools);
             checked.resources = Some(resources);
             checked.prompts = Some(prompts);
+            checked.warnings.extend(cut_lists.iter().map(|cut| format!("some is left out: {}", desk.clean(cut))));
         }
         Err(why) => {
             checked.reason = Some(desk.clean(&why.to_string()));
@@ -117,12 +128,15 @@ async fn check(desk: &Desk, link: &Link, timeout: Option<Duration>) -> Checked {
     checked
 }
 
-async fn counts(session: &Session) -> Result<[usize; 3], Failed> {
-    let mut counts = [0; 3];
+/// How many tools, resources and prompts there are, and which of the lists are cut.
+async fn counts(session: &Session) -> Result<([usize; 3], Vec<String>), Failed> {
+    let (mut counts, mut cut) = ([0; 3], Vec::new());
     for (count, kind) in counts.iter_mut().zip([Kind::Tools, Kind::Resources, Kind::Prompts]) {
-        *count = session.list(kind).await?.items.len();
+        let listing = session.list(kind).await?;
+        *count = listing.items.len();
+        cut.extend(listing.cut.clone());
     }
-    Ok(counts)
+    Ok((counts, cut))
 }
 
 /// What a person could do about it, where that can be known. `timeout` is what the command line sets for all waits.
@@ -179,10 +193,14 @@ fn line(desk: &Desk, checked: &Checked) -> String {
     let time = format!("{:?}", Duration::from_millis(checked.start_ms));
     let parts = [checked.transport.to_owned(), era, software, counts.join(", "), time];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    format!("{} {id}  {}\n", style.green("✓"), parts.join(" · "))
+    let mut text = format!("{} {id}  {}\n", style.green("✓"), parts.join(" · "));
+    for warning in &checked.warnings {
+        text += &format!("    {} {}\n", style.yellow("warning:"), indented(warning));
+    }
+    text
 }
 
-/// Lines after the first stand below the first.
+/// Lines after the first are marked as belonging to it: they may be a server's words, which must not look like ours.
 fn indented(text: &str) -> String {
-    text.trim_end().replace('\n', "\n    ")
+    text.trim_end().replace('\n', "\n    | ")
 }

@@ -228,8 +228,7 @@ impl Desk {
 
     /// Warns of a server that cannot be used.
     pub fn warn(&self, link: &Link, why: &Unavailable) {
-        // Lines of a server never begin a line of ours.
-        let text = self.clean(&format!("server {:?}: {why}", link.id())).replace('\n', "\n    ");
+        let text = self.clean(&format!("server {:?}: {why}", link.id()));
         style::say(format_args!("{}: {}", style::stderr().yellow("warning"), text));
     }
 

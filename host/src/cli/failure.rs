@@ -134,8 +134,8 @@ impl From<GateError> for Failure {
         match error {
             GateError::Settings(text) => Failure::Usage(text),
             GateError::Logic(error) => Failure::Logic(error),
-            // Only the end of the command closes its gate.
-            GateError::Closed => Failure::Interrupted,
+            // Only the end of the command closes its gate, and a person at a terminal answers at once.
+            GateError::Closed | GateError::Pending => Failure::Interrupted,
         }
     }
 }

@@ -90,8 +90,9 @@ impl Drop for Line {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.text);
         let text = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(&text);
-        let clean = style::clean_json(&text);
+        // An event is one line: what looks like the end of one within it is somebody's words, and must not begin another.
+        let line = style::one_line(text.strip_suffix('\n').unwrap_or(&text));
         // A log that nobody can read any more is no reason to stop.
-        let _ = io::stderr().write_all(clean.as_bytes());
+        let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
     }
 }

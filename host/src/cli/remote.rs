@@ -9,6 +9,7 @@ use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
 use toolgate::failure::{Failed, Failure as Cause};
 use toolgate::gateway::socket::{self, Running};
+use toolgate::ownership;
 use toolgate::session::{Options, Protocol, Session};
 use toolgate::transport::endpoint::{Endpoint, Site, Tls};
 use toolgate::transport::operator::Operator;
@@ -206,7 +207,8 @@ fn site(url: String) -> Site {
 fn token(args: &GatewayArgs, variables: &Variables) -> Result<Option<String>, Failure> {
     let Some(file) = &args.token_file else { return Ok(variables.filled(TOKEN).map(str::to_owned)) };
     let unreadable = |error| Failure::Usage(format!("the token in {} cannot be read: {error}", file.display()));
-    match std::fs::read_to_string(file).map_err(unreadable)?.trim() {
+    let text = ownership::read(file).and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));
+    match text.map_err(unreadable)?.trim() {
         "" => Err(Failure::Usage(format!("there is no token in {}", file.display()))),
         token => Ok(Some(token.to_owned())),
     }

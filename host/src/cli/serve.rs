@@ -6,6 +6,7 @@ mod shade;
 mod watch;
 
 use std::convert::Infallible;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +16,7 @@ use toolgate::config::model::GatewayNames;
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
 use toolgate::failure::in_full;
-use toolgate::gateway::http::{self, Door};
+use toolgate::gateway::http::{self, Door, Tokens};
 use toolgate::gateway::pages::Site;
 use toolgate::gateway::stdio::{self, standard};
 use toolgate::gateway::{Gateway, Relay, socket};
@@ -58,6 +59,7 @@ pub fn run(
     let Setup { config, options, limits, door, tokens, shadow, secrets: of_gateway } =
         Setup::new(args, config, &variables)?;
     secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&of_gateway);
+    let socket = config.settings.gateway.socket;
     let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, tokens, shadow, logic, secrets));
     // Before the component is compiled, which may take a moment: SIGHUP is no reason to end.
     let signals = Signals::of_service(limits.grace)?;
@@ -86,9 +88,9 @@ pub fn run(
         if let Some(reloader) = &reloader {
             reloader.expect(&gateway);
         }
-        let announced = socket::announce(&gateway, &runtime_folder).await;
+        let announced = if socket { socket::announce(&gateway, &runtime_folder).await } else { None };
         let outcome = match door {
-            Some(options) => over_http(&gateway, options, &signals, reloader).await,
+            Some(options) => over_http(&gateway, options, secrets, &signals, reloader).await,
             None => over_stdio(&gateway, limits, &signals, reloader).await,
         };
         if let Some(announced) = announced {
@@ -129,13 +131,22 @@ async fn over_stdio(
 
 async fn over_http(
     gateway: &Arc<Gateway>,
-    options: http::Options,
+    mut options: http::Options,
+    secrets: &Arc<Mutex<Secrets>>,
     signals: &Signals,
     reloader: Option<Reloader>,
 ) -> Result<(), Failure> {
     let scheme = if options.tls.is_some() { "https" } else { "http" };
+    let token = if options.tokens.is_empty() { dashboard_token(&mut options, secrets) } else { None };
     let door = Door::bind(options).await.map_err(|error| Failure::Usage(in_full(&error)))?;
     desk::note(&format!("listening on {scheme}://{}/mcp", door.address()));
+    if let Some(token) = token {
+        // Behind the `#`, where a browser keeps it to itself.
+        desk::note(&format!(
+            "the dashboard, with a token that may change things: {scheme}://{}/#token={token}",
+            door.address()
+        ));
+    }
     gateway.show_door("http", format!("{scheme}://{}/mcp", door.address()), door.load());
     let pages = Arc::new(Site(Arc::clone(gateway)));
     let control = door.control();
@@ -143,6 +154,18 @@ async fn over_http(
         () = door.serve(Arc::clone(gateway) as _, pages, signals.interrupted()) => Ok(()),
         never = reloading(reloader, gateway, OpenDoor::Http(control), signals) => match never {},
     }
+}
+
+/// Makes a token for the dashboard of a gateway without tokens, where a person at a terminal can be told. Whatever else is
+/// printed or logged does not show it.
+fn dashboard_token(options: &mut http::Options, secrets: &Arc<Mutex<Secrets>>) -> Option<String> {
+    if !std::io::stderr().is_terminal() {
+        return None;
+    }
+    let (token, tokens) = Tokens::draw()?;
+    secrets.lock().unwrap_or_else(PoisonError::into_inner).add(&token);
+    options.dashboard = tokens;
+    Some(token)
 }
 
 /// The door that clients come through, and how it is changed.

@@ -4,9 +4,12 @@ use std::borrow::Cow;
 use std::fmt::{Arguments, Write as _};
 use std::io::{IsTerminal, Write as _};
 
-/// Writes a line to standard error. That nobody can read it is no reason to stop, or to end otherwise.
-pub fn say(line: Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+/// Writes to standard error. Lines after the first are marked as belonging to it: they may be a server's words, which must
+/// not look like a line of ours. That nobody can read it is no reason to stop, or to end otherwise.
+pub fn say(text: Arguments<'_>) {
+    let text = text.to_string().replace('\t', "\\t");
+    let marked = text.lines().collect::<Vec<_>>().join("\n    | ");
+    let _ = writeln!(std::io::stderr(), "{marked}");
 }
 
 /// A text without characters that steer a terminal: names and texts of servers may hold any. Tabs and the ends of lines
@@ -21,24 +24,41 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// The same for JSON or a line of the log, where all but these characters are escaped already. JSON means the same after.
+/// A text as one line that steers nothing, for the log in either of its forms: JSON means the same after.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    escaped(text, steers)
+}
+
+/// The same for JSON, where all but these characters are escaped already. JSON means the same after.
 pub fn clean_json(text: &str) -> Cow<'_, str> {
-    let left = |letter: char| steers(letter) && letter >= '\u{7f}';
-    if !text.contains(left) {
+    escaped(text, |letter| steers(letter) && letter >= '\u{7f}')
+}
+
+/// A text with these characters written as JSON escapes them.
+fn escaped(text: &str, these: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&these) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 64);
     for letter in text.chars() {
-        match left(letter) {
-            true => write!(out, "\\u{:04x}", u32::from(letter)).expect("a string takes all that is written"),
-            false => out.push(letter),
+        match letter {
+            letter if !these(letter) => out.push(letter),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            letter => write!(out, "\\u{:04x}", u32::from(letter)).expect("a string takes all that is written"),
         }
     }
     Cow::Owned(out)
 }
 
+/// Whether a character moves what a terminal shows: control characters, ends of lines and marks of direction.
 fn steers(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
 }
 
 /// How to write to one stream.
@@ -110,8 +130,17 @@ mod tests {
     }
 
     #[test]
+    fn a_line_of_the_log_stays_one_line() {
+        assert_eq!(
+            one_line("a\n WARN b\r\tc\u{1b}[2J\u{85}\u{2028}\u{2029}\u{200f}é"),
+            "a\\n WARN b\\r\\tc\\u001b[2J\\u0085\\u2028\\u2029\\u200fé"
+        );
+        assert!(matches!(one_line("as it is"), Cow::Borrowed(_)));
+    }
+
+    #[test]
     fn json_means_the_same_when_it_is_clean() {
-        let json = serde_json::to_string("a\u{1b}\u{7f}\u{9b}\u{202e}\u{2069}é\n").unwrap();
+        let json = serde_json::to_string("a\u{1b}\u{7f}\u{9b}\u{202e}\u{2028}\u{2069}é\n").unwrap();
         let cleaned = clean_json(&json);
         assert!(!cleaned.contains(steers), "{cleaned:?}");
         assert_eq!(serde_json::from_str::<String>(&cleaned).unwrap(), serde_json::from_str::<String>(&json).unwrap());

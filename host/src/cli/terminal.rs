@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use toolgate::config::model::Input;
 use toolgate::config::variables::Ask;
-use toolgate::gate::{Approve, CallEvent, OnEvent};
+use toolgate::gate::{APPROVAL, ApprovalText, Approve, CallEvent, Consent, OnEvent};
 use toolgate::logic::types::execution::Question;
+use toolgate::registry::Registry;
 use toolgate::session::{OnProgress, Progress};
 use toolgate::transport::BoxFuture;
 
@@ -51,15 +52,24 @@ impl Ask for Terminal {
 }
 
 /// Asks at the terminal whether a call may be made.
-pub struct AtTerminal;
+pub struct AtTerminal(pub Arc<Registry>);
 
 impl Approve for AtTerminal {
-    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<bool>> {
-        let Question { tool, arguments, reason } = question;
-        let text = format!("call {:?} of server {:?} with {arguments}? ({reason}) [y/N] ", tool.tool, tool.server);
+    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
+        let text = ApprovalText::new(question, &self.0.secrets());
+        let ApprovalText { tool, server, rule, bytes, arguments } = text;
+        // The question comes last: what is long scrolls away what stands before it.
+        let text = format!(
+            "{APPROVAL}: {rule}\narguments, {bytes} bytes, as they will be sent:\n{arguments}\ncall the tool {tool} of the \
+             server {server} with these arguments? [y/N] "
+        );
         Box::pin(async move {
             // The servers go on talking while a person thinks.
-            tokio::task::spawn_blocking(move || Terminal::confirm(&text)).await.unwrap_or(None)
+            match tokio::task::spawn_blocking(move || Terminal::confirm(&text)).await {
+                Ok(Some(true)) => Consent::Yes,
+                Ok(Some(false)) => Consent::No,
+                Ok(None) | Err(_) => Consent::Nobody,
+            }
         })
     }
 }

@@ -87,7 +87,7 @@ pub async fn run_at_gateway(
     let mut entries: Vec<_> = tools.into_iter().filter_map(Entry::listed).filter(|tool| asked(&tool.server)).collect();
     let failed: Vec<_> = failed.into_iter().filter(|failed| asked(&failed.server)).collect();
     for FailedServer { server, reason } in &failed {
-        let text = remote.printer.clean(&format!("server {server:?}: {reason}")).replace('\n', "\n    ");
+        let text = remote.printer.clean(&format!("server {server:?}: {reason}"));
         style::say(format_args!("{}: {text}", style::stderr().yellow("warning")));
     }
     let is_there = |id: &&String| {

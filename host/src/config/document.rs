@@ -30,6 +30,8 @@ pub struct Fault {
     pub text: String,
     /// The outermost key that it stands under; none where the file is no map.
     pub under: Option<String>,
+    /// The key that is given twice, where that is what is wrong.
+    pub doubled: Option<String>,
 }
 
 /// How a file is written.

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::model::{Place, Problem};
+use crate::ownership::OwnershipError;
 
 /// Why a configuration file cannot be used at all.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,14 @@ pub enum ConfigError {
         file: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// Somebody else can change the file.
+    #[error("{}: not used: {source}", file.display())]
+    Exposed {
+        /// The file.
+        file: PathBuf,
+        /// Who can, and how to mend it.
+        source: OwnershipError,
     },
     /// There is a folder where a file should be.
     #[error("{}: this is a folder; name the file in it", .0.display())]

@@ -8,13 +8,13 @@ mod template;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::model::Input;
 use super::secrets::Secrets;
 use super::variables::Variables;
+use crate::ownership;
 use template::{Part, Source, Template};
 
 /// What a file may use beyond the plain forms.
@@ -129,7 +129,7 @@ pub fn path_of(text: &str, scope: &Scope<'_>) -> Result<PathBuf, ExpandError> {
     Ok(path.components().collect())
 }
 
-/// A small text file whole. Its size is bounded, and what is no regular file is refused, since reading it may not end.
+/// A small text file whole that nobody else can change. Its size is bounded, and what is no regular file is refused, since reading it may not end.
 pub(super) fn read_text(path: &Path) -> Result<String, ExpandError> {
     let failed = |why: String| ExpandError::File { path: path.to_owned(), why };
     let read = || -> io::Result<Option<Vec<u8>>> {
@@ -137,7 +137,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, ExpandError> {
             return Ok(None);
         }
         let mut bytes = Vec::new();
-        File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+        ownership::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         Ok(Some(bytes))
     };
     let bytes =
@@ -201,7 +201,7 @@ fn value(source: &Source<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Resul
         Source::Separator => Ok(std::path::MAIN_SEPARATOR_STR.to_owned()),
         Source::File(path) => {
             let text = read_text(&path_of(&fill(path, scope, secrets)?, scope)?)?;
-            secrets.add(&text);
+            secrets.add_content(&text);
             Ok(without_last_newline(&text).to_owned())
         }
         Source::Input(id) => input(id, scope, secrets),
@@ -209,7 +209,7 @@ fn value(source: &Source<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Resul
         Source::Command(line) => {
             let environment = variables.environment.iter().chain(scope.env_file);
             let output = command::run(line, scope.folder, environment, command::LIMIT).map_err(ExpandError::Command)?;
-            secrets.add(&output);
+            secrets.add_content(&output);
             Ok(without_last_newline(&output).to_owned())
         }
     }

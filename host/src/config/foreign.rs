@@ -5,18 +5,20 @@ use std::collections::BTreeSet;
 use super::document::{Document, Entry as MapEntry, Fault, Node, Value};
 use super::entry::{self, Entry};
 use super::error::ConfigError;
-use super::keys::settings;
-use super::model::{Notice, Place, Server, Settings, Shape};
+use super::keys::{self, misspelt, server, settings};
+use super::model::{Notice, Place, Problem, Server, Settings, Shape};
 use super::native::{Said, is_id};
-use super::reading::{Given, Reading};
+use super::reading::{Given, Misfit, Reading};
 use super::shape::Found;
 
 /// Reads the servers of another client's file.
 pub fn read(document: &Document, found: &Found<'_>) -> Result<Said, ConfigError> {
     let root = &document.root;
+    refuse_doubled_rules(document, found)?;
     let mut settings = Settings { bare_dollar: found.shape == Shape::Gemini, ..Settings::default() };
+    let mut notices = of_all(root, found, &mut settings)?;
     let mut reading = Reading::new(found.shape);
-    if let Some(node) = found.inputs {
+    if let Some(node) = found.inputs.or_else(|| root.at("inputs")) {
         let inputs = settings::inputs(&Given { node, field: "inputs".to_owned() }, &mut reading);
         settings.inputs = inputs.unwrap_or_else(|misfit| {
             reading.problem(misfit);
@@ -24,7 +26,7 @@ pub fn read(document: &Document, found: &Found<'_>) -> Result<Said, ConfigError>
         });
     }
     // What is wrong with an input shows again where a server uses it.
-    let mut notices = reading.notices;
+    notices.extend(reading.notices);
     notices.extend(document.faults.iter().filter(|fault| concerns(fault, found)).map(|fault| {
         let Fault { place, text, .. } = fault;
         Notice { place: place.clone(), text: text.clone() }
@@ -33,19 +35,21 @@ pub fn read(document: &Document, found: &Found<'_>) -> Result<Said, ConfigError>
     let named = named(found, &mut notices)?;
     check_count(named.len(), settings.max_servers, found.servers)?;
     let mut servers: Vec<Server> = Vec::new();
+    let choice = Choice::of(root, found.shape)?;
     // A name that is an id is nobody else's, wherever it stands.
     let written: BTreeSet<&str> = named.iter().map(|named| named.name).filter(|name| is_id(name)).collect();
     for Named { name, place, node } in named {
         let id = id_of(name, &servers, &written, &place, &mut notices);
+        let enabled = choice.has(name, &id);
         let path = if found.path.is_empty() { name.to_owned() } else { format!("{}.{name}", found.path) };
         let (lifecycle, claude_code) = (settings.lifecycle.clone(), found.claude_code);
         let entry = Entry { id, place, node, path, lifecycle, claude_code };
-        servers.extend(entry::read(entry, found.shape, &mut notices));
+        let server = entry::read(entry, found.shape, &mut notices);
+        servers.extend(server.map(|server| Server { enabled: server.enabled && enabled, ..server }));
     }
     if found.shape == Shape::OpenCode {
         servers.iter_mut().flat_map(Server::texts).for_each(|text| text.text = in_our_words(&text.text));
     }
-    choose(root, found.shape, &mut servers);
     tell_of_projects(root, &mut notices);
     for (path, node) in &found.unread {
         let names: Vec<&str> = node.entries().unwrap_or_default().iter().map(|entry| entry.key.as_str()).collect();
@@ -53,6 +57,73 @@ pub fn read(document: &Document, found: &Found<'_>) -> Result<Said, ConfigError>
         notices.push(Notice { place: node.place.clone(), text });
     }
     Ok((settings, servers, notices))
+}
+
+/// The entries beside the servers of another client that are keys of ours: they hold as they do in a file of ours. The
+/// version of such a file is not ours, and its inputs are read for themselves.
+pub fn entries_of_all<'n>(root: &'n Node, found: &Found<'_>) -> impl Iterator<Item = &'n MapEntry> {
+    let others = found.path.split('.').next().unwrap_or_default();
+    let entries = root.entries().filter(|_| !found.path.is_empty()).unwrap_or_default();
+    entries.iter().filter(move |entry| {
+        let is_theirs = ["version", "servers", "inputs", "$schema", others].contains(&entry.key.as_str());
+        !is_theirs && settings::TOP.iter().any(|key| key.is_called(&entry.key))
+    })
+}
+
+/// Reads what holds for all servers, as strictly as in a file of ours, and refuses what looks like it and is misspelt.
+fn of_all(root: &Node, found: &Found<'_>, settings: &mut Settings) -> Result<Vec<Notice>, ConfigError> {
+    let ours = Node { place: root.place.clone(), value: Value::Map(entries_of_all(root, found).cloned().collect()) };
+    let mut reading = Reading::new(Shape::Native);
+    keys::read(settings::TOP, settings, &Given { node: &ours, field: String::new() }, &mut reading);
+    if let Some(problem) = reading.problems.into_iter().next() {
+        return Err(ConfigError::Invalid(problem));
+    }
+    let only_servers = matches!(found.shape, Shape::McpServers | Shape::VsCode | Shape::List)
+        && !found.path.contains('.')
+        && !root.entries().into_iter().flatten().any(|entry| OF_CLAUDE_CODE.contains(&entry.key.as_str()));
+    let others = found.path.split('.').next().unwrap_or_default();
+    for entry in root.entries().filter(|_| !found.path.is_empty()).unwrap_or_default() {
+        let name = entry.key.as_str();
+        if name == others || keys::is_idle(name) {
+            continue;
+        }
+        let text = match settings::TOP.iter().find(|key| key.is_called(name)) {
+            Some(key) if key.name == "servers" => rule_of_unread(entry, found.path),
+            Some(_) => None,
+            None => misspelt::rule_meant_at_top(settings::TOP, entry, only_servers)
+                .map(|meant| misspelt::advice_at_top(name, meant)),
+        };
+        if let Some(text) = text {
+            return Err(ConfigError::Invalid(Problem { place: entry.place.clone(), field: None, text }));
+        }
+    }
+    Ok(reading.notices)
+}
+
+/// What to say of rules for servers that stand under `servers`, where the servers that are read stand elsewhere.
+fn rule_of_unread(servers: &MapEntry, path: &str) -> Option<String> {
+    let is_rule = |entry: &MapEntry| server::SERVER.iter().any(|key| key.rule && key.is_called(&entry.key));
+    let ruled = |server: &&MapEntry| server.value.entries().is_some_and(|entries| entries.iter().any(is_rule));
+    let server = servers.value.entries()?.iter().find(ruled)?;
+    Some(format!(
+        "{:?} has rules under {:?}, and the servers of this file are read from {path:?}; put the rules there",
+        server.key, servers.key
+    ))
+}
+
+/// Refuses a rule that is given twice in one map: which of them counts is nothing to guess.
+fn refuse_doubled_rules(document: &Document, found: &Found<'_>) -> Result<(), ConfigError> {
+    let of_server = |name: &str| server::SERVER.iter().any(|key| key.rule && key.is_called(name));
+    let of_masking = |name: &str| settings::MASKING.iter().any(|key| key.is_called(name));
+    let of_all = |name: &str| entries_of_all(&document.root, found).any(|entry| entry.key == name);
+    let is_rule = |fault: &&Fault| {
+        let among_servers = concerns(fault, found);
+        let among_rules = fault.under.as_deref().is_some_and(of_all);
+        let doubled = |name: &str| among_servers && (of_server(name) || of_masking(name)) || among_rules;
+        fault.doubled.as_deref().is_some_and(doubled)
+    };
+    let doubled = document.faults.iter().find(is_rule);
+    doubled.map_or(Ok(()), |Fault { place, text, .. }| Err(ConfigError::syntax(place.clone(), text)))
 }
 
 /// Whether it stands where the servers are; what else a client keeps in its file is not for us.
@@ -133,15 +204,44 @@ fn id_of(name: &str, servers: &[Server], written: &BTreeSet<&str>, place: &Place
     id
 }
 
-/// Gemini CLI lists beside the servers which of them it uses.
-fn choose(root: &Node, shape: Shape, servers: &mut [Server]) {
-    let Some(choice) = root.at("mcp").filter(|_| shape == Shape::Gemini) else { return };
-    let names =
-        |key: &str| Some(Given { node: choice.at(key)?, field: String::new() }).and_then(|given| given.texts().ok());
-    let (allowed, excluded) = (names("allowed"), names("excluded").unwrap_or_default());
-    for server in servers {
-        let is_allowed = allowed.as_ref().is_none_or(|allowed| allowed.contains(&server.id));
-        server.enabled &= is_allowed && !excluded.contains(&server.id);
+/// Which of its servers Gemini CLI uses: it lists them under `mcp`, and in older files at the top.
+#[derive(Default)]
+struct Choice {
+    /// Lists that each name the servers to use.
+    allowed: Vec<Vec<String>>,
+    /// Servers that are not to be used.
+    excluded: Vec<String>,
+}
+
+impl Choice {
+    /// Reads the lists. One that cannot be read is an error, since it must not let every server in.
+    fn of(root: &Node, shape: Shape) -> Result<Self, ConfigError> {
+        let mut choice = Choice::default();
+        if shape != Shape::Gemini {
+            return Ok(choice);
+        }
+        for (path, field, is_allowed) in [
+            (&["mcp", "allowed"][..], "mcp.allowed", true),
+            (&["allowMCPServers"], "allowMCPServers", true),
+            (&["mcp", "excluded"], "mcp.excluded", false),
+            (&["excludeMCPServers"], "excludeMCPServers", false),
+        ] {
+            let Some(node) = path.iter().try_fold(root, |node, key| node.at(key)) else { continue };
+            let names = Given { node, field: field.to_owned() }.texts().map_err(|Misfit { place, field, text }| {
+                ConfigError::Invalid(Problem { place, field: Some(field), text })
+            })?;
+            match is_allowed {
+                true => choice.allowed.push(names),
+                false => choice.excluded.extend(names),
+            }
+        }
+        Ok(choice)
+    }
+
+    /// Whether a server is used that is written so, and has this id here.
+    fn has(&self, name: &str, id: &str) -> bool {
+        let lists = |names: &Vec<String>| names.iter().any(|listed| listed == name || listed == id);
+        self.allowed.iter().all(lists) && !lists(&self.excluded)
     }
 }
 
@@ -174,3 +274,6 @@ fn tell_of_projects(root: &Node, notices: &mut Vec<Notice>) {
         notices.push(Notice { place: project.place.clone(), text });
     }
 }
+
+/// Keys by which the settings of Claude Code are known: they have more than servers in them.
+const OF_CLAUDE_CODE: [&str; 3] = ["numStartups", "projects", "oauthAccount"];

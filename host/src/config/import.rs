@@ -96,7 +96,8 @@ pub fn import(client: Client, text: &str, file: &Path) -> Result<Imported, Confi
     });
     servers.iter_mut().for_each(from_this_file);
     let config = Config { file: Some(file.to_path_buf()), shape: found.shape, settings, servers, notices };
-    let yaml = write::yaml(&config, client.name());
+    let of_all = foreign::entries_of_all(&document.root, &found).map(|entry| (entry.key.as_str(), &entry.value));
+    let yaml = write::yaml(&config, client.name(), of_all);
     Ok(Imported { yaml, notices: config.notices })
 }
 

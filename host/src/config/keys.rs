@@ -3,6 +3,7 @@
 pub mod auth;
 pub mod gateway;
 pub mod lifecycle;
+pub mod misspelt;
 pub mod queues;
 pub mod record;
 pub mod results;
@@ -10,6 +11,7 @@ pub mod server;
 pub mod settings;
 pub mod shadow;
 
+use super::document::Entry;
 use super::model::Place;
 use super::reading::{Given, Misfit, Reading};
 use super::{nearest, reading};
@@ -28,6 +30,9 @@ pub struct Key<T: 'static> {
     pub about: &'static str,
     /// It is in the schema; the others are read because people write them.
     pub shown: bool,
+    /// It says what may not be done, so it is never passed over without a word: not where it has no value, nor where it is
+    /// misspelt or given twice, in files of whatever shape.
+    pub rule: bool,
     set: Set<T>,
 }
 
@@ -69,12 +74,12 @@ pub enum Form {
 impl<T> Key<T> {
     /// A key of the schema.
     pub const fn new(name: &'static str, form: Form, default: &'static str, about: &'static str, set: Set<T>) -> Self {
-        Key { name, aliases: &[], form, default, about, shown: true, set }
+        Key { name, aliases: &[], form, default, about, shown: true, rule: false, set }
     }
 
     /// A key that is read because people write it, but has no place in the schema.
     pub const fn hidden(name: &'static str, set: Set<T>) -> Self {
-        Key { name, aliases: &[], form: Form::Text, default: "", about: "", shown: false, set }
+        Key { name, aliases: &[], form: Form::Text, default: "", about: "", shown: false, rule: false, set }
     }
 
     /// The same key under other names too.
@@ -83,8 +88,20 @@ impl<T> Key<T> {
         key
     }
 
-    fn is_called(&self, name: &str) -> bool {
-        std::iter::once(&self.name).chain(self.aliases).any(|known| nearest::same(known, name))
+    /// The same key as one that says what may not be done.
+    pub const fn rule(mut key: Self) -> Self {
+        key.rule = true;
+        key
+    }
+
+    /// Whether it is meant by this name.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.names().any(|known| nearest::same(known, name))
+    }
+
+    /// All its names.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<T> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 }
 
@@ -101,16 +118,24 @@ pub fn read<T>(keys: &[Key<T>], target: &mut T, given: &Given<'_>, reading: &mut
     for entry in entries {
         let name = entry.key.as_str();
         let Some(key) = keys.iter().find(|key| key.is_called(name)) else {
-            unknown(keys, name, &entry.place, &given.field, reading);
+            unknown(keys, entry, &given.field, reading);
             continue;
         };
-        // What stands there without a value is not given.
+        let field = || reading::join(&given.field, name);
+        // What stands there without a value is not given. Of a rule nobody can tell what was meant to stand there.
         if entry.value.is_null() {
+            if key.rule {
+                let text = "has no value; write what is meant, such as [] for none, or take the key out".to_owned();
+                reading.problem(Misfit { place: entry.place.clone(), field: field(), text });
+            }
             continue;
         }
         if let Some((_, first)) = taken.iter().find(|(taken, _)| *taken == key.name) {
             let text = format!("{name:?} says the same as {first:?}; keep one of them");
-            complain(reading, &entry.place, &given.field, text, " (the first is used)");
+            match key.rule {
+                true => reading.problem(Misfit { place: entry.place.clone(), field: given.field.clone(), text }),
+                false => complain(reading, &entry.place, &given.field, text, " (the first is used)"),
+            }
             continue;
         }
         taken.push((key.name, name));
@@ -134,15 +159,25 @@ pub fn part<T>(
     found
 }
 
-fn unknown<T>(keys: &[Key<T>], name: &str, place: &Place, field: &str, reading: &mut Reading) {
+fn unknown<T>(keys: &[Key<T>], entry: &Entry, field: &str, reading: &mut Reading) {
+    let (name, place) = (entry.key.as_str(), &entry.place);
     if !reading.is_strict() && is_idle(name) {
         return;
     }
     if let Some((_, advice)) = CANNOT.iter().find(|(known, _)| nearest::same(known, name)) {
         return complain(reading, place, field, format!("{name:?} cannot be done here: {advice}"), "");
     }
+    let meant = misspelt::rule_meant(keys, entry);
+    if let Some(meant) = meant.filter(|_| !reading.is_strict()) {
+        let field = field.to_owned();
+        return reading.problem(Misfit { place: place.clone(), field, text: misspelt::advice(name, meant) });
+    }
     let shown = keys.iter().filter(|key| key.shown).map(|key| key.name);
-    complain(reading, place, field, format!("unknown key {name:?}{}", nearest::hint(name, shown)), " (left out)");
+    let hint = match (nearest::hint(name, shown), meant) {
+        (hint, Some(meant)) if hint.is_empty() => misspelt::hint(meant),
+        (hint, _) => hint,
+    };
+    complain(reading, place, field, format!("unknown key {name:?}{hint}"), " (left out)");
 }
 
 /// In our own files a key that does nothing is a mistake; in those of others it is worth a word.
@@ -154,12 +189,15 @@ fn complain(reading: &mut Reading, place: &Place, field: &str, text: String, oth
 }
 
 /// Keys of other programs that say nothing about how a server is reached.
-fn is_idle(name: &str) -> bool {
+pub fn is_idle(name: &str) -> bool {
     name.starts_with(['_', '$', '/', '#']) || IDLE.iter().any(|idle| nearest::same(idle, name))
 }
 
-const IDLE: [&str; 21] = [
+/// Among them keys that look like rules of ours and that clients are known to write: they say when the client itself asks
+/// its user, and most of them say when it does not.
+const IDLE: [&str; 29] = [
     "name",
+    "id",
     "displayName",
     "title",
     "description",
@@ -169,16 +207,23 @@ const IDLE: [&str; 21] = [
     "note",
     "version",
     "gallery",
+    "metadata",
+    "tags",
     "source",
     "dev",
     "trust",
+    "isTrusted",
     "autoApprove",
     "alwaysAllow",
+    "disabledAutoApproveTools",
+    "approvalMode",
+    "approvalPolicy",
+    "defaultToolsApprovalMode",
     "autoStart",
     "required",
+    "requiresOAuth",
     "supportsParallelToolCalls",
     "disabledReason",
-    "defaultToolsApprovalMode",
     "settings",
 ];
 

@@ -121,6 +121,8 @@ pub struct Server {
     pub timeouts: Timeouts,
     /// The largest message that the server may send.
     pub max_message_bytes: u64,
+    /// How many bytes of each of its lists are taken.
+    pub max_list_bytes: u64,
     /// How long the program may take to end, before each stronger means.
     pub grace: Duration,
     /// When it is started, watched, restarted and stopped.
@@ -170,6 +172,7 @@ impl Server {
             protocol: Protocol::default(),
             timeouts: Timeouts::default(),
             max_message_bytes: MAX_MESSAGE_BYTES,
+            max_list_bytes: MAX_LIST_BYTES,
             grace: GRACE,
             lifecycle: Lifecycle::default(),
             queue: None,
@@ -301,4 +304,5 @@ pub struct Annotations {
 }
 
 const MAX_MESSAGE_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_LIST_BYTES: u64 = 16 * 1024 * 1024;
 const GRACE: Duration = Duration::from_secs(2);

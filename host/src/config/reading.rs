@@ -11,6 +11,8 @@ use super::{bytes, duration};
 pub struct Reading {
     /// Whose kind of file it is.
     pub shape: Shape,
+    /// A key that is not known is a mistake: all of a file of ours is read so, and every section of ours in other files.
+    pub strict: bool,
     /// Where in the file we are, such as `servers.jira`; empty at the top.
     pub path: String,
     /// It is known to be a file of Claude Code, which counts in milliseconds.
@@ -42,12 +44,21 @@ pub struct Given<'n> {
 impl Reading {
     /// Begins to read a file.
     pub fn new(shape: Shape) -> Self {
-        Reading { shape, path: String::new(), claude_code: false, notices: Vec::new(), problems: Vec::new() }
+        let strict = shape == Shape::Native;
+        Reading { shape, strict, path: String::new(), claude_code: false, notices: Vec::new(), problems: Vec::new() }
     }
 
     /// Our own files are read strictly, those of others with tolerance.
     pub fn is_strict(&self) -> bool {
-        self.shape == Shape::Native
+        self.strict
+    }
+
+    /// Reads a section that only we have, strictly in files of whatever shape.
+    pub fn strictly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.strict, true);
+        let found = read(self);
+        self.strict = outer;
+        found
     }
 
     /// Something that the reader of the file should know.
@@ -152,6 +163,34 @@ impl<'n> Given<'n> {
             Value::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(vec![scalar.text.clone()]),
             _ => self.items()?.iter().map(Given::text).collect(),
         }
+    }
+
+    /// A list of names and globs of tools. One that uses what other globs have and ours do not would fit nothing, or
+    /// something else than was meant, so it is no list.
+    pub fn patterns(&self) -> Result<Vec<String>, Misfit> {
+        match &self.node.value {
+            Value::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(vec![self.pattern()?]),
+            _ => self.items()?.iter().map(Given::pattern).collect(),
+        }
+    }
+
+    fn pattern(&self) -> Result<String, Misfit> {
+        self.as_pattern(&self.text()?)
+    }
+
+    /// The same for a text that stands here or is the key of what stands here.
+    pub fn as_pattern(&self, text: &str) -> Result<String, Misfit> {
+        let pattern = text.trim();
+        if pattern.is_empty() {
+            return Err(self.misfit("is empty; write the name of a tool, or a glob such as \"get_*\""));
+        }
+        if pattern.starts_with('!') || pattern.contains(|c: char| "[]{}\\".contains(c) || c.is_control()) {
+            return Err(self.misfit(format!(
+                "{pattern:?} is no glob of ours: only `*` (any run of characters) and `?` (any one character) have a \
+                 meaning; write `?` for such a character in the name of a tool"
+            )));
+        }
+        Ok(text.to_owned())
     }
 
     /// The items of a list, each with its number.

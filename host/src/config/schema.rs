@@ -60,15 +60,15 @@ fn property<T>(key: &Key<T>) -> Value {
         Form::NamedSections(section) => json!({"type": "object", "additionalProperties": section()}),
     };
     schema["description"] = json!(key.about);
-    if key.default.is_empty() {
-        // An empty value is no value, as the example has it.
+    if !key.default.is_empty() {
+        schema["default"] = serde_json::from_str(key.default).unwrap_or_default();
+    } else if !key.rule {
+        // An empty value is no value, as the example has it; only of a rule it is a mistake.
         match schema.get_mut("type") {
             Some(Value::Array(kinds)) => kinds.push(json!("null")),
             Some(kind) => *kind = json!([kind, "null"]),
             None => schema["enum"].as_array_mut().into_iter().for_each(|words| words.push(Value::Null)),
         }
-    } else {
-        schema["default"] = serde_json::from_str(key.default).unwrap_or_default();
     }
     schema
 }

@@ -4,13 +4,17 @@
 //! in a text, a name or a key. One rule keeps our own words and the names of tools whole: **an ordinary word is a secret
 //! only where its name says so**. `orders` from `DB_NAME` is none, `orders` from `DB_PASSWORD` is one, and so is whatever
 //! is no single short word, from either.
+//!
+//! Some secrets are credentials (`rules`): these are hidden from clients too, in whatever a server says (`credentials`).
 
+mod credentials;
 mod forms;
 mod json;
 mod names;
+mod rules;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -18,14 +22,19 @@ use std::sync::{Arc, OnceLock};
 use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
+pub use credentials::Credentials;
 pub use names::{is_harmless_variable, looks_secret};
+use rules::{Origin, is_credential};
 
 /// Values that must never be shown. Its `Debug` shows how many there are.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    values: BTreeSet<String>,
+    /// Each value, and whether it is a credential.
+    values: BTreeMap<String, bool>,
     /// All forms of all values at once; built when first needed.
     finder: OnceLock<Option<Arc<AhoCorasick>>>,
+    /// The credentials among them; built when first needed.
+    credentials: OnceLock<Arc<Credentials>>,
 }
 
 impl PartialEq for Secrets {
@@ -39,13 +48,28 @@ impl Eq for Secrets {}
 impl Secrets {
     /// Adds a value. One that would hide half of every text is left out: a few bytes, a small number, a common word.
     pub fn add(&mut self, value: &str) {
+        self.add_from(Origin::Setting, value);
+    }
+
+    /// Adds the content of a file or the output of a command.
+    pub fn add_content(&mut self, value: &str) {
+        self.add_from(Origin::Content, value);
+    }
+
+    fn add_from(&mut self, origin: Origin<'_>, value: &str) {
         let value = value.trim();
-        self.insert(value);
+        self.insert(value, is_credential(origin, value));
         if value.contains('\n') {
             // The first and last line of every key are known to all.
-            let lines = value.lines().map(str::trim).filter(|line| !line.starts_with("-----"));
-            let lines = lines.filter(|line| line.len() >= MIN_LINE || names::is_generated(line));
-            lines.for_each(|line| self.insert(line));
+            for line in value.lines().map(str::trim).filter(|line| !line.starts_with("-----")) {
+                let generated = names::is_generated(line);
+                if generated || line.len() >= MIN_LINE {
+                    self.insert(line, generated && is_credential(Origin::Content, line));
+                }
+                if let Some((name, value)) = line.split_once([':', '=']).filter(|_| !value.starts_with('{')) {
+                    self.add_named(name.trim(), value.trim().trim_matches(['"', '\'']));
+                }
+            }
         }
         self.add_json(value);
     }
@@ -53,7 +77,7 @@ impl Secrets {
     /// Adds the value of a variable, unless it is known to hold no secret or holds an ordinary word and does not tell.
     pub fn add_variable(&mut self, name: &str, value: &str) {
         if !is_harmless_variable(name) {
-            self.add_unless_ordinary(name, value);
+            self.add_unless_ordinary(Origin::Named(name), name, value);
         }
     }
 
@@ -72,7 +96,7 @@ impl Secrets {
                     self.add_decoded_password(credential.trim());
                 }
             }
-            _ => self.add_unless_ordinary(name, value),
+            _ => self.add_unless_ordinary(Origin::Header(name), name, value),
         }
     }
 
@@ -85,10 +109,19 @@ impl Secrets {
         self.add_json(value);
     }
 
+    /// Adds what is secret of a variable that the configuration itself sets for a program: as `add_named`, and a value that
+    /// a machine has made, whatever its name is.
+    pub fn add_set(&mut self, name: &str, value: &str) {
+        self.add_named(name, value);
+        if !is_harmless_variable(name) && is_credential(Origin::Named(name), value) {
+            self.add_from(Origin::Named(name), value);
+        }
+    }
+
     /// Adds what is secret of a variable that a program gets: by its name, or by what the value itself calls one. A number or
     /// a path is none, whatever its variable is called: MAX_TOKENS, SSH_AUTH_SOCK.
     pub fn add_inherited(&mut self, name: &str, value: &str) {
-        let plain = value.starts_with('/') || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let plain = rules::is_path(value) || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         if !plain {
             self.add_named(name, value);
         }
@@ -101,7 +134,7 @@ impl Secrets {
         if announced.is_some_and(looks_secret) && !argument.starts_with('-') {
             self.add(argument);
         }
-        self.add_named("", argument);
+        self.add_set("", argument);
         let mut rest = argument.trim_start_matches('-');
         // One within the other, as in `--header=Authorization: …`.
         while let Some((name, value)) = rest.split_once(['=', ':']) {
@@ -112,11 +145,16 @@ impl Secrets {
         }
     }
 
-    /// Adds the password of an address, or its user where that stands alone, and what its query calls a secret.
+    /// Adds the password of an address, or its user where that stands alone, what its query calls a secret, and parts of its
+    /// path that a machine has made: who knows these may call.
     pub fn add_address(&mut self, address: &str) {
         let Some((_, rest)) = address.split_once("://") else { return };
         let (before_query, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let authority = before_query.split(['/', '#']).next().unwrap_or_default();
+        let mut parts = before_query.split(['/', '#']);
+        let authority = parts.next().unwrap_or_default();
+        for part in parts.filter(|part| part.len() >= MIN_LINE && rules::looks_generated(part)) {
+            self.add_encoded(part);
+        }
         if let Some((user, _)) = authority.rsplit_once('@') {
             let secret = user.split_once(':').map_or(user, |(_, password)| password);
             self.add_encoded(secret);
@@ -130,23 +168,20 @@ impl Secrets {
 
     /// Adds all values of the other.
     pub fn merge(&mut self, other: &Secrets) {
-        if !other.values.is_subset(&self.values) {
-            self.values.extend(other.values.iter().cloned());
-            self.finder = OnceLock::new();
-        }
+        other.values.iter().for_each(|(value, credential)| self.keep(value, *credential));
     }
 
     /// Takes a value out again that is one no longer.
     pub fn forget(&mut self, value: &str) {
-        if self.values.remove(value.trim()) {
-            self.finder = OnceLock::new();
+        if self.values.remove(value.trim()).is_some() {
+            self.changed();
         }
     }
 
     /// Takes all out that have this character.
     pub(super) fn forget_with(&mut self, character: char) {
-        self.values.retain(|value| !value.contains(character));
-        self.finder = OnceLock::new();
+        self.values.retain(|value, _| !value.contains(character));
+        self.changed();
     }
 
     /// There is none.
@@ -164,16 +199,42 @@ impl Secrets {
         if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(json::replace(text, &found, REDACTED)) }
     }
 
-    fn add_unless_ordinary(&mut self, name: &str, value: &str) {
+    /// The credentials among them, which are hidden in whatever a server says. Cheap where nothing was added since.
+    pub fn credentials(&self) -> Arc<Credentials> {
+        let build = || {
+            let credentials = self.values.iter().filter(|(_, credential)| **credential);
+            Arc::new(Credentials::new(credentials.map(|(value, _)| value.as_str())))
+        };
+        Arc::clone(self.credentials.get_or_init(build))
+    }
+
+    fn add_unless_ordinary(&mut self, origin: Origin<'_>, name: &str, value: &str) {
         if looks_secret(name) || !names::is_ordinary(value) {
-            self.add(value);
+            self.add_from(origin, value);
         }
     }
 
-    fn insert(&mut self, value: &str) {
-        if names::is_telling(value) && self.values.insert(value.to_owned()) {
-            self.finder = OnceLock::new();
+    fn insert(&mut self, value: &str, credential: bool) {
+        if names::is_telling(value) {
+            self.keep(value, credential);
         }
+    }
+
+    /// Keeps a value; what is a credential anywhere is one everywhere.
+    fn keep(&mut self, value: &str, credential: bool) {
+        match self.values.get_mut(value) {
+            Some(known) if *known || !credential => return,
+            Some(known) => *known = true,
+            None => {
+                self.values.insert(value.to_owned(), credential);
+            }
+        }
+        self.changed();
+    }
+
+    fn changed(&mut self) {
+        self.finder = OnceLock::new();
+        self.credentials = OnceLock::new();
     }
 
     /// Adds what an object calls a secret, as in the key file of a service.
@@ -215,23 +276,24 @@ impl fmt::Debug for Secrets {
     }
 }
 
-fn build(values: &BTreeSet<String>) -> Option<Arc<AhoCorasick>> {
-    let forms: BTreeSet<String> = values.iter().flat_map(|value| forms::forms(value)).collect();
+fn build(values: &BTreeMap<String, bool>) -> Option<Arc<AhoCorasick>> {
+    let forms: BTreeSet<String> = values.keys().flat_map(|value| forms::forms(value)).collect();
     if forms.is_empty() {
         return None;
     }
     Some(Arc::new(AhoCorasick::new(forms).expect("a configuration holds far fewer bytes than a finder can")))
 }
 
-/// Where secrets stand, in order. Those that overlap are one, so that no end of a secret is left beside another.
+/// Where secrets stand, in order.
 fn found(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
+    let places = finder.find_overlapping_iter(text).map(|found| found.range());
+    merge_found(places.filter(|place| !names::is_within_word(text, place)))
+}
+
+/// Places in the order of their ends, in order. Those that overlap are one, so that no end of a secret is left beside another.
+fn merge_found(places: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
-    // They come in the order of their ends.
-    for one in finder.find_overlapping_iter(text) {
-        let mut one = one.range();
-        if names::is_within_word(text, &one) {
-            continue;
-        }
+    for mut one in places {
         while let Some(before) = found.pop_if(|before| before.end > one.start) {
             one.start = one.start.min(before.start);
         }

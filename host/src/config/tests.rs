@@ -6,6 +6,7 @@ mod gateway;
 mod lifecycle;
 mod queues;
 mod results;
+mod rules;
 mod seeds;
 mod shadow;
 
@@ -24,7 +25,7 @@ fn said(file: &str, text: &str) -> String {
 }
 
 fn servers(config: &Config) -> String {
-    let text = yaml(config, "");
+    let text = yaml(config, "", []);
     text.split_once("version: 1\n").map_or(String::new(), |(_, rest)| rest.to_owned())
 }
 

@@ -56,8 +56,7 @@ impl TrustStore {
         let no_home = || io::Error::new(io::ErrorKind::NotFound, "there is no folder to remember it in; set HOME");
         let folder = self.folder.as_ref().ok_or_else(no_home)?;
         let record = Record::new(path, content)?;
-        private::folder(folder)?;
-        private::check_owner(&fs::metadata(folder)?)?;
+        private::own_folder(folder)?;
         private::replace(&folder.join(record.file_name()), record.text().as_bytes())
     }
 }
@@ -167,7 +166,7 @@ mod tests {
         assert_eq!(mode(&records(&store)[0]), 0o600);
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(!store.is_trusted(&file, b"{}"));
-        assert!(store.trust(&file, b"{}").unwrap_err().to_string().contains("chmod go-w"));
+        assert!(store.trust(&file, b"{}").unwrap_err().to_string().contains("chmod o-w"));
     }
 
     #[test]

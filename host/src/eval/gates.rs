@@ -37,6 +37,7 @@ struct SettingsShape {
     max_result_bytes: Option<u64>,
     spill: Option<bool>,
     summarize_above_tokens: Option<u64>,
+    ask_max_bytes: Option<u64>,
     check_arguments: Option<bool>,
     bare_names: Option<bool>,
     form: Option<String>,
@@ -63,6 +64,7 @@ impl Gated {
             max_result_bytes: given.max_result_bytes.unwrap_or(default.max_result_bytes),
             spill: given.spill.unwrap_or(default.spill),
             summarize_above_tokens: given.summarize_above_tokens.or(default.summarize_above_tokens),
+            ask_max_bytes: given.ask_max_bytes.unwrap_or(default.ask_max_bytes),
             check_arguments: given.check_arguments.unwrap_or(default.check_arguments),
             bare_names: given.bare_names.unwrap_or(default.bare_names),
             ..default

@@ -25,9 +25,8 @@ pub(crate) enum Refused {
 impl Gate {
     /// Whether the gate may have what this server has beside its tools: resources, prompts, completions, logs and news.
     pub fn admits(&self, server: &str) -> bool {
-        self.sync(0);
-        let super::Core { logic, id, .. } = &mut *self.core();
-        logic.admits(*id, server).unwrap_or_else(|error| {
+        let core = self.sync();
+        core.pool.ask_gate(&core.opened, 0, |logic, id| logic.admits(id, server)).unwrap_or_else(|error| {
             warn!(server, "nobody can say whether it may be used: {error}");
             false
         })
@@ -187,7 +186,8 @@ impl Gate {
             return Ok(false);
         }
         // No limit at all is what zero would mean.
-        let shorter = self.core().logic.truncate(&text, (*left).max(1), "result exceeded the size limit")?;
+        let why = "result exceeded the size limit";
+        let shorter = self.core().pool.ask(text.len(), |logic| logic.truncate(&text, (*left).max(1), why))?;
         *left = 0;
         item.set("text", &shorter);
         Ok(true)

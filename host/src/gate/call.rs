@@ -13,11 +13,12 @@ use tracing::{Instrument, debug};
 use super::errand::Errand;
 use super::finished::Watched;
 use super::forwarded::Parts;
-use super::{CallEvent, Gate, GateError, OnEvent};
-use crate::decide::{Answer, Decide, ExecutionId};
+use super::{CallEvent, Core, Gate, GateError, OnEvent};
+use crate::decide::Answer;
 use crate::failure::Failed;
 use crate::json::Object;
 use crate::logic::types::execution::{Directive, Event, Question, ToolCall, ToolResult};
+use crate::logic::{LONG, Supervisor, Ticket};
 use crate::plan::{self, Plan};
 use crate::session::{Caller, Reply};
 use crate::telemetry::Span;
@@ -25,8 +26,22 @@ use crate::transport::BoxFuture;
 
 /// Says yes or no to a call that a rule wants a person to see.
 pub trait Approve: Send + Sync {
-    /// What the person says; `None` where there is nobody to ask.
-    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<bool>>;
+    /// What the person says. They must be shown all of the question, as [`super::ApprovalText`] puts it, and what they say
+    /// counts for this call alone.
+    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent>;
+}
+
+/// What came of asking a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// The person said yes to this call.
+    Yes,
+    /// The person said no.
+    No,
+    /// There is nobody to ask.
+    Nobody,
+    /// The answer comes with another call: this one ends as [`GateError::Pending`], as if it had never been made.
+    Pending,
 }
 
 /// What one call may want beyond what is configured.
@@ -118,13 +133,14 @@ impl Gate {
         let id = call.id.clone();
         let trace = Span::begin("tools/call", &options.caller);
         let watched = Watched::begin(self, options);
-        let (execution, mut directive) = {
+        let (begun, mut directive) = {
             let _decided = trace.step("toolgate.begin");
-            self.begin(call, 1, watched.is_some())?
+            self.begin(call, watched.is_some())?
         };
         let mut errand = Errand::new(self, options, id, trace);
         let waits = options.events.as_ref().map(|tell| (tell, errand.started()));
-        let mut end = End { gate: self, execution, watched, waits };
+        let mut end = End { begun, watched, waits, is_unmade: false };
+        let begun = &end.begun;
         let result = async {
             loop {
                 let event = {
@@ -141,7 +157,7 @@ impl Gate {
                         let event = work.as_mut().poll(context);
                         // What is to be sent is on its way by now, and its answer is not there yet.
                         if event.is_pending() && !std::mem::replace(&mut is_ready, true) {
-                            self.core().logic.get_ready(execution);
+                            begun.core.pool.get_ready(&begun.ticket);
                         }
                         event
                     });
@@ -151,13 +167,24 @@ impl Gate {
                         event = work => event,
                     }
                 };
+                if errand.pending {
+                    return Err(GateError::Pending);
+                }
                 let _decided = errand.trace.step("toolgate.next");
-                directive = self.next(execution, event)?;
+                directive = self.next(begun, event)?;
+                // Only an answer that is there already may still be made shorter.
+                if errand.is_late() && !matches!(directive, Directive::Done(_) | Directive::Condense(_)) {
+                    directive = Directive::Done(begun.core.pool.ask_call(&begun.ticket, Supervisor::break_off)?);
+                }
             }
         }
         .instrument(span)
         .await;
         end.waits = None;
+        if matches!(result, Err(GateError::Pending)) {
+            end.is_unmade = true;
+            errand.trace.pending();
+        }
         let called = errand.finish(result?);
         if let Some(watched) = &mut end.watched {
             watched.finish(&called);
@@ -165,9 +192,16 @@ impl Gate {
         Ok(called)
     }
 
+    /// Begins a call. Where its story is to be kept, somebody must take it when it is over.
+    fn begin(&self, call: ToolCall, keep: bool) -> Answer<(Begun, Directive)> {
+        let core = self.sync();
+        let (ticket, directive) = core.pool.begin(&core.opened, call, keep)?;
+        Ok((Begun { core, ticket }, directive))
+    }
+
     /// What follows an event. A long answer takes the component a while to read.
-    fn next(&self, execution: ExecutionId, event: Event) -> Answer<Directive> {
-        let next = |event| self.core().logic.next(execution, event);
+    fn next(&self, begun: &Begun, event: Event) -> Answer<Directive> {
+        let next = |event| begun.next(event);
         match event {
             Event::Answered(json) if json.len() > LONG => {
                 let (mut event, mut directive) = (Some(Event::Answered(json)), None);
@@ -181,47 +215,55 @@ impl Gate {
     /// What a call would do, found out without doing it; servers that it needs are connected.
     pub async fn plan(&self, call: ToolCall) -> Result<Result<Plan, ToolResult>, GateError> {
         let id = call.id.clone();
-        let (execution, mut directive) = self.begin(call, 0, false)?;
-        let _end = End { gate: self, execution, watched: None, waits: None };
+        let (begun, mut directive) = self.begin(call, false)?;
+        let end = End { begun, watched: None, waits: None, is_unmade: false };
         let options = CallOptions::default();
         let trace = Span::begin("toolgate.plan", &options.caller);
         let mut errand = Errand::new(self, &options, id, trace);
         while matches!(directive, Directive::Connect(_)) {
             let event = errand.run(directive).await;
-            directive = self.core().logic.next(execution, event)?;
+            directive = end.begun.next(event)?;
         }
-        Ok(plan::read(&mut self.core().logic, execution, directive)?)
+        let Begun { core, ticket } = &end.begun;
+        Ok(core.pool.ask_call(ticket, |logic, execution| plan::read(logic, execution, directive))?)
+    }
+}
+
+/// A call under way in an instance of the component.
+struct Begun {
+    core: Arc<Core>,
+    ticket: Ticket,
+}
+
+impl Begun {
+    fn next(&self, event: Event) -> Answer<Directive> {
+        self.core.pool.next(&self.core.opened, &self.ticket, event)
     }
 }
 
 /// Forgets a call when nobody waits for it any more, and has it looked at, however it ended.
 struct End<'a> {
-    gate: &'a Gate,
-    execution: ExecutionId,
+    begun: Begun,
     watched: Option<Box<Watched>>,
     /// Who hears of it should nobody wait for its end, and since when somebody does.
     waits: Option<(&'a OnEvent, Instant)>,
+    /// It counts as never made: a question that waits is no end of a call.
+    is_unmade: bool,
 }
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        let mut core = self.gate.core();
         if let Some((tell, since)) = self.waits.take()
-            && let Ok(Directive::Done(result)) = core.logic.next(self.execution, Event::Cancelled)
+            && let Ok(Directive::Done(result)) = self.begun.next(Event::Cancelled)
         {
-            drop(core);
             tell(CallEvent::Abandoned { result: Box::new(result), latency: since.elapsed() });
-            core = self.gate.core();
         }
-        if let Err(error) = core.logic.end(self.execution) {
+        let (ended, past) = self.begun.core.pool.end(&self.begun.ticket);
+        if let Err(error) = ended {
             debug!("a call could not be ended: {error}");
         }
-        let Some(watched) = self.watched.take() else { return };
-        let past = core.logic.take_past(self.execution);
-        drop(core);
-        watched.end(past);
+        if let Some(watched) = self.watched.take().filter(|_| !self.is_unmade) {
+            watched.end(past);
+        }
     }
 }
-
-/// An answer of more bytes is long: the component reads it for a millisecond and more.
-const LONG: usize = 64 * 1024;

@@ -15,27 +15,41 @@ impl Gate {
             if !self.masks(&server) {
                 continue;
             }
-            let mut texts = Vec::new();
-            for (_, tool) in of_server.iter_mut() {
-                walk(tool, &mut |text| {
-                    texts.push(text.clone());
-                    text
-                });
-            }
-            // The component is asked once for all of them.
-            let masked = self.mask(&server, raw(&texts).get())?;
-            let masked = serde_json::from_str::<Vec<String>>(&masked).ok().filter(|masked| masked.len() == texts.len());
-            let masked = match masked {
-                Some(masked) => masked,
-                None => texts.iter().map(|text| self.mask_text(&server, text)).collect::<Answer<_>>()?,
-            };
-            let mut masked = masked.into_iter();
-            for (_, tool) in of_server.iter_mut() {
-                walk(tool, &mut |text| masked.next().unwrap_or(text));
-            }
+            let mut tools: Vec<&mut Object> = of_server.iter_mut().map(|(_, tool)| tool).collect();
+            mask_tools(&mut tools, |json| self.mask(&server, json))?;
         }
         Ok(())
     }
+}
+
+/// Masks what is said of these tools, with what masks JSON.
+pub(crate) fn mask_tools<E>(
+    tools: &mut [&mut Object],
+    mut mask: impl FnMut(&str) -> Result<String, E>,
+) -> Result<(), E> {
+    let mut texts = Vec::new();
+    for tool in tools.iter_mut() {
+        walk(tool, &mut |text| {
+            texts.push(text.clone());
+            text
+        });
+    }
+    // The component is asked once for all of them.
+    let masked = mask(raw(&texts).get())?;
+    let masked = serde_json::from_str::<Vec<String>>(&masked).ok().filter(|masked| masked.len() == texts.len());
+    let masked = match masked {
+        Some(masked) => masked,
+        None => {
+            let each = texts.iter().map(|text| mask(raw(text).get()));
+            let read = |masked: String| serde_json::from_str(&masked).unwrap_or(masked);
+            each.map(|masked| masked.map(read)).collect::<Result<_, E>>()?
+        }
+    };
+    let mut masked = masked.into_iter();
+    for tool in tools {
+        walk(tool, &mut |text| masked.next().unwrap_or(text));
+    }
+    Ok(())
 }
 
 /// Changes each such text in an object, however deep, in its order.
@@ -59,7 +73,7 @@ fn changed(name: &str, value: &RawValue, change: &mut dyn FnMut(String) -> Strin
     if matches!(name, "default" | "examples") {
         return each(value, change);
     }
-    if !NAMES.iter().any(|name| text.contains(name)) {
+    if !NAMES.iter().any(|name| text.contains(name)) && !json::spells_letters(text) {
         return None;
     }
     if text.starts_with('[') {
@@ -118,5 +132,12 @@ mod tests {
             r#""required":["title"]},"x":{"y": 1},"default":1.10}"#
         );
         assert_eq!(object.to_text(), expected);
+    }
+
+    #[test]
+    fn a_name_means_the_same_however_it_is_spelt() {
+        let mut object = Object::read(r#"{"inputSchema":{"d\u0065scription":"a"}}"#).unwrap();
+        walk(&mut object, &mut |text| text.to_uppercase());
+        assert_eq!(object.to_text(), r#"{"inputSchema":{"description":"A"}}"#);
     }
 }

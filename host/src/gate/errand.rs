@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::call::{CallOptions, Called};
+use super::call::{CallOptions, Called, Consent};
 use super::forwarded::Plain;
 use super::{CallEvent, Gate, OnEvent, addresses, failures, forwarded, turn};
 use crate::failure::{Failed, Failure};
@@ -40,7 +40,11 @@ pub(super) struct Errand<'a> {
     session: Option<Arc<Session>>,
     /// The last request may have left, and nobody has answered it.
     sent: bool,
+    /// The deadline of the caller has passed.
+    late: bool,
     failure: Option<Failed>,
+    /// A person was asked, and answers with another call.
+    pub(super) pending: bool,
     /// The server that was wanted last and could not be had.
     missed: Option<Arc<Link>>,
     /// An answer that the component has not seen, and its text.
@@ -102,7 +106,9 @@ impl<'a> Errand<'a> {
             thought: Duration::ZERO,
             session: None,
             sent: false,
+            late: false,
             failure: None,
+            pending: false,
             missed: None,
             forwarded: None,
             questions: None,
@@ -113,6 +119,11 @@ impl<'a> Errand<'a> {
     /// When the call began.
     pub(super) fn started(&self) -> Instant {
         self.started
+    }
+
+    /// Whether the deadline of the caller has passed.
+    pub(super) fn is_late(&self) -> bool {
+        self.late
     }
 
     /// Carries out a directive, within what time the call has left.
@@ -127,7 +138,9 @@ impl<'a> Errand<'a> {
         let at = self.started + deadline;
         let answered = matches!(directive, Directive::Condense(_));
         let wanted = wanted(&directive).cloned();
-        match tokio::time::timeout_at(at, self.carry_out(directive)).await {
+        let carried_out = tokio::time::timeout_at(at, self.carry_out(directive)).await;
+        self.late = carried_out.is_err();
+        match carried_out {
             Ok(event) => event,
             // There is an answer; only nobody made it shorter.
             Err(_) if answered => Event::Condensed(Condensed { kept: None, summary: None }),
@@ -318,10 +331,15 @@ impl<'a> Errand<'a> {
         let since = Instant::now();
         let answer = match &self.options.approve {
             Some(approve) => approve.approve(&question).await,
-            None => None,
+            None => Consent::Nobody,
         };
         self.thought += since.elapsed();
-        answer.map_or(Event::Unasked, Event::Approved)
+        self.pending = answer == Consent::Pending;
+        match answer {
+            Consent::Yes => Event::Approved(true),
+            Consent::No => Event::Approved(false),
+            Consent::Nobody | Consent::Pending => Event::Unasked,
+        }
     }
 
     async fn condense(&self, oversize: Oversize) -> Event {
@@ -370,7 +388,8 @@ impl<'a> Errand<'a> {
     fn patience(&self) -> Patience {
         match &self.begun {
             Some(Begun { link, .. }) => self.patience_with(link),
-            None => Patience::of(self.options.timeout.unwrap_or(Duration::MAX)),
+            // A component that only waits has a limit, too.
+            None => Patience::of(self.options.timeout.unwrap_or(IDLE).saturating_sub(self.started.elapsed())),
         }
     }
 
@@ -406,6 +425,9 @@ impl<'a> Errand<'a> {
         self.gate.link(server).ok_or_else(missing)
     }
 }
+
+/// How long a call may wait before it has made a request, where its caller sets no limit.
+const IDLE: Duration = Duration::from_secs(600);
 
 /// The one server that is waited for while a directive is carried out.
 fn wanted(directive: &Directive) -> Option<&String> {

@@ -7,8 +7,7 @@ use tokio::time::Instant;
 
 use super::Gate;
 use super::call::{CallOptions, Called};
-use crate::logic::Past;
-use crate::logic::types::execution::{Directive, Event};
+use crate::logic::{Past, directive_bytes, event_bytes};
 use crate::session::Reply;
 
 /// A call that is over. It may hold secrets, so it has no `Debug`.
@@ -41,23 +40,9 @@ impl Finished {
     /// About how much memory it takes, beside what it shares with others.
     pub fn bytes(&self) -> usize {
         let Past { call, events, said, .. } = &self.past;
-        let of_event = |(_, event): &(_, Event)| match event {
-            Event::Answered(json) => json.len(),
-            Event::Condensed(condensed) => condensed.summary.as_ref().map_or(0, String::len),
-            _ => 0,
-        };
-        let of_directive = |directive: &Directive| match directive {
-            Directive::Done(result) => {
-                let parts = [&result.structured, &result.more, &result.answer].into_iter().flatten();
-                result.text.len() + parts.chain(&result.content).map(String::len).sum::<usize>()
-            }
-            Directive::Request(request) => request.params.len(),
-            Directive::Ask(question) => question.arguments.len(),
-            Directive::Condense(oversize) => oversize.text.len(),
-            _ => 0,
-        };
         let answer = self.answer.as_ref().map_or(0, |answer| answer.json().len());
-        let told = events.iter().map(of_event).sum::<usize>() + said.iter().map(of_directive).sum::<usize>();
+        let events = events.iter().map(|(_, event)| event_bytes(event)).sum::<usize>();
+        let told = events + said.iter().map(directive_bytes).sum::<usize>();
         SMALL + call.arguments.len() + answer + told
     }
 }

@@ -24,7 +24,7 @@ impl Gate {
                 Err(why) => failed.push(self.failed(link, &why)),
             }
         }
-        Ok(self.core().logic.instructions(&notes, &failed)?)
+        Ok(self.core().pool.ask(0, |logic| logic.instructions(&notes, &failed))?)
     }
 
     /// The same of what is known at this moment, with tools named in this style: of servers that are not connected, what the
@@ -46,7 +46,7 @@ impl Gate {
                 notes.push(note);
             }
         }
-        Ok(self.core().logic.instructions(&notes, &[])?)
+        Ok(self.core().pool.ask(0, |logic| logic.instructions(&notes, &[]))?)
     }
 
     /// What a server wants a model to know: by the configuration, else by its own account, where it is connected.
@@ -64,7 +64,7 @@ impl Gate {
         let links = self.registry().links();
         let known = |server: &str| links.iter().find(|link| link.id() == server);
         let failed: Vec<_> = failed.iter().filter_map(|(server, why)| Some(self.failed(known(server)?, why))).collect();
-        Ok(self.core().logic.instructions(&[], &failed)?)
+        Ok(self.core().pool.ask(0, |logic| logic.instructions(&[], &failed))?)
     }
 
     fn failed(&self, link: &Link, why: &Unavailable) -> FailedServer {

@@ -1,15 +1,15 @@
 //! What servers offer to a gate, and how that is kept true.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
-use tracing::{info, warn};
+use tracing::warn;
 
-use super::{Core, Gate, failures, open_in};
-use crate::decide::{Answer, Decide};
+use super::{Core, Current, Gate, GateError, failures};
+use crate::decide::Decide;
 use crate::failure::{Failed, Failure};
-use crate::logic::types::{Phase, catalog, execution, recovery};
+use crate::logic::types::{Phase, catalog, recovery};
 use crate::registry::{Lease, Link, Tools, Unavailable};
 
 /// What became of an attempt to bring all offers up to date.
@@ -59,14 +59,15 @@ impl Gate {
 
     /// Takes what servers are known to offer, without asking any.
     pub fn take_known(&self) {
-        self.take_known_into(&mut self.core());
+        self.take_known_into(&self.core());
     }
 
-    fn take_known_into(&self, core: &mut Core) {
+    fn take_known_into(&self, core: &Core) {
+        let is_current = core.edition == self.registry.edition();
         for link in self.links() {
             let taken = match link.known_tools() {
                 _ if link.is_disabled() => core.withdraw(link.id()),
-                Some(tools) => core.offer(link.id(), &tools).map(drop),
+                Some(tools) => core.offer(link.id(), &tools, is_current).map(drop),
                 None => Ok(()),
             };
             if let Err(error) = taken {
@@ -102,7 +103,8 @@ impl Gate {
         let phase = if failed.sent { Phase::Sent } else { Phase::NotSent };
         let retry = recovery::RetryPolicy::Safe;
         let context = recovery::Context { phase, attempt: 1, read_only: true, idempotent: true, retry };
-        let decision = self.core().logic.classify(&(&failed.failure).into(), context).ok()?;
+        let failure = (&failed.failure).into();
+        let decision = self.core().pool.ask(0, |logic| logic.classify(&failure, context)).ok()?;
         let new_session = match decision.action {
             recovery::Action::RetrySameSession => false,
             recovery::Action::RetryNewSession => true,
@@ -113,48 +115,57 @@ impl Gate {
     }
 
     fn take_tools(&self, link: &Link, tools: &Arc<Tools>) -> Result<Vec<ToolChange>, Unavailable> {
-        let core = &mut *self.core();
         // A gate that was opened before a server was configured knows nothing of it.
-        if core.edition != self.registry.edition() {
-            self.reopen(core);
-            self.take_known_into(core);
-        }
-        core.offer(link.id(), tools).map_err(|error| Unavailable::Failed(failures::internal(&error)))
-    }
-
-    /// Takes in what has changed since the gate was last used: the configuration, and lists of tools.
-    /// `begun` are the calls of the caller that are counted and not yet in the component.
-    pub(super) fn sync(&self, begun: usize) {
-        let count = self.registry.tools_count();
-        if self.seen.load(Ordering::SeqCst) == count {
-            return;
-        }
-        let core = &mut *self.core();
-        self.seen.store(count, Ordering::SeqCst);
-        if core.edition != self.registry.edition() {
-            self.reopen(core);
-        }
-        self.take_known_into(core);
-        if self.calls.count() <= begun {
-            for retired in std::mem::take(&mut core.retired) {
-                drop(core.logic.close_gate(retired));
+        let core = if self.core().edition == self.registry.edition() { self.core() } else { self.sync() };
+        let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for retired in retired.iter().filter_map(Weak::upgrade) {
+            // A call that began before the configuration changed may wait for just this.
+            if let Err(error) = retired.offer(link.id(), tools, false) {
+                warn!(server = link.id(), "calls of an older configuration cannot take its tools: {error}");
             }
         }
+        core.offer(link.id(), tools, true).map_err(|error| Unavailable::Failed(failures::internal(&error)))
     }
 
-    /// Begins anew with the configuration of now. Calls under way end as they began.
-    fn reopen(&self, core: &mut Core) {
+    /// Takes in what has changed since the gate was last used: what it may see, the configuration, and lists of tools. Says
+    /// what it is asked with now.
+    pub(super) fn sync(&self) -> Arc<Core> {
+        let (core, view) = {
+            let current = self.current();
+            (Arc::clone(&current.core), current.view)
+        };
+        let (count, views) = (self.registry.tools_count(), self.views.load(Ordering::SeqCst));
+        if core.has_seen(count) && view == views {
+            return core;
+        }
+        let core = match core.edition == self.registry.edition() && view == views {
+            true => core,
+            false => match self.reopen(views) {
+                Ok(core) => core,
+                Err(error) => {
+                    warn!("the gate stays as it was, since it cannot be opened anew: {error}");
+                    return core;
+                }
+            },
+        };
+        self.take_known_into(&core);
+        core.seen.store(count, Ordering::SeqCst);
+        core
+    }
+
+    /// Begins anew with the configuration of now and with the view of this number, or a later one. Calls under way end as
+    /// they began.
+    fn reopen(&self, views: u64) -> Result<Arc<Core>, GateError> {
         // Those of servers that have not changed go on.
         self.apart().retain(|_, link| !link.is_retired());
-        core.edition = self.registry.edition();
-        match open_in(&mut core.logic, &self.registry, &self.view()) {
-            Ok(id) => {
-                core.retired.push(std::mem::replace(&mut core.id, id));
-                // What servers are known to offer now is taken next; one that became another is asked again.
-                core.offered.clear();
-            }
-            Err(error) => warn!("the gate stays as it was, since it cannot be opened anew: {error}"),
-        }
+        let core = self.registry.open_core(&self.view())?;
+        let mut current = self.current();
+        let before = std::mem::replace(&mut *current, Current { core: Arc::clone(&core), view: views });
+        drop(current);
+        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        retired.retain(|core| core.strong_count() > 0);
+        retired.push(Arc::downgrade(&before.core));
+        Ok(core)
     }
 }
 
@@ -166,39 +177,3 @@ struct OnceMore {
 
 /// Before a second question, where the server does not say how long it wants to be left alone.
 const PAUSE: Duration = Duration::from_millis(250);
-
-impl Core {
-    /// Forgets what a server offers.
-    fn withdraw(&mut self, server: &str) -> Answer<()> {
-        match self.offered.remove(server) {
-            Some(_) => self.logic.withdraw(self.id, server),
-            None => Ok(()),
-        }
-    }
-
-    /// Shows the component what a server offers, unless it knows that already.
-    fn offer(&mut self, server: &str, tools: &Arc<Tools>) -> Answer<Vec<ToolChange>> {
-        if self.offered.get(server).is_some_and(|known| Arc::ptr_eq(known, tools)) {
-            return Ok(Vec::new());
-        }
-        let notes = self.logic.offer(self.id, server, &tools.offered)?;
-        for retired in &self.retired {
-            // A call that began before the configuration changed may wait for just this.
-            if let Err(error) = self.logic.offer(*retired, server, &tools.offered) {
-                warn!(server, "calls of an older configuration cannot take its tools: {error}");
-            }
-        }
-        self.offered.insert(server.to_owned(), Arc::clone(tools));
-        let mut changes = Vec::new();
-        for note in notes {
-            match note {
-                execution::OfferNote::Changed(catalog::ToolChange { tool, change }) => {
-                    info!(server, "{}", failures::change(&tool, change));
-                    changes.push(ToolChange { server: server.to_owned(), tool, change });
-                }
-                other => warn!(server, "{}", failures::note(&other)),
-            }
-        }
-        Ok(changes)
-    }
-}

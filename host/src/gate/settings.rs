@@ -61,6 +61,7 @@ pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer
     }
     settings.spill = of_file.spill.is_some();
     settings.summarize_above_tokens = of_file.summarizer.as_ref().map(|_| of_file.summarize_above_tokens);
+    settings.ask_max_bytes = of_file.ask_max_bytes;
     settings.max_result_bytes = view.max_result_bytes.unwrap_or(of_file.max_result_bytes);
     Ok(settings)
 }
@@ -147,6 +148,24 @@ fn in_words(masking: &Masking) -> masking::Masks {
         patterns: masking.patterns.clone(),
         custom: masking.custom.iter().map(custom).collect(),
     }
+}
+
+/// What is said about one server, for whoever wants to know whether it fits: the rules for all, and for each token what it
+/// may use of the server, with its principal.
+pub fn policies_about(config: &Config, server: &str) -> Vec<(Option<String>, filtering::Policy)> {
+    let policy = |rules, view: View| filtering::Policy {
+        servers: vec![rules],
+        selection: view.selection,
+        read_only: false,
+        destructive: filtering::DestructivePolicy::Allow,
+        capabilities: view.capabilities,
+    };
+    let Some(found) = config.servers.iter().find(|known| known.id == server) else { return Vec::new() };
+    let all = (None, policy(rules(found), View::default()));
+    let bare = rules(&Server::new(server, found.place.clone(), found.kind));
+    let of_tokens =
+        views(config).into_iter().filter(|(_, view)| view.selection.is_some() || view.capabilities.is_some());
+    std::iter::once(all).chain(of_tokens.map(|(name, view)| (Some(name), policy(bare.clone(), view)))).collect()
 }
 
 /// The principal who comes over standard input and output, or where no token is asked for: the user who runs toolgate.

@@ -59,13 +59,13 @@ impl Gateway {
         let status = if readiness.ready { 200 } else { 503 };
         let mut answer = json!({"ready": readiness.ready});
         if let Some(principal) = principal {
-            answer["warnings"] = self.warnings(&readiness, &self.seen_by(principal));
+            answer["warnings"] = self.warnings(&readiness, principal, &self.seen_by(principal));
         }
         reply(status, &answer)
     }
 
-    /// How the servers are that the principal may use, and the gateway itself; where it is and what it was told is for
-    /// admins, who see all servers, as does everybody who is bounded by no rule of their own.
+    /// How the servers are that the principal may use, and the gateway itself; what it was told, and its doors where tokens
+    /// are asked for, is for admins, who see all servers, as does everybody who is bounded by no rule of their own.
     pub fn servers(&self, principal: &Principal) -> Reply {
         let readiness = self.registry().readiness();
         let seen = self.seen_by(principal);
@@ -76,7 +76,7 @@ impl Gateway {
             &json!({
                 "gateway": self.about(principal),
                 "ready": readiness.ready,
-                "warnings": self.warnings(&readiness, &seen),
+                "warnings": self.warnings(&readiness, principal, &seen),
                 "servers": servers.collect::<Vec<_>>(),
             }),
         )
@@ -102,9 +102,12 @@ impl Gateway {
         }
     }
 
-    fn warnings(&self, readiness: &Readiness, seen: &Seen) -> Value {
-        let warnings = readiness.warnings.iter().filter(|warning| seen.has(&warning.server));
-        warnings.map(|warning| self.warning(warning)).collect()
+    /// What does not work, and rules that fit no tool. What others may use is for admins.
+    fn warnings(&self, readiness: &Readiness, principal: &Principal, seen: &Seen) -> Value {
+        let mut rules = self.registry().unmatched_rules();
+        rules.retain(|rule| principal.admin || rule.principal.as_ref().is_none_or(|name| *name == principal.name));
+        let warnings = readiness.warnings.iter().chain(rules.iter().map(|rule| &rule.warning));
+        warnings.filter(|warning| seen.has(&warning.server)).map(|warning| self.warning(warning)).collect()
     }
 
     fn about(&self, principal: &Principal) -> Value {
@@ -117,6 +120,9 @@ impl Gateway {
         if principal.admin {
             let file = self.registry().config().file.as_ref().map(|file| file.display().to_string());
             about["file"] = file.into();
+        }
+        // Where no token is asked for, whoever asks has found the door.
+        if principal.admin || *principal == Principal::anybody() {
             let doors = self.doors().into_iter().map(|door| {
                 let stats = door.load.stats();
                 let refused: u64 = stats.refused().iter().map(|(_, count)| count).sum();
@@ -332,6 +338,7 @@ impl Gateway {
             "version": status.version,
             "name": status.name.as_deref().map(|name| self.clean(name)),
             "tools": status.tools,
+            "cut_lists": status.cut_lists,
             "connections": status.connections,
             "users": status.users,
             "calls": {

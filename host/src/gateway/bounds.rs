@@ -55,6 +55,15 @@ pub(super) fn watched<'a>(uris: impl Iterator<Item = &'a str>) -> Result<(), Rpc
     Err(RpcError::new(INVALID_PARAMS, text))
 }
 
+/// Refuses a batch of more messages than are answered at once.
+pub(super) fn batch(messages: usize) -> Result<(), RpcError> {
+    if messages <= MOST_BATCH {
+        return Ok(());
+    }
+    let text = format!("this batch holds {messages} messages, and the most is {MOST_BATCH}: send them in several");
+    Err(RpcError::new(INVALID_REQUEST, text))
+}
+
 fn within(what: &str, text: &str, most: usize) -> Result<(), RpcError> {
     if text.len() <= most {
         return Ok(());
@@ -78,6 +87,9 @@ const MOST_CAPABILITIES: usize = 16 << 10;
 const MOST_WATCHED: usize = 1000;
 /// The most bytes of their addresses.
 const MOST_WATCHED_BYTES: usize = 256 << 10;
+/// The most messages of one batch: each gets an answer, which for a small one is longer than itself.
+const MOST_BATCH: usize = 10_000;
+const INVALID_REQUEST: i64 = -32600;
 const INVALID_PARAMS: i64 = -32602;
 
 #[cfg(test)]

@@ -18,9 +18,14 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Who comes over standard input and output, or where no token is asked for: the user who runs the gateway.
+    /// Who comes over standard input and output or through the socket: the user who runs the gateway.
     pub fn local() -> Self {
         Principal { name: LOCAL.to_owned(), admin: true }
+    }
+
+    /// Who shows no token where none is asked for: any program of this machine, which may look and call tools.
+    pub fn anybody() -> Self {
+        Principal { name: LOCAL.to_owned(), admin: false }
     }
 }
 
@@ -79,7 +84,19 @@ pub struct Incoming {
     pub headers: Option<McpHeaders>,
     /// The way for what belongs to this message.
     pub outlet: Arc<dyn Outlet>,
+    /// Lets the messages of a batch in; without it a batch is refused.
+    pub batch: Option<Box<dyn Admission>>,
 }
+
+/// Lets the messages of a batch in one by one, so that each counts against every bound as if it had come alone.
+pub trait Admission: Send + Sync + 'static {
+    /// Lets the next message in, which counts until the place is dropped. Says what the message is, by whether it asks for an
+    /// answer and by its id; one that is over a bound gets the answer that this returns as an error.
+    fn admit(&self, asks: bool, id: Option<&str>) -> Result<Place, String>;
+}
+
+/// The place of one message among those that are counted, which it has until this is dropped.
+pub type Place = Box<dyn Any + Send>;
 
 /// What MCP puts into the headers of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

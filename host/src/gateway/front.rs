@@ -2,9 +2,11 @@
 
 mod approving;
 mod asking;
+mod batch;
 mod calls;
 mod due;
 mod era;
+mod labelled;
 pub(super) mod late;
 mod linked;
 mod lists;
@@ -279,16 +281,12 @@ impl Front {
 impl Client for Front {
     fn take(self: Arc<Self>, incoming: Incoming) -> BoxFuture<'static, Option<Answer>> {
         Box::pin(async move {
-            let parts = match message::batch(&incoming.text) {
-                None => return self.one(&incoming.text, incoming.places.as_ref(), &incoming).await,
-                Some(Ok(parts)) if !parts.is_empty() => parts,
-                Some(Ok(_)) => return Some(no_message("this batch holds none")),
-                Some(Err(why)) => return Some(unreadable(&incoming.text, &why)),
-            };
-            let answers = parts.iter().map(|part| self.one(part.get(), None, &incoming));
-            let answers: Vec<_> = futures_util::future::join_all(answers).await.into_iter().flatten().collect();
-            let texts: Vec<_> = answers.iter().map(|answer| answer.text.as_str()).collect();
-            (!texts.is_empty()).then(|| Answer::new(format!("[{}]", texts.join(",")), 200))
+            match message::batch(&incoming.text) {
+                None => self.one(&incoming.text, incoming.places.as_ref(), &incoming).await,
+                // Apart, so that other messages have no room for it.
+                Some(Ok(parts)) => Box::pin(self.batch(&parts, &incoming)).await,
+                Some(Err(why)) => Some(unreadable(&incoming.text, &why)),
+            }
         })
     }
 

@@ -15,15 +15,18 @@ mod hosts;
 mod load;
 mod media;
 mod message;
+mod opening;
 mod options;
 mod pace;
 mod pages;
+mod places;
 mod post;
 mod rate;
 mod refusal;
 mod session;
 mod sessions;
 mod shares;
+mod single;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -46,7 +49,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{error, info, warn};
 
-use super::client::House;
+use super::client::{House, Principal};
 use crate::vigil::Vigil;
 use connection::Guest;
 pub use control::{Applied, Control, Prepared};
@@ -55,8 +58,9 @@ use desk::Desk;
 use hosts::Hosts;
 pub(super) use load::Slot;
 pub use load::{DoorStats, Load};
-pub(super) use message::Message;
+pub(super) use message::{Message, NO_BATCH, is_batch};
 pub use options::{Limits, Options, Rate, TlsFiles};
+use pace::Pace;
 pub use pages::{PageBody, PageEvent, PageRequest, PageResponse, Pages};
 use rate::Buckets;
 pub(super) use refusal::Refusal;
@@ -87,7 +91,8 @@ impl Door {
         let certificate = options.tls.clone().map(Certificate::open).transpose()?;
         let listener = TcpListener::bind(address).await.map_err(|source| DoorError::Address { address, source })?;
         let address = listener.local_addr().map_err(|source| DoorError::Address { address, source })?;
-        Ok(Self::new(Listener::Tcp(listener), address, hosts, certificate, options))
+        let keeper = Doorkeeper::new(options.tokens.clone(), options.dashboard.clone(), Principal::anybody());
+        Ok(Self::new(Listener::Tcp(listener), address, hosts, certificate, keeper, options))
     }
 
     /// A door at a socket of this machine. Whoever may open the socket is the local admin, so it must be the user's own.
@@ -95,7 +100,8 @@ impl Door {
     pub fn at_socket(listener: UnixListener, limits: Limits) -> Self {
         let address = connection::HERE;
         let options = Options { limits, ..Options::new(address) };
-        Self::new(Listener::Unix(listener), address, Hosts::default(), None, options)
+        let keeper = Doorkeeper::new(Tokens::default(), Tokens::default(), Principal::local());
+        Self::new(Listener::Unix(listener), address, Hosts::default(), None, keeper, options)
     }
 
     fn new(
@@ -103,10 +109,10 @@ impl Door {
         address: SocketAddr,
         hosts: Hosts,
         certificate: Option<Arc<Certificate>>,
+        keeper: Doorkeeper,
         options: Options,
     ) -> Self {
         let load = Arc::new(Load::new(&options.limits));
-        let keeper = Doorkeeper::new(options.tokens.clone());
         load.set(&options.limits, keeper.knows_several());
         let current = Current::new(Rules {
             limits: options.limits.clone(),
@@ -209,6 +215,12 @@ pub enum DoorError {
         /// Whose token it is.
         name: String,
     },
+    /// The door is open, and would be opened wider.
+    #[error("it {how}; a gateway that runs is never opened wider: restart it if that is meant")]
+    Wider {
+        /// What would be wider, as what follows "it".
+        how: String,
+    },
 }
 
 /// Where connections come from.
@@ -260,8 +272,11 @@ async fn accept(
                 }
             },
         };
-        if let Some(connected) = desk.load.connect() {
-            connections.spawn(connection::serve(desk.clone(), certificate.clone(), connected, guest));
+        let pace = Pace::new(&desk.rules().limits);
+        if let Some(entered) = desk.load.places.enter(guest.peer().ip().to_canonical(), pace.clone()) {
+            let place = entered.connection.clone();
+            let serve = connection::serve(desk.clone(), certificate.clone(), entered, pace, guest);
+            place.served_by(connections.spawn(serve));
         }
     }
 }

@@ -33,7 +33,7 @@ impl Pages for Site {
                 }
                 (_, [] | ["health"] | ["ready"]) => Some(not_allowed(&request.method, READ)),
                 (_, ["metrics"] | ["api", "v1", ..]) => match &request.principal {
-                    None => Some(unauthorized()),
+                    None => Some(unauthorized("this needs a token: send Authorization: Bearer …")),
                     Some(principal) => api(&gateway, &request, &parts, principal).await,
                 },
                 _ => None,
@@ -66,6 +66,10 @@ async fn api(
         ["mcp", "tools"] if get => gateway.tools(principal).await,
         ["calls"] if get => gateway.calls(principal, limit(request.query.as_deref())),
         ["shadow"] if get => gateway.shade(principal, limit(request.query.as_deref())),
+        // Nobody has shown a token to a door that asks for none.
+        ["servers", ..] | ["mcp", "call"] if post && *principal == Principal::anybody() => {
+            return Some(unauthorized(TOKEN));
+        }
         ["servers", ..] | ["mcp", "call"] if post && !principal.admin => forbidden(),
         ["servers", server, action] if post => gateway.act(server, Action::read(action)?),
         ["mcp", "call"] if post => gateway.try_call(principal, &request.body).await,
@@ -134,8 +138,8 @@ fn limit(query: Option<&str>) -> usize {
     given.and_then(|given| given.parse().ok()).unwrap_or(100)
 }
 
-fn unauthorized() -> PageResponse {
-    let mut response = json(401, json!({"error": "this needs a token: send Authorization: Bearer …"}).to_string());
+fn unauthorized(error: &str) -> PageResponse {
+    let mut response = json(401, json!({"error": error}).to_string());
     response.headers.push((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
     response
 }
@@ -158,6 +162,9 @@ fn json(status: u16, body: String) -> PageResponse {
     response
 }
 
+/// What is said to those who want to change something on a gateway without tokens.
+const TOKEN: &str = "this needs a token: open the dashboard by the link that `toolgate serve --http` prints on a terminal, or \
+                     give an admin a token in gateway.tokens";
 /// The methods of a page that is only read.
 const READ: &str = "GET, HEAD";
 const DASHBOARD: &str = include_str!("dashboard.html");

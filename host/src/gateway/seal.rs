@@ -1,5 +1,11 @@
 //! What the gateway hands to a client without a session and wants back as it was: the state of a call that waits.
+//!
+//! Each state is of one round of one call, and opens it once: what was used is remembered until it lapses. Another process
+//! knows neither its key nor what was used, and takes no state of this one.
 
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
@@ -15,6 +21,19 @@ pub(crate) struct Seal {
     /// Tells this process from all others, such as a gateway behind this one, whose states pass as they are.
     name: String,
     since: Instant,
+    /// Tells the states of this process from each other.
+    next: AtomicU64,
+    /// The states that were used, by principal.
+    used: Mutex<HashMap<String, Used>>,
+}
+
+/// The states of one principal that were used and have not lapsed.
+#[derive(Default)]
+struct Used {
+    /// Their numbers, and when they lapse; the first used first.
+    states: VecDeque<(u64, u64)>,
+    /// Where more were used than are remembered: whatever lapses at this second or before counts as used.
+    forgotten: Option<u64>,
 }
 
 /// How far a call has come.
@@ -33,7 +52,12 @@ pub(super) struct Subject {
     pub(super) server: String,
     pub(super) tool: String,
     pub(super) arguments: String,
+    /// The rules that it was decided by.
+    pub(super) rules: Rules,
 }
+
+/// Which version of the rules a call was decided by: that of the servers, and that of what each principal may use.
+pub(super) type Rules = (u64, u64);
 
 /// A state that a client brings back.
 #[derive(Debug)]
@@ -41,6 +65,7 @@ pub(super) struct Sealed {
     pub(super) stage: Stage,
     /// The state of the server behind, which is in it.
     pub(super) inner: Option<Box<RawValue>>,
+    number: u64,
     until: u64,
     tag: Vec<u8>,
 }
@@ -50,7 +75,13 @@ impl Seal {
         let (mut key, mut name) = ([0; 32], [0; 9]);
         let random = rustls::crypto::ring::default_provider().secure_random;
         let drawn = random.fill(&mut key).and_then(|()| random.fill(&mut name));
-        Seal { key: drawn.is_ok().then_some(key), name: URL_SAFE_NO_PAD.encode(name), since: Instant::now() }
+        Seal {
+            key: drawn.is_ok().then_some(key),
+            name: URL_SAFE_NO_PAD.encode(name),
+            since: Instant::now(),
+            next: AtomicU64::new(0),
+            used: Mutex::default(),
+        }
     }
 
     /// What tells this process from all others; no secret.
@@ -61,9 +92,10 @@ impl Seal {
     /// A state for a call, with that of the server behind in it.
     pub(super) fn close(&self, stage: Stage, subject: &Subject, inner: Option<&RawValue>) -> Option<String> {
         let until = (self.since.elapsed() + LAPSE).as_secs();
-        let tag = URL_SAFE_NO_PAD.encode(self.tag(stage, until, subject, inner)?);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let tag = URL_SAFE_NO_PAD.encode(self.tag(stage, (number, until), subject, inner)?);
         let inner = URL_SAFE_NO_PAD.encode(inner.map_or("", RawValue::get));
-        Some(format!("{MARK}{}/{}/{until}/{tag}/{inner}", self.name, stage.name()))
+        Some(format!("{MARK}{}/{}/{number}/{until}/{tag}/{inner}", self.name, stage.name()))
     }
 
     /// Reads a state that has the form of this process's; whether it is one is another question.
@@ -72,23 +104,51 @@ impl Seal {
         let mut parts = text.strip_prefix(MARK)?.strip_prefix(&self.name)?.strip_prefix('/')?.split('/');
         let stage = parts.next()?;
         let stage = [Stage::Asked, Stage::Approved].into_iter().find(|known| known.name() == stage)?;
+        let number = parts.next()?.parse().ok()?;
         let until = parts.next()?.parse().ok()?;
         let tag = URL_SAFE_NO_PAD.decode(parts.next()?).ok()?;
         let inner = String::from_utf8(URL_SAFE_NO_PAD.decode(parts.next()?).ok()?).ok()?;
         let inner = Some(inner).filter(|inner| !inner.is_empty());
         let inner = inner.map(RawValue::from_string).transpose().ok()?;
-        parts.next().is_none().then_some(Sealed { stage, inner, until, tag })
+        parts.next().is_none().then_some(Sealed { stage, inner, number, until, tag })
     }
 
     /// Whether this process made the state, for this call, and not long ago.
     pub(super) fn knows(&self, sealed: &Sealed, subject: &Subject) -> bool {
-        let tag = self.tag(sealed.stage, sealed.until, subject, sealed.inner.as_deref());
+        let tag = self.tag(sealed.stage, (sealed.number, sealed.until), subject, sealed.inner.as_deref());
         let same = tag.is_some_and(|tag| bool::from(tag[..].ct_eq(&sealed.tag[..])));
         same && self.since.elapsed().as_secs() <= sealed.until
     }
 
+    /// Uses a state that is known, which can be done once; says whether this was the first time.
+    pub(super) fn spend(&self, sealed: &Sealed, principal: &str) -> bool {
+        let now = self.since.elapsed().as_secs();
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let Used { states, forgotten } = used.entry(principal.to_owned()).or_default();
+        if forgotten.is_some_and(|second| sealed.until <= second) {
+            return false;
+        }
+        states.retain(|(_, until)| *until >= now);
+        if states.iter().any(|(number, _)| *number == sealed.number) {
+            return false;
+        }
+        if states.len() == MOST_USED
+            && let Some((_, until)) = states.pop_front()
+        {
+            *forgotten = (*forgotten).max(Some(until));
+        }
+        states.push_back((sealed.number, sealed.until));
+        true
+    }
+
     /// The keyed digest of what a state says (HMAC, RFC 2104).
-    fn tag(&self, stage: Stage, until: u64, subject: &Subject, inner: Option<&RawValue>) -> Option<[u8; 32]> {
+    fn tag(
+        &self,
+        stage: Stage,
+        (number, until): (u64, u64),
+        subject: &Subject,
+        inner: Option<&RawValue>,
+    ) -> Option<[u8; 32]> {
         let key = self.key?;
         let block = |mask: u8| {
             let mut block = [mask; 64];
@@ -96,10 +156,10 @@ impl Seal {
             block
         };
         let mut digest = Sha256::new().chain_update(block(0x36));
-        let until = until.to_be_bytes();
-        let Subject { principal, server, tool, arguments } = subject;
+        let Subject { principal, server, tool, arguments, rules } = subject;
+        let numbers = [number, until, rules.0, rules.1].map(u64::to_be_bytes);
         let texts = [stage.name(), principal, server, tool, arguments, inner.map_or("", RawValue::get)];
-        for part in texts.iter().map(|text| text.as_bytes()).chain([&until[..]]) {
+        for part in texts.iter().map(|text| text.as_bytes()).chain([numbers.as_flattened()]) {
             // With its length, so that no two calls look alike.
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
@@ -121,6 +181,9 @@ impl Stage {
 const MARK: &str = "toolgate/";
 /// How long a person may think, and a yes holds.
 const LAPSE: Duration = Duration::from_secs(600);
+/// How many used states of one principal are remembered. Where more are used within [`LAPSE`], the oldest questions of that
+/// principal that still wait are void, and are asked again.
+const MOST_USED: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -128,7 +191,7 @@ mod tests {
 
     fn subject(arguments: &str) -> Subject {
         let [principal, server, tool] = ["ann", "k8s", "delete"].map(str::to_owned);
-        Subject { principal, server, tool, arguments: arguments.to_owned() }
+        Subject { principal, server, tool, arguments: arguments.to_owned(), rules: (1, 1) }
     }
 
     fn read(seal: &Seal, state: &str) -> Option<Sealed> {
@@ -153,22 +216,46 @@ mod tests {
             assert!(
                 !seal.knows(&sealed, &Subject { server: "k8sd".to_owned(), tool: "elete".to_owned(), ..subject("{}") })
             );
+            for rules in [(2, 1), (1, 2)] {
+                assert!(!seal.knows(&sealed, &Subject { rules, ..subject("{}") }), "other rules");
+            }
             assert!(!other.knows(&sealed, &subject("{}")), "another process");
             assert!(other.read(&serde_json::to_string(&state).unwrap()).is_none(), "another process's passes as it is");
             assert!(!seal.knows(&Sealed { until: sealed.until + 1, ..read() }, &subject("{}")), "a longer time");
+            assert!(!seal.knows(&Sealed { number: sealed.number + 1, ..read() }, &subject("{}")), "another question");
             assert!(!seal.knows(&Sealed { stage: Stage::Asked, ..read() }, &subject("{}")), "another stage");
         }
         let since = seal.since.checked_sub(LAPSE * 2).expect("the clock has begun");
-        let late = Seal { key: seal.key, name: seal.name.clone(), since };
+        let late = Seal { key: seal.key, name: seal.name.clone(), since, ..Seal::new() };
         let sealed = read(&seal, &seal.close(Stage::Asked, &subject("{}"), None).unwrap()).unwrap();
         assert!(seal.knows(&sealed, &subject("{}")) && !late.knows(&sealed, &subject("{}")), "it lapses");
         assert!(seal.read("7").is_none());
         let name = seal.name();
-        for rest in
-            ["asked/1/AA/", &format!("{name}/asked"), &format!("{name}/asked/1/AA/!"), &format!("{name}x/asked/1/AA/")]
-        {
+        for rest in [
+            "asked/1/1/AA/",
+            &format!("{name}/asked"),
+            &format!("{name}/asked/1/1/AA/!"),
+            &format!("{name}x/asked/1/1/AA/"),
+        ] {
             assert!(read(&seal, &format!("toolgate/{rest}")).is_none(), "{rest}");
         }
-        assert!(read(&seal, &format!("toolgate/{name}/asked/1/AA//")).is_none() && read(&seal, "x").is_none());
+        assert!(read(&seal, &format!("toolgate/{name}/asked/1/1/AA//")).is_none() && read(&seal, "x").is_none());
+    }
+
+    #[test]
+    fn a_state_is_used_once_however_many_others_are() {
+        let seal = Seal::new();
+        let state = || read(&seal, &seal.close(Stage::Asked, &subject("{}"), None).unwrap()).unwrap();
+        let (first, others) = (state(), state());
+        assert!(seal.spend(&first, "ann") && !seal.spend(&first, "ann"));
+        assert!(seal.spend(&others, "bob"), "what one principal uses is nothing to another");
+        for _ in 0..MOST_USED {
+            let mut next = state();
+            next.until = first.until + 1;
+            assert!(seal.spend(&next, "ann"));
+        }
+        assert!(!seal.spend(&first, "ann"), "what was forgotten counts as used");
+        assert!(seal.spend(&state(), "bob"));
+        assert!(seal.used.lock().unwrap()["ann"].states.len() <= MOST_USED);
     }
 }

@@ -54,6 +54,7 @@ pub async fn running(folder: &Path) -> io::Result<Vec<Running>> {
         // In a folder that others can write to, anybody could pass for a gateway.
         metadata => {
             private::check_owner(&metadata?)?;
+            private::check_folder(folder)?;
             fs::read_dir(folder)?
         }
     };
@@ -140,13 +141,8 @@ impl Drop for Name {
 
 /// Makes the folder, and sees to it that it is ours alone.
 fn prepare(folder: &Path) -> io::Result<()> {
-    private::folder(folder)?;
-    let metadata = fs::symlink_metadata(folder)?;
-    if !metadata.is_dir() {
-        return Err(io::Error::other("it is no folder"));
-    }
-    private::check_owner(&metadata)?;
-    if metadata.mode() & 0o077 != 0 {
+    private::prepare(folder)?;
+    if fs::symlink_metadata(folder)?.mode() & 0o077 != 0 {
         fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     }
     Ok(())

@@ -15,8 +15,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use super::client::{Answer, Client, House, Incoming, Outlet, Principal};
-use super::http::{Limits, Load, Message, Refusal, Slot};
+use super::bounds;
+use super::client::{Admission, Answer, Client, House, Incoming, Outlet, Place, Principal};
+use super::http::{Limits, Load, Message, Refusal, Slot, is_batch};
 use crate::session::message;
 use crate::vigil::Vigil;
 use input::{Lines, Read};
@@ -126,6 +127,11 @@ impl Served {
             };
             let room = if self.is_easy(text.len()) { Room::Enter } else { self.room(&text, &mut stop).await };
             let slot = match room {
+                // Each of its messages enters by itself.
+                Room::Enter if is_batch(&text) => {
+                    let mut slot = self.door.load.aside();
+                    slot.hold(text.len()).map(|()| slot)
+                }
                 Room::Enter => self.door.load.enter(&self.principal).and_then(|mut slot| {
                     slot.hold(text.len())?;
                     Ok(slot)
@@ -170,11 +176,16 @@ impl Served {
 
     fn take(&mut self, text: String, slot: Slot) {
         let (client, output) = (Arc::clone(&self.client), Arc::clone(&self.output));
+        let batch = is_batch(&text).then(|| {
+            let (load, principal) = (Arc::clone(&self.door.load), Arc::clone(&self.principal));
+            Box::new(BatchAdmission { load, principal }) as _
+        });
         // Now, so that nobody stays awake for it between here and there.
         let asked = self.vigil.asked();
         self.running.spawn(async move {
             let places = message::Places::find(&text);
-            let message = Incoming { text, places, headers: None, outlet: Arc::clone(&output) as Arc<dyn Outlet> };
+            let outlet = Arc::clone(&output) as Arc<dyn Outlet>;
+            let message = Incoming { text, places, headers: None, outlet, batch };
             let answer = client.take(message).await;
             drop(slot);
             if let Some(Answer { text, rest, .. }) = answer {
@@ -220,6 +231,23 @@ enum Room {
     Ends(Refusal),
 }
 
+/// Lets the messages of a batch in.
+struct BatchAdmission {
+    load: Arc<Load>,
+    principal: Arc<Principal>,
+}
+
+impl Admission for BatchAdmission {
+    fn admit(&self, asks: bool, id: Option<&str>) -> Result<Place, String> {
+        if !asks {
+            // It makes room, or lets something go on that waits.
+            return Ok(Box::new(()));
+        }
+        let slot = self.load.enter(&self.principal);
+        slot.map(|slot| Box::new(slot) as _).map_err(|refusal| refusal.answer(id))
+    }
+}
+
 /// Waits for all that runs, for at most so long; says whether all of it has ended.
 async fn finished(running: &mut JoinSet<()>, limit: Duration) -> bool {
     timeout(limit, async { while running.join_next().await.is_some() {} }).await.is_ok()
@@ -232,7 +260,9 @@ fn refused(text: &str, refusal: &Refusal) -> String {
         _ => None,
     };
     let answers: Vec<_> = match message::batch(text) {
-        Some(Ok(parts)) => parts.iter().filter_map(|part| answer(part.get())).collect(),
+        Some(Ok(parts)) if bounds::batch(parts.len()).is_ok() => {
+            parts.iter().filter_map(|part| answer(part.get())).collect()
+        }
         _ => return answer(text).unwrap_or_else(|| refusal.answer(None)),
     };
     if answers.is_empty() { refusal.answer(None) } else { format!("[{}]", answers.join(",")) }

@@ -1,8 +1,8 @@
 //! Compiled components on disk, so that a start takes a millisecond and not a third of a second.
 //!
 //! A cached file is machine code that is run as it stands. Two things make that sound: nobody but its owner can have
-//! written it (the folder and the file are checked each time), and a seal at its end proves that it is whole. The seal
-//! is a quick sum against accidents only; against people stands the owner check.
+//! written it (the file and each folder down to it are checked each time, and no link is followed), and a seal at its end
+//! proves that it is whole. The seal is a quick sum against accidents only; against people stands the owner check.
 
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
@@ -56,14 +56,14 @@ fn key(engine: &Engine, digest: &str) -> String {
 
 /// The component in this file; none where there is no file, or one that is not ours, not whole, or of another engine.
 fn read(path: &Path, engine: &Engine) -> io::Result<Option<Component>> {
-    match path.parent().map(fs::metadata) {
-        Some(Ok(folder)) => private::check_owner(&folder)?,
-        // There is no such folder yet, or writing will say what is wrong with it.
+    match path.parent().map(private::check_code_folder) {
+        Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Some(Ok(())) => {}
+        // There is no such folder yet.
         _ => return Ok(None),
     }
-    // Before it is opened, since opening a pipe would wait for ever.
-    let ours = fs::symlink_metadata(path).is_ok_and(|file| file.is_file() && private::check_owner(&file).is_ok());
-    if !ours || !sealed(File::open(path)?)? {
+    let Ok(file) = private::open(path) else { return Ok(None) };
+    if !sealed(file)? {
         return Ok(None);
     }
     #[allow(unsafe_code, reason = "the file is whole and ours: only this user could write it, and this module did")]
@@ -78,8 +78,7 @@ fn read(path: &Path, engine: &Engine) -> io::Result<Option<Component>> {
 /// Writes to a name of its own and renames, so that no reader ever sees a part.
 fn write(path: &Path, component: &Component) -> io::Result<()> {
     let Some(folder) = path.parent() else { return Ok(()) };
-    private::folder(folder)?;
-    private::check_owner(&fs::metadata(folder)?)?;
+    private::own_code_folder(folder)?;
     let image = component.serialize().map_err(|error| io::Error::other(error.to_string()))?;
     let mut seal = Seal::default();
     seal.update(&image);

@@ -85,6 +85,16 @@ impl Instance {
     ) -> Answer<Result<filtering::Decision, filtering::PolicyError>> {
         self.call(|logic, store| logic.toolgate_logic_filtering().call_decide(store, policy, tool, annotations))
     }
+
+    /// What a policy says about a server that fits none of its tools.
+    pub fn find_unmatched(
+        &mut self,
+        policy: &filtering::Policy,
+        server: &str,
+        tools: &[String],
+    ) -> Answer<Vec<filtering::Unmatched>> {
+        self.call(|logic, store| logic.toolgate_logic_filtering().call_find_unmatched(store, policy, server, tools))
+    }
 }
 
 /// `catalog`

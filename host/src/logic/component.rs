@@ -1,8 +1,7 @@
 //! A loaded component: read, checked against world `logic`, compiled or taken from the cache, linked once.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,8 +13,9 @@ use super::bindings::LogicPre;
 use super::error::{BadComponent, LogicError};
 use super::instance::Instance;
 use super::options::{Cache, Options};
-use super::state::State;
+use super::state::{Budget, State};
 use super::{cache, contract, engine, wasi};
+use crate::ownership;
 
 /// The component that this crate was built with, as a file would hold it.
 pub const EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/logic.wasm"));
@@ -41,11 +41,12 @@ impl Component {
         Self::load(EMBEDDED, EMBEDDED_DIGEST.to_owned(), options)
     }
 
-    /// A component from a file.
+    /// A component from a file that nobody else can change.
     pub fn from_file(path: impl AsRef<Path>, options: &Options) -> Result<Self, LogicError> {
         let path = path.as_ref();
         let mut bytes = Vec::new();
-        File::open(path)
+        ownership::open(path)
+            .map_err(io::Error::from)
             .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
             .map_err(|source| LogicError::Unreadable { path: path.to_owned(), source })?;
         Self::from_bytes(&bytes, options).map_err(|error| match error {
@@ -72,7 +73,12 @@ impl Component {
 
     /// Makes an instance, in microseconds.
     pub fn instantiate(&self) -> Result<Instance, LogicError> {
-        Instance::new(&self.pre, &self.options)
+        self.instantiate_within(None)
+    }
+
+    /// Makes an instance whose memory is counted together with that of others.
+    pub(super) fn instantiate_within(&self, budget: Option<Arc<Budget>>) -> Result<Instance, LogicError> {
+        Instance::new(&self.pre, &self.options, budget)
     }
 
     /// The SHA-256 of the component, in hexadecimal.

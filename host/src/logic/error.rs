@@ -54,6 +54,14 @@ pub enum LogicError {
         /// The message of the panic, or the name of the trap. It may quote the input.
         reason: String,
     },
+    /// The component answered with what its contract does not allow: a fault in it, never in its input.
+    #[error(
+        "the component broke its contract: {what}; use the built-in component, or mend the one that `--logic` names"
+    )]
+    Contract {
+        /// What is wrong with the answer.
+        what: String,
+    },
     /// An earlier call broke off, and the instance cannot be used any more.
     #[error("this instance of the component broke off earlier; make a new one")]
     Dead,

@@ -1,6 +1,7 @@
 //! One running component: a store, an instance in it, and a bound on every call.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wasmtime::component::ResourceAny;
@@ -9,7 +10,7 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 use super::bindings::{Logic, LogicPre};
 use super::error::LogicError;
 use super::options::{Allocation, Limits, Options};
-use super::state::{OverMemory, State};
+use super::state::{Budget, OverMemory, State};
 
 /// A component that is ready to decide; one thread at a time.
 pub struct Instance {
@@ -21,10 +22,16 @@ pub struct Instance {
 }
 
 impl Instance {
-    pub(super) fn new(pre: &LogicPre<State>, options: &Options) -> Result<Self, LogicError> {
+    pub(super) fn new(
+        pre: &LogicPre<State>,
+        options: &Options,
+        budget: Option<Arc<Budget>>,
+    ) -> Result<Self, LogicError> {
         let limits = options.limits;
-        let mut store = Store::new(pre.engine(), State::new(limits.memory_bytes));
+        let mut store = Store::new(pre.engine(), State::new(limits.memory_bytes, budget));
         store.limiter(|state| state);
+        // What is copied out of the component is bounded like the memory that it comes from: lists count as they are here.
+        store.set_hostcall_fuel(limits.memory_bytes / 2);
         let logic = refuel(&mut store, limits).and_then(|()| pre.instantiate(&mut store));
         let logic = logic.map_err(|error| match options.allocation {
             Allocation::Pooled { instances } if error.is::<PoolConcurrencyLimitError>() => {
@@ -98,8 +105,8 @@ fn refuel(store: &mut Store<State>, limits: Limits) -> wasmtime::Result<()> {
 }
 
 pub(super) fn explain(error: &wasmtime::Error, state: &State, limits: Limits) -> LogicError {
-    if error.is::<OverMemory>() {
-        return LogicError::Memory { limit: limits.memory_bytes };
+    if let Some(OverMemory { limit }) = error.downcast_ref() {
+        return LogicError::Memory { limit: *limit };
     }
     match (error.downcast_ref::<Trap>(), limits.fuel) {
         (Some(Trap::OutOfFuel), Some(limit)) => LogicError::Fuel { limit },

@@ -1,6 +1,8 @@
 //! What the host keeps for one instance: its memory account, and the last words it wrote to stderr.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use wasmtime::ResourceLimiter;
 
@@ -9,12 +11,13 @@ use wasmtime::ResourceLimiter;
 pub(super) struct State {
     memory_limit: usize,
     memory_used: usize,
+    budget: Option<Arc<Budget>>,
     stderr: Vec<u8>,
 }
 
 impl State {
-    pub(super) fn new(memory_limit: usize) -> Self {
-        Self { memory_limit, memory_used: 0, stderr: Vec::new() }
+    pub(super) fn new(memory_limit: usize, budget: Option<Arc<Budget>>) -> Self {
+        Self { memory_limit, memory_used: 0, budget, stderr: Vec::new() }
     }
 
     /// Forgets what earlier calls wrote.
@@ -47,7 +50,10 @@ impl ResourceLimiter for State {
         let used = self.memory_used.saturating_add(desired.saturating_sub(current));
         // An error and not `false`: the guest's allocator would only break off with a text of its own.
         if used > self.memory_limit || maximum.is_some_and(|maximum| desired > maximum) {
-            return Err(OverMemory.into());
+            return Err(OverMemory { limit: self.memory_limit }.into());
+        }
+        if let Some(budget) = &self.budget {
+            budget.take(used - self.memory_used)?;
         }
         self.memory_used = used;
         Ok(true)
@@ -63,9 +69,53 @@ impl ResourceLimiter for State {
     }
 }
 
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.budget {
+            budget.give_back(self.memory_used);
+        }
+    }
+}
+
+/// The memory that several instances may have together.
+#[derive(Debug)]
+pub struct Budget {
+    limit: usize,
+    used: AtomicUsize,
+    /// One that this is a part of.
+    whole: Option<Arc<Budget>>,
+}
+
+impl Budget {
+    /// So many bytes, as a part of another budget where there is one.
+    pub fn new(limit: usize, whole: Option<Arc<Budget>>) -> Arc<Self> {
+        Arc::new(Budget { limit, used: AtomicUsize::new(0), whole })
+    }
+
+    fn take(&self, bytes: usize) -> Result<(), OverMemory> {
+        let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
+        let taken = self.used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
+        taken.map_err(|_| OverMemory { limit: self.limit })?;
+        let of_whole = self.whole.as_ref().map_or(Ok(()), |whole| whole.take(bytes));
+        of_whole.inspect_err(|_| {
+            self.used.fetch_sub(bytes, Ordering::SeqCst);
+        })
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::SeqCst);
+        if let Some(whole) = &self.whole {
+            whole.give_back(bytes);
+        }
+    }
+}
+
 /// The memory limit was reached.
 #[derive(Debug)]
-pub(super) struct OverMemory;
+pub(super) struct OverMemory {
+    /// How many bytes there may be.
+    pub limit: usize,
+}
 
 impl fmt::Display for OverMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,7 +137,7 @@ mod tests {
 
     #[test]
     fn last_words_are_the_panic_without_its_advice() {
-        let mut state = State::new(0);
+        let mut state = State::new(0, None);
         state.write_stderr(
             b"\nthread '<unnamed>' panicked at src/a.rs:1:2:\nno way\nnote: run with `RUST_BACKTRACE=1`\n",
         );
@@ -98,7 +148,7 @@ mod tests {
 
     #[test]
     fn stderr_keeps_its_first_bytes_and_no_more() {
-        let mut state = State::new(0);
+        let mut state = State::new(0, None);
         state.write_stderr(b"first ");
         state.write_stderr(&[b'x'; 2 * STDERR_BYTES]);
         assert_eq!(state.stderr.len(), STDERR_BYTES);
@@ -107,10 +157,23 @@ mod tests {
 
     #[test]
     fn memories_share_one_account() {
-        let mut state = State::new(3 << 16);
+        let mut state = State::new(3 << 16, None);
         assert!(state.memory_growing(0, 1 << 16, None).unwrap());
         assert!(state.memory_growing(0, 2 << 16, None).unwrap());
         assert_eq!(state.memory_used(), 3 << 16);
         assert!(state.memory_growing(2 << 16, 3 << 16, None).unwrap_err().is::<OverMemory>());
+    }
+
+    #[test]
+    fn instances_share_a_budget_and_give_back_what_they_had() {
+        let all = Budget::new(5, None);
+        let [mut one, mut other] = [4, 3].map(|most| State::new(100, Some(Budget::new(most, Some(Arc::clone(&all))))));
+        assert!(one.memory_growing(0, 5, None).is_err(), "its own part has four");
+        assert!(one.memory_growing(0, 3, None).unwrap());
+        assert!(other.memory_growing(0, 3, None).is_err(), "two are left of all");
+        assert!(other.memory_growing(0, 2, None).unwrap());
+        drop(one);
+        assert!(other.memory_growing(2, 3, None).unwrap(), "it has taken nothing where it failed");
+        assert_eq!(all.used.load(Ordering::SeqCst), 3);
     }
 }

@@ -5,26 +5,36 @@
 //! component off a second time is ended; all others go on as if nothing had happened.
 
 mod call;
+mod checked;
+mod decide;
+mod sharing;
+mod unmatched;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::types::{
-    Annotations, Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking,
-    naming, recovery,
-};
-use super::{Component, GateHandle, Instance, LogicError, Outlook};
+use super::state::Budget;
+use super::types::{Annotations, Tool, ToolRef, execution, filtering, lifecycle};
+use super::{Component, GateHandle, Instance, LogicError};
 use crate::decide::{Answer, Decide, ExecutionId, GateId};
 pub use call::Past;
-use call::{Ahead, CallRecord, Place, Running, build_gate};
+use call::{CallRecord, Place, build_gate};
+pub(crate) use call::{directive_bytes, event_bytes};
+pub use checked::Servers;
 
 /// A component that is always ready to decide.
 pub struct Supervisor {
     component: Component,
-    /// `None` only where the last one died and no other could be started; the next question tries again.
+    /// `None` where the last one was given back, or died and no other could be started; the next question starts one.
     instance: Option<Instance>,
+    /// What it and its gates need of memory, without calls.
+    floor: usize,
+    /// The last instance was given back and did not break off.
+    shed: bool,
+    /// Where the memory of its instances is counted, beside that of others.
+    budget: Option<Arc<Budget>>,
     gates: BTreeMap<GateId, GateRecord>,
     /// Boxed, so that little is moved where one of them comes or goes.
     calls: BTreeMap<ExecutionId, Box<CallRecord>>,
@@ -53,6 +63,8 @@ pub type Offers = Arc<Vec<(String, Arc<[Tool]>)>>;
 
 struct GateRecord {
     settings: Arc<execution::Settings>,
+    /// The servers that its calls may name.
+    servers: Arc<Servers>,
     offers: Offers,
     handle: Option<GateHandle>,
     /// Why it could not be rebuilt.
@@ -69,11 +81,20 @@ static TRAPS: AtomicU64 = AtomicU64::new(0);
 impl Supervisor {
     /// Starts an instance of the component.
     pub fn new(component: Component) -> Answer<Self> {
-        let instance = Some(component.instantiate()?);
+        Supervisor::within(component, None)
+    }
+
+    /// Starts an instance of the component whose memory is counted together with that of others.
+    pub(super) fn within(component: Component, budget: Option<Arc<Budget>>) -> Answer<Self> {
+        let instance = component.instantiate_within(budget.clone())?;
+        let floor = instance.memory_bytes();
         let (gates, calls, past) = Default::default();
         Ok(Supervisor {
             component,
-            instance,
+            instance: Some(instance),
+            floor,
+            shed: false,
+            budget,
             gates,
             calls,
             past,
@@ -142,6 +163,19 @@ impl Supervisor {
         self.past.remove(&execution)
     }
 
+    /// Ends a call that the component goes on with though its time is over, in the words of the host.
+    pub fn break_off(&mut self, execution: ExecutionId) -> Answer<execution::ToolResult> {
+        let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
+        let fault = LogicError::Contract { what: "the call does not end, though its time is over".to_owned() };
+        let result = call.ended_result(&fault);
+        if let Some(last) = call.said.as_mut().and_then(|said| said.last_mut()) {
+            *last = execution::Directive::Done(result.clone());
+        }
+        self.fault = Some(fault);
+        drop(self.end(execution));
+        Ok(result)
+    }
+
     /// Asks the instance; if it breaks off, the answer is the error, and the next question finds a new instance.
     fn ask<R>(&mut self, question: impl FnOnce(&mut Instance) -> Answer<R>) -> Answer<R> {
         let answer = question(self.live()?);
@@ -169,15 +203,21 @@ impl Supervisor {
     fn replace(&mut self) -> Answer<()> {
         loop {
             self.calls.values_mut().for_each(|call| call.displace());
-            self.replacements += 1;
-            TRAPS.fetch_add(u64::from(self.counted), Ordering::Relaxed);
-            // Whoever asked has been told why, but nobody else.
-            self.fault.get_or_insert(LogicError::Dead);
+            if !std::mem::take(&mut self.shed) {
+                self.replacements += 1;
+                TRAPS.fetch_add(u64::from(self.counted), Ordering::Relaxed);
+                // Whoever asked has been told why, but nobody else.
+                self.fault.get_or_insert(LogicError::Dead);
+            }
             // The dead one goes first: in a pool that is full, its place is the only one.
             self.instance = None;
-            let mut instance = self.component.instantiate()?;
+            let mut instance = self.component.instantiate_within(self.budget.clone())?;
             // What breaks the new instance off again is left behind, so each round has less to feed.
-            if self.feed_gates(&mut instance) && self.feed_calls(&mut instance) {
+            if !self.feed_gates(&mut instance) {
+                continue;
+            }
+            self.floor = instance.memory_bytes();
+            if self.feed_calls(&mut instance) {
                 self.instance = Some(instance);
                 return Ok(());
             }
@@ -229,8 +269,14 @@ impl Supervisor {
     ) -> Answer<R> {
         self.live()?;
         let handle = self.gate(id)?.handle.take().ok_or(LogicError::Dead)?;
+        let before = self.memory_bytes();
         let answer = self.live().and_then(|instance| change(instance, &handle));
         if answer.is_ok() {
+            let grown = self.memory_bytes().saturating_sub(before);
+            let gate = self.gate(id)?;
+            if !Arc::ptr_eq(&gate.offers, &offers) {
+                self.floor += grown;
+            }
             let gate = self.gate(id)?;
             gate.handle = Some(handle);
             gate.offers = offers;
@@ -251,7 +297,7 @@ impl Supervisor {
     /// What the call is to do next, now that it has been fed; it is forgotten when it is over.
     fn directive(&mut self, id: ExecutionId) -> Answer<execution::Directive> {
         let call = self.calls.get_mut(&id).ok_or(LogicError::ForeignHandle)?;
-        let directive = match &mut call.place {
+        let mut directive = match &mut call.place {
             Place::Running(running) => running.directive.take().ok_or(LogicError::Dead)?,
             Place::Ahead(ahead) => execution::Directive::Request(ahead.request.take().ok_or(LogicError::Dead)?),
             Place::Broken(reason) => {
@@ -260,239 +306,22 @@ impl Supervisor {
             }
             Place::Nowhere => return Err(LogicError::Dead),
         };
+        // What is foreseen was checked when it was foreseen.
+        if !matches!(call.place, Place::Ahead(_))
+            && let Err(fault) = call.check(&mut directive)
+        {
+            directive = execution::Directive::Done(call.ended_result(&fault));
+            self.fault = Some(fault);
+        }
         if let Some(said) = &mut call.said {
             said.push(directive.clone());
         }
         match directive {
-            execution::Directive::Request(_) => call.requests += 1,
+            execution::Directive::Request(_) => call.spent.requests += 1,
             // What the call came to stands, even if clearing up after it breaks the component off.
             execution::Directive::Done(_) => drop(self.end(id)),
             _ => {}
         }
         Ok(directive)
-    }
-}
-
-impl Decide for Supervisor {
-    fn normalize(&mut self, name: &str) -> Answer<String> {
-        self.ask(|logic| logic.normalize(name))
-    }
-
-    fn split(&mut self, name: &str) -> Answer<Result<ToolRef, naming::NameError>> {
-        self.ask(|logic| logic.split(name))
-    }
-
-    fn fit(
-        &mut self,
-        tools: &[naming::Candidate],
-        audience: &naming::Audience,
-    ) -> Answer<Result<Vec<naming::FittedTool>, naming::FitError>> {
-        self.ask(|logic| logic.fit(tools, audience))
-    }
-
-    fn parse_arguments(
-        &mut self,
-        text: &str,
-        schema: Option<&Json>,
-    ) -> Answer<Result<arguments::Parsed, arguments::Refusal>> {
-        self.ask(|logic| logic.parse_arguments(text, schema))
-    }
-
-    fn filter(&mut self, rules: &filtering::Rules, tools: &[String]) -> Answer<Vec<String>> {
-        self.ask(|logic| logic.filter(rules, tools))
-    }
-
-    fn classify(&mut self, failure: &Failure, context: recovery::Context) -> Answer<recovery::Decision> {
-        self.ask(|logic| logic.classify(failure, context))
-    }
-
-    fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> Answer<u64> {
-        self.ask(|logic| logic.restart_delay(restarts, schedule_ms))
-    }
-
-    fn extract(&mut self, result: &Json) -> Answer<Result<content::Extracted, content::Unreadable>> {
-        self.ask(|logic| logic.extract(result))
-    }
-
-    fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> Answer<String> {
-        self.ask(|logic| logic.truncate(text, max_bytes, why))
-    }
-
-    fn mask(&mut self, masks: &masking::Masks, text: &str) -> Answer<Result<String, masking::MaskError>> {
-        self.ask(|logic| {
-            let masker = match logic.new_masker(masks)? {
-                Ok(masker) => masker,
-                Err(error) => return Ok(Err(error)),
-            };
-            let masked = logic.mask(&masker, text)?;
-            logic.drop_masker(masker)?;
-            Ok(Ok(masked))
-        })
-    }
-
-    fn expose(
-        &mut self,
-        offers: &[catalog::Offered],
-        style: &naming::NamingStyle,
-    ) -> Answer<Vec<catalog::ExposedTool>> {
-        self.ask(|logic| {
-            let catalog = logic.new_catalog(offers, false)?;
-            let tools = logic.catalog_tools(&catalog, style)?;
-            logic.drop_catalog(catalog)?;
-            Ok(tools)
-        })
-    }
-
-    fn instructions(&mut self, servers: &[catalog::ServerNotes], failed: &[catalog::FailedServer]) -> Answer<String> {
-        self.ask(|logic| logic.instructions(servers, failed))
-    }
-
-    fn default_policy(&mut self) -> Answer<lifecycle::Policy> {
-        self.ask(Instance::default_policy)
-    }
-
-    fn initial(&mut self, enabled: bool) -> Answer<lifecycle::Server> {
-        self.ask(|logic| logic.initial(enabled))
-    }
-
-    fn step(
-        &mut self,
-        server: lifecycle::Server,
-        event: &lifecycle::Event,
-        policy: &lifecycle::Policy,
-        now_ms: u64,
-    ) -> Answer<lifecycle::Transition> {
-        self.ask(|logic| logic.step(server, event, policy, now_ms))
-    }
-
-    fn default_settings(&mut self, servers: &[String]) -> Answer<execution::Settings> {
-        self.ask(|logic| logic.default_settings(servers))
-    }
-
-    fn open_gate(&mut self, settings: &execution::Settings) -> Answer<Result<GateId, execution::SettingsError>> {
-        let handle = match self.ask(|logic| logic.new_gate(settings))? {
-            Ok(handle) => handle,
-            Err(error) => return Ok(Err(error)),
-        };
-        let id = GateId(self.next_id);
-        self.next_id += 1;
-        let settings = Arc::new(settings.clone());
-        self.gates.insert(id, GateRecord { settings, offers: Offers::default(), handle: Some(handle), broken: None });
-        Ok(Ok(id))
-    }
-
-    fn offer(&mut self, gate: GateId, server: &str, tools: &[Tool]) -> Answer<Vec<execution::OfferNote>> {
-        let mut offers = (*self.gate(gate)?.offers).clone();
-        let taken: Arc<[Tool]> = tools.into();
-        match offers.iter_mut().find(|(known, _)| known == server) {
-            Some((_, old)) => *old = taken,
-            None => offers.push((server.to_owned(), taken)),
-        }
-        self.change_offers(gate, Arc::new(offers), |logic, gate| logic.offer(gate, server, tools))
-    }
-
-    fn withdraw(&mut self, gate: GateId, server: &str) -> Answer<()> {
-        let mut offers = (*self.gate(gate)?.offers).clone();
-        offers.retain(|(known, _)| known != server);
-        self.change_offers(gate, Arc::new(offers), |logic, gate| logic.withdraw(gate, server))
-    }
-
-    fn tools(&mut self, gate: GateId, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
-        let offers = Arc::clone(&self.gate(gate)?.offers);
-        self.change_offers(gate, offers, |logic, gate| logic.gate_tools(gate, style))
-    }
-
-    fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> Answer<String> {
-        let (offers, json) = (Arc::clone(&self.gate(gate)?.offers), json.to_owned());
-        self.change_offers(gate, offers, |logic, gate| logic.gate_mask_json(gate, server, &json))
-    }
-
-    fn admits(&mut self, gate: GateId, server: &str) -> Answer<bool> {
-        let offers = Arc::clone(&self.gate(gate)?.offers);
-        self.change_offers(gate, offers, |logic, gate| logic.gate_admits(gate, server))
-    }
-
-    fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)> {
-        self.live()?;
-        self.gate(gate)?;
-        let record = self.gates.get(&gate).ok_or(LogicError::ForeignHandle)?;
-        let (settings, offers) = (Arc::clone(&record.settings), Arc::clone(&record.offers));
-        let (Some(instance), Some(handle)) = (&mut self.instance, &record.handle) else { return Err(LogicError::Dead) };
-        let place = match instance.foresee(handle, &call) {
-            Ok(Outlook::Foreseen(foreseen)) => Place::Ahead(Box::new(Ahead::new(foreseen))),
-            Ok(Outlook::Started(handle, directive)) => {
-                Place::Running(Box::new(Running { handle, directive: Some(directive), gate: None }))
-            }
-            Err(error) => {
-                self.fault = Some(error);
-                Place::Nowhere
-            }
-        };
-        let id = ExecutionId(self.next_id);
-        self.next_id += 1;
-        let said = self.keeps.then(Vec::new);
-        let call = CallRecord { gate, settings, call, offers, events: Vec::new(), requests: 0, place, said };
-        self.calls.insert(id, Box::new(call));
-        // If it has broken the component off, it is fed once more with all the others.
-        self.live()?;
-        Ok((id, self.directive(id)?))
-    }
-
-    fn next(&mut self, execution: ExecutionId, event: execution::Event) -> Answer<execution::Directive> {
-        self.live()?;
-        let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
-        let turned_out = call.turned_out(&event);
-        let gate = self.gates.get(&call.gate);
-        let offers = gate.map_or_else(Offers::default, |gate| Arc::clone(&gate.offers));
-        if let Some(result) = turned_out {
-            let directive = execution::Directive::Done(result);
-            if let Some(said) = &mut call.said {
-                said.push(directive.clone());
-                call.events.push((offers, event));
-            }
-            self.leave(execution);
-            return Ok(directive);
-        }
-        let (offers, event) = call.events.push_mut((offers, event));
-        let instance = self.instance.as_mut().ok_or(LogicError::Dead)?;
-        let told = match &mut call.place {
-            Place::Running(running) => running.next(instance, offers, event),
-            Place::Nowhere => call.feed(instance, gate).map(|running| call.place = Place::Running(Box::new(running))),
-            Place::Ahead(_) | Place::Broken(_) => Ok(()),
-        };
-        if let Err(error) = told {
-            self.fault = Some(error);
-            self.replace()?;
-        }
-        self.directive(execution)
-    }
-
-    fn trace(&mut self, execution: ExecutionId) -> Answer<Vec<String>> {
-        self.live()?;
-        let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
-        let Some(instance) = &mut self.instance else { return Err(LogicError::Dead) };
-        // What is foreseen goes further than the call has come.
-        if let Place::Ahead(_) = call.place {
-            let mut running = call.feed(instance, self.gates.get(&call.gate))?;
-            running.directive = None;
-            call.place = Place::Running(Box::new(running));
-        }
-        let Place::Running(running) = &call.place else { return Err(LogicError::Dead) };
-        let trace = instance.trace(&running.handle);
-        self.settle();
-        trace
-    }
-
-    fn end(&mut self, execution: ExecutionId) -> Answer<()> {
-        let Some(Place::Running(running)) = self.leave(execution) else { return Ok(()) };
-        self.ask(|logic| running.leave(logic))
-    }
-
-    fn close_gate(&mut self, gate: GateId) -> Answer<()> {
-        let calls: Vec<ExecutionId> =
-            self.calls.iter().filter(|(_, call)| call.gate == gate).map(|(id, _)| *id).collect();
-        calls.into_iter().try_for_each(|call| self.end(call))?;
-        let handle = self.gates.remove(&gate).and_then(|gate| gate.handle);
-        handle.map_or(Ok(()), |handle| self.ask(|logic| logic.drop_gate(handle)))
     }
 }

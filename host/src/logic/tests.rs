@@ -10,7 +10,7 @@ fn load(options: &Options) -> Component {
 }
 
 /// The default options, with a cache that all tests share: compiling is the slow part.
-fn quick() -> Options {
+pub(super) fn quick() -> Options {
     cached(&Path::new(env!("OUT_DIR")).join("test-cache"))
 }
 

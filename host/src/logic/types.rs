@@ -73,8 +73,8 @@ pub mod execution {
 /// Who may see and call what.
 pub mod filtering {
     pub use super::generated::filtering::{
-        AmbiguousGrant, Decision, DestructivePolicy, Policy, PolicyError, Rules, SelectedServer, ServerRules,
-        ToolRules, Verdict,
+        AmbiguousGrant, Decision, DestructivePolicy, Policy, PolicyError, RuleList, Rules, SelectedServer, ServerRules,
+        ToolRules, Unmatched, Verdict,
     };
 }
 

@@ -227,7 +227,7 @@ mod tests {
         let component = Component::from_binary(&engine, &wat::parse_str(BREAKS_OFF).unwrap()).unwrap();
         let mut linker = Linker::new(&engine);
         assert_eq!(link(&engine, &component, &mut linker).unwrap(), Vec::<String>::new());
-        let mut store = Store::new(&engine, State::new(limits.memory_bytes));
+        let mut store = Store::new(&engine, State::new(limits.memory_bytes, None));
         let instance = linker.instantiate(&mut store, &component).unwrap();
         let error = instance.get_typed_func::<(), ()>(&mut store, function).unwrap().call(&mut store, ()).unwrap_err();
         match explain(&error, store.data(), limits) {

@@ -148,6 +148,8 @@ impl Desk {
             _ => self.replace(token, challenge, scopes.clone()).await,
         };
         match replaced {
+            // With nobody to ask, the reason is more useful than that somebody is needed.
+            Err(OAuthError::Refused(why)) if self.browse.is_none() => Err(OAuthError::Refused(why)),
             Err(OAuthError::NeedsPerson | OAuthError::Refused(_)) if self.oauth.grant == Grant::AuthorizationCode => {
                 self.ask(Wish { challenge, scopes, reuse: true }).await
             }

@@ -1,6 +1,5 @@
 //! The ways to a token, each from its beginning to its end; `rmcp` speaks the protocol.
 
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +17,7 @@ use super::{Browse, OAuthError};
 use crate::config::model::TokenAuth;
 use crate::config::resolve::FilledOAuth;
 use crate::config::secrets::Secrets;
+use crate::ownership;
 use crate::transport::endpoint::Site;
 use crate::transport::outside::Outside;
 
@@ -44,12 +44,13 @@ pub(super) struct Wish<'a> {
 impl Flow<'_> {
     /// Asks a person for their consent.
     pub(super) async fn login(&self, browse: &dyn Browse, wish: Wish<'_>) -> Result<(), OAuthError> {
-        let http = self.http().await?;
+        let http = self.http()?;
         let (session, client) = self.within(&http, self.begin_login(&http, browse, wish)).await?;
         let url = session.get_authorization_url().to_owned();
         let answer = browse.browse(&url).await?;
         let answer = self.checked_answer(&url, &session.redirect_uri, &answer)?;
         let exchange = async { session.handle_callback_url(&answer).await.map_err(|error| of(&http, &error)) };
+        self.bind_secret(client.issuer.as_deref());
         self.within(&http, exchange).await?;
         self.place.change(|record| {
             record.client = Some(client);
@@ -66,6 +67,11 @@ impl Flow<'_> {
     ) -> Result<(AuthorizationSession, Client), OAuthError> {
         let mut manager = self.manager(http).await?;
         let metadata = self.discover(http, &mut manager, wish.challenge).await?;
+        http.check_page(&metadata.authorization_endpoint).map_err(|why| {
+            OAuthError::Refused(format!(
+                "the page of the authorization server where consent is given is not opened: {why}"
+            ))
+        })?;
         let redirect_uri = browse.redirect_uri();
         let scopes = match wish.scopes {
             scopes if scopes.is_empty() => manager.select_initial_scopes(&[]).await,
@@ -143,15 +149,18 @@ impl Flow<'_> {
 
     /// Gets a new token for the refresh token that is kept.
     pub(super) async fn refresh(&self) -> Result<(), OAuthError> {
-        let http = self.http().await?;
+        let http = self.http()?;
         let refreshing = async {
             let mut manager = self.manager(&http).await?;
-            self.discover(&http, &mut manager, None).await?;
-            let known = manager.initialize_from_store().await.map_err(|error| of(&http, &error))?;
+            let issuer = self.discover(&http, &mut manager, None).await?.issuer;
             let record = self.place.load();
-            let Some(credentials) = record.credentials.filter(|_| known) else { return Err(OAuthError::NeedsPerson) };
+            let Some(credentials) = record.credentials else { return Err(OAuthError::NeedsPerson) };
+            check_issuer("the refresh token was given out by", credentials.issuer.as_deref(), issuer.as_deref())?;
+            if !manager.initialize_from_store().await.map_err(|error| of(&http, &error))? {
+                return Err(OAuthError::NeedsPerson);
+            }
             let id = credentials.client_id;
-            let registered = record.client.filter(|client| client.id == id);
+            let registered = record.client.filter(|client| client.id == id && client.issuer == issuer);
             let redirect_uri = registered.as_ref().map_or(self.url.as_str(), |client| &client.redirect_uri);
             let mut config = OAuthClientConfig::new(id, redirect_uri);
             let registered_secret = registered.as_ref().and_then(|client| client.secret.as_ref());
@@ -160,6 +169,7 @@ impl Flow<'_> {
                 config = config.with_client_secret(secret);
             }
             manager.configure_client(config).map_err(|error| of(&http, &error))?;
+            self.bind_secret(issuer.as_deref());
             manager.refresh_token().await.map_err(|error| of(&http, &error))?;
             Ok(())
         };
@@ -172,14 +182,15 @@ impl Flow<'_> {
         challenge: Option<&str>,
         scopes: Vec<String>,
     ) -> Result<(), OAuthError> {
-        let http = self.http().await?;
+        let http = self.http()?;
         let exchanging = async {
             let mut manager = self.manager(&http).await?;
-            self.discover(&http, &mut manager, challenge).await?;
+            let issuer = self.discover(&http, &mut manager, challenge).await?.issuer;
             let scopes = if scopes.is_empty() { manager.select_initial_scopes(&[]).await } else { scopes };
             let config = self.client_config(scopes)?;
             manager.validate_client_credentials_metadata(&config).map_err(|error| of(&http, &error))?;
             manager.configure_client_credentials(&config).map_err(|error| of(&http, &error))?;
+            self.bind_secret(issuer.as_deref());
             // The future of this one cannot move between threads, so it has one of its own; it has its own limit, too.
             let runtime = tokio::runtime::Handle::current();
             let exchange = move || runtime.block_on(manager.exchange_client_credentials(&config)).map(drop);
@@ -201,7 +212,7 @@ impl Flow<'_> {
         let client_id = self.oauth.client_id.clone().ok_or_else(|| missing("client_id"))?;
         let resource = Some(self.url.to_string());
         if let Some(file) = &self.oauth.private_key {
-            let signing_key = fs::read(file).map_err(|error| {
+            let signing_key = ownership::read(file).map_err(|error| {
                 OAuthError::Settings(format!("the key in {} cannot be read: {error}", file.display()))
             })?;
             let signing_algorithm = algorithm(&signing_key, file)?;
@@ -219,8 +230,11 @@ impl Flow<'_> {
         Ok(ClientCredentialsConfig::ClientSecret { client_id, client_secret, scopes, resource })
     }
 
-    async fn http(&self) -> Result<Arc<Outside>, OAuthError> {
-        let http = Outside::new(self.site).await.map_err(|failed| OAuthError::Settings(failed.to_string()))?;
+    fn http(&self) -> Result<Arc<Outside>, OAuthError> {
+        let FilledOAuth { issuer, metadata_url, token_url, authorization_url, .. } = self.oauth;
+        let named = [issuer, metadata_url, token_url, authorization_url];
+        let named: Vec<&str> = named.into_iter().flatten().map(String::as_str).collect();
+        let http = Outside::new(self.site, &named).map_err(|failed| OAuthError::Settings(failed.to_string()))?;
         Ok(Arc::new(http))
     }
 
@@ -231,7 +245,8 @@ impl Flow<'_> {
         Ok(manager)
     }
 
-    /// Finds out who gives out tokens for the server, and how; what the configuration says comes first.
+    /// Finds out who gives out tokens for the server, and how; what the configuration says comes first. There always is
+    /// an issuer in what it finds, and it is one to which the configured secret may go.
     async fn discover(
         &self,
         http: &Outside,
@@ -249,8 +264,20 @@ impl Flow<'_> {
             metadata
         } else {
             let resolved = manager.resolve_metadata_from_challenge(challenge).await;
-            resolved.map_err(|error| of(http, &error))?.metadata
+            let resolved = resolved.map_err(|error| of(http, &error))?;
+            let mut metadata = resolved.metadata;
+            if !resolved.source.is_discovered() {
+                // The server has no description at all, so that it is asked itself: it is its own issuer.
+                metadata.issuer = Some(self.url.origin().ascii_serialization());
+            }
+            http.check_described(metadata.issuer.as_deref()).map_err(OAuthError::Refused)?;
+            metadata
         };
+        if metadata.issuer.is_none() {
+            // The configuration names the endpoint that gives out tokens, or a description without an issuer.
+            let endpoint = oauth.token_url.as_ref().unwrap_or(&metadata.token_endpoint);
+            metadata.issuer = Url::parse(endpoint).ok().map(|url| url.origin().ascii_serialization());
+        }
         if let Some(wanted) = &oauth.issuer {
             let found = metadata.issuer.as_deref().unwrap_or("nobody in particular");
             if found.trim_end_matches('/') != wanted.trim_end_matches('/') {
@@ -258,6 +285,11 @@ impl Flow<'_> {
                     format!("tokens for the server are given out by {found}, and the configuration wants {wanted}");
                 return Err(OAuthError::Refused(text));
             }
+        }
+        if self.binds_secret() {
+            let bound = self.place.load().secret_issuer;
+            let bound = bound.as_deref().or(metadata.issuer.as_deref());
+            check_issuer("the client_secret or key was first used with", bound, metadata.issuer.as_deref())?;
         }
         let method = oauth.token_auth.map(|how| match how {
             TokenAuth::Basic => "client_secret_basic",
@@ -269,6 +301,23 @@ impl Flow<'_> {
         }
         manager.set_metadata(metadata.clone());
         Ok(metadata)
+    }
+
+    /// Whether there is a secret or key in the configuration, which does not say to whom it belongs.
+    fn binds_secret(&self) -> bool {
+        let FilledOAuth { client_secret, private_key, issuer, metadata_url, token_url, .. } = self.oauth;
+        let named = issuer.is_some() || metadata_url.is_some() || token_url.is_some();
+        !named && (client_secret.is_some() || private_key.is_some())
+    }
+
+    /// Remembers to whom the configured secret goes, before it does for the first time: it goes to nobody else then.
+    fn bind_secret(&self, issuer: Option<&str>) {
+        if self.binds_secret() && self.place.load().secret_issuer.is_none() {
+            self.place.change(|record| {
+                record.url = self.url.to_string();
+                record.secret_issuer = issuer.map(str::to_owned);
+            });
+        }
     }
 
     /// What an authorization server has to do with no person waiting for it.
@@ -287,6 +336,19 @@ impl Flow<'_> {
     fn hide(&self, secret: &str) {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner).add(secret);
     }
+}
+
+/// Refuses to go on where something belongs to another issuer than the one that the server names now.
+fn check_issuer(what: &str, theirs: Option<&str>, now: Option<&str>) -> Result<(), OAuthError> {
+    let bare = |issuer: Option<&str>| issuer.map(|issuer| issuer.trim_end_matches('/').to_owned());
+    if theirs.is_some() && bare(theirs) == bare(now) {
+        return Ok(());
+    }
+    let (theirs, now) = (theirs.unwrap_or("an issuer that is not known"), now.unwrap_or("none"));
+    Err(OAuthError::Refused(format!(
+        "{what} {theirs}, and the server now names {now}, to which it is not sent; if that is right, set `auth.issuer` to \
+         {now}, or forget the old one with `toolgate auth logout`"
+    )))
 }
 
 /// What an authorization server says of itself at this address.
@@ -316,6 +378,10 @@ fn algorithm(pem: &[u8], file: &Path) -> Result<JwtSigningAlgorithm, OAuthError>
 /// What went wrong, by its kind; where the authorization server did not answer, it may pass.
 fn of(http: &Outside, error: &AuthError) -> OAuthError {
     let text = error.to_string().replace("\n  Caused by:", ":").replace(['\n', '\r'], " ");
+    // `rmcp` says only that a request failed.
+    if let Some(refused) = http.refused() {
+        return OAuthError::Refused(refused);
+    }
     match (error, http.trouble()) {
         (AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_), _) => OAuthError::NeedsPerson,
         (_, Some(trouble)) => OAuthError::Unreachable(format!("{text} ({trouble})")),

@@ -75,6 +75,9 @@ pub(super) struct Record {
     /// Who we are there, where we registered ourselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) client: Option<Client>,
+    /// The issuer that the configured secret went to, where the configuration does not name one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) secret_issuer: Option<String>,
     /// What was asked for beyond what was granted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) wanted: Vec<String>,
@@ -149,7 +152,7 @@ impl Place {
     pub(super) async fn alone(&self, limit: Duration) -> Result<Option<Guard>, OAuthError> {
         let Some(file) = &self.file else { return Ok(None) };
         let lock = file.with_extension("lock");
-        let opened = lock.parent().map_or(Ok(()), private::folder).and_then(|()| open_lock(&lock));
+        let opened = lock.parent().map_or(Ok(()), private::own_folder).and_then(|()| open_lock(&lock));
         // Where nothing can be written, nothing is shared.
         let Ok(opened) = opened else { return Ok(None) };
         let until = Instant::now() + limit;
@@ -205,8 +208,7 @@ fn read(file: &Path) -> io::Result<Record> {
 
 fn write(file: &Path, record: &Record) -> io::Result<()> {
     let folder = file.parent().unwrap_or(file);
-    private::folder(folder)?;
-    private::check_owner(&fs::metadata(folder)?)?;
+    private::own_folder(folder)?;
     private::replace(file, serde_json::to_string(record)?.as_bytes())
 }
 

@@ -63,6 +63,7 @@ impl PlayError {
             PlayError::Logic(LogicError::Fuel { .. }) => "it did not come to an end",
             PlayError::Logic(LogicError::Memory { .. }) => "it wanted too much memory",
             PlayError::Logic(LogicError::Trap { .. } | LogicError::Dead) => "it trapped",
+            PlayError::Logic(LogicError::Contract { .. }) => "it broke its contract",
             PlayError::Logic(_) => "it cannot be run",
             PlayError::Settings(_) => "it refuses its settings",
         }
@@ -70,8 +71,8 @@ impl PlayError {
 
     /// Whether the component broke off, which the next call may not make it do.
     pub(crate) fn is_broken_off(&self) -> bool {
-        use LogicError::{Dead, Fuel, Memory, Trap};
-        matches!(self, PlayError::Logic(Fuel { .. } | Memory { .. } | Trap { .. } | Dead))
+        use LogicError::{Contract, Dead, Fuel, Memory, Trap};
+        matches!(self, PlayError::Logic(Contract { .. } | Fuel { .. } | Memory { .. } | Trap { .. } | Dead))
     }
 }
 

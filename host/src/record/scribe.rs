@@ -11,9 +11,10 @@ use super::folder::Part;
 use super::line::{Hidden, Record, Step, VERSION};
 use super::play::{PlayError, Player, Script, SharedOffers, SharedSettings};
 use super::said::{Digest, Said};
+use super::shapes::SettingsShape;
 use super::steps::steps;
-use super::store::Store;
-use super::text::Text;
+use super::store::{Store, ToolMasks};
+use super::text::{Text, sha256};
 use super::told::Told;
 use super::writer::Writer;
 use crate::calendar::Utc;
@@ -70,14 +71,21 @@ impl Scribe {
         let ToolCall { id, name, arguments } = call;
         writer.part(Part::Component, &self.digest, self.component.bytes())?;
         let settings = self.store.settings(&settings, writer)?;
-        let begun = self.store.offers(&offers, writer)?;
+        let masks = !self.raw && masks_anything(&settings.shared.value);
+        let key = if masks { masks_key(&settings.shared.value) } else { Arc::from("") };
+        let (component, player) = (&self.component, &mut self.player);
+        let mut mask = |server: &str, json: &str| -> Result<String, Lost> {
+            Ok(started(player, component)?.mask_json(&settings.shared, server, json)?)
+        };
+        let mut tool_masks = ToolMasks { key, mask: &mut mask };
+        let begun = self.store.offers(&offers, &mut tool_masks, writer)?;
         let mut hidden = settings.hidden || begun.hidden;
         let (mut steps, offered) = steps(&offers, said, events, answer, self.raw);
         let mut changes = Vec::with_capacity(steps.len());
         for (step, now) in steps.iter_mut().zip(offered) {
             let mut change = None;
             if let Some(now) = now {
-                let stored = self.store.offers(&now, writer)?;
+                let stored = self.store.offers(&now, &mut tool_masks, writer)?;
                 hidden |= stored.hidden;
                 change = Some(stored.shared).filter(|change| change.key != begun.shared.key);
             }
@@ -103,7 +111,7 @@ impl Scribe {
         };
         record.result = given(&record.steps);
         let around = Around { settings: settings.shared, offers: begun.shared, changes };
-        if !self.raw && masks_anything(&around.settings.value) {
+        if masks {
             self.mask(&around.settings, &mut record)?;
         }
         if record.masked.is_empty() {
@@ -247,11 +255,16 @@ impl Scribe {
     }
 
     fn player(&mut self) -> Result<&mut Player, Lost> {
-        if self.player.is_none() {
-            self.player = Some(Player::new(self.component.clone()).map_err(PlayError::from)?);
-        }
-        self.player.as_mut().ok_or(Lost::Withheld)
+        started(&mut self.player, &self.component)
     }
+}
+
+/// The player, which is started when it is first needed.
+fn started<'p>(player: &'p mut Option<Player>, component: &Component) -> Result<&'p mut Player, Lost> {
+    if player.is_none() {
+        *player = Some(Player::new(component.clone()).map_err(PlayError::from)?);
+    }
+    player.as_mut().ok_or(Lost::Withheld)
 }
 
 /// What the caller got.
@@ -308,6 +321,11 @@ fn mask_text(
 
 fn is_json(text: &str) -> bool {
     text.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// What the masks of a gate are known by.
+fn masks_key(settings: &Settings) -> Arc<str> {
+    sha256(SettingsShape::masks_of(settings).as_bytes()).into()
 }
 
 fn masks_anything(settings: &Settings) -> bool {

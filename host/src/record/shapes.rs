@@ -25,6 +25,13 @@ pub struct SettingsShape {
     max_result_bytes: u64,
     spill: bool,
     summarize_above_tokens: Option<u64>,
+    #[serde(default = "unbounded")]
+    ask_max_bytes: u64,
+}
+
+/// What held of calls that were recorded before there was such a bound.
+fn unbounded() -> u64 {
+    u64::MAX
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -101,6 +108,15 @@ pub struct ToolShape {
     annotations: AnnotationsShape,
 }
 
+impl SettingsShape {
+    /// The masks of a gate as JSON, and nothing else.
+    pub(super) fn masks_of(settings: &execution::Settings) -> String {
+        let of_servers = settings.server_masks.iter().map(|masks| (&masks.server, MasksShape::from(&masks.masks)));
+        let masks = (MasksShape::from(&settings.masks), of_servers.collect::<Vec<_>>());
+        serde_json::to_string(&masks).expect("shapes have string keys only, so they are always JSON")
+    }
+}
+
 impl From<&execution::Settings> for SettingsShape {
     fn from(settings: &execution::Settings) -> Self {
         let policy = &settings.policy;
@@ -137,6 +153,7 @@ impl From<&execution::Settings> for SettingsShape {
             max_result_bytes: settings.max_result_bytes,
             spill: settings.spill,
             summarize_above_tokens: settings.summarize_above_tokens,
+            ask_max_bytes: settings.ask_max_bytes,
         }
     }
 }
@@ -175,6 +192,7 @@ impl TryFrom<SettingsShape> for execution::Settings {
             max_result_bytes: shape.max_result_bytes,
             spill: shape.spill,
             summarize_above_tokens: shape.summarize_above_tokens,
+            ask_max_bytes: shape.ask_max_bytes,
         })
     }
 }
@@ -327,6 +345,7 @@ mod tests {
                 max_result_bytes: 7,
                 spill: true,
                 summarize_above_tokens: Some(9),
+                ask_max_bytes: 11,
             };
             let json = serde_json::to_string(&SettingsShape::from(&settings)).unwrap();
             let shape: SettingsShape = serde_json::from_str(&json).unwrap();

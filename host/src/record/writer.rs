@@ -221,7 +221,7 @@ impl Writer {
         if self.has(part, digest)? {
             return Ok(());
         }
-        private::folder(&self.rules.dir.join(PARTS))?;
+        private::prepare(&self.rules.dir.join(PARTS))?;
         private::replace(&part.path(&self.rules.dir, digest), bytes)?;
         self.known.insert((part, Arc::clone(digest)));
         Ok(())
@@ -384,7 +384,7 @@ pub(super) mod tests {
         let mut refused = Writer::new(rules.clone());
         put(&mut refused, &record());
         let error = refused.flush().unwrap_err().to_string();
-        assert!(error.contains("others may write to it"), "{error}");
+        assert!(error.contains("may be written by all others"), "{error}");
     }
 
     #[test]

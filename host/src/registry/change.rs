@@ -95,7 +95,12 @@ impl Registry {
         if others {
             book.roster = book.edition;
         }
+        // Others than those whose tools are known are looked at when they list them.
+        self.surroundings.forget_rules(|server| changes.unchanged.iter().any(|known| known == server));
+        let known = book.links.iter().filter_map(|link| Some((link.id().to_owned(), link.known_tools()?)));
+        let known: Vec<_> = known.collect();
         drop(book);
+        known.iter().for_each(|(server, tools)| self.surroundings.match_rules(server, tools));
         self.surroundings.tools_changed();
         if others {
             self.surroundings.others_changed();

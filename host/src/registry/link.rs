@@ -259,6 +259,8 @@ impl Link {
     pub fn status(&self) -> Status {
         let state = self.state();
         let session = state.connection.as_ref().map(|connection| &connection.session);
+        // Before the rest, which holds the lock of the tools until all of it is there.
+        let cut_lists = self.cut_lists();
         Status {
             server: self.id().to_owned(),
             kind: self.server().kind.name(),
@@ -271,6 +273,7 @@ impl Link {
             version: session.map(|session| session.peer().version.clone()),
             name: session.and_then(|session| session.peer().name.clone()),
             tools: self.cached().as_ref().map(|tools| tools.definitions.len()),
+            cut_lists,
             users: self.users.load(Ordering::Relaxed),
             calls: self.stats.snapshot(),
             last_error: state.last_error.clone(),

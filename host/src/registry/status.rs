@@ -27,6 +27,8 @@ pub struct Status {
     pub name: Option<String>,
     /// How many tools it listed last.
     pub tools: Option<usize>,
+    /// Which of its lists are longer than is taken, so that the rest is left out; in words.
+    pub cut_lists: Vec<String>,
     /// How many connections there are to it; gates and sessions may have their own.
     pub connections: usize,
     /// How many use it at this moment.
@@ -102,7 +104,12 @@ impl Status {
             (None, State::Restarting) => format!("it is being restarted{}", last()),
             (None, State::Degraded) => format!("it is slow to answer{}", last()),
             (None, State::NeedsAuth) => format!("it wants an authorization{}", last()),
-            (None, State::Disabled | State::Dormant | State::Connecting | State::Ready) => return None,
+            (None, State::Disabled | State::Dormant | State::Connecting | State::Ready) => {
+                match self.cut_lists.as_slice() {
+                    [] => return None,
+                    cut => format!("some of it is left out: {}", cut.join(", ")),
+                }
+            }
         };
         Some(Warning { server: self.server.clone(), text, since: self.since })
     }

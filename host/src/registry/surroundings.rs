@@ -12,6 +12,7 @@ use tracing::warn;
 
 #[cfg(feature = "oauth")]
 use super::accounts::Accounts;
+use super::unmatched::UnmatchedRules;
 use super::{Options, Stay, Told};
 use crate::condense::Condenser;
 use crate::config::model::{Config, QueueRules, RecordRules, Server};
@@ -63,6 +64,8 @@ pub(super) struct Surroundings {
     pub(super) news: broadcast::Sender<Told>,
     /// The least grave lines of logs that each who wants any wants.
     levels: Mutex<HashMap<u64, LogLevel>>,
+    /// Rules that fit no tool.
+    pub(super) unmatched: UnmatchedRules,
     #[cfg(feature = "oauth")]
     accounts: Accounts,
 }
@@ -93,6 +96,7 @@ impl Surroundings {
             states: watch::Sender::new(0),
             news: broadcast::Sender::new(NEWS),
             levels: Mutex::default(),
+            unmatched: UnmatchedRules::default(),
             #[cfg(feature = "oauth")]
             accounts,
         };
@@ -147,6 +151,11 @@ impl Surroundings {
 
     pub(super) fn secrets(&self) -> MutexGuard<'_, Secrets> {
         self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where all secrets are gathered.
+    pub(super) fn shared_secrets(&self) -> Arc<Mutex<Secrets>> {
+        Arc::clone(&self.secrets)
     }
 
     /// Our account with a server.

@@ -39,8 +39,8 @@ impl Tools {
 
     /// Whether that list says the same.
     pub(super) fn says_the_same(&self, listing: &Listing) -> bool {
-        let texts = |listing: &Listing| listing.items.iter().map(|item| item.get().to_owned()).collect::<Vec<_>>();
-        texts(&self.listing) == texts(listing)
+        let (ours, theirs) = (&self.listing.items, &listing.items);
+        self.listing.cut == listing.cut && ours.iter().map(|tool| tool.get()).eq(theirs.iter().map(|tool| tool.get()))
     }
 
     /// How the server describes the tool of this name; where it lists one twice, the first counts.

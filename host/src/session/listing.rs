@@ -1,5 +1,7 @@
 //! What a server offers, page by page, kept for as long as the server says.
 
+mod page;
+
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +12,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::warn;
 
+use self::page::{Page, Room};
 use super::shape::{Shaped, shape};
 use super::{Era, METHOD_NOT_FOUND, News, Patience, Request, Session};
 use crate::failure::{Failed, Failure};
@@ -36,6 +39,8 @@ pub struct Listing {
     pub ttl: Option<Duration>,
     /// The server says that the list is for these credentials alone.
     pub private: bool,
+    /// The server lists more than this, and what is over the bound is left out: which bound, in words.
+    pub cut: Option<String>,
 }
 
 impl Kind {
@@ -93,6 +98,7 @@ impl Session {
     async fn fetch(&self, kind: Kind, limit: Duration) -> Result<Listing, Failed> {
         let method = kind.method();
         let mut listing = Listing::default();
+        let mut room = Room::new(self.list_bytes);
         let mut cursors = HashSet::new();
         let mut params = "{}".to_owned();
         for _ in 0..MAX_PAGES {
@@ -103,9 +109,10 @@ impl Session {
             if page.result_type.is_some_and(|kind| kind.get() != r#""complete""#) {
                 return Err(broken(format!("the result of {method} is of a type that nobody knows")));
             }
-            listing.add(&page, kind, self);
-            if listing.items.len() > MAX_ITEMS {
-                return Err(broken(format!("{method} lists more than {MAX_ITEMS} items")));
+            room.take_page(reply.json().len());
+            listing.add(&page, kind, self, &mut room);
+            if let Some(bound) = room.over() {
+                return Ok(listing.cut(method, bound));
             }
             match page.next_cursor.map(RawValue::get) {
                 None | Some("null" | r#""""#) => return Ok(listing),
@@ -117,7 +124,7 @@ impl Session {
                 }
             }
         }
-        Err(broken(format!("{method} has more than {MAX_PAGES} pages, and no end")))
+        Ok(listing.cut(method, format!("{MAX_PAGES} pages")))
     }
 }
 
@@ -150,16 +157,20 @@ impl Listing {
         read.map(|template| template.uri_template)
     }
 
-    fn add(&mut self, page: &Page<'_>, kind: Kind, session: &Session) {
-        let items = match kind {
-            Kind::Tools => &page.tools,
-            Kind::Resources => &page.resources,
-            Kind::Templates => &page.resource_templates,
-            Kind::Prompts => &page.prompts,
-        };
+    /// The list as it is, though the server has more.
+    fn cut(self, method: &str, bound: String) -> Self {
+        let cut = format!("{method} is longer than {bound}");
+        warn!(kept = self.items.len(), "the rest of a list is left out: {cut}");
+        Listing { cut: Some(cut), ..self }
+    }
+
+    fn add(&mut self, page: &Page<'_>, kind: Kind, session: &Session, room: &mut Room) {
         let strict = kind == Kind::Tools && session.peer.era == Era::Modern && session.wire.is_web();
         let mut left_out = Vec::new();
-        for item in items.iter().flatten() {
+        for item in page.items(kind) {
+            if !room.take_item(item.get().len()) {
+                continue;
+            }
             let item = match shape(kind, item) {
                 Ok(Shaped::Good) => (*item).to_owned(),
                 Ok(Shaped::Mended(item)) => item,
@@ -181,8 +192,13 @@ impl Listing {
     }
 }
 
-/// Whether an address can be made from a template: its fixed parts are there, in their order; a variable may be empty.
+/// Whether an address can be made from a template: its fixed parts are there, in their order, the scheme among them; a
+/// variable may be empty.
 fn fits(template: &str, uri: &str) -> bool {
+    // One that says nothing of the scheme would fit the addresses of all other servers.
+    if !template.split('{').next().is_some_and(|start| start.contains(':')) {
+        return false;
+    }
     let mut fixed: Vec<&str> =
         template.split('{').map(|part| part.split_once('}').map_or(part, |(_, after)| after)).collect();
     // What stands before the first variable begins the address, and what stands after the last one ends it.
@@ -221,35 +237,6 @@ fn learn_headers(tool: &RawValue, session: &Session) -> bool {
             warn!(tool = name, "left out a tool: {why}");
             false
         }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Page<'a> {
-    #[serde(default, borrow)]
-    tools: Option<Vec<&'a RawValue>>,
-    #[serde(default, borrow)]
-    resources: Option<Vec<&'a RawValue>>,
-    #[serde(default, borrow)]
-    resource_templates: Option<Vec<&'a RawValue>>,
-    #[serde(default, borrow)]
-    prompts: Option<Vec<&'a RawValue>>,
-    #[serde(default, borrow)]
-    next_cursor: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    result_type: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    ttl_ms: Option<&'a RawValue>,
-    #[serde(default, borrow)]
-    cache_scope: Option<&'a RawValue>,
-}
-
-impl Page<'_> {
-    /// How long the list holds. What is no number says nothing, and costs no tool.
-    fn ttl(&self) -> Option<Duration> {
-        let millis: f64 = self.ttl_ms?.get().parse().ok().filter(|millis: &f64| millis.is_finite())?;
-        Some(Duration::from_millis(millis.clamp(0.0, MAX_TTL) as u64))
     }
 }
 
@@ -318,37 +305,12 @@ fn broken(how: String) -> Failed {
 }
 
 const MAX_PAGES: usize = 1_000;
-const MAX_ITEMS: usize = 100_000;
 /// How much of an item that is left out is shown.
 const SHOWN: usize = 128;
-/// A day: nobody knows what holds longer.
-const MAX_TTL: f64 = 86_400_000.0;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_time_that_is_no_number_costs_no_tool() {
-        let rows = [
-            ("60000", Some(60_000)),
-            ("1.5e3", Some(1500)),
-            ("-1", Some(0)),
-            (r#""60000""#, None),
-            ("null", None),
-            ("[1]", None),
-            ("1e999", None),
-        ];
-        for (ttl, millis) in rows {
-            let text = format!(r#"{{"tools":[{{"name":"a"}}],"ttlMs":{ttl}}}"#);
-            let page: Page = serde_json::from_str(&text).unwrap();
-            assert_eq!(
-                (page.tools.as_ref().map(Vec::len), page.ttl()),
-                (Some(1), millis.map(Duration::from_millis)),
-                "{ttl}"
-            );
-        }
-    }
 
     #[test]
     fn an_address_fits_the_templates_that_it_could_be_made_of() {
@@ -366,6 +328,8 @@ mod tests {
             ("x://{a}/end", "x://a/end/end", true),
             ("x://{a}/mid/{b}/mid", "x://1/mid", false),
             ("other://{x}", "demo://a", false),
+            ("{anything}", "demo://a", false),
+            ("{+scheme}://{rest}", "demo://a", false),
         ];
         for (template, uri, expected) in rows {
             let item = serde_json::value::to_raw_value(&serde_json::json!({"uriTemplate": template})).unwrap();

@@ -1,8 +1,8 @@
 //! The beginning of a session: which era the server speaks, and who it is.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::Either;
@@ -16,6 +16,7 @@ use super::handler::{Handler, Nobody};
 use super::peer::{LEGACY_VERSIONS, MODERN_VERSION, Offers};
 use super::wire::{Ask, Patience, Reply, Wire};
 use super::{CAPABILITIES, Era, Meta, NAMESPACE, Peer, Protocol, Session, params};
+use crate::config::secrets::Secrets;
 use crate::failure::{Failed, Failure};
 use crate::json::Text;
 use crate::transport::RequestId;
@@ -30,8 +31,12 @@ pub struct Options {
     pub limit: Duration,
     /// How long a list may take.
     pub list: Duration,
+    /// How many bytes of a list are taken; what is over it is left out.
+    pub max_list_bytes: usize,
     /// Who answers what the server asks.
     pub handler: Arc<dyn Handler>,
+    /// Where the secrets of all servers are gathered: the credentials among them are in nothing that the session hands out.
+    pub secrets: Arc<Mutex<Secrets>>,
 }
 
 impl Default for Options {
@@ -40,10 +45,14 @@ impl Default for Options {
             protocol: Protocol::Auto,
             limit: Duration::from_secs(30),
             list: Duration::from_secs(10),
+            max_list_bytes: MAX_LIST_BYTES,
             handler: Arc::new(Nobody),
+            secrets: Arc::default(),
         }
     }
 }
+
+const MAX_LIST_BYTES: usize = 16 << 20;
 
 impl Session {
     /// Connects, finds out which era the server speaks, and shakes hands. Where the server wants an authorization,
@@ -317,12 +326,13 @@ impl Begun<'_> {
             shelf,
             watched: Default::default(),
             list_patience,
+            list_bytes: self.options.max_list_bytes,
             authorize: None,
         }
     }
 
     async fn connect(&self, endpoint: &Endpoint) -> Result<Wire, Failed> {
-        let open = Wire::open(endpoint, Arc::clone(&self.options.handler));
+        let open = Wire::open(endpoint, Arc::clone(&self.options.handler), &self.options.secrets);
         match tokio::time::timeout_at(self.deadline, open).await {
             Ok(wire) => wire,
             Err(_) => Err(Failed::unsent(Failure::Connect(format!("no connection within {:?}", self.options.limit)))),

@@ -14,7 +14,7 @@ use super::handler::{Handler, Question, Topic};
 use super::wire::quote;
 use super::{Caller, Lack, METHOD_NOT_FOUND, Patience, Reply, Request, Session, lack, params};
 use crate::failure::{Failed, Failure, RpcError};
-use crate::json::{Object, RESULT_TYPE, raw};
+use crate::json::{Object, RESULT_TYPE, raw, spells_letters};
 
 /// Asks until the answer is complete.
 pub async fn run(session: &Session, request: &Request<'_>, caller: &Caller) -> Result<Reply, Failed> {
@@ -117,7 +117,9 @@ impl Wanted<'_> {
 
 fn read<'a>(reply: &'a Reply, method: &str) -> Result<Outcome<'a>, Failed> {
     // Nearly every answer is complete, and to find out where it says so is to read all of it.
-    if RESULT_TYPE.values(reply.json()).all(|value| value.starts_with(COMPLETE)) {
+    let marked = RESULT_TYPE.values(reply.json()).all(|value| value.starts_with(COMPLETE));
+    // A name that is spelt with escapes means the same to the client, who must not be asked past us.
+    if marked && !spells_letters(reply.json()) {
         return Ok(Outcome::Complete);
     }
     #[derive(Deserialize)]

@@ -3,9 +3,10 @@
 mod inbox;
 pub(crate) mod message;
 mod pending;
+mod screen;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
@@ -20,10 +21,10 @@ use super::listing::Shelf;
 use super::{Era, News};
 use crate::config::secrets::Secrets;
 use crate::failure::{Failed, Failure};
-use crate::transport::authorize::Authorizer;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::{self, Delivery, Outgoing, RequestId, ServerStream, Transport};
 use inbox::{Footing, Inbox};
+use screen::Screen;
 
 /// A connection that requests and answers are matched on.
 pub struct Wire {
@@ -32,8 +33,7 @@ pub struct Wire {
     next_id: AtomicU64,
     /// Closing a stream says that nobody waits (2026-07-28 on HTTP); elsewhere it takes a notification.
     web: bool,
-    secrets: Secrets,
-    authorize: Option<Authorizer>,
+    screen: Arc<Screen>,
     /// We are ending the connection ourselves.
     closing: AtomicBool,
 }
@@ -57,22 +57,25 @@ pub struct Ask<'a> {
 }
 
 impl Wire {
-    /// Connects to where the endpoint says.
-    pub async fn open(endpoint: &Endpoint, handler: Arc<dyn Handler>) -> Result<Wire, Failed> {
-        let secrets = endpoint.secrets();
+    /// Connects to where the endpoint says. No credential of `secrets`, or of the endpoint, is in anything that it hands out.
+    pub async fn open(
+        endpoint: &Endpoint,
+        handler: Arc<dyn Handler>,
+        secrets: &Arc<Mutex<Secrets>>,
+    ) -> Result<Wire, Failed> {
+        let screen = Arc::new(Screen::new(endpoint, Arc::clone(secrets)));
         let web = matches!(endpoint, Endpoint::Http(_));
-        let inbox = Arc::new(Inbox::new(handler, secrets.clone(), web));
+        let inbox = Arc::new(Inbox::new(handler, Arc::clone(&screen), web));
         let opened = transport::open(endpoint, Arc::clone(&inbox) as _).await;
-        let transport = opened.map_err(|failed| failed.redacted(&secrets))?;
+        let transport = opened.map_err(|failed| screen.failed(failed))?;
         inbox.attach(&transport);
-        let authorize = endpoint.site().and_then(|site| site.authorize.clone());
         let (next_id, closing) = (AtomicU64::new(1), AtomicBool::new(false));
         if let Endpoint::Stdio(_) = endpoint {
             // A process on the same machine may answer at once.
             let vigil = inbox.pending.watched();
             inbox.spawn(async move { match vigil.keep().await {} });
         }
-        Ok(Wire { inbox, transport, next_id, web, secrets, authorize, closing })
+        Ok(Wire { inbox, transport, next_id, web, screen, closing })
     }
 
     /// Sends a request and waits for its answer. Dropping the future gives the request up and tells the server so.
@@ -147,7 +150,7 @@ impl Wire {
                 }
             }
         };
-        outcome.map_err(|failed| self.redacted(self.inbox.pending.explained(failed)))
+        outcome.map_err(|failed| self.screen.failed(self.inbox.pending.explained(failed)))
     }
 
     /// How many messages the server has sent.
@@ -171,15 +174,6 @@ impl Wire {
         self.inbox.pending.abandon(why);
     }
 
-    /// A failure without secrets.
-    fn redacted(&self, failed: Failed) -> Failed {
-        let failed = failed.redacted(&self.secrets);
-        match &self.authorize {
-            Some(authorize) => failed.redacted(&authorize.secrets()),
-            None => failed,
-        }
-    }
-
     /// Sends a notification.
     pub async fn notify(
         &self,
@@ -190,7 +184,7 @@ impl Wire {
         let text = message::notification(method, params);
         let send = self.transport.send(Outgoing { text, request: None, headers, repeatable: true });
         match tokio::time::timeout(NOTIFY_LIMIT, send).await {
-            Ok(sent) => sent.map(drop).map_err(|failed| failed.redacted(&self.secrets)),
+            Ok(sent) => sent.map(drop).map_err(|failed| self.screen.failed(failed)),
             Err(_) => Err(Failed::sent(Failure::Timeout { method: method.to_owned(), after: NOTIFY_LIMIT })),
         }
     }
@@ -227,7 +221,7 @@ impl Wire {
 
     /// Why the connection is over, once it is.
     pub fn over(&self) -> Option<Failed> {
-        self.inbox.pending.over().map(|failed| failed.redacted(&self.secrets))
+        self.inbox.pending.over().map(|failed| self.screen.failed(failed))
     }
 
     /// Whether messages travel over Streamable HTTP.
@@ -242,7 +236,7 @@ impl Wire {
 
     /// The last lines that the server wrote to its standard error.
     pub fn stderr_tail(&self) -> String {
-        self.transport.stderr_tail()
+        self.screen.text(&self.transport.stderr_tail())
     }
 
     /// Whether we are ending the connection ourselves, or have done so.

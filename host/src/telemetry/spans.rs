@@ -101,6 +101,13 @@ impl Span {
         }
     }
 
+    /// A person was asked, and the call comes again with the answer: whoever counts calls must not count this one.
+    pub(crate) fn pending(&self) {
+        let span = self.0.span();
+        span.update_name(format!("{TOOLS_CALL} pending"));
+        span.set_attribute(KeyValue::new("toolgate.code", "pending"));
+    }
+
     fn start(name: impl Into<Cow<'static, str>>, kind: SpanKind, attributes: Vec<KeyValue>, parent: &Context) -> Self {
         let tracer = global::tracer("toolgate");
         let builder = tracer.span_builder(name).with_kind(kind).with_attributes(attributes);

@@ -1,22 +1,30 @@
-//! Requests to authorization servers: bounded in time and size, and led to no other origin.
+//! Requests to authorization servers: bounded in time and size, redirected to no other origin, and sent only to addresses
+//! that those who named them may lead to.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::header;
 use http::{Method, Response, StatusCode};
-use reqwest::{Client, Request, Url};
+use reqwest::{Request, Url};
 use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy, OAuthHttpRequest,
 };
 
 use super::endpoint::Site;
-use super::web::{self, address, root_cause};
+use super::web::reach::{Leader, Zone};
+use super::web::{Route, Strangers, address, root_cause};
 use crate::failure::Failed;
 
 /// The client for a site's authorization servers.
 pub(crate) struct Outside {
-    client: Client,
+    strangers: Strangers,
+    /// The addresses that the configuration names: we go there whatever their zone.
+    named: Vec<Url>,
+    /// The site, as far as its name tells where it is.
+    site: Leader,
+    /// All who answered so far: each of them may have named the next address.
+    heard: Mutex<Option<Leader>>,
     /// How the last request went.
     last: Mutex<Last>,
 }
@@ -25,19 +33,96 @@ pub(crate) struct Outside {
 struct Last {
     /// Where it went, in words.
     asked: String,
+    /// Its origin.
+    origin: String,
     /// It was not answered, or with a fault of the server's own: how, in words.
     trouble: Option<String>,
+    /// It was not sent, since nobody may lead us there: why, in words.
+    refused: Option<String>,
 }
 
 impl Outside {
-    /// Makes a client that trusts whom the site trusts; nothing is sent.
-    pub(crate) async fn new(site: &Site) -> Result<Self, Failed> {
-        Ok(Outside { client: web::stranger(site).await?, last: Mutex::default() })
+    /// Makes a client that trusts whom the site trusts; nothing is sent. Beside the site's own address, these are the
+    /// ones that the configuration names.
+    pub(crate) fn new(site: &Site, named: &[&str]) -> Result<Self, Failed> {
+        let home = address::parse(&site.url)?;
+        let by_name = Leader::new(&home, Zone::of_name(&home).unwrap_or(Zone::Public));
+        let mut named: Vec<Url> = named.iter().filter_map(|named| Url::parse(named).ok()).collect();
+        named.push(home);
+        let strangers = Strangers::of(site)?;
+        Ok(Outside { strangers, named, site: by_name, heard: Mutex::default(), last: Mutex::default() })
+    }
+
+    /// Whether an address, named by all who were asked so far, may be shown to a person: it is for a browser, and it is
+    /// encrypted unless it is on this machine. The configuration may name any that is for a browser.
+    pub(crate) fn check_page(&self, url: &str) -> Result<(), String> {
+        let url = Url::parse(url).map_err(|_| "it is no address".to_owned())?;
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            return Err(format!("it begins with {}: and not with https", url.scheme()));
+        }
+        if self.is_named(&url) {
+            return Ok(());
+        }
+        if url.scheme() == "http" && Zone::of_name(&url) != Some(Zone::Loopback) {
+            return Err(format!("{} is not encrypted", address::shown(&url)));
+        }
+        self.leader().check(&url).map_err(|refused| format!("{} is {refused}; {MEND}", address::shown(&url)))
+    }
+
+    /// Whether the description of an authorization server that was fetched last came from where this issuer is: anybody
+    /// can write the name of another issuer into a description of their own (RFC 8414 §3.3).
+    pub(crate) fn check_described(&self, issuer: Option<&str>) -> Result<(), String> {
+        let Some(issuer) = issuer else { return Err("the authorization server does not say who it is".to_owned()) };
+        let origin = Url::parse(issuer).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+        let from = self.last().origin.clone();
+        if origin == from {
+            return Ok(());
+        }
+        Err(format!("{from} describes itself as another authorization server, {issuer}"))
+    }
+
+    fn is_named(&self, url: &Url) -> bool {
+        self.named.iter().any(|named| address::same_origin(named, url))
+    }
+
+    /// Those who may have named the next address.
+    fn leader(&self) -> Leader {
+        self.heard().unwrap_or(self.site)
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Option<Leader>> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How to reach this address, if we may.
+    fn route(&self, url: &Url) -> Result<Route, String> {
+        if self.is_named(url) {
+            return Ok(Route::Open);
+        }
+        let routed = self.strangers.route(self.leader(), url);
+        routed.map_err(|refused| format!("{} is {refused}; {MEND}", address::shown(url)))
+    }
+
+    /// Whoever answers may name further addresses.
+    fn note_answer(&self, response: &reqwest::Response) {
+        let answered = Leader::new(response.url(), self.strangers.zone(response));
+        let mut heard = self.heard();
+        let before = match *heard {
+            // What the configuration names leads by its address; only before it is asked, by its name.
+            None if self.is_named(response.url()) => answered,
+            before => before.unwrap_or(self.site),
+        };
+        *heard = Some(before.and(answered));
     }
 
     /// That the last request was not answered, or with a fault of the server's own; in words.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.last().trouble.clone()
+    }
+
+    /// That the last request was not sent, since nobody may lead us there; in words.
+    pub(crate) fn refused(&self) -> Option<String> {
+        self.last().refused.clone()
     }
 
     /// Where the last request went, in words that can follow others.
@@ -63,9 +148,14 @@ impl Outside {
         for _ in 0..=REDIRECTS {
             let again = request.try_clone();
             let shown = address::shown(request.url());
-            *self.last() = Last { asked: format!(" from {shown}"), trouble: Some(format!("no answer from {shown}")) };
-            let sent = self.client.execute(request).await;
+            let origin = request.url().origin().ascii_serialization();
+            *self.last() = Last { asked: format!(" from {shown}"), origin, ..Last::default() };
+            let route = self.route(request.url()).inspect_err(|why| self.last().refused = Some(why.clone()))?;
+            let client = self.strangers.client(route, request.url()).await?;
+            self.last().trouble = Some(format!("no answer from {shown}"));
+            let sent = client.execute(request).await;
             let response = sent.map_err(|error| format!("{shown}: {}", root_cause(&error)))?;
+            self.note_answer(&response);
             let status = response.status();
             let faulty = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
             self.last().trouble = faulty.then(|| format!("HTTP status {} from {shown}", status.as_u16()));
@@ -115,6 +205,7 @@ async fn whole(mut response: reqwest::Response) -> Result<Response<Vec<u8>>, OAu
     Ok(answer.body(body)?)
 }
 
+const MEND: &str = "if that is right, name it in the server's `auth`, as `issuer`, `metadata_url` or `token_url`";
 const REDIRECTS: usize = 5;
 const MAX_BODY: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(30);

@@ -13,7 +13,7 @@ use super::streamable::answer;
 use super::web::body::{self, Content};
 use super::web::ending::Ending;
 use super::web::leftovers::Leftovers;
-use super::web::{Ask, Version, Web, address};
+use super::web::{Ask, Version, Web, address, reach};
 use super::{BoxFuture, Delivery, Outgoing, Receive, RequestId, Transport};
 use crate::failure::{Failed, Failure};
 
@@ -23,7 +23,7 @@ pub(super) async fn open(site: &Site, receiver: Arc<dyn Receive>) -> Result<Arc<
     // Nothing that a caller wants has been sent yet, whatever fails here.
     let unsent = |failed: Failed| Failed::unsent(failed.failure);
     let mut stream = Stream::open(&web).await.map_err(unsent)?;
-    let (endpoint, early) = stream.endpoint().await.map_err(unsent)?;
+    let (endpoint, early) = stream.endpoint(web.address()).await.map_err(unsent)?;
     let ending = Arc::new(Ending::new(receiver));
     for text in early {
         ending.receive(text, None);
@@ -124,7 +124,7 @@ impl Stream {
     }
 
     /// Reads on until the server says where messages go; gives back the messages that came with it, too.
-    async fn endpoint(&mut self) -> Result<(Url, Vec<String>), Failed> {
+    async fn endpoint(&mut self, site: &Url) -> Result<(Url, Vec<String>), Failed> {
         let mut endpoint = None;
         let mut early = Vec::new();
         while let Some(chunk) = body::next(&mut self.response).await? {
@@ -134,19 +134,20 @@ impl Stream {
                 _ => {}
             })?;
             if let Some(endpoint) = &endpoint {
-                return Ok((self.resolve(endpoint)?, early));
+                return Ok((self.resolve(endpoint, site)?, early));
             }
         }
         Err(Failed::sent(Failure::Protocol("the stream ended before it named an endpoint".to_owned())))
     }
 
-    fn resolve(&self, endpoint: &str) -> Result<Url, Failed> {
+    /// The address that messages go to. The stream may have been redirected, but messages go to the site alone.
+    fn resolve(&self, endpoint: &str, site: &Url) -> Result<Url, Failed> {
         let refuse = |why: String| Failed::unsent(Failure::Connect(why));
         let base = self.response.url();
         let url =
             base.join(endpoint.trim()).map_err(|error| refuse(format!("the endpoint is not an address: {error}")))?;
-        if !address::same_origin(base, &url) {
-            let (from, to) = (address::shown(base), address::shown(&url));
+        if !reach::may_carry_messages(site, &url) {
+            let (from, to) = (address::shown(site), address::shown(&url));
             return Err(refuse(format!("{from} wants messages sent to another origin, {to}")));
         }
         if !url.username().is_empty() || url.password().is_some() {

@@ -7,6 +7,8 @@ mod failing;
 mod keeping;
 pub(super) mod leftovers;
 mod proxy;
+pub(super) mod reach;
+mod strangers;
 mod tls;
 
 use std::path::Path;
@@ -26,12 +28,13 @@ pub(super) use failing::BODY;
 pub(super) use failing::root_cause;
 use keeping::Keeping;
 use proxy::Proxies;
+use reach::{Leader, Refused, Zone};
+pub(super) use strangers::{Route, Strangers};
 
 /// The client of one site.
 pub(super) struct Web {
     site: Site,
     version: Version,
-    proxies: Proxies,
     address: Url,
     /// What goes with each request to the site's own origin.
     headers: HeaderMap,
@@ -39,8 +42,8 @@ pub(super) struct Web {
     /// For the site itself, where connections are not to be used again.
     single: OnceLock<Client>,
     keeping: Keeping,
-    /// For other origins, to which a redirect may lead: our certificate is not shown there.
-    away: OnceLock<Client>,
+    /// For other origins, to which a redirect may lead.
+    strangers: Strangers,
 }
 
 /// Which authorization a request went with.
@@ -88,8 +91,8 @@ impl Web {
         let keeping = if site.socket.is_none() { Keeping::default() } else { Keeping::known() };
         let (address, authorization) = address::split_login(&home, address)?;
         let headers = headers(site, authorization)?;
-        let (site, single, away) = (site.clone(), OnceLock::new(), OnceLock::new());
-        Ok(Web { site, version, proxies, address, headers, home, single, keeping, away })
+        let (single, strangers) = (OnceLock::new(), Strangers::new(site, version, proxies));
+        Ok(Web { site: site.clone(), version, address, headers, home, single, keeping, strangers })
     }
 
     /// The site's address, without a login.
@@ -107,7 +110,8 @@ impl Web {
         self.site.max_message_bytes
     }
 
-    /// Sends a request, and follows where the answer points: headers stay behind when that is another origin.
+    /// Sends a request, and follows where the answer points, as far as [`reach`] allows it: headers stay behind when that
+    /// is another origin, and a request that carries messages goes to no other origin.
     pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Response, Failed> {
         let Ask { method, mut url, headers, body, repeatable } = ask;
         let credential = match &self.site.authorize {
@@ -115,6 +119,7 @@ impl Web {
             None => None,
         };
         let mut away = false;
+        let mut route = Route::Open;
         for hop in 0..=REDIRECTS {
             // Once a foreign server had a say in where we go, nothing of ours goes with us, not even back.
             away = away || !address::same_origin(&url, &self.address);
@@ -127,7 +132,7 @@ impl Web {
                 *request.body_mut() = Some(Body::from(body.clone()));
             }
             let asked = match away {
-                true => self.away().await?.execute(request).await,
+                true => self.strangers.client(route, request.url()).await?.execute(request).await,
                 false => self.ask_site(request, repeatable).await?,
             };
             let mut response = asked.map_err(|error| {
@@ -159,6 +164,12 @@ impl Web {
                 let error = HttpError { status: status.as_u16(), body, ..HttpError::default() };
                 return Err(Failed::sent(Failure::Http(error)));
             }
+            // A WebSocket carries messages once it is open.
+            let carries = method != Method::GET || self.version == Version::One;
+            route = self.route(&response, &target, away, carries).map_err(|refused| {
+                let body = format!("it redirects to {}, {refused}", self.shown(&target));
+                Failed::sent(Failure::Http(HttpError { status: status.as_u16(), body, ..HttpError::default() }))
+            })?;
             if !address::same_origin(response.url(), &target) {
                 let origin = target.origin().ascii_serialization();
                 warn!(origin, "redirected to another origin; headers and credentials are not sent there");
@@ -169,9 +180,26 @@ impl Web {
         Err(Failed::sent(Failure::Protocol(format!("it redirects more than {REDIRECTS} times, last to {last}"))))
     }
 
+    /// How to go where an answer leads, if we may.
+    fn route(&self, response: &Response, target: &Url, away: bool, carries: bool) -> Result<Route, Refused> {
+        let from = response.url();
+        if carries && !reach::may_carry_messages(from, target) {
+            return Err(Refused::OtherOrigin);
+        }
+        // The configuration names this one. With a socket, its address stands for no place on the network.
+        if self.site.socket.is_none() && address::same_origin(target, &self.address) {
+            return Ok(Route::Open);
+        }
+        let zone = match &self.site.socket {
+            Some(_) if !away => Zone::Loopback,
+            _ => self.strangers.zone(response),
+        };
+        self.strangers.route(Leader::new(from, zone), target)
+    }
+
     /// An address in words, with what is on the way to it.
     fn place(&self, url: &Url) -> String {
-        match self.proxies.before(url) {
+        match self.strangers.proxies().before(url) {
             Some(proxy) => format!("{} through the proxy {proxy}", self.shown(url)),
             None => self.shown(url),
         }
@@ -184,23 +212,6 @@ impl Web {
             Version::One => address::shown_as_socket(url),
         }
     }
-
-    async fn away(&self) -> Result<&Client, Failed> {
-        if let Some(client) = self.away.get() {
-            return Ok(client);
-        }
-        let builder = builder(self.version, self.site.connect_timeout, &self.proxies, Connections::Kept);
-        let client = checking(builder, &self.site, Certificate::Hidden).await?;
-        Ok(self.away.get_or_init(|| client))
-    }
-}
-
-/// A client for other origins than the site's: it trusts whom the site trusts, and shows no certificate of ours.
-#[cfg(feature = "oauth")]
-pub(super) async fn stranger(site: &Site) -> Result<Client, Failed> {
-    let proxies = Proxies::from_variables(|name| std::env::var(name).ok())?;
-    let builder = builder(Version::Any, site.connect_timeout, &proxies, Connections::Kept);
-    checking(builder, site, Certificate::Hidden).await
 }
 
 /// What becomes of a connection after an answer.

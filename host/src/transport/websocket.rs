@@ -1,15 +1,16 @@
 //! WebSocket: one connection, each message a text frame.
 
 mod connect;
+mod frames;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt, StreamExt};
 use reqwest::Upgraded;
-use tokio::sync::{Mutex, Notify, mpsc, oneshot};
+use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::WebSocketStream;
@@ -50,12 +51,14 @@ async fn open_with(site: &Site, receiver: Arc<dyn Receive>, pulse: Pulse) -> Res
     let reader = Reader { stream, ending: ending.clone(), max: site.max_message_bytes, silence: pulse.silence };
     let (over, ended) = oneshot::channel();
     tasks.spawn(reader.run(over));
-    let end = Mutex::new(End { tasks, ended });
-    Ok(Arc::new(WebSocket { queue, ending, farewell, end }))
+    let (end, room) = (Mutex::new(End { tasks, ended }), Arc::new(Semaphore::new(MOST_WAITING)));
+    Ok(Arc::new(WebSocket { queue, room, ending, farewell, end }))
 }
 
 struct WebSocket {
-    queue: mpsc::Sender<Frame>,
+    queue: mpsc::Sender<Waiting>,
+    /// A permit for each byte that may wait in the queue.
+    room: Arc<Semaphore>,
     ending: Arc<Ending>,
     farewell: Arc<Notify>,
     end: Mutex<End>,
@@ -68,8 +71,9 @@ struct End {
 }
 
 /// A message that waits to be written.
-struct Frame {
+struct Waiting {
     text: String,
+    _room: Option<OwnedSemaphorePermit>,
     /// The writer has taken it up.
     begun: Arc<AtomicBool>,
     written: oneshot::Sender<Result<(), Failed>>,
@@ -81,7 +85,11 @@ impl WebSocket {
         let (written, outcome) = oneshot::channel();
         let begun = Arc::new(AtomicBool::new(false));
         let unsent = || self.ending.check().err().unwrap_or(Failed::unsent(Failure::Closed));
-        self.queue.send(Frame { text, begun: Arc::clone(&begun), written }).await.map_err(|_| unsent())?;
+        // One that is longer than the whole queue takes all of it; the semaphore is never closed.
+        let permits = text.len().min(MOST_WAITING) as u32;
+        let room = Arc::clone(&self.room).acquire_many_owned(permits).await.ok();
+        let waiting = Waiting { text, _room: room, begun: Arc::clone(&begun), written };
+        self.queue.send(waiting).await.map_err(|_| unsent())?;
         // A writer that ends lets go of what it has not begun; one that is stopped, of what it writes, too.
         outcome.await.map_err(|_| Failed { sent: begun.load(Ordering::Relaxed), ..unsent() })??;
         Ok(Delivery::Written)
@@ -113,7 +121,7 @@ type Sink = SplitSink<WebSocketStream<Upgraded>, Message>;
 /// Writes frame after frame, so that no caller who goes away can tear one.
 async fn write(
     mut sink: Sink,
-    mut waiting: mpsc::Receiver<Frame>,
+    mut waiting: mpsc::Receiver<Waiting>,
     ending: Arc<Ending>,
     farewell: Arc<Notify>,
     ping: Duration,
@@ -123,13 +131,13 @@ async fn write(
     loop {
         tokio::select! {
             frame = waiting.recv() => {
-                let Some(Frame { text, begun, written }) = frame else { return };
+                let Some(Waiting { text, _room, begun, written }) = frame else { return };
                 // Its sender went away before we began, so it need not be sent at all.
                 if written.is_closed() {
                     continue;
                 }
                 begun.store(true, Ordering::Relaxed);
-                let sent = sink.send(Message::text(text)).await;
+                let sent = frames::send(&mut sink, text).await;
                 let broken = sent.as_ref().err().map(reason);
                 // Its sender may have gone away meanwhile.
                 let _ = written.send(sent.map_err(|error| Failed { sent: was_begun(&error), failure: reason(&error) }));
@@ -138,13 +146,13 @@ async fn write(
                 }
             }
             _ = pings.tick() => {
-                if let Err(error) = sink.send(Message::Ping(Default::default())).await {
+                if let Err(error) = frames::send_one(&mut sink, Message::Ping(Default::default())).await {
                     return ending.end(reason(&error));
                 }
             }
             () = farewell.notified() => {
                 let frame = CloseFrame { code: CloseCode::Normal, reason: Default::default() };
-                if let Err(error) = sink.send(Message::Close(Some(frame))).await {
+                if let Err(error) = frames::send_one(&mut sink, Message::Close(Some(frame))).await {
                     debug!(%error, "the connection ended before the goodbye");
                 }
                 return;
@@ -185,7 +193,7 @@ impl Reader {
                     Err(_) => warn!("a binary frame that is no text was skipped"),
                 },
                 Some(Ok(Message::Close(frame))) => return farewell_of(frame),
-                // Tungstenite answers pings by itself.
+                // Tungstenite answers pings by itself, and the last of those that do not fit into its buffer.
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
                 Some(Err(Error::Capacity(_))) => return body::too_large("a message", self.max).failure,
                 Some(Err(error)) => return reason(&error),
@@ -232,6 +240,8 @@ fn was_begun(error: &Error) -> bool {
 }
 
 const QUEUE: usize = 64;
+/// How many bytes of messages may wait to be written.
+const MOST_WAITING: usize = 16 << 20;
 const GOODBYE: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ fn people_see_the_hint_below_the_reason() {
     let ran = place.run(&["check"]).ends(3);
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines[0], "✗ ends  the server's process ended with exit code 3; it last wrote:");
-    assert!(lines[1].starts_with("    no such option"), "{ran:?}");
+    assert!(lines[1].starts_with("    | no such option"), "{ran:?}");
     assert_eq!(lines[2], "    hint: run its command by hand to see more");
     assert!(lines[3].starts_with("✓ well"), "{ran:?}");
     place.run(&["check", "--server", "well"]).ends(0).prints("✓ well");

@@ -44,9 +44,13 @@ impl Place {
 
     /// A place whose runs are told of this `toolgate.yaml`.
     pub fn configured(config: &Value) -> Self {
-        let mut place = Place::new();
-        place.config = Some(place.file("home/servers.yaml", config.to_string()));
-        place
+        Place::new().and_configured(config)
+    }
+
+    /// The same place, whose runs are told of this `toolgate.yaml`.
+    pub fn and_configured(mut self, config: &Value) -> Self {
+        self.config = Some(self.file("home/servers.yaml", config.to_string()));
+        self
     }
 
     /// The same with a variable.
@@ -173,6 +177,13 @@ pub fn fixture(habit: &str) -> Value {
 pub fn fixture_with(habit: &str, arguments: &[&str]) -> Value {
     // Without what is installed beside Python, which takes it longest to look at.
     let arguments = [&["-I", "-S", SCRIPT, habit], arguments].concat();
+    json!({"command": *PYTHON, "args": arguments})
+}
+
+/// A server of another script, which lies beside `server.py`, as an entry of a configuration.
+pub fn fixture_in(script: &str, arguments: &[&str]) -> Value {
+    let script = format!("{}/tests/cli/{script}", env!("CARGO_MANIFEST_DIR"));
+    let arguments = [&["-I", "-S", &script], arguments].concat();
     json!({"command": *PYTHON, "args": arguments})
 }
 

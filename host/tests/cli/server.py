@@ -94,8 +94,30 @@ def call(request):
         open(REST[0], "w").close()
         while not os.path.exists(REST[1]):
             time.sleep(0.005)
+    if HABIT in ("notes-calls", "wants-input"):
+        # Each call leaves a line in a file.
+        with open(REST[0], "a") as file:
+            file.write(json.dumps(request["params"]) + "\n")
+    if HABIT == "wants-input" and "inputResponses" not in request["params"]:
+        # As it was given: it may be spelt in an odd way.
+        return print(f'{{"jsonrpc":"2.0","id":{json.dumps(request["id"])},"result":{REST[1]}}}', flush=True)
+    if HABIT == "wants-input":
+        said = text(json.dumps(request["params"]["inputResponses"]))
+        return answer(request, {"resultType": "complete", **said})
+    if HABIT == "asks":
+        # A question to the client, while it works on the call.
+        say({"id": "question", "method": REST[0], "params": json.loads(REST[1])})
+        heard = json.loads(sys.stdin.readline())
+        while heard.get("id") != "question":
+            take(heard)
+            heard = json.loads(sys.stdin.readline())
+        return answer(request, text(json.dumps(heard.get("result", heard.get("error")))))
     if HABIT == "measures":
         return answer(request, text(f"{len(REST[0])} letters"))
+    if HABIT == "forges-call":
+        return refuse(request, -32000, REST[0], REST[0])
+    if HABIT == "refuses-with":
+        return refuse(request, -32000, REST[0])
     if HABIT == "rpc-error":
         return refuse(request, -32000, "the back end is away")
     if HABIT == "wants-a-visit":
@@ -118,6 +140,9 @@ def take(request):
     method = request["method"]
     if "id" not in request:
         return
+    if method == "server/discover" and REST[2:] == ["modern"]:
+        versions = {"resultType": "complete", "supportedVersions": ["2026-07-28"]}
+        return answer(request, {**versions, "capabilities": {"tools": {}}})
     if method == "initialize":
         if HABIT == "hangs":
             return hang()
@@ -132,6 +157,10 @@ def take(request):
         return answer(request, result)
     if method == "tools/list" and HABIT == "hangs-in-list":
         return
+    if method == "tools/list" and HABIT == "forges-refusal":
+        return refuse(request, -32000, REST[0])
+    if method == "tools/list" and HABIT == "forges-error":
+        return say({"id": None, "error": {"code": -32000, "message": REST[0]}})
     if method.endswith("/list"):
         kind = "resourceTemplates" if "templates" in method else method.split("/")[0]
         return answer(request, {kind: listing(kind)})
@@ -169,9 +198,16 @@ if HABIT == "leaks-and-ends":
 if HABIT == "steers":
     print(STEERING, file=sys.stderr, flush=True)
     print(STEERING, flush=True)
+if HABIT == "forges-exit":
+    print(REST[0], file=sys.stderr)
+    sys.exit(3)
 if HABIT == "ends-at-once":
     print(f"no such option: {STEERING}", file=sys.stderr)
     sys.exit(3)
 
 for line in sys.stdin:
+    if HABIT == "hears":
+        # Each line that comes is kept in a file.
+        with open(REST[0], "a") as file:
+            file.write(line)
     take(json.loads(line))

@@ -62,6 +62,16 @@ impl Serving {
         self.wait(&format!("an answer to {id}"), |message| message["id"] == id)
     }
 
+    /// Waits for the answer to a batch.
+    pub fn batch(&mut self) -> Value {
+        self.wait("an answer to a batch", Value::is_array)
+    }
+
+    /// Waits for an answer that is to no request.
+    pub fn answer_to_nobody(&mut self) -> Value {
+        self.wait("an answer without an id", |message| message.get("id").is_some_and(Value::is_null))
+    }
+
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params);
         self.answer(id)
@@ -105,15 +115,21 @@ impl Serving {
 
     /// Waits for a line of the log with all these words.
     pub fn logged(&self, words: &[&str]) -> String {
-        let mut others = Vec::new();
+        self.logged_until(words).pop().expect("the last line is the one that was waited for")
+    }
+
+    /// Waits for a line of the log with all these words, and gives it after the lines that came before it.
+    pub fn logged_until(&self, words: &[&str]) -> Vec<String> {
+        let mut lines = Vec::new();
         let since = Instant::now();
         loop {
             let left = LONG.saturating_sub(since.elapsed());
-            let Ok(line) = self.log.recv_timeout(left) else { panic!("no {words:?} in {others:#?}") };
-            if words.iter().all(|word| line.contains(word)) {
-                return line;
+            let Ok(line) = self.log.recv_timeout(left) else { panic!("no {words:?} in {lines:#?}") };
+            let found = words.iter().all(|word| line.contains(word));
+            lines.push(line);
+            if found {
+                return lines;
             }
-            others.push(line);
         }
     }
 
@@ -126,6 +142,15 @@ impl Serving {
     pub fn address(&self) -> String {
         let line = self.logged(&["listening on http"]);
         line.split("//").nth(1).unwrap().trim_end_matches("/mcp").to_owned()
+    }
+
+    /// A figure of its memory in `/proc`, such as `VmRSS` or `VmHWM`, in bytes.
+    #[cfg(target_os = "linux")]
+    pub fn memory(&self, figure: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':'));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")).unwrap_or_else(|| panic!("{status}"));
+        kilobytes.parse::<u64>().unwrap() << 10
     }
 
     pub fn signal(&self, signal: Signal) {

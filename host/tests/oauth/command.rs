@@ -31,7 +31,7 @@ async fn address(child: &mut Child) -> String {
 }
 
 /// Goes as a browser would where a login says.
-async fn consent(child: &mut Child) -> String {
+pub async fn consent(child: &mut Child) -> String {
     let url = address(child).await;
     let back = follow(&url).await;
     // Somebody else who knows the port, and not the question.
@@ -42,7 +42,7 @@ async fn consent(child: &mut Child) -> String {
     url
 }
 
-async fn ended(mut child: Child) -> Ran {
+pub async fn ended(mut child: Child) -> Ran {
     tokio::task::spawn_blocking(move || {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
@@ -54,7 +54,7 @@ async fn ended(mut child: Child) -> Ran {
 }
 
 /// Runs the binary while the sites go on.
-async fn run(place: &Place, arguments: &[&str]) -> Ran {
+pub async fn run(place: &Place, arguments: &[&str]) -> Ran {
     let child = place.command(arguments).spawn().unwrap();
     ended(child).await
 }

@@ -6,9 +6,14 @@ use serde_json::{Value, json};
 use super::world::{Seen, Sites, reply};
 
 pub fn answer(sites: &Sites, seen: &Seen, path: &str) -> Response<String> {
-    if let Some(path) = path.strip_prefix(METADATA) {
+    let (silent, names) = {
+        let state = sites.state();
+        (state.rules.silent, state.rules.names.clone())
+    };
+    if let Some(path) = path.strip_prefix(METADATA).filter(|_| !silent) {
         let resource = format!("{}{path}", sites.server);
-        let metadata = json!({"resource": resource, "authorization_servers": [sites.issuer]});
+        let metadata =
+            json!({"resource": resource, "authorization_servers": [names.as_ref().unwrap_or(&sites.issuer)]});
         return reply(200, metadata.to_string());
     }
     match (path, scopes(sites, seen)) {
@@ -72,7 +77,10 @@ fn challenge(sites: &Sites, seen: &Seen, path: &str, status: u16, more: &str) ->
     let body = if repeats { format!("I was sent {:?}", seen.authorization) } else { "who are you?".to_owned() };
     let mut response = reply(status, body);
     let metadata = format!("{}{METADATA}{path}", sites.server);
-    let value = format!("Bearer resource_metadata=\"{metadata}\"{more}");
+    let value = match sites.state().rules.silent {
+        true => "Bearer".to_owned(),
+        false => format!("Bearer resource_metadata=\"{metadata}\"{more}"),
+    };
     response.headers_mut().insert("www-authenticate", value.parse().unwrap());
     response
 }

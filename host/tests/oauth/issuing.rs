@@ -19,6 +19,26 @@ pub fn answer(sites: &Sites, seen: &Seen, path: &str) -> Response<String> {
     }
 }
 
+/// Somebody else who would like to be the authorization server: under one path it describes itself, under another one
+/// it says that it is the one that guards the server.
+pub fn pretend(sites: &Sites, path: &str) -> Response<String> {
+    let base = &sites.other;
+    let issuer = match path {
+        "/.well-known/oauth-authorization-server" => base,
+        "/forged/.well-known/description" => &sites.issuer,
+        _ => return reply(400, r#"{"error":"invalid_grant"}"#),
+    };
+    let metadata = json!({
+        "issuer": issuer,
+        "authorization_endpoint": format!("{base}/authorize"),
+        "token_endpoint": format!("{base}/token"),
+        "registration_endpoint": format!("{base}/register"),
+        "response_types_supported": ["code"],
+        "code_challenge_methods_supported": ["S256"],
+    });
+    reply(200, metadata.to_string())
+}
+
 fn describe(sites: &Sites) -> Response<String> {
     let base = &sites.issuer;
     let state = sites.state();
@@ -35,6 +55,9 @@ fn describe(sites: &Sites) -> Response<String> {
     });
     if rules.registers {
         metadata["registration_endpoint"] = json!(format!("{base}/register"));
+    }
+    for (key, value) in &rules.claims {
+        metadata[*key] = json!(value);
     }
     reply(200, metadata.to_string())
 }

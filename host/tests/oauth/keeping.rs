@@ -69,16 +69,16 @@ async fn a_login_by_another_process_is_noticed_at_the_next_call_and_by_itself() 
 }
 
 #[tokio::test]
-async fn a_token_does_not_follow_a_redirect_to_another_origin() {
+async fn no_token_and_no_message_follows_a_redirect_to_another_origin() {
     let bench = Bench::new(Rules::default()).await;
     let moved = format!("{}/moved", bench.world.sites().server);
-    let entry =
-        json!({"url": moved, "auth": {"type": "oauth"}, "timeouts": {"initialize": "2s"}, "protocol": "legacy"});
+    let mut entry = json!({"url": moved, "auth": {"type": "oauth"}, "protocol": "legacy", "acquire_timeout": "2s"});
+    entry["timeouts"] = json!({"initialize": "2s"});
     let bench = bench.again(entry, With::Person);
-    bench.works("read").await;
-    let sent = bench.world.seen("other /mcp");
-    assert!(!sent.is_empty(), "{:?}", bench.world.state().seen);
-    assert!(sent.iter().all(|seen| seen.authorization.is_none()), "{sent:?}");
+    assert!(bench.call("read").await.result.is_error);
+    let told = bench.gate.registry().statuses()[0].last_error.clone().unwrap().text;
+    assert!(told.contains("to which no message is sent"), "{told}");
+    assert!(bench.world.seen("other /mcp").is_empty());
     assert!(bench.world.seen("server /moved").iter().any(|seen| seen.authorization.is_some()));
 }
 

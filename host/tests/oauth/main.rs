@@ -4,6 +4,7 @@ mod bench;
 mod command;
 mod consent;
 mod guarded;
+mod hostile;
 mod issuing;
 mod keeping;
 mod machines;

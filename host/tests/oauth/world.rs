@@ -49,6 +49,12 @@ pub struct Rules {
     pub never_enough: bool,
     /// The server repeats what it was sent in its refusals.
     pub repeats: bool,
+    /// The server says no more who guards it.
+    pub silent: bool,
+    /// The authorization server that the server names, if not the one that guards it.
+    pub names: Option<String>,
+    /// What the authorization server says of itself beside or in place of what is true.
+    pub claims: Vec<(&'static str, String)>,
 }
 
 impl Default for Rules {
@@ -68,6 +74,9 @@ impl Default for Rules {
             broken: false,
             never_enough: false,
             repeats: false,
+            silent: false,
+            names: None,
+            claims: Vec::new(),
         }
     }
 }
@@ -244,6 +253,7 @@ async fn answer(
         "server" => guarded::answer(&sites, &seen, url.path()),
         "issuer" if url.path() == "/token" && sites.state().rules.hangs => std::future::pending().await,
         "issuer" => issuing::answer(&sites, &seen, url.path()),
+        "other" if url.path() != "/mcp" => issuing::pretend(&sites, url.path()),
         _ => guarded::open_to_all(&sites, &seen),
     })
 }

@@ -60,3 +60,20 @@ fn a_second_request_that_is_refused_does_not_hide_that_the_first_may_have_run() 
     let refused = result(execution.refuse("enough"));
     assert_eq!((refused.code, refused.attempts), (Code::OutcomeUnknown, 1));
 }
+
+#[test]
+fn a_person_is_not_asked_about_more_than_can_be_shown() {
+    let mut settings = Settings { ask_max_bytes: 9, ..settings() };
+    settings.policy.destructive = DestructivePolicy::Ask;
+    let begin = |arguments: &str| gate(settings.clone()).begin(call("k8s.set", arguments)).1;
+    assert_eq!(word(&begin(r#"{"a":"12"}"#)), "Declined");
+    assert_eq!(word(&begin(r#"{"a":"1"}"#)), "ask");
+    let result = result(begin(r#"{"a":"12"}"#));
+    assert_eq!(
+        result.text,
+        "MCP tool execution failed: tool \"set\" of server \"k8s\" needs a person's approval, and its arguments have 10 \
+         bytes, of which a person is shown at most 9 (ask_max_bytes)"
+    );
+    settings.policy.destructive = DestructivePolicy::Allow;
+    assert_eq!(word(&gate(settings).begin(call("k8s.set", r#"{"a":"12"}"#)).1), "request");
+}

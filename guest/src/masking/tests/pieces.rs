@@ -1,7 +1,7 @@
 //! Pieces from which texts are made, here and by the fuzz target of masking.
 
 /// Each breaks some rule's idea of where things begin and end.
-pub const PIECES: [&str; 64] = [
+pub const PIECES: [&str; 72] = [
     "password",
     "token",
     "api_key",
@@ -66,4 +66,12 @@ pub const PIECES: [&str; 64] = [
     "value",
     "/",
     "\0",
+    "\"name\":",
+    "\"value\":",
+    "user,password\n",
+    "\u{200b}",
+    "ｐassword",
+    "(",
+    "\t",
+    "|---|",
 ];

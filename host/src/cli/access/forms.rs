@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use toolgate::access::{Change, Direction, Item, Right};
 use toolgate::logic::types::filtering::Verdict;
+use toolgate::registry::UnmatchedRule;
 
 use super::{Args, page};
 use crate::cli::desk::{Desk, note};
@@ -19,6 +20,16 @@ pub struct Answer {
     #[serde(flatten)]
     found: Found,
     failed: Vec<FailedServer>,
+    /// Rules that fit no tool.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Warned>,
+}
+
+/// Something that is probably not as it was meant.
+#[derive(Serialize)]
+struct Warned {
+    server: String,
+    text: String,
 }
 
 #[derive(Serialize)]
@@ -75,7 +86,7 @@ impl Answer {
             tool: Tool::of(tool, &[right]),
             right: Decided::of(right),
         };
-        Answer { found: Found::Access(rows.into_iter().map(row).collect()), failed }
+        Answer { found: Found::Access(rows.into_iter().map(row).collect()), failed, warnings: Vec::new() }
     }
 
     /// What is not as before.
@@ -87,7 +98,14 @@ impl Answer {
             before: Decided::of(&change.before),
             after: Decided::of(&change.after),
         };
-        Answer { found: Found::Changes(found.iter().map(changed).collect()), failed }
+        Answer { found: Found::Changes(found.iter().map(changed).collect()), failed, warnings: Vec::new() }
+    }
+
+    /// The same with the rules that fit no tool, which the log tells people of.
+    pub fn warning_of(mut self, rules: Vec<UnmatchedRule>) -> Self {
+        let warned = |rule: UnmatchedRule| Warned { server: rule.warning.server, text: rule.warning.text };
+        self.warnings = rules.into_iter().map(warned).collect();
+        self
     }
 }
 

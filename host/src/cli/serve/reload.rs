@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use toolgate::config;
+use toolgate::config::loosened::loosened;
 use toolgate::config::resolve::{FilledShadow, FilledToken};
 use toolgate::config::search::Source;
 use toolgate::config::secrets::Secrets;
@@ -164,6 +165,7 @@ impl Reloader {
             Why::Changed => BTreeSet::new(),
         };
         let notices = config.notices.clone();
+        let loosened = loosened(&gateway.registry().config(), &config);
         let changes = gateway.reload(config, &anew, options).map_err(|error| Refused::Wrong(in_full(&error)))?;
         // After the views: a token never opens more than it is to open.
         let applied = prepared.map(Prepared::apply).unwrap_or_default();
@@ -171,6 +173,9 @@ impl Reloader {
             door.set(&limits);
         }
         info!("the configuration was read again: {}", summary(&changes, &self.tokens, &tokens, &applied));
+        for what in loosened {
+            warn!("a rule is looser than before: {what}");
+        }
         for notice in notices {
             warn!("{notice}");
         }

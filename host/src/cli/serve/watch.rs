@@ -1,4 +1,4 @@
-//! Whether files have changed: edited in place, replaced, or reached over another link.
+//! Whether files have changed: edited in place, replaced, reached over another link, or given other rights.
 //!
 //! They are looked at once a second. That needs nothing of the system: it works on network file systems, in containers and
 //! over a chain of links (as Kubernetes swaps `..data`), where events of the file system are lost, come for the link or for
@@ -19,22 +19,24 @@ pub struct Watched {
     stamp: Option<Stamp>,
     /// What it held; none where it could not be read.
     content: Option<[u8; 32]>,
+    /// Who could change it: one that was refused for that may be used now. None where nobody has looked yet.
+    rights: Option<Rights>,
 }
 
 impl Watched {
     /// Watches a file that holds what it holds now.
     pub fn new(path: PathBuf) -> Self {
-        let mut watched = Watched { path, stamp: None, content: None };
+        let mut watched = Watched { path, stamp: None, content: None, rights: None };
         watched.look();
         watched
     }
 
     /// The same for a file that was read before, and may have changed since.
     pub fn that_held(path: PathBuf, text: &str) -> Self {
-        Watched { path, stamp: None, content: Some(Sha256::digest(text).into()) }
+        Watched { path, stamp: None, content: Some(Sha256::digest(text).into()), rights: None }
     }
 
-    /// Whether it holds something else than at the last look.
+    /// Whether it holds something else than at the last look, or others can change it than could then.
     pub fn look(&mut self) -> bool {
         let metadata = fs::metadata(&self.path).ok();
         // What is no regular file, such as a pipe, gives what it has once, and may keep whoever reads it waiting.
@@ -42,14 +44,17 @@ impl Watched {
             return false;
         }
         let stamp = metadata.as_ref().map(Stamp::of);
+        let rights = metadata.as_ref().map(rights);
+        let other_rights = self.rights.is_some() && rights.is_some() && self.rights != rights;
+        self.rights = rights.or(self.rights);
         // Two writes within a tick of the clock leave the same time behind.
         let fresh = metadata.as_ref().and_then(|metadata| metadata.modified().ok()).is_none_or(is_fresh);
         if stamp == self.stamp && !fresh {
-            return false;
+            return other_rights;
         }
         self.stamp = stamp;
         let content = digest(&self.path);
-        std::mem::replace(&mut self.content, content) != content
+        (std::mem::replace(&mut self.content, content) != content) | other_rights
     }
 }
 
@@ -67,6 +72,20 @@ impl Stamp {
     fn of(metadata: &Metadata) -> Self {
         Stamp(metadata.modified().ok(), metadata.len(), node(metadata))
     }
+}
+
+/// The mode, the owner and the group of a file.
+type Rights = (u32, u32, u32);
+
+#[cfg(unix)]
+fn rights(metadata: &Metadata) -> Rights {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.mode(), metadata.uid(), metadata.gid())
+}
+
+#[cfg(not(unix))]
+fn rights(_: &Metadata) -> Rights {
+    (0, 0, 0)
 }
 
 fn is_fresh(modified: SystemTime) -> bool {

@@ -64,6 +64,9 @@ pub struct Server {
     pub pid: Option<u32>,
     problem: Option<String>,
     last_error: Option<LastError>,
+    /// Which of its lists are longer than is taken.
+    #[serde(default)]
+    cut_lists: Vec<String>,
     /// The queues that its calls pass.
     pub queues: Vec<Queue>,
 }
@@ -114,7 +117,8 @@ impl Server {
             let LastError { text, ago_s } = self.last_error.as_ref()?;
             Some(format!("{} ({} ago)", table::first_and_last_line(text), age(*ago_s)))
         };
-        self.problem.as_deref().map(table::first_line).or_else(error)
+        let cut = || self.cut_lists.first().map(|cut| format!("some is left out: {cut}"));
+        self.problem.as_deref().map(table::first_line).or_else(error).or_else(cut)
     }
 
     /// What a person would call news if it were otherwise.
@@ -162,6 +166,7 @@ mod tests {
             pid: None,
             problem: None,
             last_error: Some(LastError { text: text.to_owned(), ago_s: 2 }),
+            cut_lists: Vec::new(),
             queues: Vec::new(),
         };
         let rows = [

@@ -39,21 +39,21 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<Fault>), 
         _ => Vec::new(),
     };
     let half = "half of a pair of surrogates, which is no character; read as U+FFFD";
-    let mut reader = Reader { lines, faults: halves.into_iter().map(|at| (at, half.to_owned())).collect() };
+    let mut reader = Reader { lines, faults: halves.into_iter().map(|at| (at, half.to_owned(), None)).collect() };
     let root = reader.node(root, 0);
     let Reader { lines, mut faults } = reader;
-    faults.sort_by_key(|(at, _)| *at);
-    let fault = |(at, text)| {
+    faults.sort_by_key(|(at, ..)| *at);
+    let fault = |(at, text, doubled)| {
         let under = outermost.iter().find(|(range, _)| (range.start..range.end).contains(&at));
-        Fault { place: lines.place(at), text, under: under.map(|(_, key)| key.clone()) }
+        Fault { place: lines.place(at), text, under: under.map(|(_, key)| key.clone()), doubled }
     };
     Ok((Some(root), faults.into_iter().map(fault).collect()))
 }
 
 struct Reader<'t> {
     lines: Lines<'t>,
-    /// What is wrong, and at which byte.
-    faults: Vec<(usize, String)>,
+    /// At which byte something is wrong, what, and the key that is given twice there.
+    faults: Vec<(usize, String, Option<String>)>,
 }
 
 impl Reader<'_> {
@@ -63,7 +63,7 @@ impl Reader<'_> {
         let scalar = |kind, text: String| Value::Scalar(Scalar { text, kind });
         let value = match value {
             _ if depth > MAX_DEPTH => {
-                self.faults.push((start, format!("nested deeper than {MAX_DEPTH} levels; left out")));
+                self.faults.push((start, format!("nested deeper than {MAX_DEPTH} levels; left out"), None));
                 scalar(ScalarKind::Null, String::new())
             }
             ast::Value::NullKeyword(_) => scalar(ScalarKind::Null, String::new()),
@@ -87,7 +87,7 @@ impl Reader<'_> {
             let value = self.node(property.value, depth + 1);
             let entry = Entry { key: property.name.into_string(), place, value };
             if let Some(text) = entries.twice(&entry) {
-                self.faults.push((start, format!("{text}; the last one counts")));
+                self.faults.push((start, format!("{text}; the last one counts"), Some(entry.key.clone())));
             }
             entries.replace(entry);
         }

@@ -181,7 +181,7 @@ fn what_is_wrong_in_one_part_of_json_leaves_the_rest() {
             .faults
             .iter()
             .map(|fault| {
-                let Fault { place, text, under } = fault;
+                let Fault { place, text, under, .. } = fault;
                 (format!("{}:{} {text}", place.line, place.column), under.as_deref())
             })
             .collect();

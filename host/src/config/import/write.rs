@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::super::document::{Entry, Node, ScalarKind, Value};
 use super::super::keys::auth::{GRANTS, TOKEN_AUTHS};
 use super::super::keys::lifecycle::PROBES;
 use super::super::keys::server::{INHERIT, PROTOCOL};
@@ -10,11 +11,13 @@ use super::super::model::{
 };
 use super::super::{bytes, duration};
 
-/// The configuration as YAML, with a word about where it comes from.
-pub fn yaml(config: &Config, client: &str) -> String {
+/// The configuration as YAML, with a word about where it comes from. What holds for all servers is taken over as it is
+/// written, since a rule must not be lost on the way.
+pub fn yaml<'n>(config: &Config, client: &str, of_all: impl IntoIterator<Item = (&'n str, &'n Node)>) -> String {
     let mut writer = Writer { out: String::new(), bare_dollar: config.settings.bare_dollar };
     let _ = writeln!(writer.out, "# Imported from {client}. Every key is explained in toolgate.example.yaml.");
     writer.line(0, "version: 1");
+    of_all.into_iter().for_each(|(key, value)| writer.pair(0, key, &flow(value)));
     if !config.settings.inputs.is_empty() {
         writer.line(0, "inputs:");
         config.settings.inputs.iter().for_each(|input| writer.input(input));
@@ -71,6 +74,9 @@ impl Writer {
         let default = Server::new("", server.place.clone(), server.kind);
         if server.max_message_bytes != default.max_message_bytes {
             self.pair(2, "max_message_bytes", &bytes::write(server.max_message_bytes));
+        }
+        if server.max_list_bytes != default.max_list_bytes {
+            self.pair(2, "max_list_bytes", &bytes::write(server.max_list_bytes));
         }
         if server.grace != default.grace {
             self.pair(2, "grace", &duration::write(server.grace));
@@ -326,6 +332,22 @@ impl Writer {
         if !texts.is_empty() {
             let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
             self.pair(depth, key, &format!("[{}]", texts.join(", ")));
+        }
+    }
+}
+
+/// A value as it is written in one line of YAML.
+fn flow(node: &Node) -> String {
+    match &node.value {
+        Value::Scalar(scalar) => match scalar.kind {
+            ScalarKind::Null => "null".to_owned(),
+            ScalarKind::Bool | ScalarKind::Number => scalar.text.clone(),
+            ScalarKind::Text => quote(&scalar.text),
+        },
+        Value::List(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Map(entries) => {
+            let pair = |entry: &Entry| format!("{}: {}", quote(&entry.key), flow(&entry.value));
+            format!("{{{}}}", entries.iter().map(pair).collect::<Vec<_>>().join(", "))
         }
     }
 }

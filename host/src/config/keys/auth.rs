@@ -140,11 +140,17 @@ pub const AUTH: &[Key<Draft>] = &[
             Ok(())
         },
     ),
-    Key::new("issuer", Form::Text, "", "For oauth: the one authorization server to accept.", |auth, given, _| {
-        auth.oauth_given = true;
-        auth.oauth.issuer = Some(given.located()?);
-        Ok(())
-    }),
+    Key::new(
+        "issuer",
+        Form::Text,
+        "",
+        "For oauth: the one authorization server to accept; without it, a secret goes only to the first one it was used with.",
+        |auth, given, _| {
+            auth.oauth_given = true;
+            auth.oauth.issuer = Some(given.located()?);
+            Ok(())
+        },
+    ),
     Key::or(
         &["scope"],
         Key::new("scopes", Form::Texts, "[]", "For oauth: what we ask for.", |auth, given, _| {

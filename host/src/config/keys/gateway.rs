@@ -38,7 +38,7 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    Key::rule(Key::new(
         "tokens",
         Form::Sections(|| schema::object(TOKEN)),
         "[]",
@@ -47,7 +47,7 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             gateway.tokens = tokens(given, reading)?;
             Ok(())
         },
-    ),
+    )),
     Key::new(
         "hosts",
         Form::Texts,
@@ -65,6 +65,16 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
         "Web pages that may use the gateway, such as https://app.example.com.",
         |gateway, given, _| {
             gateway.origins = each(given, origin)?;
+            Ok(())
+        },
+    ),
+    Key::new(
+        "socket",
+        Form::Flag,
+        "true",
+        "Whether commands of the same user find the gateway through a socket, by which they may do everything.",
+        |gateway, given, _| {
+            gateway.socket = given.flag()?;
             Ok(())
         },
     ),

@@ -17,7 +17,7 @@ pub use limits::{TIMEOUTS, limit, span};
 pub use tls::TLS;
 #[cfg(test)]
 pub use tools::ANNOTATIONS;
-pub use tools::TOOL;
+pub use tools::{TOOL, refuse_any};
 
 /// What an entry says, before it is clear how the server is reached.
 pub struct Draft {
@@ -48,13 +48,13 @@ pub const SERVER: &[Key<Draft>] = &[
             },
         ),
     ),
-    Key::or(
-        &["isActive"],
+    Key::rule(Key::or(
+        &["isActive", "active", "enable"],
         Key::new("enabled", Form::Flag, "true", "The server may be used.", |draft, given, _| {
             draft.server.enabled &= given.flag()?;
             Ok(())
         }),
-    ),
+    )),
     Key::or(
         &["cmd"],
         Key::new(
@@ -89,7 +89,7 @@ pub const SERVER: &[Key<Draft>] = &[
         draft.server.env_file = Some(given.located()?);
         Ok(())
     }),
-    Key::new(
+    Key::rule(Key::new(
         "inherit_env",
         Form::Choice(&["all", "scoped", "minimal", "none"]),
         "\"scoped\"",
@@ -98,7 +98,7 @@ pub const SERVER: &[Key<Draft>] = &[
             draft.server.inherit_env = given.choice(INHERIT)?;
             Ok(())
         },
-    ),
+    )),
     Key::or(
         &["env_vars"],
         Key::new(
@@ -194,6 +194,19 @@ pub const SERVER: &[Key<Draft>] = &[
         },
     ),
     Key::new(
+        "max_list_bytes",
+        Form::Bytes,
+        "\"16MiB\"",
+        "How much of each of its lists (tools, resources, templates, prompts) is taken; the rest is left out, with a warning.",
+        |draft, given, _| {
+            draft.server.max_list_bytes = given.bytes()?;
+            if draft.server.max_list_bytes < 1024 {
+                return Err(given.misfit("expected at least 1KiB; less holds no list"));
+            }
+            Ok(())
+        },
+    ),
+    Key::new(
         "grace",
         Form::Span,
         "\"2s\"",
@@ -228,7 +241,7 @@ pub const SERVER: &[Key<Draft>] = &[
         "{}",
         "The queues of single tools, by names and globs; the first that fits is used, in place of `queue`.",
         |draft, given, _| {
-            let named = |(tool, queue): (&str, Given<'_>)| Ok((tool.to_owned(), queues::name(&queue)?));
+            let named = |(tool, queue): (&str, Given<'_>)| Ok((queue.as_pattern(tool)?, queues::name(&queue)?));
             draft.server.tool_queues = given.entries()?.into_iter().map(named).collect::<Result<_, _>>()?;
             Ok(())
         },
@@ -243,20 +256,17 @@ pub const SERVER: &[Key<Draft>] = &[
             Ok(())
         },
     ),
-    Key::or(
-        &["toolsAllowed", "allowedTools", "allowTools", "includeTools", "enabledTools"],
+    Key::rule(Key::or(
+        &["allowedTools", "allowTools", "includeTools", "enabledTools"],
         Key::new(
             "allow",
             Form::Texts,
             "",
-            "Names and globs of the tools that exist; all, if not given.",
-            |draft, given, _| {
-                draft.server.allow = Some(given.texts()?);
-                Ok(())
-            },
+            "Names and globs of the tools that exist; none, if the list is empty, and all, if the key is not given.",
+            |draft, given, _| tools::allow(draft, given),
         ),
-    ),
-    Key::or(
+    )),
+    Key::rule(Key::or(
         &[
             "toolsDenied",
             "toolsBlocked",
@@ -273,22 +283,22 @@ pub const SERVER: &[Key<Draft>] = &[
             "[]",
             "Names and globs of the tools that do not exist, whatever `allow` says.",
             |draft, given, _| {
-                draft.server.deny = given.texts()?;
+                draft.server.deny = given.patterns()?;
                 Ok(())
             },
         ),
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "ask",
         Form::Texts,
         "[]",
         "Names and globs of the tools that a person must approve.",
         |draft, given, _| {
-            draft.server.ask = given.texts()?;
+            draft.server.ask = given.patterns()?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "requires",
         Form::Texts,
         "[]",
@@ -297,24 +307,24 @@ pub const SERVER: &[Key<Draft>] = &[
             draft.server.requires = given.texts()?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "tools",
         Form::NamedSections(|| schema::object(TOOL)),
         "{}",
         "What is said of single tools, by their names.",
         tools::tools,
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "masking",
         Form::Section(|| schema::object(MASKING)),
         "{}",
         "What is masked in its answers, beyond what is masked for all.",
         |draft, given, reading| {
-            read(MASKING, &mut draft.server.masking, given, reading);
+            reading.strictly(|reading| read(MASKING, &mut draft.server.masking, given, reading));
             Ok(())
         },
-    ),
+    )),
     Key::new(
         "instructions",
         Form::Text,
@@ -325,10 +335,14 @@ pub const SERVER: &[Key<Draft>] = &[
             Ok(())
         },
     ),
-    Key::hidden("disabled", |draft, given, _| {
-        draft.server.enabled &= !given.flag()?;
-        Ok(())
-    }),
+    Key::rule(Key::hidden("toolsAllowed", |draft, given, _| tools::allow_of_ai_agent(draft, given))),
+    Key::rule(Key::or(
+        &["disable"],
+        Key::hidden("disabled", |draft, given, _| {
+            draft.server.enabled &= !given.flag()?;
+            Ok(())
+        }),
+    )),
     Key::hidden("httpUrl", |draft, given, _| {
         draft.http_url = Some(given.located()?);
         Ok(())

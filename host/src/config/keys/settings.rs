@@ -50,7 +50,7 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    Key::rule(Key::new(
         "check_arguments",
         Form::Flag,
         "true",
@@ -59,8 +59,8 @@ pub const TOP: &[Key<Settings>] = &[
             settings.check_arguments = given.flag()?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "retry",
         Form::Choice(&["safe", "always", "never"]),
         "\"safe\"",
@@ -69,8 +69,8 @@ pub const TOP: &[Key<Settings>] = &[
             settings.retry = given.choice(RETRY)?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "read_only",
         Form::Flag,
         "false",
@@ -79,8 +79,8 @@ pub const TOP: &[Key<Settings>] = &[
             settings.read_only = given.flag()?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "destructive",
         Form::Choice(&["allow", "ask", "deny"]),
         "\"allow\"",
@@ -89,8 +89,21 @@ pub const TOP: &[Key<Settings>] = &[
             settings.destructive = given.choice(DESTRUCTIVE)?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
+        "ask_max_bytes",
+        Form::Bytes,
+        "\"64KiB\"",
+        "The most arguments that a person is asked about, who is shown them whole; a call with more is declined.",
+        |settings, given, _| {
+            settings.ask_max_bytes = given.bytes()?;
+            if settings.ask_max_bytes < 1024 {
+                return Err(given.misfit("expected at least 1KiB; to refuse all calls of a tool, name it under `deny`"));
+            }
+            Ok(())
+        },
+    )),
+    Key::rule(Key::new(
         "masking",
         Form::Section(|| schema::object(MASKING)),
         "{}",
@@ -99,8 +112,8 @@ pub const TOP: &[Key<Settings>] = &[
             read(MASKING, &mut settings.masking, given, reading);
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "max_result_bytes",
         Form::Bytes,
         "\"1MiB\"",
@@ -109,7 +122,7 @@ pub const TOP: &[Key<Settings>] = &[
             settings.max_result_bytes = given.bytes()?;
             Ok(())
         },
-    ),
+    )),
     Key::new(
         "summarize_above_tokens",
         Form::Number(1, MAX_TOKENS),
@@ -245,7 +258,7 @@ pub const TOP: &[Key<Settings>] = &[
 
 /// What is masked in answers.
 pub const MASKING: &[Key<Masking>] = &[
-    Key::new(
+    Key::rule(Key::new(
         "groups",
         Form::Texts,
         "[]",
@@ -254,8 +267,8 @@ pub const MASKING: &[Key<Masking>] = &[
             masking.groups = given.texts()?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "patterns",
         Form::Texts,
         "[]",
@@ -264,8 +277,8 @@ pub const MASKING: &[Key<Masking>] = &[
             masking.patterns = given.texts()?;
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "custom",
         Form::Sections(|| schema::object(CUSTOM)),
         "[]",
@@ -281,7 +294,7 @@ pub const MASKING: &[Key<Masking>] = &[
             }
             Ok(())
         },
-    ),
+    )),
 ];
 
 /// A mask of one's own.

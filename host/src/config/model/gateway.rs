@@ -17,6 +17,8 @@ pub struct GatewayRules {
     pub hosts: Vec<String>,
     /// Web pages that may use it, as browsers write them: `https://host`, with a port where it is not the usual one.
     pub origins: Vec<String>,
+    /// Whether commands of the same user find it through a socket.
+    pub socket: bool,
     /// How it proves to clients who it is; none means HTTP without TLS.
     pub tls: Option<GatewayTls>,
     /// The largest body of a request.
@@ -45,6 +47,7 @@ impl Default for GatewayRules {
             tokens: Vec::new(),
             hosts: Vec::new(),
             origins: Vec::new(),
+            socket: true,
             tls: None,
             max_body_bytes: 4 * 1024 * 1024,
             max_sessions: 1000,

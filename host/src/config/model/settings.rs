@@ -21,6 +21,8 @@ pub struct Settings {
     pub read_only: bool,
     /// What happens to tools that may delete or overwrite.
     pub destructive: Destructive,
+    /// The most bytes of arguments that a person is asked about; a call with more is declined.
+    pub ask_max_bytes: u64,
     /// What is masked in every answer.
     pub masking: Masking,
     /// The most bytes of text in a result; zero means no limit.
@@ -65,6 +67,7 @@ impl Default for Settings {
             retry: Retry::default(),
             read_only: false,
             destructive: Destructive::default(),
+            ask_max_bytes: 64 * 1024,
             masking: Masking::default(),
             max_result_bytes: 1024 * 1024,
             summarize_above_tokens: 5000,

@@ -164,7 +164,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("b"), "\n  s3cret-of-b-0123456789\r\n\n").unwrap();
         let section = "{tokens: [\
-            {principal: a, token: '${A}', servers: {files: ['t_*'], jira: []}, capabilities: [x]},\
+            {principal: a, token: '${A}', servers: {files: ['t_*'], jira: ['*']}, capabilities: [x]},\
             {principal: b, file: ./b, admin: true},\
             {principal: c, token: 'Bearer s3cret-of-c-0123456789'},\
             {principal: d, token: 's3cret-of-d-0123'}], tls: {certificate: ./c.pem, key: '${DIR}/k.pem'}}";
@@ -177,7 +177,7 @@ mod tests {
             selection: None,
             capabilities: None,
         };
-        let selection = vec![("files".to_owned(), vec!["t_*".to_owned()]), ("jira".to_owned(), vec![])];
+        let selection = vec![("files".to_owned(), vec!["t_*".to_owned()]), ("jira".to_owned(), vec!["*".to_owned()])];
         let expected = [
             FilledToken {
                 selection: Some(selection),
@@ -235,7 +235,7 @@ mod tests {
                 two("token: x, servers: [files, jria]"),
                 "gateway.tokens[1].servers: no server \"jria\" is configured; there are: files, jira; did you mean \"jira\"?",
             ),
-            (one("token: x, servers: {Files: []}"), "gateway.tokens[0].servers: no server \"Files\" is configured"),
+            (one("token: x, servers: {Files: [x]}"), "gateway.tokens[0].servers: no server \"Files\" is configured"),
             ("{tls: {certificate: '${MISSING}', key: x}}".to_owned(), "gateway.tls.certificate: variable \"MISSING\""),
             ("{tls: {certificate: x, key: ''}}".to_owned(), "gateway.tls.key: is empty"),
         ];

@@ -88,7 +88,7 @@ impl Known<'_> {
         }
         for (name, located) in &server.env {
             let value = self.text(located);
-            self.secrets.add_named(name, &value);
+            self.secrets.add_set(name, &value);
         }
         for name in &server.pass_env {
             if let Some(value) = self.scope.variables.environment.get(name) {

@@ -36,7 +36,7 @@ pub(super) fn program(filling: &mut Filling<'_>, config: &Config) -> Result<Prog
     // Also what it inherits: a server that fails likes to show its environment.
     for (name, value) in &env {
         match server.env.iter().any(|(own, _)| own == name) {
-            true => filling.secrets.add_named(name, value),
+            true => filling.secrets.add_set(name, value),
             false => filling.secrets.add_inherited(name, value),
         }
     }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The secret itself, escaped as JSON, percent-encoded, in base64, in names of tools and as a part of a host, each as different
+/// The secret itself, escaped as JSON, percent-encoded, in base64, in hexadecimal digits, in names of tools and as a part of a host, each as different
 /// writers do it.
 pub(super) fn forms(value: &str) -> Vec<String> {
     let json = escaped(value);
@@ -32,6 +32,8 @@ pub(super) fn forms(value: &str) -> Vec<String> {
     }
     if value.len() <= MAX_ENCODED {
         forms.extend(in_base64(value.as_bytes()));
+        let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
+        forms.extend([hex.to_ascii_uppercase(), hex]);
     }
     forms.extend(in_names(value));
     forms.push(value.to_owned());

@@ -43,6 +43,11 @@ pub(super) fn is_telling(value: &str) -> bool {
     value.len() >= MIN_BYTES && !small_number && !COMMON.iter().any(|common| value.eq_ignore_ascii_case(common))
 }
 
+/// Whether the value is a word that messages of MCP are made of, without which nobody could read them.
+pub(super) fn is_word_of_protocol(value: &str) -> bool {
+    PROTOCOL.contains(&value)
+}
+
 /// Whether the value is a short word, as tools and their arguments are named with: letters of one case, perhaps with
 /// underscores. What is generated has digits or both cases, or is longer; what speaks of secrets is none either.
 pub(super) fn is_ordinary(value: &str) -> bool {
@@ -198,6 +203,61 @@ const COMMON: &[&str] = &[
     "value",
     "type",
     "content",
+];
+
+const PROTOCOL: &[&str] = &[
+    "accept",
+    "annotations",
+    "arguments",
+    "array",
+    "assistant",
+    "audio",
+    "blob",
+    "boolean",
+    "capabilities",
+    "complete",
+    "completion",
+    "contents",
+    "cursor",
+    "data",
+    "decline",
+    "default",
+    "description",
+    "elicitation",
+    "enum",
+    "form",
+    "icons",
+    "image",
+    "input",
+    "instructions",
+    "integer",
+    "items",
+    "level",
+    "logger",
+    "message",
+    "messages",
+    "meta",
+    "mode",
+    "number",
+    "object",
+    "priority",
+    "progress",
+    "prompt",
+    "prompts",
+    "properties",
+    "resource",
+    "resources",
+    "result",
+    "role",
+    "roots",
+    "sampling",
+    "string",
+    "structured",
+    "tasks",
+    "title",
+    "total",
+    "values",
+    "version",
 ];
 
 #[cfg(test)]

@@ -236,7 +236,7 @@ approval_mode = "approve"
     pass_env: [HOME_TOKEN]
     timeouts:
       initialize: 20500ms
-notice config.toml:19:16: mcp_servers.y: what is said of single tools is left out
+notice config.toml:19:1: mcp_servers.y: what is said of the tool "search" is left out
 "#;
     assert_eq!(said("config.toml", text), expected);
 }

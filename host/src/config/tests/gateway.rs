@@ -14,7 +14,7 @@ fn gateway(section: &str) -> GatewayRules {
 #[test]
 fn what_is_said_of_the_gateway_is_read() {
     type Changed = fn(&mut GatewayRules);
-    let rows: [(&str, Changed); 23] = [
+    let rows: [(&str, Changed); 24] = [
         ("", |_| {}),
         ("{}", |_| {}),
         ("{http: , names: , tokens: [], hosts: [], tls: {}, rate: }", |_| {}),
@@ -36,6 +36,7 @@ fn what_is_said_of_the_gateway_is_read() {
             rules.origins = ["https://app.example.com", "http://a:8080", "http://[::1]:3000"].map(str::to_owned).into();
         }),
         ("{origins: 'vscode-webview://1abc'}", |rules| rules.origins = vec!["vscode-webview://1abc".into()]),
+        ("{socket: false}", |rules| rules.socket = false),
         ("{max_body_bytes: 1KiB, max_inflight_bytes: 1024}", |rules| {
             (rules.max_body_bytes, rules.max_inflight_bytes) = (1024, 1024);
         }),
@@ -62,15 +63,15 @@ fn each_token_has_one_whose_it_is() {
     let rows = [
         ("{principal: ci, token: '${T}'}", "ci ${T}(tokens[0].token) false None None"),
         ("{principal: Ops_1.x@y-z, file: ./t, admin: true}", "Ops_1.x@y-z file ./t(tokens[0].file) true None None"),
-        ("{principal: a, tokenFile: t, servers: , capabilities: }", "a file t(tokens[0].file) false None None"),
+        ("{principal: a, tokenFile: t}", "a file t(tokens[0].file) false None None"),
         (
             "{principal: a, token: t, servers: [x, y]}",
             r#"a t(tokens[0].token) false Some([("x", []), ("y", [])]) None"#,
         ),
         ("{principal: a, token: t, servers: x}", r#"a t(tokens[0].token) false Some([("x", [])]) None"#),
         (
-            "{principal: a, token: t, servers: {x: ['t_*', u], y: [], z: , w: v}}",
-            r#"a t(tokens[0].token) false Some([("x", ["t_*", "u"]), ("y", []), ("z", []), ("w", ["v"])]) None"#,
+            "{principal: a, token: t, servers: {x: ['t_*', u], y: ['*'], w: v}}",
+            r#"a t(tokens[0].token) false Some([("x", ["t_*", "u"]), ("y", ["*"]), ("w", ["v"])]) None"#,
         ),
         (
             "{principal: a, token: t, capabilities: [server:a, tool:a/b]}",
@@ -224,6 +225,27 @@ fn a_token_that_does_not_fit_is_refused_and_never_shown() {
             "gateway.tokens[0].servers: is empty; name a server, or leave it out to mean all",
         ),
         (
+            "[{principal: a, token: s3cret, servers: {x: [y], z: []}}]",
+            "gateway.tokens[0].servers.z: names no tool; write [\"*\"] to mean all tools of the server",
+        ),
+        (
+            "[{principal: a, token: s3cret, servers: {x: }}]",
+            "gateway.tokens[0].servers.x: names no tool; write [\"*\"] to mean all tools of the server",
+        ),
+        (
+            "[{principal: a, token: s3cret, servers: {x: [Any]}}]",
+            "gateway.tokens[0].servers.x: \"any\" is not known here; write \"*\" to mean all tools",
+        ),
+        (
+            "[{principal: a, token: s3cret, servers: }]",
+            "gateway.tokens[0].servers: has no value; write what is meant, such as [] for none, or take the key out",
+        ),
+        (
+            "[{principal: a, token: s3cret, capabilities: null}]",
+            "gateway.tokens[0].capabilities: has no value; write what is meant, such as [] for none, or take the key out",
+        ),
+        ("", "gateway.tokens: has no value; write what is meant, such as [] for none, or take the key out"),
+        (
             "[{principal: a, token: s3cret, servers: [x, y, x]}]",
             "gateway.tokens[0].servers: the server \"x\" is given twice",
         ),
@@ -244,15 +266,15 @@ fn a_token_that_does_not_fit_is_refused_and_never_shown() {
 }
 
 #[test]
-fn files_of_others_say_nothing_of_the_gateway() {
+fn what_files_of_others_say_of_the_gateway_holds() {
     let rows = [
-        ("mcp.json", r#"{"mcpServers": {"gateway": {"command": "x"}}, "gateway": {"http": "0.0.0.0:80"}}"#),
-        ("mcp.json", r#"{"gateway": {"command": "x"}}"#),
-        ("config.toml", "gateway = {http = '0.0.0.0:80'}\n[mcp_servers.gateway]\ncommand = 'x'"),
+        ("mcp.json", r#"{"mcpServers": {"gateway": {"command": "x"}}, "gateway": {"rate": 5}}"#, Some(5)),
+        ("mcp.json", r#"{"gateway": {"command": "x"}}"#, None),
+        ("config.toml", "gateway = {rate = 5}\n[mcp_servers.gateway]\ncommand = 'x'", Some(5)),
     ];
-    for (file, text) in rows {
+    for (file, text, rate) in rows {
         let config = parse(text, Path::new(file)).unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!(config.settings.gateway, GatewayRules::default(), "{text}");
+        assert_eq!(config.settings.gateway, GatewayRules { rate, ..GatewayRules::default() }, "{text}");
         assert_eq!(config.servers[0].id, "gateway", "{text}");
     }
 }

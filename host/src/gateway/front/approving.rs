@@ -4,6 +4,7 @@
 //! again with the answer; what it brings back is sealed, so that nothing is kept between its rounds.
 
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -13,12 +14,12 @@ use serde_json::value::RawValue;
 use super::Front;
 use super::asking::{ASK_LIMIT, Asker};
 use super::era::{Era, wants_input};
-use crate::gate::Approve;
-use crate::gateway::bounds;
-use crate::gateway::seal::{Seal, Sealed, Stage, Subject};
+use super::labelled::OURS;
+use crate::gate::{ApprovalText, Approve, Consent};
+use crate::gateway::seal::{Rules, Seal, Sealed, Stage, Subject};
 use crate::json::{Object, raw};
 use crate::logic::types::execution::Question;
-use crate::session::{self, Given, Topic, lack};
+use crate::session::{Given, Topic, lack};
 use crate::transport::BoxFuture;
 
 /// How far the approval of one call has come.
@@ -44,18 +45,23 @@ impl Approval {
         given.state = sealed.inner.clone();
         let mut responses = given.responses.as_deref().and_then(|responses| Object::read(responses.get()));
         let answer = responses.as_mut().and_then(|responses| responses.remove(&key(seal)));
-        if let (Some(rest), true) = (responses, answer.is_some()) {
+        if sealed.stage == Stage::Asked {
+            // The server has asked nothing yet, and the person saw no answers to it.
+            given.responses = None;
+        } else if let (Some(rest), true) = (responses, answer.is_some()) {
             given.responses = Some(rest).filter(|rest| !rest.is_empty()).map(|rest| raw(&rest));
         }
         let _ = self.brought.set(Brought { sealed, answer });
     }
 
-    /// The result of the call: a question to the client, where there is one. A server that wants input of a client whose
-    /// call was approved gets its state back together with the approval.
+    /// The result that asks the client, where it must come again with the answer.
+    pub(super) fn question(&self) -> Option<&String> {
+        self.asks.get()
+    }
+
+    /// The result of the call. A server that wants input of a client whose call was approved gets its state back together
+    /// with the approval, which the next round of this call uses up.
     pub(super) fn dress(&self, front: &Front, result: String) -> String {
-        if let Some(asks) = self.asks.get() {
-            return asks.clone();
-        }
         let Some(subject) = self.approved.get().filter(|_| wants_input(&result)) else { return result };
         let Some(mut object) = Object::read(&result) else { return result };
         let inner = object.remove("requestState");
@@ -67,9 +73,9 @@ impl Approval {
 }
 
 impl Approve for Asker {
-    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Option<bool>> {
+    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
         Box::pin(async move {
-            let front = self.front()?;
+            let Some(front) = self.front() else { return Consent::Nobody };
             match self.era() {
                 Era::Legacy => self.ask_person(&front, question).await,
                 Era::Modern => self.ask_again(&front, question),
@@ -78,47 +84,70 @@ impl Approve for Asker {
     }
 }
 
+impl Front {
+    /// The version of the rules that hold now.
+    fn rules(&self) -> Rules {
+        (self.inside.registry.edition(), self.inside.edition.load(Ordering::SeqCst))
+    }
+}
+
 impl Asker {
-    /// Asks a client with a session, for as long as the call may take.
-    async fn ask_person(&self, front: &Front, question: &Question) -> Option<bool> {
+    /// Asks a client with a session, for as long as the call may take. A yes to rules that no longer hold is none: the call
+    /// is then to be decided anew.
+    async fn ask_person(&self, front: &Front, question: &Question) -> Consent {
         if !self.takes_forms() {
-            return None;
+            return Consent::Nobody;
         }
-        let server = question.tool.server.clone();
-        let total = front.gate.link(&server).map_or(Duration::MAX, |link| link.server().timeouts.total);
-        let params = raw(&form(front, question)?);
-        let question = session::Question { server, connection: 0, topic: Topic::Elicitation, params };
-        let answer = front.ask(question, self.outlet(), total.min(ASK_LIMIT)).await.ok()?;
-        Some(is_yes(&answer))
+        let total = front.gate.link(&question.tool.server).map_or(Duration::MAX, |link| link.server().timeouts.total);
+        let rules = front.rules();
+        let method = Topic::Elicitation.method();
+        let form = form(front, question).to_string();
+        match front.send_question(method, &form, self.outlet(), total.min(ASK_LIMIT)).await {
+            Err(_) => Consent::Nobody,
+            Ok(answer) if !is_yes(&answer) => Consent::No,
+            Ok(_) if front.rules() != rules => Consent::Pending,
+            Ok(_) => Consent::Yes,
+        }
     }
 
-    /// What a client without a session has brought with this round; one that has brought nothing is asked with the result.
-    fn ask_again(&self, front: &Front, question: &Question) -> Option<bool> {
+    /// What a client without a session has brought with this round; one that has brought nothing that counts is asked with
+    /// the result.
+    fn ask_again(&self, front: &Front, question: &Question) -> Consent {
         let Question { tool, arguments, .. } = question;
+        let seal = &front.inside.seal;
         let subject = Subject {
             principal: front.principal.name.clone(),
             server: tool.server.clone(),
             tool: tool.tool.clone(),
             arguments: arguments.clone(),
+            rules: front.rules(),
         };
-        let brought = self.approval.brought.get().filter(|brought| front.inside.seal.knows(&brought.sealed, &subject));
-        let said = brought.and_then(|brought| match (brought.sealed.stage, &brought.answer) {
-            (Stage::Approved, _) => Some(true),
-            (Stage::Asked, answer) => answer.as_deref().map(is_yes),
+        let brought = self.approval.brought.get().filter(|brought| seal.knows(&brought.sealed, &subject));
+        let said = brought.and_then(|Brought { sealed, answer }| {
+            let said = match (sealed.stage, answer) {
+                (Stage::Approved, _) => true,
+                (Stage::Asked, answer) => is_yes(answer.as_deref()?),
+            };
+            // One yes starts one call, however often it is sent.
+            seal.spend(sealed, &subject.principal).then_some(said)
         });
         match said {
-            Some(true) => drop(self.approval.approved.set(subject)),
-            None if self.takes_forms() => {
-                let state = front.inside.seal.close(Stage::Asked, &subject, None)?;
-                let mut params = form(front, question)?;
+            Some(true) => {
+                let _ = self.approval.approved.set(subject);
+                Consent::Yes
+            }
+            Some(false) => Consent::No,
+            None if !self.takes_forms() => Consent::Nobody,
+            None => {
+                let Some(state) = seal.close(Stage::Asked, &subject, None) else { return Consent::Nobody };
+                let mut params = form(front, question);
                 params["mode"] = "form".into();
-                let asked = json!({key(&front.inside.seal): {"method": Topic::Elicitation.method(), "params": params}});
+                let asked = json!({key(seal): {"method": Topic::Elicitation.method(), "params": params}});
                 let result = json!({"resultType": "input_required", "inputRequests": asked, "requestState": state});
                 let _ = self.approval.asks.set(result.to_string());
+                Consent::Pending
             }
-            _ => {}
         }
-        said
     }
 
     /// Whether the client can show a form to a person.
@@ -127,15 +156,12 @@ impl Asker {
     }
 }
 
-/// What a person is shown; none where that cannot be masked.
-fn form(front: &Front, question: &Question) -> Option<serde_json::Value> {
-    let Question { tool, arguments, reason } = question;
-    let mut arguments = front.gate.mask(&tool.server, arguments).ok()?;
-    bounds::cut(&mut arguments, MOST_SHOWN);
-    let message = format!("Call the tool {:?} of server {:?} with {arguments}? ({reason})", tool.tool, tool.server);
+/// What a person is shown: the call as it will be made.
+fn form(front: &Front, question: &Question) -> serde_json::Value {
+    let message = ApprovalText::new(question, &front.inside.registry.secrets()).in_lines();
     let approve = json!({"type": "boolean", "title": "Approve", "description": "Whether the call may be made"});
     let schema = json!({"type": "object", "properties": {"approve": approve}, "required": ["approve"]});
-    Some(json!({"message": message, "requestedSchema": schema}))
+    json!({"message": message, "requestedSchema": schema})
 }
 
 /// Whether an answer is a yes. A client that shows no fields accepts without content.
@@ -156,11 +182,8 @@ fn is_yes(answer: &RawValue) -> bool {
 
 /// The name of our question among those that a result asks; a gateway behind this one has another.
 fn key(seal: &Seal) -> String {
-    format!("toolgate-approval-{}", seal.name())
+    format!("{OURS}{}", seal.name())
 }
-
-/// How much of the arguments a person is shown.
-const MOST_SHOWN: usize = 4 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -187,17 +210,19 @@ mod tests {
     #[test]
     fn what_is_ours_does_not_reach_the_server_and_what_is_the_servers_does() {
         let (seal, raw) = (Seal::new(), |text: &str| RawValue::from_string(text.to_owned()).unwrap());
-        let ours = |inner: &str| {
+        let ours_at = |stage: &str, inner: &str| {
             use base64::Engine;
             let inner = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(inner);
-            raw(&format!("\"toolgate/{}/asked/1/AA/{inner}\"", seal.name()))
+            raw(&format!("\"toolgate/{}/{stage}/1/1/AA/{inner}\"", seal.name()))
         };
+        let ours = |inner: &str| ours_at("approved", inner);
         let state = r#""\u00e9 1.0""#;
         let answer = format!(r#"{:?}:{{"action":"accept"}}"#, key(&seal));
         let others = r#"{"toolgate-approval-x":{"action":"accept"}}"#;
-        let theirs = r#""toolgate/x/asked/1/AA/""#;
+        let theirs = r#""toolgate/x/asked/1/1/AA/""#;
         for (given, responses, expected, left) in [
             (ours(""), Some(format!("{{{answer}}}")), None, None),
+            (ours_at("asked", ""), Some(format!(r#"{{{answer},"a":1.10}}"#)), None, None),
             (ours(state), Some(format!(r#"{{{answer},"a":1.10}}"#)), Some(state), Some(r#"{"a":1.10}"#)),
             (ours(state), Some(r#"{ "a": 1.10}"#.to_owned()), Some(state), Some(r#"{ "a": 1.10}"#)),
             (raw(state), Some(r#"{ "a": 1.10}"#.to_owned()), Some(state), Some(r#"{ "a": 1.10}"#)),

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::approving::Approval;
 use super::era::{Context, Era};
+use super::labelled::label;
 use super::{Front, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::failure::RpcError;
 use crate::gate::EXEMPT;
@@ -194,22 +195,27 @@ impl Asker {
 }
 
 impl Front {
-    /// Asks the client something on behalf of a server, or of whoever guards it, and waits for so long.
-    pub(super) async fn ask(
+    /// Asks the client something on behalf of a server, and waits for so long.
+    async fn ask(&self, question: Question, outlet: &dyn Outlet, limit: Duration) -> Result<Box<RawValue>, RpcError> {
+        self.check_askable(&question)?;
+        let params = self.shown(&question)?;
+        self.send_question(question.topic.method(), &params, outlet, limit).await
+    }
+
+    /// Sends a question as it is, and waits for the answer for so long.
+    pub(super) async fn send_question(
         &self,
-        question: Question,
+        method: &str,
+        params: &str,
         outlet: &dyn Outlet,
         limit: Duration,
     ) -> Result<Box<RawValue>, RpcError> {
-        let method = question.topic.method();
-        self.check_askable(&question)?;
-        let params = self.shown(&question)?;
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         self.asked().insert(id, sender);
         let _forget = Forget { front: self, id, outlet };
         let answered = async {
-            match outlet.deliver(message::request(id, method, &params)).await {
+            match outlet.deliver(message::request(id, method, params)).await {
                 true => receiver.await.ok(),
                 false => Some(Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway has gone"))),
             }
@@ -263,16 +269,18 @@ impl Front {
         }
     }
 
-    /// A question as the client gets it: masked, and no longer than a result may be.
+    /// A question as the client gets it: with the name of the server that asks, masked, and no longer than a result may be.
     fn shown(&self, question: &Question) -> Result<String, RpcError> {
         let failed = |error: LogicError| RpcError::new(INTERNAL_ERROR, error.to_string());
         let masked = self.gate.mask(&question.server, question.params.get()).map_err(failed)?;
-        if question.topic != Topic::Elicitation {
-            return self.gate.fit(masked).map_err(failed);
-        }
-        let (Some(mut shown), Some(asked)) = (Object::read(&masked), Object::read(question.params.get())) else {
-            return Ok(masked);
+        let read = |params: &str| Object::read(params).map(Object::unique);
+        let (Some(mut shown), Some(asked)) = (read(&masked), read(question.params.get())) else {
+            return Err(RpcError::new(INVALID_PARAMS, "the params of this question are no object that can be shown"));
         };
+        label(&question.server, question.topic, &mut shown);
+        if question.topic != Topic::Elicitation {
+            return self.gate.fit(shown.to_text()).map_err(failed);
+        }
         // A person goes to this very address, and the server says by this very name when it is done.
         for name in EXEMPT {
             if let Some(value) = asked.get(name) {

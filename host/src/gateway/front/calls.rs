@@ -9,11 +9,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::era::{Context, Era};
+use super::labelled::{label_error, label_result, unlabel_answers};
 use super::progress::Teller;
 use super::stops::{Stop, Stoppable};
 use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, outcome, params_of};
 use crate::failure::{Failed, Failure, RpcError};
-use crate::gate::{CallEvent, CallOptions, Called};
+use crate::gate::{CallEvent, CallOptions, Called, GateError};
 use crate::gateway::Inside;
 use crate::gateway::bounds;
 use crate::gateway::client::{Incoming, Rest};
@@ -69,15 +70,19 @@ pub(super) async fn call(
     if let (Era::Modern, Some(headers)) = (context.era, &incoming.headers) {
         front.lists.check_headers(&name, arguments, &headers.params)?;
     }
-    let name = match front.exposed() {
-        Some(server) => format!("{server}.{name}"),
-        None => name.into_owned(),
+    let make = || {
+        let name = match front.exposed() {
+            Some(server) => format!("{server}.{name}"),
+            None => name.to_string(),
+        };
+        ToolCall::new(name, arguments.map_or_else(String::new, written))
     };
-    let call = ToolCall::new(name, arguments.map_or_else(String::new, written));
+    let mut call = make();
     let _stoppable = Stoppable::new(front, id, Stop::Call(call.id.clone()));
     let asker = Asker::new(front, context, incoming);
     let mut caller = context.caller(&asker, params);
     asker.approval.take(&front.inside.seal, &mut caller.given);
+    unlabel_answers(&mut caller.given);
     let options = CallOptions {
         events: Some(events(front, context, &asker, incoming)),
         without_logs: context.log_level.is_none(),
@@ -86,11 +91,25 @@ pub(super) async fn call(
         caller,
         ..CallOptions::default()
     };
-    // In a place of its own: what is around it is moved several times before it runs, and would be ten times as large.
-    let called = Box::pin(front.gate.call(call, &options)).await;
-    let mut called = called.map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))?;
+    let mut called = loop {
+        let id = call.id.clone();
+        // In a place of its own: what is around it is moved several times before it runs, and would be ten times as large.
+        match Box::pin(front.gate.call(call, &options)).await {
+            Ok(called) => break called,
+            Err(GateError::Pending) => {}
+            Err(error) => return Err(RpcError::new(INTERNAL_ERROR, error.to_string())),
+        }
+        // A question is no end of the call, so nothing is left of this round.
+        if let Some(question) = asker.approval.question() {
+            return Ok(question.clone());
+        }
+        // The rules have changed while the person thought.
+        front.follow();
+        call = ToolCall { id, ..make() };
+    };
     let told = outcome::is_wanted(params).then(|| outcome::of(front, &called));
-    let answer = asker.settle(answer_of(front, &mut called)).map(|answer| asker.approval.dress(front, answer));
+    let answer = answer_of(front, &mut called).map(|answer| label_result(asker.server(), answer));
+    let answer = asker.settle(answer).map(|answer| asker.approval.dress(front, answer));
     if let Ok(answer) = &answer {
         front.linked.learn(asker.server(), answer);
     }
@@ -185,7 +204,7 @@ fn answer_of(front: &Front, called: &mut Called) -> Result<String, RpcError> {
         // What the server says to a call it refuses is for the client, code and all.
         (Code::RpcError, Some(Failed { failure: Failure::Rpc(error), .. })) => {
             let server = result.tool.as_ref().map_or("", |tool| &tool.server);
-            Err(front.gate.mask_error(server, error))
+            Err(label_error(server, front.gate.mask_error(server, error)))
         }
         (Code::InvalidName | Code::UnknownServer | Code::UnknownTool | Code::NotAllowed, _) => {
             Err(RpcError::new(INVALID_PARAMS, &*result.text))

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::{Asker, Front, INVALID_PARAMS};
 use crate::failure::RpcError;
 use crate::gateway::client::McpHeaders;
-use crate::json::{INPUT_RESPONSES, META, Mark, Object, REQUEST_STATE, RESULT_TYPE, raw};
+use crate::json::{self, INPUT_RESPONSES, META, Mark, Object, REQUEST_STATE, RESULT_TYPE, raw};
 pub use crate::session::Era;
 use crate::session::{CAPABILITIES, Caller, Given, LEGACY_VERSIONS, Listing, LogLevel, MODERN_VERSION, is_of_session};
 
@@ -213,11 +213,14 @@ fn given(params: &str) -> Given {
     Given { responses: input_responses, state: request_state }
 }
 
-/// Whether a result is a question to the client.
+/// Whether a result is a question to the client, however its server spells that and whichever of two members a client reads.
 pub(super) fn wants_input(result: &str) -> bool {
-    INPUT_REQUIRED.is_in(result)
-        && Object::read(result)
-            .is_some_and(|object| object.get("resultType").is_some_and(|kind| kind.get() == "\"input_required\""))
+    let asks = |(name, kind): (&str, &RawValue)| {
+        name == "resultType" && json::text(kind).is_some_and(|kind| kind == "input_required")
+    };
+    // Nearly no result is one.
+    (INPUT_REQUIRED.is_in(result) || json::spells_letters(result))
+        && Object::read(result).is_some_and(|object| object.iter().any(asks))
 }
 
 /// A result without the mark that it is whole. Where that stands in front, as servers write it, the rest is not read.
@@ -291,6 +294,20 @@ mod tests {
         let question = r#"{"inputRequests":{},"resultType":"input_required"}"#;
         assert_eq!(modern.dress_kept(question.to_owned(), keep), question);
         assert_eq!(legacy.dress_kept(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), keep), r#"{"tools":[]}"#);
+    }
+
+    #[test]
+    fn a_result_that_asks_is_known_however_it_is_spelt() {
+        for (result, expected) in [
+            (r#"{"resultType":"input_required"}"#, true),
+            (r#"{"result\u0054ype":"input\u005frequired"}"#, true),
+            (r#"{"resultType":"complete","resultType":"input_required"}"#, true),
+            (r#"{"resultType":"input_required","resultType":"complete"}"#, true),
+            (r#"{"resultType":"complete","content":["\"input_required\""]}"#, false),
+            (r#"{"content":[{"resultType":"input_required"}]}"#, false),
+        ] {
+            assert_eq!(wants_input(result), expected, "{result}");
+        }
     }
 
     #[test]

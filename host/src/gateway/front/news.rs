@@ -21,7 +21,7 @@ use super::resources;
 use super::sources::owner;
 use super::stops::{Stop, Stoppable};
 use super::updates::{SUBSCRIPTION, Update};
-use super::{Front, INVALID_PARAMS, Session, params_of};
+use super::{Front, Session, params_of};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
 use crate::gateway::client::{Incoming, Outlet};
@@ -188,8 +188,7 @@ pub(super) async fn subscribe(front: &Front, params: &str, on: bool) -> Result<S
         bounds::watched(others.chain([&uri]).map(String::as_str))
     };
     room(&front.session())?;
-    let missing = || RpcError::new(INVALID_PARAMS, format!("no server has {uri:?}"));
-    let watcher = watch(front, &uri).await?.ok_or_else(missing)?;
+    let watcher = watch(front, &uri).await?.ok_or_else(|| resources::missing(Era::Legacy, &uri))?;
     let mut session = front.session();
     // Others may have come meanwhile.
     room(&session)?;

@@ -3,23 +3,21 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::Instant;
 
 use super::era::{Context, Era, Keep};
-use super::lists::{FIRST_LIST, page};
+use super::labelled::{label_error, label_result, unlabel_answers};
+use super::lists::page;
 use super::progress::Teller;
-use super::sources::{Found, Gathered, Listed, Owner, PATIENCE, find, gather};
+use super::sources::{Gathered, Listed, Owner, gather, owner};
 use super::{Asker, Front, INTERNAL_ERROR, INVALID_PARAMS, params_of};
 use crate::failure::{Failed, Failure, RpcError};
 use crate::gate::Refused;
 use crate::gateway::bounds;
 use crate::gateway::client::Incoming;
 use crate::json::Object;
-use crate::session::{Kind, METHOD_NOT_FOUND};
+use crate::session::Kind;
 
 /// Lists the resources.
 pub(super) async fn list(front: &Front, context: &Context, params: &str) -> Result<String, RpcError> {
@@ -44,67 +42,21 @@ pub(super) async fn read(
     }
     let Params { uri } = params_of("resources/read", params)?;
     bounds::uri(&uri)?;
-    let missing = || {
-        let code = if context.era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
-        let mut data = Object::default();
-        data.set("uri", &uri);
-        RpcError { data: Some(crate::json::raw(&data)), ..RpcError::new(code, format!("no server has {uri:?}")) }
-    };
+    let Some(owner) = owner(front, &uri).await? else { return Err(missing(context.era, &uri)) };
     let asked = Asked { method: "resources/read", params: &json!({"uri": uri}).to_string(), of: params };
-    let result = match find(front, &uri).await? {
-        Found::Owner(owner) => ask(front, context, &owner, asked, incoming).await,
-        Found::Perhaps(owners) => {
-            try_all(front, context, &owners, asked, incoming).await.unwrap_or_else(|| Err(missing()))
-        }
-    };
+    let result = ask(front, context, &owner, asked, incoming).await;
     let result = result.map_err(|error| in_words_of(context.era, error))?;
     let keep = Keep::of_result(&result).shown_to(front);
     Ok(context.dress_kept(result, keep))
 }
 
-/// Asks servers, side by side, for what none of them lists: servers may have more than that. What the only one says counts; of
-/// several the first that has it, or that cannot say; none where all say that they do not have it.
-async fn try_all(
-    front: &Front,
-    context: &Context,
-    owners: &[Owner],
-    asked: Asked<'_>,
-    incoming: &Incoming,
-) -> Option<Result<String, RpcError>> {
-    if let [only] = owners {
-        return Some(ask(front, context, only, asked, incoming).await);
-    }
-    let owners = &owners[..owners.len().min(MOST_TRIES)];
-    let mut answers: Vec<Option<Result<String, RpcError>>> = owners.iter().map(|_| None).collect();
-    let tries = owners.iter().enumerate();
-    let mut tries: FuturesUnordered<_> =
-        tries.map(|(place, owner)| async move { (place, ask(front, context, owner, asked, incoming).await) }).collect();
-    let mut until = Instant::now() + FIRST_LIST;
-    while let Ok(Some((place, answer))) = tokio::time::timeout_at(until, tries.next()).await {
-        answers[place] = Some(answer);
-        let Some(first) = answers.iter().position(|answer| matches!(answer, Some(Ok(_)))) else { continue };
-        if answers[..first].iter().all(Option::is_some) {
-            break;
-        }
-        // One before it may have it, too, and is not waited for as if nobody had.
-        until = until.min(Instant::now() + PATIENCE);
-    }
-    if let Some(first) = answers.iter().position(|answer| matches!(answer, Some(Ok(_)))) {
-        return answers.swap_remove(first);
-    }
-    answers.into_iter().zip(owners).find_map(|(answer, owner)| match answer {
-        Some(Err(error)) if says_missing(&error) => None,
-        None => {
-            let text = format!("server {:?} may have it, and gave no answer within {FIRST_LIST:?}", owner.link.id());
-            Some(Err(RpcError::new(INTERNAL_ERROR, text)))
-        }
-        answer => answer,
-    })
-}
-
-/// Whether a server says that it has no such resource, or none at all.
-fn says_missing(error: &RpcError) -> bool {
-    matches!(error.code, RESOURCE_NOT_FOUND | INVALID_PARAMS | METHOD_NOT_FOUND)
+/// The answer for a resource that nobody has, as far as anybody says.
+pub(super) fn missing(era: Era, uri: &str) -> RpcError {
+    let code = if era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+    let mut data = Object::default();
+    data.set("uri", &uri);
+    let text = format!("no server lists {uri:?}, has a template that fits it, or named it in a result; none was asked");
+    RpcError { data: Some(crate::json::raw(&data)), ..RpcError::new(code, text) }
 }
 
 /// What a server says where it has no such resource, with the code that the client's era has for it.
@@ -164,7 +116,8 @@ pub(super) async fn ask(
     incoming: &Incoming,
 ) -> Result<String, RpcError> {
     let asker = Asker::new(front, context, incoming);
-    let caller = context.caller(&asker, asked.of);
+    let mut caller = context.caller(&asker, asked.of);
+    unlabel_answers(&mut caller.given);
     let server = owner.link.id();
     let working = asker.work(front, server, owner.link.number());
     let progress = Teller::new(front, context, &asker, incoming).map(Teller::into_listener);
@@ -175,13 +128,13 @@ pub(super) async fn ask(
         Refused::Failed(failed) => refused(front, server, failed),
         Refused::Logic(error) => RpcError::new(INTERNAL_ERROR, error.to_string()),
     });
-    asker.settle(outcome)
+    asker.settle(outcome.map(|answer| label_result(server, answer)))
 }
 
 /// A failure as the client gets it: an error of the server with its code, masked.
 pub(super) fn refused(front: &Front, server: &str, failed: Failed) -> RpcError {
     match failed.failure {
-        Failure::Rpc(error) => front.gate.mask_error(server, error),
+        Failure::Rpc(error) => label_error(server, front.gate.mask_error(server, error)),
         other => RpcError::new(INTERNAL_ERROR, format!("server {server:?}: {other}")),
     }
 }
@@ -191,8 +144,6 @@ pub(super) fn text(item: &Object, name: &str) -> Option<String> {
     serde_json::from_str(item.get(name)?.get()).ok()
 }
 
-/// How many servers are asked for what nobody lists.
-const MOST_TRIES: usize = 16;
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
 #[cfg(test)]

@@ -40,14 +40,6 @@ pub(super) struct Gathered {
     pub(super) keep: Keep,
 }
 
-/// Whose a resource is.
-pub(super) enum Found {
-    /// This one's.
-    Owner(Owner),
-    /// Nobody lists it. These have resources, and may have more than they list.
-    Perhaps(Vec<Owner>),
-}
-
 /// Asks all servers for a list, side by side; those that cannot be asked, or take too long, are left out, and in the log.
 pub(super) async fn gather(front: &Front, kind: Kind) -> Gathered {
     gather_from(front, front.gate.sources(), kind).await
@@ -73,8 +65,9 @@ pub(super) async fn gather_from(front: &Front, links: Vec<Arc<Link>>, kind: Kind
 }
 
 /// The server that a resource is of: the one that lists it, the one whose template fits, or the one that named it. Nobody
-/// gets by naming it what another one has.
-pub(super) async fn find(front: &Front, uri: &str) -> Result<Found, RpcError> {
+/// gets by naming it what another one has. Where there is none, no server is told of the address: it may be another's, and
+/// a secret.
+pub(super) async fn owner(front: &Front, uri: &str) -> Result<Option<Owner>, RpcError> {
     let sources = usable(front);
     let mut owner = first(front, &sources, Kind::Resources, |listing| listing.lists(uri)).await;
     if owner.is_none() {
@@ -85,30 +78,9 @@ pub(super) async fn find(front: &Front, uri: &str) -> Result<Found, RpcError> {
         owner = sources.iter().find(|link| named.as_deref() == Some(link.id()));
     }
     match owner {
-        Some(link) => Ok(Found::Owner(lease(front, link).await?)),
-        None => Ok(Found::Perhaps(all_with_resources(front, sources).await)),
+        Some(link) => lease(front, link).await.map(Some),
+        None => Ok(None),
     }
-}
-
-/// The servers that can be used now and have resources.
-async fn all_with_resources(front: &Front, sources: Vec<Arc<Link>>) -> Vec<Owner> {
-    let ask = sources.into_iter().map(|link| async move {
-        if front.inside.late.has(&link, Kind::Resources) {
-            return None;
-        }
-        let lease = tokio::time::timeout(FIRST_LIST, link.lease_if_it_starts()).await.ok()?.ok()?;
-        lease.session().peer().offers.resources.then_some(Owner { link, lease })
-    });
-    futures_util::future::join_all(ask).await.into_iter().flatten().collect()
-}
-
-/// The same where nothing can be tried: the one that lists it or whose template fits, or the only one there is.
-pub(super) async fn owner(front: &Front, uri: &str) -> Result<Option<Owner>, RpcError> {
-    Ok(match find(front, uri).await? {
-        Found::Owner(owner) => Some(owner),
-        Found::Perhaps(mut owners) if owners.len() == 1 => owners.pop(),
-        Found::Perhaps(_) => None,
-    })
 }
 
 /// The server that has this very template.
@@ -214,4 +186,4 @@ async fn list(front: &Front, link: &Arc<Link>, kind: Kind) -> Option<(Lease, Arc
 /// A failure that took longer would be felt if it were waited for again.
 const SLOW: Duration = Duration::from_secs(1);
 /// How long servers are waited for that may have what another one has, too.
-pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(3);

@@ -17,6 +17,7 @@ use super::channel::{Reader, encode};
 use super::load::{Seat, Slot};
 use super::pace::Busy;
 use super::pages::PageEvent;
+use super::places::Telling;
 use super::session::InUse;
 use crate::transport::BoxFuture;
 
@@ -79,6 +80,8 @@ pub(super) struct Events {
     _session: Option<InUse>,
     /// The place of one who listens without a session.
     _seat: Option<Seat>,
+    /// The connection only tells news.
+    _telling: Option<Telling>,
     /// The connection waits for us, not for the client.
     _busy: Busy,
 }
@@ -102,6 +105,7 @@ impl Events {
             keep_alive,
             _session: None,
             _seat: None,
+            _telling: None,
             _busy: busy,
         }
     }
@@ -128,6 +132,11 @@ impl Events {
 
     pub(super) fn sitting(mut self, seat: Seat) -> Self {
         self._seat = Some(seat);
+        self
+    }
+
+    pub(super) fn telling(mut self, telling: Telling) -> Self {
+        self._telling = Some(telling);
         self
     }
 

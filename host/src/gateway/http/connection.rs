@@ -15,8 +15,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
 use super::desk::{Desk, Visit};
-use super::load::Connected;
+use super::hosts::Arrival;
 use super::pace::{Pace, Paced, Verdict};
+use super::places::Entered;
 use super::tls::Certificate;
 
 /// Who has come in, and from where.
@@ -28,46 +29,63 @@ pub(super) enum Guest {
     Unix(UnixStream),
 }
 
+impl Guest {
+    /// Where it comes from.
+    pub(super) fn peer(&self) -> SocketAddr {
+        match self {
+            Guest::Tcp(_, peer) => *peer,
+            #[cfg(unix)]
+            Guest::Unix(_) => HERE,
+        }
+    }
+}
+
 /// Serves a connection until either side has enough.
-pub(super) async fn serve(desk: Arc<Desk>, certificate: Option<Arc<Certificate>>, connected: Connected, guest: Guest) {
+pub(super) async fn serve(
+    desk: Arc<Desk>,
+    certificate: Option<Arc<Certificate>>,
+    entered: Entered,
+    pace: Arc<Pace>,
+    guest: Guest,
+) {
     let (stream, peer) = match guest {
         Guest::Tcp(stream, peer) => (stream, peer),
         #[cfg(unix)]
-        Guest::Unix(stream) => return run(desk, connected, stream, HERE, HERE).await,
+        Guest::Unix(stream) => {
+            let at = Arrival { peer: HERE, local: HERE, tls: false };
+            return run(desk, entered, pace, stream, at).await;
+        }
     };
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%peer, %error, "small writes will be late");
     }
     let Ok(local) = stream.local_addr() else { return };
     let Some(certificate) = certificate else {
-        return run(desk, connected, stream, peer, local).await;
+        return run(desk, entered, pace, stream, Arrival { peer, local, tls: false }).await;
     };
     match timeout(desk.rules().limits.handshake_timeout, certificate.acceptor().accept(stream)).await {
-        Ok(Ok(stream)) => run(desk, connected, stream, peer, local).await,
+        Ok(Ok(stream)) => run(desk, entered, pace, stream, Arrival { peer, local, tls: true }).await,
         Ok(Err(error)) => debug!(%peer, %error, "the handshake failed"),
         Err(_) => debug!(%peer, "the handshake took too long"),
     }
 }
 
 /// Serves the requests of a connection.
-pub(super) async fn run<T>(desk: Arc<Desk>, connected: Connected, io: T, peer: SocketAddr, local: SocketAddr)
+pub(super) async fn run<T>(desk: Arc<Desk>, entered: Entered, pace: Arc<Pace>, io: T, at: Arrival)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let rules = desk.rules();
-    let pace = Pace::new(&rules.limits);
+    let (rules, peer) = (desk.rules(), at.peer);
     let mut stopping = desk.stopping.clone();
     let mut builder = http1::Builder::new();
     // The clock of the connection knows more than a limit for heads.
     builder.header_read_timeout(None).max_buf_size(rules.limits.max_header_bytes.max(8 << 10));
-    builder.keep_alive(connected.welcome);
     let visit = Arc::new(Visit {
         desk,
         pace: pace.clone(),
-        peer: peer.ip().to_canonical(),
-        local: local.ip().to_canonical(),
+        at: at.canonical(),
         host: Mutex::default(),
-        welcome: connected.welcome,
+        place: entered.connection.clone(),
     });
     let service = service_fn(|request| visit.clone().answer(request));
     let io = TokioIo::new(Paced { io, pace: pace.clone() });

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use super::DoorError;
 use super::hosts::Hosts;
 use super::load::Load;
+use super::opening::refuse_wider;
 use super::options::{Limits, Options};
 use super::rate::Buckets;
 use super::sessions::Sessions;
@@ -86,13 +87,15 @@ impl Control {
         Control(Arc::new(Inner { address, current, load, sessions, certificate, asked: Mutex::new(asked) }))
     }
 
-    /// Looks whether the door can be so, and changes nothing yet.
+    /// Looks whether the door can be so, and changes nothing yet. Options that would open the door wider are refused:
+    /// no token at all, no TLS any more, another address that more can reach, more hosts or origins.
     pub fn prepare(&self, options: Options) -> Result<Prepared, DoorError> {
         let inner = &*self.0;
         if options.tokens.is_empty() && !inner.address.ip().to_canonical().is_loopback() {
             return Err(DoorError::Unprotected { address: inner.address });
         }
         let hosts = Hosts::parse(&options.hosts)?;
+        refuse_wider(&inner.asked(), &inner.current.get().hosts, inner.certificate.is_some(), &options)?;
         let moved = inner.asked().tls != options.tls;
         let files = options.tls.clone().filter(|_| moved && inner.certificate.is_some());
         let certificate = files.map(tls::State::read).transpose()?;
@@ -126,7 +129,7 @@ impl Prepared {
             true => inner.current.get().buckets.clone(),
             false => options.rate.map(|rate| Arc::new(Buckets::new(rate))),
         };
-        let keeper = Doorkeeper::new(options.tokens.clone());
+        let keeper = inner.current.get().keeper.with(options.tokens.clone());
         let rules = Arc::new(Rules { limits: options.limits.clone(), hosts, keeper, buckets });
         inner.load.set(&options.limits, rules.keeper.knows_several());
         inner.current.0.send_replace(Arc::clone(&rules));

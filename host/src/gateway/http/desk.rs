@@ -19,15 +19,18 @@ use tracing::debug;
 
 use super::body::Body;
 use super::control::{Current, Rules};
+use super::hosts::Arrival;
 use super::load::Load;
 use super::message::Claim;
 use super::pace::{Busy, Pace};
 use super::pages::{self, Pages};
+use super::places::{Connection, Holder, Telling};
 use super::rate::Asker;
 use super::refusal::Refusal;
 use super::sessions::Sessions;
+use super::shares::Full;
 use super::tokens::{Pass, Shown};
-use super::{content, post, streams};
+use super::{content, media, post, single, streams};
 use crate::gateway::client::{House, Principal};
 use crate::transport::BoxFuture;
 use crate::vigil::Vigil;
@@ -47,6 +50,21 @@ impl Desk {
     /// The rules of now.
     pub(super) fn rules(&self) -> Arc<Rules> {
         self.current.get()
+    }
+
+    /// Refuses one who asks too often: a principal, or whoever is at this address where no token tells them apart.
+    pub(super) fn check_rate(&self, principal: Option<&Arc<Principal>>, peer: IpAddr) -> Result<(), Refusal> {
+        let rules = self.rules();
+        let Some(buckets) = &rules.buckets else { return Ok(()) };
+        let asker = match principal {
+            Some(principal) if !rules.keeper.lets_everybody_in() => Asker::Principal(principal.clone()),
+            _ => Asker::Peer(peer),
+        };
+        buckets.take(asker, Instant::now()).map_err(|wait| {
+            self.load.shed_rate.fetch_add(1, Relaxed);
+            Refusal::new(StatusCode::TOO_MANY_REQUESTS, "this client asks too often: wait, as Retry-After says")
+                .retry_after(wait)
+        })
     }
 
     /// Waits until the door is told to stop.
@@ -76,13 +94,11 @@ impl Desk {
 pub(super) struct Visit {
     pub(super) desk: Arc<Desk>,
     pub(super) pace: Arc<Pace>,
-    pub(super) peer: IpAddr,
-    /// The address at which it arrived.
-    pub(super) local: IpAddr,
+    pub(super) at: Arrival,
     /// The host that its first good request named, and the rules by which it is good.
     pub(super) host: Mutex<Option<(Arc<Rules>, HeaderValue)>>,
-    /// Its requests are served; otherwise each is told that there are too many connections.
-    pub(super) welcome: bool,
+    /// Its place among the connections.
+    pub(super) place: Arc<Connection>,
 }
 
 impl Visit {
@@ -107,12 +123,10 @@ impl Visit {
     /// Whether the request is meant for us, and who sends it.
     fn look(&self, head: &Parts) -> Result<Looked, Refusal> {
         let desk = &*self.desk;
-        if !self.welcome {
-            return Err(Refusal::busy("there are too many connections: close one, or try again later"));
-        }
         let rules = desk.rules();
+        single::check(&head.headers)?;
         let checked = self.check_host(head, &rules);
-        let origin = checked.and_then(|()| rules.hosts.check_origin(&head.headers, self.local)).inspect_err(|_| {
+        let origin = checked.and_then(|()| rules.hosts.check_origin(head, &self.at)).inspect_err(|_| {
             desk.load.foreign.fetch_add(1, Relaxed);
         })?;
         Ok(Looked { origin: origin.cloned(), principal: rules.keeper.look(&head.headers) })
@@ -122,7 +136,7 @@ impl Visit {
     fn check_host(&self, head: &Parts, rules: &Arc<Rules>) -> Result<(), Refusal> {
         let mut known = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         let good = known.as_ref().filter(|(by, _)| Arc::ptr_eq(by, rules)).map(|(_, host)| host);
-        let host = rules.hosts.check_host(&head.uri, &head.headers, self.local, good)?;
+        let host = rules.hosts.check_host(&head.uri, &head.headers, self.at.local.ip(), good)?;
         if good.is_none() {
             *known = Some((rules.clone(), host.clone()));
         }
@@ -147,6 +161,7 @@ impl Visit {
             return Ok(response);
         }
         let principal = self.admit(shown)?;
+        self.settle(&principal)?;
         if head.method == Method::POST {
             return post::answer(self, &principal, head, body, busy).await;
         }
@@ -169,16 +184,23 @@ impl Visit {
         shown: Shown,
         busy: Busy,
     ) -> Result<Response<Body>, Refusal> {
+        media::check_page(&head.method, &head.headers)?;
         // A missing token is for the page to judge, a wrong one is not.
         let principal = match shown {
             Shown::Nothing => {
                 // Who only looks, such as a probe of health, does not wait for the sake of others behind the same proxy.
                 if !matches!(head.method, Method::GET | Method::HEAD) {
-                    self.check_rate(Asker::Peer(self.peer))?;
+                    self.desk.check_rate(None, self.at.peer())?;
                 }
                 None
             }
-            shown => Some(self.admit(shown)?),
+            // Whether we live is told to everybody, however many ask and however often.
+            Shown::Known(principal) if matches!(head.uri.path(), "/health" | "/ready") => Some(principal),
+            shown => {
+                let principal = self.admit(shown)?;
+                self.settle(&principal)?;
+                Some(principal)
+            }
         };
         // Content takes room that others need, so it is read only of whom the page lets bring some.
         let bringer = principal
@@ -187,7 +209,7 @@ impl Visit {
         let mut slot = None;
         let content = match bringer {
             Some(principal) => {
-                let slot = slot.insert(self.desk.load.aside_of(principal));
+                let slot = slot.insert(self.desk.load.enter(principal)?);
                 content::read(body, &self.desk.rules().limits, &self.pace, slot).await?
             }
             None => {
@@ -197,7 +219,7 @@ impl Visit {
         };
         let page = pages::answer(self, head, content, principal.as_ref(), busy).await;
         drop(slot);
-        page.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "there is no such page: MCP is at /mcp"))
+        page?.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "there is no such page: MCP is at /mcp"))
     }
 
     /// Lets a principal in who does not ask too often.
@@ -206,29 +228,30 @@ impl Visit {
         if principal.is_err() {
             self.desk.load.unauthorized.fetch_add(1, Relaxed);
         }
-        let rules = self.desk.rules();
-        if rules.buckets.is_some() {
-            self.check_rate(match &principal {
-                Ok(principal) if !rules.keeper.lets_everybody_in() => Asker::Principal(principal.clone()),
-                _ => Asker::Peer(self.peer),
-            })?;
-        }
+        self.desk.check_rate(principal.as_ref().ok(), self.at.peer())?;
         principal
     }
 
-    /// Refuses one who asks too often.
-    fn check_rate(&self, asker: Asker) -> Result<(), Refusal> {
-        let rules = self.desk.rules();
-        let Some(buckets) = &rules.buckets else { return Ok(()) };
-        buckets.take(asker, Instant::now()).map_err(|wait| {
-            self.desk.load.shed_rate.fetch_add(1, Relaxed);
-            Refusal::new(StatusCode::TOO_MANY_REQUESTS, "this client asks too often: wait, as Retry-After says")
-                .retry_after(wait)
+    /// Gives the connection a place, now that it is known who asks.
+    fn settle(&self, principal: &Arc<Principal>) -> Result<(), Refusal> {
+        let holder = match self.desk.rules().keeper.lets_everybody_in() {
+            true => Holder::Peer(self.at.peer()),
+            false => Holder::Principal(principal.clone()),
+        };
+        self.desk.load.places.settle(&self.place, holder).map_err(|full| match full {
+            Full::All => Refusal::busy("there are too many connections: close one, or try again later"),
+            Full::Own => Refusal::share("this principal has too many connections: close one, or try again later"),
         })
     }
 
+    /// Lets the connection tell news from now on, which takes it away from requests.
+    pub(super) fn tell_news(&self) -> Result<Telling, Refusal> {
+        let full = "too many connections only wait for news: close one, or try again later";
+        self.desk.load.places.tell_news(&self.place).map_err(|_| Refusal::busy(full))
+    }
+
     async fn refuse(&self, refusal: Refusal, asks_first: bool, body: &mut Incoming) -> Response<Body> {
-        debug!(peer = %self.peer, status = refusal.status.as_u16(), "a request is refused");
+        debug!(peer = %self.at.peer(), status = refusal.status.as_u16(), "a request is refused");
         // Who was late once is not waited for again.
         if refusal.status != StatusCode::REQUEST_TIMEOUT {
             Self::leave(asks_first, body).await;

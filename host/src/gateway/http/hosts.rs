@@ -1,9 +1,10 @@
 //! By which names a door may be called, so that no page of a foreign site reaches it through a browser.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use http::header::{HOST, HeaderMap, ORIGIN};
-use http::{HeaderValue, StatusCode, Uri};
+use http::request::Parts;
+use http::{HeaderValue, Method, StatusCode, Uri};
 
 use super::DoorError;
 use super::refusal::Refusal;
@@ -37,44 +38,117 @@ impl Hosts {
         Err(Refusal::new(StatusCode::FORBIDDEN, message))
     }
 
-    /// The origin of a page that may send this request; none where no page does.
-    pub(super) fn check_origin<'a>(
-        &self,
-        headers: &'a HeaderMap,
-        local: IpAddr,
-    ) -> Result<Option<&'a HeaderValue>, Refusal> {
-        let mut named = headers.get_all(ORIGIN).iter();
-        let Some(origin) = named.next() else { return Ok(None) };
-        if named.next().is_none() && origin.to_str().is_ok_and(|origin| self.allows_origin(origin, local)) {
-            return Ok(Some(origin));
-        }
-        let message = "pages of this origin may not ask: add it to gateway.origins, or its host to gateway.hosts";
-        Err(Refusal::new(StatusCode::FORBIDDEN, message))
+    /// The origin of a page that may send this request: one of ours, or one of the list; none where no page does. The host
+    /// that the request names has been checked.
+    pub(super) fn check_origin<'a>(&self, head: &'a Parts, at: &Arrival) -> Result<Option<&'a HeaderValue>, Refusal> {
+        // What a browser says of its own accord; no page can change it.
+        let site = head.headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+        let foreign = !matches!(site, None | Some(b"same-origin" | b"none"));
+        let Some(origin) = head.headers.get(ORIGIN) else {
+            // A browser names no origin where a page only shows or follows an address.
+            return if foreign && !is_visit(head) { Err(foreign_page()) } else { Ok(None) };
+        };
+        let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let known = |text: &str| self.lists_origin(text) || (!foreign && self.is_own(text, host, at));
+        if origin.to_str().is_ok_and(known) { Ok(Some(origin)) } else { Err(foreign_page()) }
     }
 
-    fn allows_origin(&self, origin: &str, local: IpAddr) -> bool {
-        if self.0.iter().any(|entry| matches!(entry, Entry::Origin(known) if known.eq_ignore_ascii_case(origin))) {
-            return true;
-        }
+    /// Whether whoever comes by this entry could have come by these. An origin is covered by itself alone, since
+    /// a host says little about the pages that may ask.
+    pub(super) fn cover(&self, entry: &str) -> bool {
+        let Ok(entry) = parse(entry) else { return false };
+        self.0.iter().any(|known| match (known, &entry) {
+            (Entry::Any, Entry::Any | Entry::Name { .. }) => true,
+            (Entry::Name { host, port }, Entry::Name { host: other, port: wanted }) => {
+                host.eq_ignore_ascii_case(other) && (port.is_none() || port == wanted)
+            }
+            (Entry::Origin(origin), Entry::Origin(other)) => origin.eq_ignore_ascii_case(other),
+            _ => false,
+        })
+    }
+
+    fn lists_origin(&self, origin: &str) -> bool {
+        self.0.iter().any(|entry| matches!(entry, Entry::Origin(known) if known.eq_ignore_ascii_case(origin)))
+    }
+
+    /// Whether a page is ours: it was loaded from where this request arrives, with the same scheme, host and port. Where the
+    /// host is one of the list, that is for whoever stands in front of us to say: it may speak TLS, on another port.
+    fn is_own(&self, origin: &str, host: &str, at: &Arrival) -> bool {
         let Some((scheme, authority)) = origin.split_once("://") else { return false };
-        (scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")) && self.allows(authority, local)
+        let usual = match scheme.to_ascii_lowercase().as_str() {
+            "http" => 80,
+            "https" => 443,
+            _ => return false,
+        };
+        let https = usual == 443;
+        let (Some((name, port)), Some((host, host_port))) = (split(authority), split(host)) else { return false };
+        let port = port.unwrap_or(usual);
+        let as_served = https == at.tls && port == at.local.port();
+        let same_host = name.eq_ignore_ascii_case(host);
+        if same_host && self.lists(host, host_port) {
+            return port == host_port.unwrap_or(usual) && (https || !at.tls);
+        }
+        as_served && (same_host && is_here(host, at.local.ip()) || address(name) == Some(at.local.ip()))
     }
 
     fn allows(&self, authority: &str, local: IpAddr) -> bool {
         let Some((name, port)) = split(authority) else { return false };
-        let here = match address(name) {
-            // A page is never reached by an address that is not its own, so an address cannot be a trick.
-            Some(ip) => ip == local || (ip.is_loopback() && local.is_loopback()),
-            None => local.is_loopback() && name.eq_ignore_ascii_case("localhost"),
-        };
-        here || self.0.iter().any(|entry| match entry {
-            Entry::Any => true,
+        is_here(name, local) || self.lists(name, port) || self.0.iter().any(|entry| matches!(entry, Entry::Any))
+    }
+
+    fn lists(&self, name: &str, port: Option<u16>) -> bool {
+        self.0.iter().any(|entry| match entry {
             Entry::Name { host, port: wanted } => {
                 name.eq_ignore_ascii_case(host) && wanted.is_none_or(|wanted| port == Some(wanted))
             }
-            Entry::Origin(_) => false,
+            Entry::Any | Entry::Origin(_) => false,
         })
     }
+}
+
+/// Whether a host is the address at which a connection arrives, or a name of loopback there.
+fn is_here(name: &str, local: IpAddr) -> bool {
+    match address(name) {
+        // A page is never reached by an address that is not its own, so an address cannot be a trick.
+        Some(ip) => ip == local || (ip.is_loopback() && local.is_loopback()),
+        None => local.is_loopback() && name.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+/// Where a connection comes from, and where it arrives.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    pub(super) peer: SocketAddr,
+    pub(super) local: SocketAddr,
+    /// It speaks TLS.
+    pub(super) tls: bool,
+}
+
+impl Arrival {
+    /// The same with addresses of IPv4 as such, where they came over IPv6.
+    pub(super) fn canonical(self) -> Self {
+        let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
+        Arrival { peer: canonical(self.peer), local: canonical(self.local), ..self }
+    }
+
+    /// The address of whoever connected.
+    pub(super) fn peer(&self) -> IpAddr {
+        self.peer.ip()
+    }
+}
+
+/// Whether a person opens the dashboard, which a link on any page may lead to.
+fn is_visit(head: &Parts) -> bool {
+    let says = |name: &str, value: &[u8]| head.headers.get(name).is_some_and(|given| given.as_bytes() == value);
+    head.method == Method::GET
+        && head.uri.path() == "/"
+        && says("sec-fetch-mode", b"navigate")
+        && says("sec-fetch-dest", b"document")
+}
+
+fn foreign_page() -> Refusal {
+    let message = "pages of other origins may not ask: add the origin to gateway.origins if you trust it";
+    Refusal::new(StatusCode::FORBIDDEN, message)
 }
 
 #[derive(Debug)]
@@ -162,22 +236,66 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_a_page_of_an_allowed_host() {
+    fn a_page_is_of_our_own_origin_or_of_one_of_the_list() {
         let hosts = Hosts::parse(&["gate.example".to_owned(), "vscode-webview://panel".to_owned()]).unwrap();
-        for (origin, expected) in [
-            ("http://localhost:3000", true),
-            ("https://127.0.0.1", true),
-            ("https://gate.example", true),
-            ("vscode-webview://panel", true),
-            ("vscode-webview://other", false),
-            ("ftp://localhost", false),
-            ("https://evil.com", false),
-            ("http://localhost/path", false),
-            ("http://user@localhost", false),
-            ("null", false),
-            ("", false),
+        let check = |tls: bool, host: &str, origin: &str, more: &[(&str, &str)]| {
+            let at = Arrival { peer: ([127, 0, 0, 1], 9).into(), local: ([127, 0, 0, 1], 8808).into(), tls };
+            let mut request = http::Request::builder().uri("/").header(HOST, host);
+            if !origin.is_empty() {
+                request = request.header(ORIGIN, origin);
+            }
+            let request = more.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            hosts.check_origin(&head, &at).is_ok()
+        };
+        for (host, origin, expected) in [
+            ("localhost:8808", "", true),
+            ("localhost:8808", "http://localhost:8808", true),
+            ("LOCALHOST:8808", "HTTP://Localhost:8808", true),
+            ("127.0.0.1:8808", "http://127.0.0.1:8808", true),
+            ("localhost", "http://127.0.0.1:8808", true),
+            ("[::1]:8808", "http://[::1]:8808", true),
+            ("localhost:8808", "http://localhost:5173", false),
+            ("localhost:8808", "http://localhost", false),
+            ("localhost", "http://localhost", false),
+            ("localhost:5173", "http://localhost:5173", false),
+            ("127.0.0.1:8808", "http://localhost:8808", false),
+            ("localhost:8808", "https://localhost:8808", false),
+            ("gate.example", "https://gate.example", true),
+            ("gate.example", "http://gate.example", true),
+            ("gate.example:8443", "https://gate.example:8443", true),
+            ("gate.example", "https://gate.example:444", false),
+            ("gate.example", "https://other.example", false),
+            ("localhost:8808", "https://gate.example", false),
+            ("localhost:8808", "vscode-webview://panel", true),
+            ("localhost:8808", "vscode-webview://other", false),
+            ("localhost:8808", "ftp://localhost:8808", false),
+            ("localhost:8808", "http://localhost:8808/path", false),
+            ("localhost:8808", "http://user@localhost:8808", false),
+            ("localhost:8808", "null", false),
         ] {
-            assert_eq!(hosts.allows_origin(origin, [127, 0, 0, 1].into()), expected, "{origin}");
+            assert_eq!(check(false, host, origin, &[]), expected, "{origin} at {host}");
+        }
+        let any = Hosts::parse(&["*".to_owned()]).unwrap();
+        let at = Arrival { peer: ([127, 0, 0, 1], 9).into(), local: ([127, 0, 0, 1], 8808).into(), tls: false };
+        assert!(any.allows("evil.example:8808", at.local.ip()));
+        assert!(!any.is_own("http://evil.example:8808", "evil.example:8808", &at), "any name is not our own");
+        assert!(check(true, "localhost:8808", "https://localhost:8808", &[]));
+        assert!(!check(true, "localhost:8808", "http://localhost:8808", &[]));
+        assert!(!check(true, "gate.example", "http://gate.example", &[]));
+        let own = "http://localhost:8808";
+        let visit = |site, mode| [("sec-fetch-site", site), ("sec-fetch-mode", mode), ("sec-fetch-dest", "document")];
+        for (origin, headers, expected) in [
+            (own, visit("same-origin", "cors"), true),
+            (own, visit("cross-site", "cors"), false),
+            (own, visit("same-site", "cors"), false),
+            ("vscode-webview://panel", visit("cross-site", "cors"), true),
+            ("", visit("none", "navigate"), true),
+            ("", visit("cross-site", "navigate"), true),
+            ("", visit("cross-site", "no-cors"), false),
+            ("", visit("same-site", "no-cors"), false),
+        ] {
+            assert_eq!(check(false, "localhost:8808", origin, &headers), expected, "{origin} {headers:?}");
         }
     }
 

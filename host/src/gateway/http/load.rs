@@ -10,9 +10,10 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use super::options::Limits;
+use super::places::Places;
 use super::refusal::Refusal;
 use super::sessions::Sessions;
-use super::shares::{Full, Limit, Shares, Tab, take};
+use super::shares::{Full, Limit, Shares, Tab};
 use crate::gateway::client::Principal;
 
 /// What a door carries, and what it turned away.
@@ -28,9 +29,9 @@ pub struct DoorStats {
     pub event_bytes: usize,
     /// Sessions of the initialize era.
     pub sessions: usize,
-    /// Requests to `/mcp` that were let in.
+    /// Requests to `/mcp`, and calls through the API, that were let in.
     pub accepted: u64,
-    /// Connections that were turned away because there were too many.
+    /// Connections that were turned away or closed because there were too many.
     pub shed_connections: u64,
     /// Requests that were turned away because too much was in flight.
     pub shed_requests: u64,
@@ -62,8 +63,7 @@ impl DoorStats {
 #[derive(Debug)]
 pub struct Load {
     most: Most,
-    connections: AtomicUsize,
-    turned_away: AtomicUsize,
+    pub(super) places: Arc<Places>,
     requests: AtomicUsize,
     bytes: AtomicUsize,
     event_bytes: AtomicUsize,
@@ -78,7 +78,6 @@ pub struct Load {
     shares: Shares,
     pub(super) sessions: AtomicUsize,
     accepted: AtomicU64,
-    shed_connections: AtomicU64,
     shed_requests: AtomicU64,
     pub(super) shed_rate: AtomicU64,
     pub(super) shed_sessions: AtomicU64,
@@ -89,7 +88,6 @@ pub struct Load {
 impl Load {
     pub(in crate::gateway) fn new(limits: &Limits) -> Self {
         let most = Most {
-            connections: AtomicUsize::default(),
             requests: Limit::new(limits.max_requests),
             bytes: Limit::new(limits.max_inflight_bytes),
             seats: Limit::new(limits.max_sessions),
@@ -97,8 +95,7 @@ impl Load {
         };
         let load = Load {
             most,
-            connections: AtomicUsize::default(),
-            turned_away: AtomicUsize::default(),
+            places: Arc::default(),
             requests: AtomicUsize::default(),
             bytes: AtomicUsize::default(),
             event_bytes: AtomicUsize::default(),
@@ -110,7 +107,6 @@ impl Load {
             shares: Shares::default(),
             sessions: AtomicUsize::default(),
             accepted: AtomicU64::default(),
-            shed_connections: AtomicU64::default(),
             shed_requests: AtomicU64::default(),
             shed_rate: AtomicU64::default(),
             shed_sessions: AtomicU64::default(),
@@ -123,7 +119,7 @@ impl Load {
 
     /// Takes other limits, which several principals may share; what is over them now goes on.
     pub(in crate::gateway) fn set(&self, limits: &Limits, several: bool) {
-        self.most.connections.store(limits.max_connections, Relaxed);
+        self.places.set(limits.max_connections, several);
         self.most.requests.set(limits.max_requests, 1);
         // One request must always find room.
         self.most.bytes.set(limits.max_inflight_bytes, limits.max_body_bytes);
@@ -135,29 +131,19 @@ impl Load {
     /// What it is now.
     pub fn stats(&self) -> DoorStats {
         DoorStats {
-            connections: self.connections.load(Relaxed),
+            connections: self.places.len(),
             requests: self.requests.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
             event_bytes: self.event_bytes.load(Relaxed),
             sessions: self.sessions.load(Relaxed),
             accepted: self.accepted.load(Relaxed),
-            shed_connections: self.shed_connections.load(Relaxed),
+            shed_connections: self.places.shed(),
             shed_requests: self.shed_requests.load(Relaxed),
             shed_rate: self.shed_rate.load(Relaxed),
             shed_sessions: self.shed_sessions.load(Relaxed),
             unauthorized: self.unauthorized.load(Relaxed),
             foreign: self.foreign.load(Relaxed),
         }
-    }
-
-    /// Lets a connection in; says too whether it is one too many, which is only told so. None where even that is too
-    /// much.
-    pub(super) fn connect(self: &Arc<Self>) -> Option<Connected> {
-        if take(&self.connections, 1, self.most.connections.load(Relaxed)) {
-            return Some(Connected { load: self.clone(), welcome: true });
-        }
-        self.shed_connections.fetch_add(1, Relaxed);
-        take(&self.turned_away, 1, TURNED_AWAY).then(|| Connected { load: self.clone(), welcome: false })
     }
 
     /// Whether a request of so many bytes would be let in now.
@@ -189,11 +175,6 @@ impl Load {
     /// A place for the content of a request that is not counted otherwise.
     pub(in crate::gateway) fn aside(self: &Arc<Self>) -> Slot {
         Slot { load: self.clone(), tab: None, bytes: 0, counted: false }
-    }
-
-    /// The same for one that counts as this principal's.
-    pub(super) fn aside_of(self: &Arc<Self>, principal: &Arc<Principal>) -> Slot {
-        Slot { load: self.clone(), tab: self.shares.of(principal), bytes: 0, counted: false }
     }
 
     /// A place for a session of a principal, or for one that listens without a session.
@@ -289,20 +270,6 @@ impl Load {
     }
 }
 
-/// A connection that is counted.
-pub(super) struct Connected {
-    load: Arc<Load>,
-    /// Its requests are served; otherwise each is told that there are too many connections.
-    pub(super) welcome: bool,
-}
-
-impl Drop for Connected {
-    fn drop(&mut self) {
-        let count = if self.welcome { &self.load.connections } else { &self.load.turned_away };
-        count.fetch_sub(1, Relaxed);
-    }
-}
-
 /// A request that is counted, with its content.
 pub(in crate::gateway) struct Slot {
     load: Arc<Load>,
@@ -369,12 +336,8 @@ impl Drop for Seat {
 
 #[derive(Debug)]
 struct Most {
-    connections: AtomicUsize,
     requests: Limit,
     bytes: Limit,
     seats: Limit,
     event_bytes: Limit,
 }
-
-/// Connections over the limit that are told so at the same time; further ones are closed without a word.
-const TURNED_AWAY: usize = 64;

@@ -1,7 +1,7 @@
 //! Which kinds of content a client sends and takes.
 
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 
 use super::refusal::Refusal;
 
@@ -21,6 +21,17 @@ pub(super) fn check_post(headers: &HeaderMap) -> Result<(), Refusal> {
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     Ok(())
+}
+
+/// What is sent to a page so that it does something is no form and no plain text: a page of any site can send those without
+/// being asked first.
+pub(super) fn check_page(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+    let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if looks || headers.get(CONTENT_TYPE).is_none_or(is_json) {
+        return Ok(());
+    }
+    let message = "the body must be JSON, or nothing: send `Content-Type: application/json`";
+    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
 }
 
 /// Whether a client names a stream before a text, and so rather has its answers as events.

@@ -20,9 +20,9 @@ pub(in crate::gateway) struct Message {
     /// Something in it wants an answer.
     pub(in crate::gateway) asks: bool,
     /// It says its version in its `_meta`, as clients since 2026-07-28 do.
-    pub(super) modern: bool,
+    pub(in crate::gateway) modern: bool,
     /// It opens a session.
-    pub(super) initialize: bool,
+    pub(in crate::gateway) initialize: bool,
 }
 
 impl Message {
@@ -41,7 +41,7 @@ impl Message {
 
     /// Looks at a message or a batch.
     pub(in crate::gateway) fn peek(text: &str) -> Result<Self, Refusal> {
-        if !text.trim_ascii_start().starts_with('[') {
+        if !is_batch(text) {
             return serde_json::from_str::<Envelope>(text).map_err(|error| unreadable(&error))?.message();
         }
         let batch: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
@@ -59,6 +59,16 @@ impl Message {
         let read = serde_json::from_str::<Envelope>(text.get()).ok();
         read.and_then(|one| one.message().ok()).unwrap_or(Message { asks: true, ..Message::default() })
     }
+}
+
+/// Whether a text is a batch, if it is JSON at all.
+pub(in crate::gateway) fn is_batch(text: &str) -> bool {
+    text.trim_ascii_start().starts_with('[')
+}
+
+/// Refuses a batch of a client that is of no version that has them.
+pub(super) fn no_batch() -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, NO_BATCH).code(INVALID_REQUEST)
 }
 
 /// Whether an answer is an error.
@@ -285,6 +295,9 @@ fn decode(name: &str) -> String {
 static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 static NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// Why a batch is refused.
+pub(in crate::gateway) const NO_BATCH: &str =
+    "a batch is only for sessions of 2025-03-26 and earlier: send each message on its own";
 /// How the names of headers begin that show arguments.
 const PARAM: &str = "mcp-param-";
 

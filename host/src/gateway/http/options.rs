@@ -12,10 +12,12 @@ pub struct Options {
     /// Where to listen; port 0 takes a free one.
     pub address: SocketAddr,
     /// Names by which clients may call us, beside the address at which a connection arrives: `example.com` (any port),
-    /// `example.com:8443`, `https://app.example.com` (a whole origin), or `*` (any).
+    /// `example.com:8443` or `*` (any); and pages that may do so beside our own: `https://app.example.com`.
     pub hosts: Vec<String>,
     /// Who may come in. Without tokens everybody on this machine may, and nobody else.
     pub tokens: Tokens,
+    /// What admins show on a door without tokens, where others may look and call tools; none means that there are no admins.
+    pub dashboard: Tokens,
     /// Speaks TLS.
     pub tls: Option<TlsFiles>,
     /// How often one principal (or one peer, without tokens) may ask; none is as often as it likes.
@@ -31,6 +33,7 @@ impl Options {
             address,
             hosts: Vec::new(),
             tokens: Tokens::default(),
+            dashboard: Tokens::default(),
             tls: None,
             rate: None,
             limits: Limits::default(),
@@ -65,6 +68,8 @@ pub struct Limits {
     pub max_header_bytes: usize,
     /// How long a connection may be silent between two requests.
     pub idle_timeout: Duration,
+    /// How long a connection may be silent, or take to send a head, before one of its requests has said who asks.
+    pub stranger_timeout: Duration,
     /// How long a client may take to send the head of a request.
     pub header_timeout: Duration,
     /// How long it may take, after that, to send the content.
@@ -73,9 +78,9 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// How long the handshake of TLS may take.
     pub handshake_timeout: Duration,
-    /// Connections at once.
+    /// Connections at once, of those who have said who they are; of strangers there are a few more.
     pub max_connections: usize,
-    /// Requests to `/mcp` at once.
+    /// Requests to `/mcp`, and calls through the API, at once.
     pub max_requests: usize,
     /// The content of requests and answers at once, in bytes.
     pub max_inflight_bytes: usize,
@@ -101,6 +106,7 @@ impl Default for Limits {
             max_body_bytes: 4 << 20,
             max_header_bytes: 64 << 10,
             idle_timeout: Duration::from_secs(120),
+            stranger_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(20),
             body_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::options::Limits;
 
 /// What a client is doing on a connection, and since when.
+#[derive(Debug)]
 pub(super) struct Pace {
     start: Instant,
     limits: Patience,
@@ -24,6 +25,8 @@ pub(super) struct Pace {
     stalled: AtomicU64,
     /// The content of the request is late; whoever reads it says so to the client.
     late: AtomicBool,
+    /// A request has said who asks; before that there is little time.
+    known: AtomicBool,
 }
 
 /// What follows from a look at the clock.
@@ -44,6 +47,7 @@ impl Pace {
             head: limits.header_timeout,
             body: limits.header_timeout.saturating_add(limits.body_timeout),
             write: limits.write_timeout,
+            stranger: limits.stranger_timeout,
         };
         Arc::new(Pace {
             start: Instant::now(),
@@ -53,6 +57,7 @@ impl Pace {
             since: AtomicU64::new(0),
             stalled: AtomicU64::new(u64::MAX),
             late: AtomicBool::new(false),
+            known: AtomicBool::new(false),
         })
     }
 
@@ -66,6 +71,16 @@ impl Pace {
     /// The content has been read; from now on it is the client who waits.
     pub(super) fn work(&self) {
         self.phase.store(WORK, Relaxed);
+    }
+
+    /// A request has said who asks.
+    pub(super) fn know(&self) {
+        self.known.store(true, Relaxed);
+    }
+
+    /// Whether no request is being served: the client is silent, or sends a head.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.phase.load(Relaxed), IDLE | HEAD)
     }
 
     pub(super) fn is_late(&self) -> bool {
@@ -83,9 +98,13 @@ impl Pace {
                 Some(left) => next = next.min(left),
             }
         }
+        let of_known = |limit: Duration| match self.known.load(Relaxed) {
+            true => limit,
+            false => limit.min(self.limits.stranger),
+        };
         let (limit, verdict) = match self.phase.load(Relaxed) {
-            IDLE if stalled == u64::MAX => (self.limits.idle, Verdict::Close("it was silent for long")),
-            HEAD => (self.limits.head, Verdict::Close("it takes too long to send the head of a request")),
+            IDLE if stalled == u64::MAX => (of_known(self.limits.idle), Verdict::Close("it was silent for long")),
+            HEAD => (of_known(self.limits.head), Verdict::Close("it takes too long to send the head of a request")),
             BODY if !self.is_late() => (self.limits.body, Verdict::Late(now + next)),
             _ => return Verdict::Fine(now + next),
         };
@@ -174,17 +193,19 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Paced<T> {
     }
 }
 
+#[derive(Debug)]
 struct Patience {
     idle: Duration,
     head: Duration,
     body: Duration,
     write: Duration,
+    stranger: Duration,
 }
 
 impl Patience {
     /// Whoever looks at the clock so often misses nothing: no phase is shorter.
     fn shortest(&self) -> Duration {
-        self.idle.min(self.head).min(self.body).min(self.write)
+        self.idle.min(self.head).min(self.body).min(self.write).min(self.stranger)
     }
 }
 
@@ -205,9 +226,17 @@ mod tests {
             header_timeout: seconds(10),
             body_timeout: seconds(20),
             write_timeout: seconds(30),
+            stranger_timeout: seconds(7),
             ..Limits::default()
         };
+        let stranger = Pace::new(&limits);
+        assert_eq!(stranger.check(stranger.start + seconds(6)), Verdict::Fine(stranger.start + seconds(7)));
+        assert!(matches!(stranger.check(stranger.start + seconds(7)), Verdict::Close(_)));
+        drop(stranger.begin());
+        assert!(matches!(stranger.check(stranger.start + seconds(8)), Verdict::Close(_)));
+        let limits = Limits { stranger_timeout: seconds(10), ..limits };
         let pace = Pace::new(&limits);
+        pace.know();
         let at = |after| pace.start + seconds(after);
         assert_eq!(pace.check(at(9)), Verdict::Fine(at(10)));
         assert!(matches!(pace.check(at(10)), Verdict::Close(_)));

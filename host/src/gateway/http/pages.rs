@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::body::{Body, Events, Source};
 use super::desk::Visit;
 use super::pace::Busy;
+use super::refusal::Refusal;
 use super::tokens::Pass;
 use crate::gateway::client::Principal;
 use crate::transport::BoxFuture;
@@ -95,7 +96,7 @@ pub(super) async fn answer(
     body: Vec<u8>,
     principal: Option<&Arc<Principal>>,
     busy: Busy,
-) -> Option<Response<Body>> {
+) -> Result<Option<Response<Body>>, Refusal> {
     let mut headers = head.headers.clone();
     for secret in [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE] {
         headers.remove(secret);
@@ -108,10 +109,11 @@ pub(super) async fn answer(
         body: Bytes::from(body),
         principal: principal.map(|principal| Principal::clone(principal)),
     };
-    let page = visit.desk.pages.answer(request).await?;
+    let Some(page) = visit.desk.pages.answer(request).await else { return Ok(None) };
     let mut response = match page.body {
         PageBody::Bytes(bytes) => Response::new(Body::Full(bytes)),
         PageBody::Events(events) => Events::new(Source::Page(events), visit.desk.rules().limits.keep_alive, busy)
+            .telling(visit.tell_news()?)
             .until(visit.desk.over_for(Pass::of(&head.headers), principal))
             .into_response(),
     };
@@ -119,5 +121,5 @@ pub(super) async fn answer(
     for (name, value) in page.headers {
         response.headers_mut().append(name, value);
     }
-    Some(response)
+    Ok(Some(response))
 }

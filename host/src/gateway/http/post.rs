@@ -1,6 +1,8 @@
 //! POST to `/mcp`: a message or a batch, of either era.
 
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
@@ -10,16 +12,17 @@ use hyper::body::Incoming;
 use super::body::{Body, Events, Source};
 use super::call::{Beginning, Call};
 use super::channel::{Channel, Nowhere};
-use super::desk::Visit;
+use super::desk::{Desk, Visit};
 use super::load::{Seat, Slot};
 use super::message::{self, Claim, Message};
 use super::pace::Busy;
+use super::places::Telling;
 use super::refusal::{JSON, PARSE_ERROR, Refusal};
 use super::session::InUse;
 use super::sessions::SESSION_ID;
 use super::tokens::Pass;
 use super::{content, media};
-use crate::gateway::client::{self, Answer, Client, McpHeaders, Outlet, Principal};
+use crate::gateway::client::{self, Admission, Answer, Client, McpHeaders, Outlet, Place, Principal};
 use crate::session::message::Places;
 use crate::transport::BoxFuture;
 
@@ -40,6 +43,10 @@ pub(super) async fn answer(
     // Who is modern by its header is not looked at: the client behind the door reads the message anyway, and one that
     // asks nothing gets no answer.
     let (message, places) = if claim == Claim::Modern { (MODERN, None) } else { Message::look(&text)? };
+    let batch = message::is_batch(&text);
+    if batch && (message.modern || !head.headers.contains_key(&SESSION_ID)) {
+        return Err(message::no_batch());
+    }
     let headers = message::headers(&head.headers);
     let stream = media::prefers_stream(&head.headers);
     let pass = names_listening(&headers).then(|| Pass::of(&head.headers));
@@ -51,24 +58,32 @@ pub(super) async fn answer(
     if message.modern {
         let client = desk.house.stateless(principal).map_err(|why| Refusal::of_house(principal, &why))?;
         if !message.asks {
-            return tell(client, text, headers, Arc::new(Nowhere), slot).await;
+            return tell(client, Letter::new(text, headers), Arc::new(Nowhere), slot).await;
         }
-        let seat = if listens(&headers, &text) { Some(desk.sessions.seat(principal)?) } else { None };
+        let seat = match listens(&headers, &text) {
+            true => Some((desk.sessions.seat(principal)?, visit.tell_news()?)),
+            false => None,
+        };
         let channel = Channel::passing(desk.rules().limits.kept_events, desk.load.clone(), slot.tab());
         let over = pass.map(|pass| desk.over_for(pass, Some(principal)));
         let exchange = Exchange { client, channel, session: None, seat, over, primed: false, stream };
-        return exchange.run(visit, Letter { text, places, headers }, slot, busy).await;
+        let letter = Letter { places, ..Letter::new(text, headers) };
+        return exchange.run(visit, letter, slot, busy).await;
     }
-    let Some(session) = session else { return initialize(visit, principal, text, headers, slot).await };
+    let Some(session) = session else {
+        return initialize(visit, principal, Letter::new(text, headers), slot).await;
+    };
     let client = session.session().client.clone();
+    let batch = batch.then(|| Box::new(BatchAdmission::new(visit, principal)) as Box<dyn Admission>);
+    let letter = Letter { text, places, headers, batch };
     if !message.asks {
         let outlet = session.session().unasked.clone();
-        return tell(client, text, headers, outlet, slot).await;
+        return tell(client, letter, outlet, slot).await;
     }
     let channel = session.session().stream(slot.tab());
     let primed = claim == Claim::Legacy { primed: true };
     let exchange = Exchange { client, channel, session: Some(session), seat: None, over: None, primed, stream };
-    exchange.run(visit, Letter { text, places, headers }, slot, busy).await
+    exchange.run(visit, letter, slot, busy).await
 }
 
 /// A message that wants an answer.
@@ -76,8 +91,8 @@ struct Exchange {
     client: Arc<dyn Client>,
     channel: Arc<Channel>,
     session: Option<InUse>,
-    /// The place of one who only listens.
-    seat: Option<Seat>,
+    /// The place of one who only listens, among the sessions and among the connections.
+    seat: Option<(Seat, Telling)>,
     /// When one who only listens may do so no longer.
     over: Option<BoxFuture<'static, ()>>,
     /// The client knows an event without data at the start of a stream.
@@ -91,14 +106,51 @@ struct Letter {
     text: String,
     places: Option<Places>,
     headers: McpHeaders,
+    batch: Option<Box<dyn Admission>>,
+}
+
+impl Letter {
+    fn new(text: String, headers: McpHeaders) -> Self {
+        Letter { text, places: None, headers, batch: None }
+    }
+
+    /// The message for the client behind the door.
+    fn open(self, outlet: Arc<dyn Outlet>) -> client::Incoming {
+        let Letter { text, places, headers, batch } = self;
+        client::Incoming { text, places, headers: Some(headers), outlet, batch }
+    }
+}
+
+/// Lets the messages of a batch in. The first one has what the request as a whole was let in with.
+struct BatchAdmission {
+    desk: Arc<Desk>,
+    principal: Arc<Principal>,
+    peer: IpAddr,
+    first: AtomicBool,
+}
+
+impl BatchAdmission {
+    fn new(visit: &Visit, principal: &Arc<Principal>) -> Self {
+        let (desk, principal) = (visit.desk.clone(), principal.clone());
+        BatchAdmission { desk, principal, peer: visit.at.peer(), first: AtomicBool::new(true) }
+    }
+}
+
+impl Admission for BatchAdmission {
+    fn admit(&self, _: bool, id: Option<&str>) -> Result<Place, String> {
+        if self.first.swap(false, Relaxed) {
+            return Ok(Box::new(()));
+        }
+        let desk = &self.desk;
+        let slot = desk.check_rate(Some(&self.principal), self.peer).and_then(|()| desk.load.enter(&self.principal));
+        slot.map(|slot| Box::new(slot) as _).map_err(|refusal| refusal.answer(id))
+    }
 }
 
 impl Exchange {
     async fn run(self, visit: &Visit, letter: Letter, slot: Slot, busy: Busy) -> Result<Response<Body>, Refusal> {
-        let Letter { text, places, headers } = letter;
         let keep_alive = visit.desk.rules().limits.keep_alive;
-        let outlet = self.channel.clone();
-        let work = self.client.take(client::Incoming { text, places, headers: Some(headers), outlet });
+        let work = self.client.take(letter.open(self.channel.clone()));
         let resumable = self.session.is_some();
         let mut call = Call::new(work, self.channel, self.session, slot);
         match call.begin(keep_alive, self.stream).await {
@@ -106,10 +158,10 @@ impl Exchange {
             Beginning::Stream => {
                 let reader = call.channel().attach(None);
                 let mut events = Events::new(Source::Stream(reader), keep_alive, busy);
-                if let Some(seat) = self.seat {
+                if let Some((seat, telling)) = self.seat {
                     // Who listens asks for nothing more, and may do so for days.
                     drop(call.slot());
-                    events = events.sitting(seat);
+                    events = events.sitting(seat).telling(telling);
                 }
                 if let Some(over) = self.over {
                     events = events.until(over);
@@ -128,15 +180,13 @@ impl Exchange {
 async fn initialize(
     visit: &Visit,
     principal: &Arc<Principal>,
-    text: String,
-    headers: McpHeaders,
+    letter: Letter,
     slot: Slot,
 ) -> Result<Response<Body>, Refusal> {
     let opening = visit.desk.sessions.open(&*visit.desk.house, principal)?;
     let session = opening.session();
     let outlet: Arc<dyn Outlet> = session.unasked.clone();
-    let answer =
-        session.client.clone().take(client::Incoming { text, places: None, headers: Some(headers), outlet }).await;
+    let answer = session.client.clone().take(letter.open(outlet)).await;
     let opened = answer.as_ref().is_some_and(|answer| answer.status < 400 && !message::is_error(&answer.text));
     let mut response = plain(answer, Some(slot));
     if opened {
@@ -149,12 +199,11 @@ async fn initialize(
 /// A message that wants no answer, and gets one only where it cannot be taken.
 async fn tell(
     client: Arc<dyn Client>,
-    text: String,
-    headers: McpHeaders,
+    letter: Letter,
     outlet: Arc<dyn Outlet>,
     slot: Slot,
 ) -> Result<Response<Body>, Refusal> {
-    let answer = client.take(client::Incoming { text, places: None, headers: Some(headers), outlet }).await;
+    let answer = client.take(letter.open(outlet)).await;
     Ok(plain(answer, Some(slot)))
 }
 

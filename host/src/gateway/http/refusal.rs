@@ -60,7 +60,7 @@ impl Refusal {
                 debug!("{message}");
                 Refusal::new(StatusCode::FORBIDDEN, message)
             }
-            GateError::Logic(_) | GateError::Closed => Refusal::busy(why.to_string()),
+            GateError::Logic(_) | GateError::Closed | GateError::Pending => Refusal::busy(why.to_string()),
         }
     }
 

@@ -99,7 +99,7 @@ impl Limit {
 }
 
 /// Takes so much of what there is.
-pub(super) fn take(count: &AtomicUsize, amount: usize, most: usize) -> bool {
+fn take(count: &AtomicUsize, amount: usize, most: usize) -> bool {
     let before = count.fetch_add(amount, Relaxed);
     let fits = before.saturating_add(amount) <= most;
     if !fits {

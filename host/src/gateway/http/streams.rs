@@ -35,12 +35,13 @@ pub(super) fn open(
     if after.is_some_and(|after| channel.has_forgotten(after)) {
         return Err(nothing_kept());
     }
+    let telling = visit.tell_news()?;
     let reader = channel.attach(after);
     visit.pace.work();
     let opening = channel.opening(Claim::of(&head.headers) == Claim::Legacy { primed: true });
     let events = Events::new(Source::Stream(reader), desk.rules().limits.keep_alive, busy).opening(opening);
     let over = desk.over_for(Pass::of(&head.headers), Some(principal));
-    Ok(events.using(session).until(over).into_response())
+    Ok(events.using(session).telling(telling).until(over).into_response())
 }
 
 /// Ends a session.

@@ -27,9 +27,10 @@ use tokio::time::timeout;
 
 use super::control::{Control, Current, Rules};
 use super::desk::Desk;
-use super::hosts::Hosts;
+use super::hosts::{Arrival, Hosts};
 use super::load::Load;
 use super::options::{Limits, Options, TlsFiles};
+use super::pace::Pace;
 use super::sessions::Sessions;
 use super::tokens::{Doorkeeper, Tokens};
 use super::{Door, connection};
@@ -98,7 +99,8 @@ impl Inside {
         let (stopping, stopped) = watch::channel(false);
         let (load, house) = (Arc::new(Load::new(&limits)), Arc::new(TestHouse::default()));
         let hosts = Hosts::parse(&[]).unwrap();
-        let current = Current::new(Rules { limits, hosts, keeper: Doorkeeper::new(Tokens::default()), buckets: None });
+        let keeper = Doorkeeper::new(Tokens::default(), Tokens::default(), Principal::anybody());
+        let current = Current::new(Rules { limits, hosts, keeper, buckets: None });
         let desk = Arc::new(Desk {
             house: house.clone(),
             pages: Arc::new(TestPages),
@@ -114,9 +116,11 @@ impl Inside {
     /// A connection whose pipe holds so many bytes.
     fn connect(&self, holds: usize) -> Wire<DuplexStream> {
         let (ours, theirs) = tokio::io::duplex(holds);
-        let connected = self.desk.load.connect().unwrap();
         let local: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let task = tokio::spawn(connection::run(self.desk.clone(), connected, theirs, local, local));
+        let pace = Pace::new(&self.desk.rules().limits);
+        let entered = self.desk.load.places.enter(local.ip(), pace.clone()).unwrap();
+        let at = Arrival { peer: local, local, tls: false };
+        let task = tokio::spawn(connection::run(self.desk.clone(), entered, pace, theirs, at));
         *self.last.lock().unwrap() = Some(task);
         Wire::new(ours)
     }

@@ -14,6 +14,7 @@ use tracing::{info, warn};
 
 use super::DoorError;
 use super::options::TlsFiles;
+use crate::ownership;
 
 /// The certificate of a door.
 pub(super) struct Certificate(Mutex<State>);
@@ -105,7 +106,7 @@ fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, DoorError> {
 }
 
 fn load(path: &Path) -> Result<Vec<u8>, DoorError> {
-    fs::read(path).map_err(|source| DoorError::Certificate { path: path.to_owned(), source })
+    ownership::read(path).map_err(|source| DoorError::Certificate { path: path.to_owned(), source })
 }
 
 fn unusable(path: &Path, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> DoorError {

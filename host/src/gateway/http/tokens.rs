@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
@@ -28,6 +28,15 @@ impl Tokens {
         Ok(Tokens(entries))
     }
 
+    /// A token that nobody can guess, which opens a door to an admin; none where there are no random numbers.
+    pub fn draw() -> Option<(String, Self)> {
+        let mut bytes = [0; 32];
+        rustls::crypto::ring::default_provider().secure_random.fill(&mut bytes).ok()?;
+        let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let tokens = Tokens::new([(token.clone(), Principal::local())]).ok()?;
+        Some((token, tokens))
+    }
+
     /// Whether there are none, so that everybody is let in.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -48,6 +57,9 @@ impl Tokens {
 /// Tells who sends a request.
 pub(super) struct Doorkeeper {
     tokens: Tokens,
+    /// What an admin shows where no token is asked for.
+    dashboard: Tokens,
+    /// Who shows nothing, where no token is asked for.
     everybody: Arc<Principal>,
 }
 
@@ -69,27 +81,38 @@ pub(super) enum Shown {
     Nothing,
     /// A token that nobody has.
     Wrong,
+    /// Something that is not one token.
+    Malformed,
 }
 
 impl Doorkeeper {
-    pub(super) fn new(tokens: Tokens) -> Self {
-        Doorkeeper { tokens, everybody: Arc::new(Principal::local()) }
+    /// Asks for these tokens. Where there are none, whoever shows a token of `dashboard` is its owner, and all others are
+    /// `everybody`.
+    pub(super) fn new(tokens: Tokens, dashboard: Tokens, everybody: Principal) -> Self {
+        Doorkeeper { tokens, dashboard, everybody: Arc::new(everybody) }
+    }
+
+    /// The same door with other tokens.
+    pub(super) fn with(&self, tokens: Tokens) -> Self {
+        Doorkeeper { tokens, dashboard: self.dashboard.clone(), everybody: self.everybody.clone() }
     }
 
     /// Whether this principal still has a token.
     pub(super) fn knows(&self, principal: &Principal) -> bool {
+        let has = |tokens: &Tokens| tokens.0.iter().any(|entry| *entry.principal == *principal);
         match self.tokens.is_empty() {
-            true => *principal == *self.everybody,
-            false => self.tokens.0.iter().any(|entry| *entry.principal == *principal),
+            true => *principal == *self.everybody || has(&self.dashboard),
+            false => has(&self.tokens),
         }
     }
 
     /// Whether this is still a token of this principal, where one is asked for.
     pub(super) fn honours(&self, Pass(shown): Pass, principal: &Principal) -> bool {
         let same = |entry: &Entry| shown.is_some_and(|shown| entry.digest.ct_eq(&shown).into());
+        let has = |tokens: &Tokens| tokens.0.iter().any(|entry| same(entry) && *entry.principal == *principal);
         match self.tokens.is_empty() {
-            true => *principal == *self.everybody,
-            false => self.tokens.0.iter().any(|entry| same(entry) && *entry.principal == *principal),
+            true => *principal == *self.everybody || has(&self.dashboard),
+            false => has(&self.tokens),
         }
     }
 
@@ -104,13 +127,20 @@ impl Doorkeeper {
     }
 
     pub(super) fn look(&self, headers: &HeaderMap) -> Shown {
-        if self.tokens.is_empty() {
-            return Shown::Known(self.everybody.clone());
+        let value = headers.get(AUTHORIZATION);
+        let token = value.and_then(|value| bearer(value.as_bytes()));
+        // A proxy may join two headers into one: `Bearer one, Bearer two`.
+        if token.is_some_and(|token| token.iter().any(u8::is_ascii_whitespace)) {
+            return Shown::Malformed;
         }
-        let Some(value) = headers.get(AUTHORIZATION) else { return Shown::Nothing };
-        match bearer(value.as_bytes()).and_then(|token| self.tokens.owner(token)) {
-            Some(principal) => Shown::Known(principal.clone()),
-            None => Shown::Wrong,
+        if self.tokens.is_empty() {
+            let admin = token.filter(|_| !self.dashboard.is_empty()).and_then(|token| self.dashboard.owner(token));
+            return Shown::Known(admin.unwrap_or(&self.everybody).clone());
+        }
+        match (value, token.and_then(|token| self.tokens.owner(token))) {
+            (None, _) => Shown::Nothing,
+            (Some(_), Some(principal)) => Shown::Known(principal.clone()),
+            (Some(_), None) => Shown::Wrong,
         }
     }
 }
@@ -122,6 +152,10 @@ impl Shown {
             Shown::Known(principal) => Ok(principal),
             Shown::Nothing => Err(Refusal::unauthorized("a token is needed: send `Authorization: Bearer TOKEN`")),
             Shown::Wrong => Err(Refusal::unauthorized("nobody has this token: check the one in your settings")),
+            Shown::Malformed => {
+                let message = "a request shows one token: send one header `Authorization: Bearer TOKEN`";
+                Err(Refusal::new(StatusCode::BAD_REQUEST, message))
+            }
         }
     }
 }
@@ -156,13 +190,14 @@ mod tests {
 
     #[test]
     fn a_token_tells_who_shows_it() {
-        let keeper = Doorkeeper::new(two());
+        let keeper = Doorkeeper::new(two(), Tokens::default(), Principal::anybody());
         let look = |value: &str| {
             let headers = HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())]);
             match keeper.look(&headers) {
                 Shown::Known(principal) => principal.name.clone(),
                 Shown::Nothing => "nothing".to_owned(),
                 Shown::Wrong => "wrong".to_owned(),
+                Shown::Malformed => "malformed".to_owned(),
             }
         };
         for (value, expected) in [
@@ -174,6 +209,10 @@ mod tests {
             ("Bearer ", "wrong"),
             ("Basic alpha", "wrong"),
             ("alpha", "wrong"),
+            ("Bearer alpha, Bearer beta", "malformed"),
+            ("Bearer alpha,Bearer beta", "malformed"),
+            ("Bearer alpha beta", "malformed"),
+            ("Bearer alpha\tbeta", "malformed"),
         ] {
             assert_eq!(look(value), expected, "{value}");
         }
@@ -181,9 +220,25 @@ mod tests {
     }
 
     #[test]
-    fn without_tokens_everybody_is_the_local_admin() {
-        let Shown::Known(principal) = Doorkeeper::new(Tokens::default()).look(&HeaderMap::new()) else { panic!() };
-        assert_eq!(*principal, Principal { name: "local".to_owned(), admin: true });
+    fn without_tokens_only_the_token_of_the_dashboard_makes_an_admin() {
+        let (token, dashboard) = Tokens::draw().unwrap();
+        assert_eq!(token.len(), 64);
+        assert_ne!(token, Tokens::draw().unwrap().0);
+        let keeper = Doorkeeper::new(Tokens::default(), dashboard, Principal::anybody());
+        let is_admin = |keeper: &Doorkeeper, shown: &str| {
+            let header = (!shown.is_empty()).then(|| (AUTHORIZATION, shown.parse().unwrap()));
+            let principal = keeper.look(&HeaderMap::from_iter(header)).required().ok()?;
+            assert!(keeper.knows(&principal) && (principal.name == "local" || principal.name == "ann"));
+            Some(principal.admin)
+        };
+        let bearer = format!("Bearer {token}");
+        for (shown, admin) in
+            [("", Some(false)), ("Bearer guess", Some(false)), (&bearer, Some(true)), ("Bearer a b", None)]
+        {
+            assert_eq!(is_admin(&keeper, shown), admin, "{shown}");
+        }
+        let closed = keeper.with(two());
+        assert_eq!((is_admin(&closed, &bearer), is_admin(&closed, "Bearer alpha")), (None, Some(true)));
     }
 
     #[test]

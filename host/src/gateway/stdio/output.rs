@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::gateway::client::{Outlet, Unsent};
 use crate::gateway::http::Load;
+use crate::json;
 use crate::transport::BoxFuture;
 
 /// The way to the client.
@@ -83,8 +84,8 @@ impl Output {
     }
 
     /// Takes a line, and writes it here and now where that is wanted and possible.
-    fn push(&self, mut line: String, now: bool) -> bool {
-        line.push('\n');
+    fn push(&self, text: String, now: bool) -> bool {
+        let line = json::line(text);
         let shared = &*self.0;
         let mut queue = shared.queue();
         if queue.ended {

@@ -134,6 +134,48 @@ mod unix {
     }
 
     #[test]
+    fn a_folder_above_that_others_may_write_to_is_not_believed() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("caches/toolgate");
+        assert_eq!(start(&folder), (true, None));
+        set(&above.path().join("caches"), 0o757);
+        let (compiled, warning) = start(&folder);
+        assert!(compiled && warning.as_ref().is_some_and(|text| text.contains("chmod o-w")), "{warning:?}");
+        set(&above.path().join("caches"), 0o1777);
+        assert_eq!(start(&folder), (false, None), "where it is sticky, nobody can exchange the folder");
+    }
+
+    #[test]
+    fn no_link_on_the_way_to_the_folder_is_followed() {
+        let above = tempfile::tempdir().unwrap();
+        let (real, link) = (above.path().join("real"), above.path().join("link"));
+        assert_eq!(start(&real), (true, None));
+        symlink(&real, &link).unwrap();
+        for folder in [link.clone(), link.join("below"), link.join("../link")] {
+            let (compiled, warning) = start(&folder);
+            assert!(compiled && warning.as_ref().is_some_and(|text| text.contains("is a link")), "{warning:?}");
+            assert_eq!(fs::read_dir(&real).unwrap().count(), 1, "nothing is written through it either");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_another_user_is_neither_read_nor_written() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("not tried: only root can give a file away");
+            return;
+        }
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("caches/toolgate");
+        start(&folder);
+        let file = only_file(&folder);
+        std::os::unix::fs::chown(&file, Some(65_533), None).unwrap();
+        assert_eq!(start(&folder), (true, None), "the file is replaced");
+        std::os::unix::fs::chown(above.path().join("caches"), Some(65_533), None).unwrap();
+        let (compiled, warning) = start(&folder);
+        assert!(compiled && warning.as_ref().is_some_and(|text| text.contains("chown 0 ")), "{warning:?}");
+    }
+
+    #[test]
     fn a_file_that_others_may_write_to_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         start(folder.path());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::types::{ToolRef, execution, masking};
 use super::super::{ExecutionHandle, GateHandle, Instance, LogicError};
-use super::{GateRecord, Offers};
+use super::{GateRecord, Offers, Servers, checked};
 use crate::decide::{Answer, GateId};
 
 /// The text in place of an answer that could not be masked.
@@ -14,16 +14,28 @@ const REDACTED: &str = "[REDACTED: data masking failure — tool result could no
 pub(super) struct CallRecord {
     pub gate: GateId,
     pub settings: Arc<execution::Settings>,
+    /// The servers that it may name.
+    pub servers: Arc<Servers>,
     pub call: execution::ToolCall,
     /// What had been offered when it began.
     pub offers: Offers,
     /// Each event, with what had been offered when it came.
     pub events: Vec<(Offers, execution::Event)>,
-    /// How often a request was asked for.
-    pub requests: u32,
+    pub spent: Spent,
     pub place: Place,
     /// What the host was told to do, where the story of the call is to be kept.
     pub said: Option<Vec<execution::Directive>>,
+}
+
+/// What a call has used of what it may use.
+#[derive(Default)]
+pub(super) struct Spent {
+    /// How many directives the component gave.
+    pub directives: u32,
+    /// How many of them were requests.
+    pub requests: u32,
+    /// About how many bytes of directives and events there were.
+    pub bytes: usize,
 }
 
 /// The story of a call that is over: all that it was decided on, and what was decided.
@@ -152,7 +164,46 @@ impl CallRecord {
         Ok(running)
     }
 
-    /// The end of a call that broke the component off twice.
+    /// Checks what the component wants done next: whether it keeps to its contract, and whether the call may go on at all.
+    /// The end of a call is always taken, if it can be read.
+    pub fn check(&mut self, directive: &mut execution::Directive) -> Answer<()> {
+        let Spent { directives, requests, bytes } = &mut self.spent;
+        *directives += 1;
+        *bytes += directive_bytes(directive);
+        let contract = |what: String| LogicError::Contract { what };
+        if let execution::Directive::Done(result) = directive {
+            // Whose call it was is not for the component to say.
+            if result.call_id != self.call.id || result.name != self.call.name {
+                result.call_id.clone_from(&self.call.id);
+                result.name.clone_from(&self.call.name);
+            }
+            return checked::directive(&mut *directive, &self.servers).map_err(contract);
+        }
+        let is_request = matches!(directive, execution::Directive::Request(_));
+        let too_many = match () {
+            () if matches!(self.events.last(), Some((_, execution::Event::Cancelled))) => Some("it was cancelled"),
+            () if *directives > MOST_DIRECTIVES => Some("it has had more directives than a call may have"),
+            () if is_request && *requests == MOST_REQUESTS => Some("it has made more requests than a call may make"),
+            () if *bytes > MOST_BYTES => Some("it has moved more bytes than a call may move"),
+            () => None,
+        };
+        match too_many {
+            Some(why) => Err(contract(format!("the call does not end, though {why}"))),
+            None => checked::directive(directive, &self.servers).map_err(contract),
+        }
+    }
+
+    /// The end of a call that the component does not end as it should.
+    pub fn ended_result(&self, fault: &LogicError) -> execution::ToolResult {
+        if let Some((_, execution::Event::Cancelled)) = self.events.last() {
+            let text = "MCP tool execution failed: the call was cancelled".to_owned();
+            let failed = execution::ToolResult::failed(&self.call, execution::Code::Cancelled, text, fault.to_string());
+            return execution::ToolResult { attempts: self.spent.requests, ..failed };
+        }
+        self.broken_result(&fault.to_string())
+    }
+
+    /// The end of a call that broke the component off twice, or that the component may not go on with.
     pub fn broken_result(&self, reason: &str) -> execution::ToolResult {
         use execution::Event::{Answered, Condensed, Forwarded};
         let answered = matches!(self.events.last(), Some((_, Answered(_) | Forwarded(_) | Condensed(_))));
@@ -162,7 +213,7 @@ impl CallRecord {
             masks(&self.settings.masks) || self.settings.server_masks.iter().any(|server| masks(&server.masks));
         // A reason may quote what was being masked.
         let reason = if masked { "the component broke off" } else { reason };
-        let (code, text) = match (self.requests, answered) {
+        let (code, text) = match (self.spent.requests, answered) {
             (_, true) if masked => (execution::Code::MaskingFailed, REDACTED.to_owned()),
             (_, true) => (
                 execution::Code::Internal,
@@ -177,9 +228,9 @@ impl CallRecord {
                 ),
             ),
         };
-        let note = format!("the component broke off twice: {reason}");
+        let note = format!("the host ended the call: {reason}");
         let failed = execution::ToolResult::failed(&self.call, code, text, note);
-        execution::ToolResult { attempts: self.requests, ..failed }
+        execution::ToolResult { attempts: self.spent.requests, ..failed }
     }
 }
 
@@ -221,6 +272,39 @@ pub(super) fn build_gate(
     }
     Ok(gate)
 }
+
+/// About how many bytes an event holds.
+pub(crate) fn event_bytes(event: &execution::Event) -> usize {
+    match event {
+        execution::Event::Answered(json) => json.len(),
+        execution::Event::Condensed(condensed) => condensed.summary.as_ref().map_or(0, String::len),
+        _ => 0,
+    }
+}
+
+/// About how many bytes a directive holds.
+pub(crate) fn directive_bytes(directive: &execution::Directive) -> usize {
+    let texts = |texts: &[String]| texts.iter().map(|text| text.len() + size_of::<String>()).sum::<usize>();
+    match directive {
+        execution::Directive::Done(result) => {
+            let parts = [&result.structured, &result.more, &result.answer].into_iter().flatten();
+            let parts = result.text.len() + parts.map(String::len).sum::<usize>();
+            parts + texts(&result.content) + texts(&result.trace)
+        }
+        execution::Directive::Request(request) => request.params.len(),
+        execution::Directive::Connect(servers) => texts(servers),
+        execution::Directive::Ask(question) => question.arguments.len() + question.reason.len(),
+        execution::Directive::Condense(oversize) => oversize.text.len(),
+        _ => 0,
+    }
+}
+
+/// How many directives one call may have; ours needs nine at the most.
+const MOST_DIRECTIVES: u32 = 32;
+/// How many requests one call may make; ours makes two.
+const MOST_REQUESTS: u32 = 8;
+/// How many bytes the directives and events of one call may have together, all of which are kept for its record.
+const MOST_BYTES: usize = 256 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -44,6 +44,14 @@ impl Link {
         }
     }
 
+    /// Which of the lists it gave last are longer than is taken.
+    pub(super) fn cut_lists(&self) -> Vec<String> {
+        let tools = self.cached().as_ref().and_then(|tools| tools.listing().cut.clone());
+        let others = self.others();
+        let others = others.iter().flatten().filter_map(|listing| listing.cut.clone());
+        tools.into_iter().chain(others).collect()
+    }
+
     fn others(&self) -> MutexGuard<'_, Others> {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,6 +93,7 @@ impl Link {
         let tools = Arc::new(Tools::read(listing, number));
         *cached = Some(Arc::clone(&tools));
         drop(cached);
+        self.opener.surroundings.match_rules(self.id(), &tools);
         self.opener.surroundings.tools_changed();
         tools
     }

@@ -82,7 +82,9 @@ impl Opener {
             connection: self.number,
             handler: Arc::clone(&self.surroundings.handler),
         });
-        let options = Options { protocol, limit, list: server.timeouts.list, handler };
+        let max_list_bytes = usize::try_from(server.max_list_bytes).unwrap_or(usize::MAX);
+        let secrets = self.surroundings.shared_secrets();
+        let options = Options { protocol, limit, list: server.timeouts.list, max_list_bytes, handler, secrets };
         let mut opened = Session::open(&endpoint, &options).await;
         if let (Err(failed), Some(_)) = (&opened, remembered)
             && !matches!(

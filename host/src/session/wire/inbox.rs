@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 
 use super::message::{self, AnswerId, Incoming};
 use super::pending::{Match, Pending, Progress};
-use crate::config::secrets::Secrets;
+use super::screen::Screen;
 use crate::failure::{Failed, Failure, RpcError};
 use crate::json;
 use crate::session::handler::{Handler, Question, Topic};
@@ -31,7 +31,7 @@ pub struct Inbox {
     news: broadcast::Sender<News>,
     /// The lists that news make stale; this must have happened before anyone hears the news.
     shelf: Arc<Shelf>,
-    secrets: Secrets,
+    screen: Arc<Screen>,
     /// Each message has an exchange of its own, so that one outside of any belongs to none.
     exchanges: bool,
     /// The way back, for answers; the transport owns the inbox, so this must not own the transport. A server may ask
@@ -84,7 +84,7 @@ impl Drop for Open {
 }
 
 impl Inbox {
-    pub(super) fn new(handler: Arc<dyn Handler>, secrets: Secrets, exchanges: bool) -> Self {
+    pub(super) fn new(handler: Arc<dyn Handler>, screen: Arc<Screen>, exchanges: bool) -> Self {
         let (news, _) = broadcast::channel(NEWS);
         Inbox {
             pending: Pending::default(),
@@ -92,7 +92,7 @@ impl Inbox {
             handlers: Mutex::default(),
             news,
             shelf: Arc::default(),
-            secrets,
+            screen,
             exchanges,
             transport: Arc::default(),
             footing: OnceLock::new(),
@@ -152,13 +152,19 @@ impl Inbox {
         match message::read(&text) {
             Ok(Incoming::Answer { id, outcome }) => {
                 let outcome = match outcome {
-                    Ok((range, long)) => Ok(message::reply(text, range, long)),
-                    Err(error) => Err(Failed::sent(Failure::Rpc(error))),
+                    Ok((range, long)) => Ok(self.screen.reply(message::reply(text, range, long))),
+                    Err(error) => Err(self.screen.failed(Failed::sent(Failure::Rpc(error)))),
                 };
                 self.answered(id, exchange, outcome);
             }
-            Ok(Incoming::Request { id, method, params }) => self.asked(id, &method, params, exchange),
-            Ok(Incoming::Notification { method, params }) => self.notified(&method, params, exchange),
+            Ok(Incoming::Request { id, method, params }) => {
+                let params = params.map(|params| self.screen.params(params));
+                self.asked(id, &method, params.as_deref(), exchange);
+            }
+            Ok(Incoming::Notification { method, params }) => {
+                let params = params.map(|params| self.screen.params(params));
+                self.notified(&method, params.as_deref(), exchange);
+            }
             Err(why) => self.skip(&text, &why, exchange),
         }
     }
@@ -179,7 +185,7 @@ impl Inbox {
             (AnswerId::Missing, Some(id), outcome @ Err(_)) => self.pending.resolve(id, outcome),
             // Whom an error without an id means is not said: to let all who wait know beats to let one wait for ever.
             (AnswerId::Missing, None, Err(failed)) if !self.exchanges => {
-                warn!("an error without an id: {}", failed.clone().redacted(&self.secrets));
+                warn!("an error without an id: {}", self.screen.failed(failed.clone()));
                 if self.pending.fail_all(&failed.failure) > 0 { Match::Taken } else { Match::Unknown }
             }
             (AnswerId::Missing | AnswerId::Foreign, _, _) => Match::Unknown,
@@ -196,6 +202,12 @@ impl Inbox {
             warn!(method, "ignored a request of the server: this version of the protocol has none");
             return;
         }
+        // A server that asks without reading our answers must not have them pile up, whatever its ids.
+        let waiting = self.talk.lock().unwrap_or_else(PoisonError::into_inner).open;
+        if waiting >= UNREAD || id.get().len() > LONGEST_ID {
+            return self
+                .complain(|| warn!(method, waiting, "ignored a request of the server: it asks too much at a time"));
+        }
         let handler = self.handler_of(exchange);
         let question = Topic::of(method)
             .map(|topic| (topic, params.map_or_else(empty_object, ToOwned::to_owned)))
@@ -205,9 +217,9 @@ impl Inbox {
         let key = id.get().to_owned();
         let id = id.to_owned();
         let transport = Arc::clone(&self.transport);
-        let busy = self.answering().is_full();
+        let busy = waiting >= ANSWERING;
         if busy {
-            warn!("the server asks more than {ANSWERING} things at a time");
+            self.complain(|| warn!("the server asks more than {ANSWERING} things at a time"));
         }
         let headers = self.footing.get().map(|footing| footing.headers.clone()).unwrap_or_default();
         let open = Open::new(&self.talk);
@@ -333,20 +345,15 @@ impl Inbox {
     /// The beginning of a text, fit for a log. Secrets go first: nobody would know half of one.
     fn shown(&self, text: &str) -> String {
         let near = &text[..text.floor_char_boundary(MOST_SECRET + 4 * SHOWN)];
-        let start: String = self.secrets.redact(near).chars().take(SHOWN).collect();
+        let start: String = self.screen.text(near).chars().take(SHOWN).collect();
         start.escape_debug().to_string()
     }
 }
 
 impl Answering {
-    /// A server that asks without end is not served without end.
-    fn is_full(&mut self) -> bool {
+    fn spawn(&mut self, key: String, task: impl Future<Output = ()> + Send + 'static) {
         while self.tasks.try_join_next().is_some() {}
         self.by_id.retain(|_, task| !task.is_finished());
-        self.by_id.len() >= ANSWERING
-    }
-
-    fn spawn(&mut self, key: String, task: impl Future<Output = ()> + Send + 'static) {
         let task = self.tasks.spawn(task);
         self.by_id.insert(key, task);
     }
@@ -363,7 +370,7 @@ impl Receive for Inbox {
     }
 
     fn closed(&self, why: Failed) {
-        debug!("the connection is over: {}", why.clone().redacted(&self.secrets));
+        debug!("the connection is over: {}", self.screen.failed(why.clone()));
         self.pending.close(why);
         let _ = self.news.send(News::Closed);
     }
@@ -374,6 +381,10 @@ const INTERNAL_ERROR: i64 = -32603;
 const NEWS: usize = 256;
 /// How many questions of one server are answered at a time.
 const ANSWERING: usize = 64;
+/// How many questions of one server may be open, those included that are only told that there are too many.
+const UNREAD: usize = 2 * ANSWERING;
+/// The longest id of a question, which its answer repeats.
+const LONGEST_ID: usize = 4096;
 /// A person may think; a lost question must not stay for ever.
 const ANSWER_LIMIT: Duration = Duration::from_secs(600);
 const SEND_LIMIT: Duration = Duration::from_secs(30);
@@ -381,3 +392,46 @@ const SHOWN: usize = 200;
 const MOST_COMPLAINTS: u64 = 20;
 /// Longer secrets are certificates and the like, whose single lines are known too.
 const MOST_SECRET: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+    use crate::session::handler::Nobody;
+    use crate::transport::{BoxFuture, Delivery};
+
+    /// A server that reads nothing.
+    #[derive(Default)]
+    struct Deaf(AtomicUsize);
+
+    impl Transport for Deaf {
+        fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Box::pin(std::future::pending())
+        }
+
+        fn close(&self) -> BoxFuture<'_, ()> {
+            Box::pin(async {})
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_that_a_server_does_not_read_do_not_pile_up_whatever_its_ids() {
+        let long = format!("\"{}\"", "x".repeat(LONGEST_ID));
+        for (id, waiting) in [("\"same\"", UNREAD), ("1", UNREAD), (&long, 0)] {
+            let inbox = Inbox::new(Arc::new(Nobody), Arc::default(), false);
+            let deaf = Arc::new(Deaf::default());
+            let transport: Arc<dyn Transport> = Arc::clone(&deaf) as _;
+            inbox.attach(&transport);
+            for _ in 0..1000 {
+                inbox.receive(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#), None);
+            }
+            assert_eq!(inbox.answering().tasks.len(), waiting, "{id:.10}");
+            for _ in 0..waiting {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(deaf.0.load(Ordering::SeqCst), waiting, "{id:.10}");
+        }
+    }
+}

@@ -22,9 +22,10 @@ pub struct Reply {
 }
 
 impl Reply {
-    #[cfg(test)]
-    pub(crate) fn of(json: &str) -> Self {
-        Reply { text: json.to_owned(), result: 0..json.len(), long: Long::default() }
+    /// The result that is this JSON text.
+    pub(crate) fn of(json: impl Into<String>) -> Self {
+        let text = json.into();
+        Reply { result: 0..text.len(), text, long: Long::default() }
     }
 
     /// The JSON text.
@@ -211,6 +212,7 @@ pub fn reply(text: String, result: Range<usize>, long: Long) -> Reply {
 
 /// A request as text.
 pub fn request(id: RequestId, method: &str, params: &str) -> String {
+    let method = &*escape(method);
     // With room for the digits of the id, the names, and the end of the line.
     let mut text = String::with_capacity(method.len() + params.len() + 80);
     // Piece by piece: the formatter would take several times as long.
@@ -223,6 +225,7 @@ pub fn request(id: RequestId, method: &str, params: &str) -> String {
 
 /// A notification as text.
 pub fn notification(method: &str, params: Option<&str>) -> String {
+    let method = escape(method);
     match params {
         Some(params) => format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#),
         None => format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#),
@@ -237,6 +240,18 @@ pub fn answer(id: &RawValue, outcome: &Result<Box<RawValue>, RpcError>) -> Strin
             let message = quote(message);
             let data = data.as_deref().map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
             format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{message}{data}}}}}"#)
+        }
+    }
+}
+
+/// A text as it stands between the quotes of a JSON string.
+fn escape(text: &str) -> Cow<'_, str> {
+    let plain = |byte: u8| byte >= b' ' && !matches!(byte, b'"' | b'\\');
+    match text.bytes().all(plain) {
+        true => Cow::Borrowed(text),
+        false => {
+            let quoted = quote(text);
+            Cow::Owned(quoted[1..quoted.len() - 1].to_owned())
         }
     }
 }

@@ -125,3 +125,17 @@ async fn an_event_above_the_limit_ends_the_connection() {
     let words = "an event of more than 4000 bytes; raise max_message_bytes".to_owned();
     assert_eq!(bench.inbox.closed().await, Failed::sent(Failure::Protocol(words)));
 }
+
+#[tokio::test]
+async fn messages_go_to_the_site_though_its_stream_was_redirected() {
+    let stream = |endpoint: &str| format!("{HEAD}event: endpoint\ndata: {endpoint}\n\n");
+    let mut other = Server::start(vec![Reply { text: stream("/messages"), then: Then::Next }]).await;
+    let moved = reply(&format!("302 Over there\nLocation: {}", other.url()), "");
+    let server = Server::start(vec![moved]).await;
+    let (receiver, _inbox) = Inbox::new();
+    let failed = soon(open(&site(&server.url()), receiver)).await.err().unwrap();
+    let why = format!("wants messages sent to another origin, http://127.0.0.1:{}/messages", other.port);
+    assert!(!failed.sent && failed.to_string().contains(&why), "{failed}");
+    assert_eq!(other.request().await.line(), "GET /mcp HTTP/1.1");
+    assert!(other.is_quiet());
+}

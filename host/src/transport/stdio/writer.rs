@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
+use crate::json;
+
 /// The standard input of a server.
 pub(super) struct Writer {
     queue: Mutex<Queue>,
@@ -66,8 +68,7 @@ impl Writer {
 
     /// Writes a line and waits until it is written. Who stops waiting does not tear it: it is written, or never begun.
     pub(super) async fn write(&self, text: String) -> Result<(), Unwritten> {
-        let mut line = text.into_bytes();
-        line.push(b'\n');
+        let line = json::line(text).into_bytes();
         let mut offer = self.offer(line, None)?;
         if let Offer::NoRoom(line) = offer {
             let permits = room_for(&line);

@@ -122,7 +122,9 @@ impl Web {
         };
         body.truncate(body.floor_char_boundary(SHOWN));
         // To a request that is not encrypted, a proxy may answer in place of the server.
-        if let Some(proxy) = self.proxies.before(response.url()).filter(|_| response.url().scheme() == "http") {
+        if let Some(proxy) =
+            self.strangers.proxies().before(response.url()).filter(|_| response.url().scheme() == "http")
+        {
             body = match response.status() {
                 StatusCode::PROXY_AUTHENTICATION_REQUIRED => format!("the proxy {proxy} wants a login"),
                 _ if body.is_empty() => format!("through the proxy {proxy}"),

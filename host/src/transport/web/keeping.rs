@@ -124,7 +124,8 @@ impl Web {
         if let Some(client) = self.single.get() {
             return Ok(client);
         }
-        let client = home(&self.site, &self.address, self.version, &self.proxies, Connections::Single).await?;
+        let client =
+            home(&self.site, &self.address, self.version, self.strangers.proxies(), Connections::Single).await?;
         Ok(self.single.get_or_init(|| client))
     }
 }

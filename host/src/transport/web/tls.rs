@@ -1,6 +1,5 @@
 //! Which certificates are trusted, and which one is shown.
 
-use std::fs;
 use std::path::Path;
 
 use reqwest::{Certificate, ClientBuilder, Identity};
@@ -8,6 +7,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::failure::{Failed, Failure};
+use crate::ownership;
 use crate::transport::endpoint::Tls;
 
 /// Has the server's certificate checked, or not.
@@ -56,7 +56,7 @@ fn certificates(file: &Path, pem: &[u8]) -> Result<Vec<Certificate>, Failed> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Failed> {
-    fs::read(file).map_err(|error| bad(file, &super::failing::in_words(&error)))
+    ownership::read(file).map_err(|error| bad(file, &super::failing::in_words(&error)))
 }
 
 fn bad(file: &Path, what: &str) -> Failed {

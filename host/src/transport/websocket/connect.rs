@@ -7,8 +7,9 @@ use reqwest::{Response, Upgraded};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::Role;
 
+use super::frames;
 use crate::failure::{Failed, Failure};
 use crate::transport::endpoint::Site;
 use crate::transport::web::{Ask, Version, Web};
@@ -38,8 +39,7 @@ pub(super) async fn connect(site: &Site) -> Result<WebSocketStream<Upgraded>, Fa
     }
     check(&response, &key).map_err(|how| unsent(Failure::Protocol(how)))?;
     let upgraded = response.upgrade().await.map_err(|_| unsent(Failure::Closed))?;
-    let max = Some(site.max_message_bytes);
-    let config = WebSocketConfig::default().max_message_size(max).max_frame_size(max).read_buffer_size(READ_BUFFER);
+    let config = frames::config(site.max_message_bytes);
     Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await)
 }
 
@@ -63,5 +63,3 @@ fn unsent(failure: Failure) -> Failed {
 }
 
 const PROTOCOL: &str = "mcp";
-/// Small, since there may be many connections that are idle; large messages are read in more pieces.
-const READ_BUFFER: usize = 16 * 1024;

@@ -1,3 +1,5 @@
+use futures_util::SinkExt;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::accept_hdr_async;
 use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
@@ -213,4 +215,56 @@ async fn a_redirect_that_leads_to_no_websocket_is_named() {
     let failed = soon(open(&site(&format!("{address}/ws")), receiver)).await.err().unwrap();
     let told = format!("it redirects to {address}/login, which closed the connection");
     assert_eq!(failed, Failed::unsent(Failure::Protocol(told)));
+}
+
+#[tokio::test]
+async fn a_websocket_is_not_opened_at_another_origin() {
+    let mut other = Server::start(vec![reply("200 OK", "")]).await;
+    for status in [301, 302, 303, 307, 308] {
+        let moved = reply(&format!("{status} Over there\nLocation: ws://127.0.0.1:{}/ws", other.port), "");
+        let server = Server::start(vec![moved]).await;
+        let (receiver, _inbox) = Inbox::new();
+        let failed = soon(open(&site(&format!("ws://127.0.0.1:{}/ws", server.port)), receiver)).await.err().unwrap();
+        let told = format!("it redirects to ws://127.0.0.1:{}/ws, another origin", other.port);
+        assert!(!failed.sent && failed.to_string().contains(&told), "{failed}");
+    }
+    assert!(other.is_quiet());
+}
+
+#[tokio::test]
+async fn a_server_that_sends_pings_and_reads_nothing_does_not_fill_the_memory() {
+    let mut bench = bench().await;
+    let mut ping = vec![0x89, 125];
+    ping.extend([b'x'; 125]);
+    let many = ping.repeat(1000);
+    // 39 MB of answers, of which sockets keep a few.
+    let rounds = 300;
+    for _ in 0..rounds {
+        bench.peer.get_mut().write_all(&many).await.unwrap();
+    }
+    bench.peer.send(Message::text("{}")).await.unwrap();
+    assert_eq!(bench.inbox.message().await, ("{}".to_owned(), None));
+    let send = bench.transport.send(request(1, "{\"id\":1}"));
+    let hear = async {
+        let mut pongs = 0;
+        loop {
+            match soon(bench.peer.next()).await.unwrap().unwrap() {
+                Message::Pong(_) => pongs += 1,
+                Message::Text(text) if text.as_str() == "{\"id\":1}" => return pongs,
+                other => panic!("{other}"),
+            }
+        }
+    };
+    let (sent, pongs) = tokio::join!(soon(send), hear);
+    assert_eq!(sent, Ok(Delivery::Written));
+    assert!(pongs > 0 && pongs < rounds * 1000 / 2, "{pongs} of {} waited", rounds * 1000);
+}
+
+#[tokio::test]
+async fn a_message_that_is_longer_than_a_frame_arrives_whole() {
+    let mut bench = bench().await;
+    let long = "é".repeat(2 * frames::LONGEST);
+    let (sent, came) = tokio::join!(soon(bench.transport.send(request(1, &long))), soon(bench.peer.next()));
+    assert_eq!(sent, Ok(Delivery::Written));
+    assert!(came.unwrap().unwrap() == Message::text(long));
 }

@@ -1,1 +1,6 @@
 //! Files that other users of the machine can write, and patterns that match nothing.
+
+mod cache;
+mod log;
+mod patterns;
+mod shared;

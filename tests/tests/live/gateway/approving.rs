@@ -133,7 +133,8 @@ async fn the_person_of_the_client_says_yes_or_no() {
         assert_eq!(called.is_error == Some(true), !yes, "{way:?} {says}");
         let asked = person.asked();
         assert_eq!(asked.len(), 1, "{way:?} {says}: {asked:?}");
-        for words in ["\"echo\"", "\"one\"", "password: [MASKED_PASSWORD]", "ask"] {
+        // The masks are for what servers answer: here they would hide what is going to run.
+        for words in ["\"echo\"", "\"one\"", "{\"text\":\"password: hunter2hunter2\"}", "ask"] {
             assert!(asked[0].contains(words), "{way:?}: {}", asked[0]);
         }
     }
@@ -257,14 +258,19 @@ async fn an_approval_is_for_one_call_with_its_arguments() {
     key.lock().unwrap().clone_from(name);
     assert_eq!((&asked["method"], &asked["params"]["mode"]), (&json!("elicitation/create"), &json!("form")), "{asked}");
     let state = &question["requestState"];
-    for (text, state) in [("y", state.clone()), ("x", json!("toolgate/approved/9999/AAAA/")), ("x", json!("foreign"))] {
+    let forged = json!("toolgate/x/approved/1/9999/AAAA/");
+    for (text, state) in [("y", state.clone()), ("x", forged), ("x", json!("foreign"))] {
         let again = ask(text, Some(&state), yes.clone()).await;
         assert_eq!(again["resultType"], "input_required", "{text} {state}: {again}");
     }
-    let declined = ask("x", Some(state), json!({"action": "decline"})).await;
-    assert!(declined["content"][0]["text"].as_str().unwrap().contains(DECLINED), "{declined}");
     let called = ask("x", Some(state), yes.clone()).await;
     assert_eq!((&called["resultType"], &called["content"][0]["text"]), (&json!("complete"), &json!("x")), "{called}");
+    let again = ask("x", Some(state), yes.clone()).await;
+    assert_eq!(again["resultType"], "input_required", "one yes, one call: {again}");
+    let declined = ask("x", Some(&again["requestState"]), json!({"action": "decline"})).await;
+    assert!(declined["content"][0]["text"].as_str().unwrap().contains(DECLINED), "{declined}");
+    let late = ask("x", Some(&again["requestState"]), yes.clone()).await;
+    assert_eq!(late["resultType"], "input_required", "who said no has answered: {late}");
 }
 
 #[tokio::test]
@@ -296,7 +302,6 @@ async fn calls_that_a_person_saw_replay_as_they_were() {
         assert_eq!(text(&called), "x");
         let report = replay(&dir);
         assert!(report.is_sound(), "{way:?}: {report:?}");
-        let rounds = if way.0 == "legacy" { 1 } else { 2 };
-        assert_eq!((report.records, report.same), (rounds, rounds), "{way:?}: {report:?}");
+        assert_eq!((report.records, report.same), (1, 1), "{way:?}: {report:?}");
     }
 }

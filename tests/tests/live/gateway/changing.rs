@@ -67,7 +67,7 @@ pub(super) fn modern(method: &str, params: Value) -> Incoming {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let text = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).to_string();
-    Incoming { text, places: None, headers: None, outlet: Arc::new(Heard::default()) }
+    Incoming { text, places: None, headers: None, outlet: Arc::new(Heard::default()), batch: None }
 }
 
 /// The names of the tools that a principal is shown.

@@ -182,7 +182,7 @@ async fn a_resource_that_a_server_names_is_read_from_that_server() {
         lines.ask(tool, "tools/call", json!({"name": tool, "arguments": {"uri": uri}})).await;
         assert_eq!(read(&mut lines, uri).await.as_deref(), Ok(text), "{tool}");
     }
-    // What nobody listed or named is asked of each that has resources.
-    assert_eq!(read(&mut lines, "link://b/4").await.as_deref(), Ok("b"));
+    // What nobody listed or named is asked of nobody, though one of them would have it.
+    assert_eq!(read(&mut lines, "link://b/4").await, Err(json!(-32002)));
     assert_eq!(read(&mut lines, "link://nobody/5").await, Err(json!(-32002)));
 }

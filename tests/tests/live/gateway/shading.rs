@@ -68,7 +68,7 @@ async fn call(gateway: &Gateway, principal: &str, name: &str, arguments: Value) 
     let params = json!({"name": name, "arguments": arguments, "_meta": meta});
     let text = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
     let answer = client
-        .take(Incoming { text, places: None, headers: None, outlet: Arc::new(Deaf) })
+        .take(Incoming { text, places: None, headers: None, outlet: Arc::new(Deaf), batch: None })
         .await
         .expect("an answer")
         .text;

@@ -52,7 +52,7 @@ impl Guest {
 
     async fn send(&self, message: Value) -> Option<Value> {
         let outlet = Arc::clone(&self.heard) as _;
-        let incoming = Incoming { text: message.to_string(), places: None, headers: None, outlet };
+        let incoming = Incoming { text: message.to_string(), places: None, headers: None, outlet, batch: None };
         let answer = Arc::clone(&self.client).take(incoming).await?;
         Some(serde_json::from_str(&answer.text).expect("an answer is JSON"))
     }
@@ -66,7 +66,8 @@ impl Guest {
     pub(super) fn call(&self, id: &str, tool: &str, arguments: Value) -> JoinHandle<Value> {
         let params = json!({"name": tool, "arguments": arguments});
         let text = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string();
-        let incoming = Incoming { text, places: None, headers: None, outlet: Arc::clone(&self.heard) as _ };
+        let incoming =
+            Incoming { text, places: None, headers: None, outlet: Arc::clone(&self.heard) as _, batch: None };
         let answer = Arc::clone(&self.client).take(incoming);
         tokio::spawn(async move {
             answer.await.map_or(Value::Null, |answer| serde_json::from_str(&answer.text).expect("it is JSON"))

@@ -83,7 +83,7 @@ impl Old {
 
     async fn send(&self, message: Value) -> Option<String> {
         let outlet = Arc::clone(&self.outlet) as _;
-        let incoming = Incoming { text: message.to_string(), places: None, headers: None, outlet };
+        let incoming = Incoming { text: message.to_string(), places: None, headers: None, outlet, batch: None };
         let answer = tokio::time::timeout(LONG, Arc::clone(&self.client).take(incoming)).await.expect("an end");
         answer.map(|answer| answer.text)
     }

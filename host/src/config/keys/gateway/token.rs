@@ -5,6 +5,7 @@ use serde_json::json;
 use super::super::super::document::Value;
 use super::super::super::model::{Located, TokenFrom, TokenRules};
 use super::super::super::reading::{Given, Misfit, Reading};
+use super::super::server::refuse_any;
 use super::super::{Form, Key, read};
 
 /// What an entry of `tokens` says, before it is clear that nothing is missing.
@@ -62,7 +63,7 @@ pub const TOKEN: &[Key<Draft>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    Key::rule(Key::new(
         "servers",
         Form::Section(servers),
         "",
@@ -71,8 +72,8 @@ pub const TOKEN: &[Key<Draft>] = &[
             draft.selection = Some(selection(given)?);
             Ok(())
         },
-    ),
-    Key::new(
+    )),
+    Key::rule(Key::new(
         "capabilities",
         Form::Texts,
         "",
@@ -81,7 +82,7 @@ pub const TOKEN: &[Key<Draft>] = &[
             draft.capabilities = Some(given.texts()?);
             Ok(())
         },
-    ),
+    )),
 ];
 
 /// Reads `tokens`.
@@ -121,14 +122,18 @@ impl Draft {
     }
 }
 
-/// Servers, each with names and globs of its tools; none of these means all tools.
+/// Servers, each with names and globs of its tools; none of these means all tools, which a list of servers says.
 fn selection(given: &Given<'_>) -> Result<Vec<(String, Vec<String>)>, Misfit> {
     let mut selection: Vec<(String, Vec<String>)> = Vec::new();
     match &given.node.value {
         Value::Map(_) => {
             for (server, tools) in given.entries()? {
-                let tools = if tools.node.is_null() { Vec::new() } else { tools.texts()? };
-                selection.push((server.to_owned(), tools));
+                let named = if tools.node.is_null() { Vec::new() } else { tools.patterns()? };
+                if named.is_empty() {
+                    return Err(tools.misfit("names no tool; write [\"*\"] to mean all tools of the server"));
+                }
+                refuse_any(&tools, &named)?;
+                selection.push((server.to_owned(), named));
             }
         }
         _ => selection.extend(given.texts()?.into_iter().map(|server| (server, Vec::new()))),
@@ -146,7 +151,7 @@ fn selection(given: &Given<'_>) -> Result<Vec<(String, Vec<String>)>, Misfit> {
 
 /// The schema of `servers`: a list of servers, or a map from servers to tools.
 fn servers() -> serde_json::Value {
-    let tools = json!({"type": ["array", "null"], "items": {"type": "string"}});
+    let tools = json!({"type": ["array", "string"], "items": {"type": "string"}, "minItems": 1});
     json!({
         "type": ["array", "object"],
         "items": {"type": "string"},

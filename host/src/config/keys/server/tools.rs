@@ -1,15 +1,15 @@
 //! What is said of single tools.
 
-use super::super::super::document::Value;
+use super::super::super::document::{Entry, Value};
 use super::super::super::model::{Annotations, Shape, ToolRules};
 use super::super::super::reading::{Given, Misfit, Reading};
 use super::super::super::schema;
-use super::super::{Form, Key, read};
+use super::super::{Form, Key, is_idle, read};
 use super::Draft;
 
 /// What is said of one tool.
 pub const TOOL: &[Key<ToolRules>] = &[
-    Key::new(
+    Key::rule(Key::new(
         "annotations",
         Form::Section(|| schema::object(ANNOTATIONS)),
         "{}",
@@ -18,11 +18,17 @@ pub const TOOL: &[Key<ToolRules>] = &[
             read(ANNOTATIONS, &mut tool.annotations, given, reading);
             Ok(())
         },
-    ),
-    Key::new("requires", Form::Texts, "[]", "Capabilities that all are needed to use the tool.", |tool, given, _| {
-        tool.requires = given.texts()?;
-        Ok(())
-    }),
+    )),
+    Key::rule(Key::new(
+        "requires",
+        Form::Texts,
+        "[]",
+        "Capabilities that all are needed to use the tool.",
+        |tool, given, _| {
+            tool.requires = given.texts()?;
+            Ok(())
+        },
+    )),
     Key::new("note", Form::Text, "", "Text for the model beside the tool's description.", |tool, given, _| {
         tool.note = Some(given.text()?);
         Ok(())
@@ -61,20 +67,51 @@ pub const ANNOTATIONS: &[Key<Annotations>] = &[
     ),
 ];
 
+/// Which tools exist. An empty list is none of them.
+pub fn allow(draft: &mut Draft, given: &Given<'_>) -> Result<(), Misfit> {
+    let tools = given.patterns()?;
+    refuse_any(given, &tools)?;
+    exist(draft, given, tools)
+}
+
+/// The same in the words of ai-agent, to which `any` is all tools.
+pub fn allow_of_ai_agent(draft: &mut Draft, given: &Given<'_>) -> Result<(), Misfit> {
+    let all = |tool: String| if tool.trim().eq_ignore_ascii_case("any") { "*".to_owned() } else { tool };
+    let tools = given.patterns()?.into_iter().map(all).collect();
+    exist(draft, given, tools)
+}
+
+/// Refuses the word `any` in a list of what is permitted: to some it is all tools, to us the name of one.
+pub fn refuse_any(given: &Given<'_>, tools: &[String]) -> Result<(), Misfit> {
+    match tools.iter().any(|tool| tool.trim().eq_ignore_ascii_case("any")) {
+        true => Err(given.misfit("\"any\" is not known here; write \"*\" to mean all tools")),
+        false => Ok(()),
+    }
+}
+
+fn exist(draft: &mut Draft, given: &Given<'_>, tools: Vec<String>) -> Result<(), Misfit> {
+    match draft.server.allow.replace(tools) {
+        Some(_) => Err(given.misfit("another key says too which tools exist; keep one of them")),
+        None => Ok(()),
+    }
+}
+
 /// Rules by the names of tools; where other clients have a list, it says which tools exist.
 pub fn tools(draft: &mut Draft, given: &Given<'_>, reading: &mut Reading) -> Result<(), Misfit> {
     if !reading.is_strict() && matches!(given.node.value, Value::List(_)) {
-        draft.server.allow = Some(given.texts()?);
-        return Ok(());
-    }
-    if reading.shape == Shape::Codex {
-        reading.notice(&given.node.place, "what is said of single tools is left out");
-        return Ok(());
+        return allow(draft, given);
     }
     for (name, value) in given.entries()? {
         let mut rules = ToolRules { tool: name.to_owned(), ..ToolRules::default() };
-        if !value.node.is_null() {
-            read(TOOL, &mut rules, &value, reading);
+        // Codex says there when it asks its user itself.
+        let of_codex = |entry: &Entry| reading.shape == Shape::Codex && is_idle(&entry.key);
+        match value.node.entries() {
+            Some(entries) if !entries.is_empty() && entries.iter().all(of_codex) => {
+                reading.notice(&value.node.place, format!("what is said of the tool {name:?} is left out"));
+                continue;
+            }
+            _ if value.node.is_null() => {}
+            _ => reading.strictly(|reading| read(TOOL, &mut rules, &value, reading)),
         }
         draft.server.tools.push(rules);
     }

@@ -38,12 +38,22 @@ async fn the_sessions_of_a_token_that_is_taken_away_end_with_their_streams_and_c
     assert_eq!(status("bob", &sessions[1]).await, 200);
     assert_eq!(door.ask(as_principal("cat", Ask::modern("echo"))).await.status, 200);
     assert_eq!(door.load.stats().sessions, 1);
-    // The first token shuts those out who came without one, and the last opens to them again.
-    let applied = door.control.prepare(options(|_| {})).unwrap().apply();
-    assert_eq!((applied.ended_sessions, door.ask(Ask::modern("echo")).await.status), (1, 200));
+    // The last token stays, and nothing else of such a change is made.
+    let open = door.control.prepare(options(|options| options.limits.max_body_bytes = 1));
+    assert!(matches!(open, Err(DoorError::Wider { .. })));
+    assert_eq!(door.ask(Ask::modern("echo")).await.status, 401);
+    assert_eq!(status("bob", &sessions[1]).await, 200);
+    door.stop().await;
+}
+
+#[tokio::test]
+async fn the_first_token_shuts_those_out_who_came_without_one() {
+    let door = Running::with(|_| {}).await;
     let id = open(&mut door.connect().await).await;
     let applied = door.control.prepare(options(|options| options.tokens = tokens())).unwrap().apply();
-    assert_eq!((applied.ended_sessions, status("ann", &id).await), (1, 404));
+    let asked = door.ask(as_principal("ann", Ask::post(legacy("echo")).session(&id))).await;
+    assert_eq!((applied.ended_sessions, asked.status), (1, 404));
+    assert!(matches!(door.control.prepare(options(|_| {})), Err(DoorError::Wider { .. })), "it stays shut");
     door.stop().await;
 }
 
@@ -85,7 +95,8 @@ async fn what_was_opened_with_a_token_ends_with_it_though_its_principal_has_anot
 
 #[tokio::test]
 async fn hosts_limits_and_rates_hold_from_the_next_request_on() {
-    let door = Running::with(|options| options.hosts = vec!["old.example".to_owned()]).await;
+    let both = vec!["old.example".to_owned(), "new.example".to_owned()];
+    let door = Running::with(|options| options.hosts = both).await;
     let mut wire = door.connect().await;
     let ask = |host: &str| Ask::modern("echo").with("Host", host);
     assert_eq!(wire.ask(ask("old.example")).await.status, 200);

@@ -13,10 +13,10 @@ async fn a_page_sees_who_asks_for_what_but_no_token() {
             r#"GET /page None false true 0 Some("ann")"#,
         ),
         (
-            Ask { body: "12345".to_owned(), ..Ask::new("POST /page") }.with("Authorization", "Bearer ann-s3cret"),
+            Ask { body: "12345".to_owned(), ..json("POST /page") }.with("Authorization", "Bearer ann-s3cret"),
             r#"POST /page None false false 5 Some("ann")"#,
         ),
-        (Ask { body: "12345".to_owned(), ..Ask::new("POST /page") }, r#"POST /page None false false 0 None"#),
+        (Ask { body: "12345".to_owned(), ..json("POST /page") }, r#"POST /page None false false 0 None"#),
     ] {
         let reply = door.ask(&ask).await;
         assert_eq!((reply.status, reply.body.as_str()), (200, expected));
@@ -24,7 +24,7 @@ async fn a_page_sees_who_asks_for_what_but_no_token() {
     }
     assert_eq!(door.ask(Ask::new("GET /page").with("Authorization", "Bearer wrong")).await.status, 401);
     assert_eq!(door.ask(Ask::new("GET /mcp/other")).await.status, 404);
-    let large = Ask { body: "x".repeat(5 << 20), ..Ask::new("POST /page") }.with("Authorization", "Bearer ann-s3cret");
+    let large = Ask { body: "x".repeat(5 << 20), ..json("POST /page") }.with("Authorization", "Bearer ann-s3cret");
     assert_eq!(door.ask(large).await.status, 413);
     door.stop().await;
 }
@@ -41,14 +41,16 @@ async fn what_strangers_send_to_pages_takes_no_room_from_others() {
         let mut wire = door.connect().await;
         // All but the last byte of what is announced.
         let content = "x".repeat(4095);
-        let text = format!("{line} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4096\r\n\r\n{content}");
+        let text = format!(
+            "{line} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 4096\r\n\r\n{content}"
+        );
         wire.write(text.as_bytes()).await;
         let status = wire.head().await.status;
         assert_eq!(status, if line.ends_with("/other") { 404 } else { 200 }, "it is answered without its content");
         strangers.push(wire);
     }
     assert_eq!(door.load.stats().bytes, 0);
-    let large = Ask { body: "x".repeat(4096), ..Ask::new("POST /page") }.with("Authorization", "Bearer ann-s3cret");
+    let large = Ask { body: "x".repeat(4096), ..json("POST /page") }.with("Authorization", "Bearer ann-s3cret");
     assert_eq!(door.ask(large).await.status, 200);
     door.stop().await;
 }
@@ -60,7 +62,7 @@ async fn strangers_who_send_to_pages_are_told_to_wait_and_those_who_look_are_not
         options.rate = Some(Rate { per_second: 1, burst: 1 });
     })
     .await;
-    let send = || door.ask(Ask { body: "1".to_owned(), ..Ask::new("POST /page") });
+    let send = || door.ask(Ask { body: "1".to_owned(), ..json("POST /page") });
     assert_eq!(send().await.status, 200);
     assert_eq!(send().await.status, 429);
     assert_eq!(door.ask(Ask::new("GET /page")).await.status, 200);
@@ -82,7 +84,7 @@ async fn who_asks_for_the_head_of_a_page_gets_no_more() {
 }
 
 #[tokio::test]
-async fn without_tokens_a_page_sees_the_local_admin() {
+async fn without_tokens_a_page_sees_the_local_user() {
     let door = Running::start().await;
     assert!(door.ask(Ask::new("GET /page")).await.body.ends_with(r#"Some("local")"#));
     door.stop().await;
@@ -98,4 +100,27 @@ async fn a_page_can_send_events_until_the_door_closes() {
     let _ = door.stop.send(());
     assert_eq!(wire.event().await, None);
     timeout(LONG, door.served).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn what_a_form_of_another_site_could_send_is_not_taken() {
+    let door = Running::start().await;
+    for (kind, body, status) in [
+        ("application/json", "1", 200),
+        ("", "", 200),
+        ("", "1", 200),
+        ("text/plain", "1", 415),
+        ("text/plain;charset=UTF-8", "", 415),
+        ("application/x-www-form-urlencoded", "a=b", 415),
+        ("multipart/form-data; boundary=x", "", 415),
+    ] {
+        let ask = Ask { body: body.to_owned(), ..Ask::new("POST /page").with("Content-Type", kind) };
+        assert_eq!(door.ask(ask).await.status, status, "{kind}");
+    }
+    door.stop().await;
+}
+
+/// A request whose content is JSON.
+fn json(line: &'static str) -> Ask {
+    Ask::new(line).with("Content-Type", "application/json")
 }

@@ -17,8 +17,10 @@ async fn a_foreign_host_or_origin_is_refused_everywhere() {
         ("Host", format!("evil.example:{port}"), 403),
         ("Host", "localhost.evil.example".to_owned(), 403),
         ("Host", String::new(), 400),
-        ("Origin", "http://localhost:3000".to_owned(), 200),
-        ("Origin", "https://gate.example".to_owned(), 200),
+        ("Origin", format!("http://127.0.0.1:{port}"), 200),
+        ("Origin", "http://localhost:3000".to_owned(), 403),
+        ("Origin", format!("https://127.0.0.1:{port}"), 403),
+        ("Origin", "https://gate.example".to_owned(), 403),
         ("Origin", "https://evil.example".to_owned(), 403),
         ("Origin", "null".to_owned(), 403),
         ("Origin", "file://".to_owned(), 403),
@@ -36,7 +38,7 @@ async fn a_foreign_host_or_origin_is_refused_everywhere() {
     assert_eq!(wire.ask(Ask::modern("echo").with("Host", "evil.example")).await.status, 403);
     let reply = door.ask(Ask::new("GET http://evil.example/page")).await;
     assert_eq!(reply.status, 403);
-    assert_eq!(door.load.stats().foreign, 16);
+    assert_eq!(door.load.stats().foreign, 22);
     for (name, key) in [("Host", "gateway.hosts"), ("Origin", "gateway.origins")] {
         let reply = door.ask(Ask::modern("echo").with(name, "https://evil.example")).await;
         assert!(reply.status == 403 && reply.body.contains(key), "{}", reply.body);
@@ -46,7 +48,11 @@ async fn a_foreign_host_or_origin_is_refused_everywhere() {
 
 #[tokio::test]
 async fn a_browser_is_told_what_pages_of_allowed_origins_may_send() {
-    let door = Running::with(|options| options.tokens = tokens()).await;
+    let door = Running::with(|options| {
+        options.tokens = tokens();
+        options.hosts = vec!["http://localhost:3000".to_owned()];
+    })
+    .await;
     let ask = Ask::new("OPTIONS /mcp")
         .with("Access-Control-Request-Method", "POST")
         .with("Access-Control-Request-Headers", "content-type, mcp-session-id");

@@ -1,0 +1,121 @@
+//! Patterns of a policy that fit no tool: a slip of the pen there leaves a tool open, or all tools closed, without a word.
+
+use super::Policy;
+use super::glob::{Globs, is_same};
+
+/// Which list of a policy a pattern is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleList {
+    /// `allow` of the server.
+    Allow,
+    /// `deny` of the server.
+    Deny,
+    /// `ask` of the server.
+    Ask,
+    /// What is said of single tools of the server.
+    Tools,
+    /// The tools of the server in the selection.
+    Selection,
+    /// The capabilities of the form `tool:server/tool`.
+    Capabilities,
+}
+
+/// A pattern or name in a policy that fits no tool, so that it does nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmatched {
+    /// The list that it is in.
+    pub list: RuleList,
+    /// As it is written.
+    pub pattern: String,
+}
+
+/// What a policy says about a server that fits none of the tools which the server lists, in the order of the lists. A
+/// server that lists no tool at all shows nothing about the rules.
+pub fn find_unmatched(policy: &Policy, server: &str, tools: &[String]) -> Vec<Unmatched> {
+    let mut found = Vec::new();
+    if tools.is_empty() {
+        return found;
+    }
+    let mut look = |list: RuleList, written: &str, fits: &dyn Fn(&str) -> bool| {
+        if !tools.iter().any(|tool| fits(tool)) {
+            found.push(Unmatched { list, pattern: written.to_owned() });
+        }
+    };
+    let mut look_globs = |list: RuleList, patterns: &[String]| {
+        for pattern in patterns {
+            let pattern_alone = std::slice::from_ref(pattern);
+            let glob = match list {
+                RuleList::Deny | RuleList::Ask => Globs::restricting(pattern_alone),
+                _ => Globs::permitting(pattern_alone),
+            };
+            look(list, pattern, &|tool| glob.find(tool).is_some());
+        }
+    };
+    for rules in policy.servers.iter().filter(|rules| rules.id == server) {
+        look_globs(RuleList::Allow, rules.rules.allow.as_deref().unwrap_or_default());
+        look_globs(RuleList::Deny, &rules.rules.deny);
+        look_globs(RuleList::Ask, &rules.ask);
+    }
+    for selected in policy.selection.iter().flatten().filter(|selected| selected.id == server) {
+        look_globs(RuleList::Selection, &selected.tools);
+    }
+    for rules in policy.servers.iter().filter(|rules| rules.id == server).flat_map(|rules| &rules.tools) {
+        look(RuleList::Tools, &rules.tool, &|tool| is_same(&rules.tool, tool));
+    }
+    for grant in policy.capabilities.iter().flatten() {
+        // The short form may mean a tool of another server, so nobody can tell that it fits none.
+        let named = grant.strip_prefix("tool:").and_then(|rest| rest.split_once('/'));
+        if let Some((_, name)) = named.filter(|(id, _)| *id == server) {
+            look(RuleList::Capabilities, grant, &|tool| tool == name);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filtering::{Rules, SelectedServer, ServerRules, ToolRules};
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    fn found(policy: &Policy, tools: &[&str]) -> Vec<(RuleList, String)> {
+        find_unmatched(policy, "git", &texts(tools)).into_iter().map(|found| (found.list, found.pattern)).collect()
+    }
+
+    #[test]
+    fn a_pattern_that_fits_no_tool_of_its_server_is_found_in_every_list() {
+        let server = ServerRules {
+            id: "git".to_owned(),
+            rules: Rules { allow: Some(texts(&["git_*", "ad", "["])), deny: texts(&["git_reste", " GIT_RESET ", ""]) },
+            ask: texts(&["git_pus?", "git_pull"]),
+            tools: ["git_lgo", "Git_Log"]
+                .map(|tool| ToolRules { tool: tool.to_owned(), ..ToolRules::default() })
+                .into(),
+            ..ServerRules::default()
+        };
+        let other = ServerRules { id: "other".to_owned(), ..ServerRules { tools: Vec::new(), ..server.clone() } };
+        let selected = |id: &str, tools: &[&str]| SelectedServer { id: id.to_owned(), tools: texts(tools) };
+        let policy = Policy {
+            servers: vec![server, other],
+            selection: Some(vec![selected("git", &["*", "git-log"]), selected("other", &["nothing"])]),
+            capabilities: Some(texts(&["tool:git/git_log", "tool:git/log", "tool:other/x", "server:git", "mcp_git_x"])),
+            ..Policy::default()
+        };
+        let tools = ["git_log", "git_reset", "git_push"];
+        let expected = [
+            (RuleList::Allow, "ad"),
+            (RuleList::Allow, "["),
+            (RuleList::Deny, "git_reste"),
+            (RuleList::Deny, ""),
+            (RuleList::Ask, "git_pull"),
+            (RuleList::Selection, "git-log"),
+            (RuleList::Tools, "git_lgo"),
+            (RuleList::Capabilities, "tool:git/log"),
+        ];
+        assert_eq!(found(&policy, &tools), expected.map(|(list, pattern)| (list, pattern.to_owned())));
+        assert_eq!(found(&policy, &[]), []);
+    }
+}

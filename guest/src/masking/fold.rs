@@ -1,0 +1,136 @@
+//! A text as a reader sees it: without characters that nobody sees, and with plain letters in place of look-alikes that
+//! Unicode itself calls the same (`ｐａｓｓｗｏｒｄ`). Rules look at it beside the text as it is written.
+
+use super::Span;
+
+/// A text of which some characters were left out or replaced, and where the others stood.
+#[derive(Debug)]
+pub struct Folded {
+    /// What is left.
+    pub text: String,
+    /// Where this text and the one before part ways: from the first offset on this one continues at the second.
+    turns: Vec<(usize, usize)>,
+}
+
+/// What becomes of a character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fold {
+    Keep,
+    Drop,
+    As(char),
+}
+
+impl Folded {
+    /// The text as a reader sees it, where that is another one.
+    pub fn as_seen(text: &str) -> Option<Folded> {
+        if text.is_ascii() { None } else { Folded::of(text, as_seen) }
+    }
+
+    /// The text without its line breaks, where it has any.
+    pub fn as_one_line(text: &str) -> Option<Folded> {
+        Folded::of(text, |c| if matches!(c, '\n' | '\r') { Fold::Drop } else { Fold::Keep })
+    }
+
+    fn of(text: &str, fold: impl Fn(char) -> Fold) -> Option<Folded> {
+        let first = text.char_indices().find(|(_, c)| fold(*c) != Fold::Keep)?.0;
+        let mut folded = Folded { text: text[..first].to_owned(), turns: vec![(0, 0)] };
+        for (at, c) in text[first..].char_indices().map(|(at, c)| (first + at, c)) {
+            let seen = match fold(c) {
+                Fold::Keep => c,
+                Fold::Drop => {
+                    folded.turn(at + c.len_utf8());
+                    continue;
+                }
+                Fold::As(seen) => seen,
+            };
+            folded.text.push(seen);
+            if seen != c {
+                folded.turn(at + c.len_utf8());
+            }
+        }
+        Some(folded)
+    }
+
+    fn turn(&mut self, to: usize) {
+        self.turns.push((self.text.len(), to));
+    }
+
+    /// Where a span of this text stands in the one before.
+    pub fn outside(&self, span: Span) -> Span {
+        let place = |at: usize| {
+            let next = self.turns.partition_point(|(here, _)| *here <= at);
+            let (here, there) = self.turns[next.saturating_sub(1)];
+            there + (at - here)
+        };
+        Span { start: place(span.start), end: place(span.end), ..span }
+    }
+}
+
+/// What a reader sees in place of a character.
+pub fn as_seen(c: char) -> Fold {
+    let from = |first: u32, becomes: u8| {
+        let at = u8::try_from(u32::from(c) - first).expect("a range of letters is short");
+        Fold::As(char::from(becomes + at))
+    };
+    match c {
+        '\0'..='\u{ac}' => Fold::Keep,
+        // Soft hyphens, joiners, marks of direction, selectors and tags are not seen; accents that stand alone join a letter.
+        '\u{ad}'
+        | '\u{300}'..='\u{36f}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}'
+        | '\u{e0000}'..='\u{e007f}' => Fold::Drop,
+        // Full width. Its punctuation is ordinary in Chinese and Japanese, and stays.
+        '\u{ff10}'..='\u{ff19}' => from(0xff10, b'0'),
+        '\u{ff21}'..='\u{ff3a}' => from(0xff21, b'A'),
+        '\u{ff41}'..='\u{ff5a}' => from(0xff41, b'a'),
+        '\u{ff3f}' => Fold::As('_'),
+        '\u{ff0d}' => Fold::As('-'),
+        // In circles, and bold, italic and the like for mathematics.
+        '\u{24b6}'..='\u{24cf}' => from(0x24b6, b'A'),
+        '\u{24d0}'..='\u{24e9}' => from(0x24d0, b'a'),
+        '\u{1d400}'..='\u{1d6a3}' => {
+            let letter = u8::try_from((u32::from(c) - 0x1d400) % 52).expect("there are 52 letters");
+            Fold::As(char::from(if letter < 26 { b'A' + letter } else { b'a' + letter - 26 }))
+        }
+        '\u{1d7ce}'..='\u{1d7ff}' => {
+            let digit = u8::try_from((u32::from(c) - 0x1d7ce) % 10).expect("there are ten digits");
+            Fold::As(char::from(b'0' + digit))
+        }
+        _ => Fold::Keep,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_seen_without_what_is_invisible_and_in_plain_letters() {
+        for (text, seen) in [
+            ("pass\u{200b}wo\u{ad}rd: x", Some("password: x")),
+            ("ｐａｓｓｗｏｒｄ＿１: ｘ", Some("password_1: x")),
+            ("\u{feff}𝐩𝒂𝙨𝚜 𝟙 ⓟＷ", Some("pass 1 pW")),
+            ("密码：ordinary，text é", None),
+            ("plain", None),
+        ] {
+            assert_eq!(Folded::as_seen(text).map(|folded| folded.text).as_deref(), seen, "{text}");
+        }
+    }
+
+    #[test]
+    fn spans_find_their_place_in_the_text_before() {
+        let text = "é ｐ\u{200b}ａss: ｘ\u{200b}y!";
+        let folded = Folded::as_seen(text).unwrap();
+        for part in ["pass", "xy", "ss: ", "!", "é"] {
+            let at = folded.text.find(part).unwrap();
+            let span = folded.outside(Span::new(at, at + part.len()));
+            let before = Folded::as_seen(&text[span.start..span.end]).map(|folded| folded.text);
+            assert_eq!(before.as_deref().unwrap_or(&text[span.start..span.end]), part);
+        }
+    }
+}

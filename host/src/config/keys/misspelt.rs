@@ -1,0 +1,174 @@
+//! Keys that nobody knows and that look like rules: what they were to forbid must not be permitted.
+
+use super::super::document::Entry;
+use super::super::nearest;
+use super::Key;
+
+/// The rule that an unknown key of a table was probably meant to be; none where it looks like no rule.
+pub fn rule_meant<T>(keys: &[Key<T>], entry: &Entry) -> Option<&'static str> {
+    let rules = || keys.iter().filter(|key| key.rule);
+    rules().next()?;
+    let near = rules().find(|key| key.names().any(|name| is_near(name, &entry.key))).map(|key| key.name);
+    let of_all = || FOR_ALL.into_iter().find(|name| is_near(name, &entry.key));
+    near.or_else(of_all).or_else(|| sounds_like(&entry.key)).or_else(|| within(entry, 2))
+}
+
+/// The rule that an unknown key at the top of another client's file was probably meant to be. Where the file has nothing
+/// but servers, a key that sounds like a rule is taken for one; in a file of settings it is the client's own.
+pub fn rule_meant_at_top<T>(keys: &[Key<T>], entry: &Entry, only_servers: bool) -> Option<&'static str> {
+    let name = entry.key.as_str();
+    if CLIENTS.iter().any(|known| nearest::same(known, name)) {
+        return None;
+    }
+    let restricts = |key: &&Key<T>| key.rule || matches!(key.name, "gateway" | "record");
+    let near = keys.iter().filter(restricts).find(|key| is_near(key.name, name)).map(|key| key.name);
+    let inner = || {
+        let entries = entry.value.entries().unwrap_or_default();
+        let named = |rule: &&'static str| entries.iter().any(|inner| nearest::same(rule, &inner.key));
+        FOR_ALL.into_iter().chain(["masking"]).find(named)
+    };
+    near.or_else(|| sounds_like(name).or_else(inner).filter(|_| only_servers))
+}
+
+/// What is wrong with such a key of a server, and how it is mended.
+pub fn advice(name: &str, meant: &str) -> String {
+    told(name, &hint(meant))
+}
+
+/// Which rule a key of a server was probably meant to be, as the end of a message.
+pub fn hint(meant: &str) -> String {
+    let place = if FOR_ALL.contains(&meant) { " at the top of the file" } else { "" };
+    format!("; did you mean {meant:?}{place}?")
+}
+
+/// What is wrong with such a key at the top of a file, and how it is mended.
+pub fn advice_at_top(name: &str, meant: &str) -> String {
+    let place = if matches!(meant, "allow" | "deny" | "ask") { " of a server" } else { "" };
+    told(name, &format!("; did you mean {meant:?}{place}?"))
+}
+
+fn told(name: &str, hint: &str) -> String {
+    format!("unknown key {name:?} looks like a rule, and no rule is passed over{hint} If it is no rule, take it out")
+}
+
+/// Whether a key is a slip of the finger away from a known one. Short words have too many neighbours for more than one slip.
+fn is_near(known: &str, name: &str) -> bool {
+    let (known, name) = (nearest::fold(known), nearest::fold(name));
+    let longest = known.chars().count().max(name.chars().count());
+    longest <= 64
+        && !COMMON.contains(&known.as_str())
+        && strsim::damerau_levenshtein(&known, &name) <= ((longest + 1) / 4).max(1)
+}
+
+/// The rule that one of the words in a key belongs to.
+fn sounds_like(name: &str) -> Option<&'static str> {
+    if super::is_idle(name) || name.len() > 64 {
+        return None;
+    }
+    let words = words(name);
+    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
+    if has(&["ask", "asks", "asking"]) {
+        return Some("ask");
+    }
+    if has(&["block", "blocks", "blocked", "blocklist"]) {
+        return Some("deny");
+    }
+    if words.iter().any(|word| word.starts_with("mask")) {
+        return Some("masking");
+    }
+    if has(&["tool", "tools"])
+        && has(&["only", "filter", "filters", "enabled", "disabled", "include", "included", "hidden"])
+    {
+        return Some("allow");
+    }
+    let folded = nearest::fold(name).replace("shallow", "");
+    STEMS.iter().find(|(stem, _)| folded.contains(stem)).map(|(_, rule)| *rule)
+}
+
+/// The rule that a key within this one sounds like, as in `"toolConfiguration": {"allowedTools": []}`.
+fn within(entry: &Entry, depth: usize) -> Option<&'static str> {
+    let inner = entry.value.entries().filter(|_| depth > 0)?;
+    inner.iter().find_map(|entry| sounds_like(&entry.key).or_else(|| within(entry, depth - 1)))
+}
+
+/// The words of a key, in whatever way they are put together.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut lower = false;
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() || lower && letter.is_uppercase() {
+            words.push(String::new());
+        }
+        lower = letter.is_lowercase();
+        if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    words
+}
+
+/// Parts of words by which people mean rules, and ours that is nearest.
+const STEMS: [(&str, &str); 15] = [
+    ("disallow", "deny"),
+    ("allow", "allow"),
+    ("whitelist", "allow"),
+    ("deny", "deny"),
+    ("denied", "deny"),
+    ("forbid", "deny"),
+    ("blacklist", "deny"),
+    ("exclude", "deny"),
+    ("restrict", "deny"),
+    ("redact", "masking"),
+    ("approv", "ask"),
+    ("confirm", "ask"),
+    ("permission", "ask"),
+    ("readonly", "read_only"),
+    ("destructive", "destructive"),
+];
+
+/// Rules that hold for all servers, and that people look for at one.
+const FOR_ALL: [&str; 2] = ["read_only", "destructive"];
+
+/// Names of ours that are known when they are written in full alone, since ordinary words are near them.
+const COMMON: [&str; 5] = ["ask", "active", "enable", "disable", "retry"];
+
+/// Keys at the top of files that clients are known to write, and that are about the client itself.
+const CLIENTS: [&str; 13] = [
+    "permissions",
+    "permission",
+    "coreTools",
+    "allowedTools",
+    "excludeTools",
+    "includedTools",
+    "filteredTools",
+    "allowDevTools",
+    "approvalPolicy",
+    "approvalMode",
+    "approvalsReviewer",
+    "allowMCPServers",
+    "excludeMCPServers",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_key_are_found_however_it_is_written() {
+        for (name, expected) in [
+            ("toolsDeny", &["tools", "deny"][..]),
+            ("read_only", &["read", "only"]),
+            ("MAX-Size", &["max", "size"]),
+            ("x", &["x"]),
+        ] {
+            assert_eq!(words(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn words_that_only_look_like_others_are_no_rules() {
+        for name in ["shallowClone", "umask", "task", "basket", "netmask", "includeInstructions", "toolTimeout"] {
+            assert_eq!(sounds_like(name), None, "{name}");
+        }
+    }
+}

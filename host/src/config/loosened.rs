@@ -1,0 +1,236 @@
+//! What a new configuration permits that the one before did not, so that no rule is loosened without a word.
+
+mod lists;
+
+use super::bytes;
+use super::duration;
+use super::model::{
+    Annotations, Config, Destructive, GatewayRules, Inherit, Masking, Retry, Server, Settings, TokenRules, ToolRules,
+};
+use lists::{added, is_same, removed};
+
+/// Every rule, filter, mask and limit that is looser than before, a line each. Servers and principals are known by
+/// their names: one that comes under another name is new.
+pub fn loosened(before: &Config, after: &Config) -> Vec<String> {
+    let mut told = Told { scope: String::new(), lines: Vec::new() };
+    settings(&before.settings, &after.settings, &mut told);
+    gateway(&before.settings.gateway, &after.settings.gateway, &mut told);
+    for new in &after.servers {
+        if let Some(old) = before.servers.iter().find(|old| old.id == new.id) {
+            told.scope = format!("server {:?}: ", new.id);
+            server(old, new, &after.settings.masking, &mut told);
+        }
+    }
+    // Where no token was asked for, everybody was let in.
+    if !before.settings.gateway.tokens.is_empty() {
+        for new in &after.settings.gateway.tokens {
+            told.scope = format!("principal {:?}: ", new.principal);
+            let mut known = before.settings.gateway.tokens.iter();
+            match known.find(|old| old.principal == new.principal) {
+                Some(old) => principal(old, new, &mut told),
+                None => told.that("may use the gateway"),
+            }
+        }
+    }
+    told.lines
+}
+
+/// What was found so far.
+struct Told {
+    /// Whose rules are compared, as the lines begin; empty for those that hold for all.
+    scope: String,
+    lines: Vec<String>,
+}
+
+impl Told {
+    fn that(&mut self, what: impl AsRef<str>) {
+        self.lines.push(format!("{}{}", self.scope, what.as_ref()));
+    }
+
+    fn that_if(&mut self, looser: bool, what: &str) {
+        if looser {
+            self.that(what);
+        }
+    }
+
+    /// Compares a bound; none is no bound.
+    fn bound<T: Ord + Copy>(&mut self, key: &str, before: Option<T>, after: Option<T>, show: fn(T) -> String) {
+        let shown = |bound: Option<T>| bound.map_or_else(|| "no limit".to_owned(), show);
+        let looser = before.is_some_and(|before| after.is_none_or(|after| after > before));
+        if looser {
+            self.that(format!("{key} is {} in place of {}", shown(after), shown(before)));
+        }
+    }
+}
+
+fn settings(before: &Settings, after: &Settings, told: &mut Told) {
+    told.that_if(before.read_only && !after.read_only, "read_only is off, so that tools may change things");
+    let strict = |destructive| match destructive {
+        Destructive::Allow => (0, "allow"),
+        Destructive::Ask => (1, "ask"),
+        Destructive::Deny => (2, "deny"),
+    };
+    let ((old, was), (new, is)) = (strict(before.destructive), strict(after.destructive));
+    told.that_if(new < old, &format!("destructive is {is} in place of {was}"));
+    let strict = |retry| match retry {
+        Retry::Always => (0, "always"),
+        Retry::Safe => (1, "safe"),
+        Retry::Never => (2, "never"),
+    };
+    let ((old, was), (new, is)) = (strict(before.retry), strict(after.retry));
+    told.that_if(new < old, &format!("retry is {is} in place of {was}"));
+    told.that_if(before.check_arguments && !after.check_arguments, "check_arguments is off");
+    told.that_if(!before.allow_commands && after.allow_commands, "allow_commands is on");
+    masking(&before.masking, &[&after.masking], told);
+    let limit = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
+    told.bound("ask_max_bytes", Some(before.ask_max_bytes), Some(after.ask_max_bytes), bytes::write);
+    told.bound("max_result_bytes", limit(before.max_result_bytes), limit(after.max_result_bytes), bytes::write);
+    let raw = |settings: &Settings| settings.record.as_ref().is_some_and(|record| record.raw);
+    told.that_if(!raw(before) && raw(after), "record.raw is on, so that secrets are recorded as they are");
+    told.that_if(before.record.is_some() && after.record.is_none(), "record is gone, so that no call is recorded");
+    for old in &before.queues {
+        let Some(new) = after.queues.iter().find(|new| new.name == old.name) else { continue };
+        told.bound(&format!("queues.{}.slots", old.name), old.slots, new.slots, shown);
+        told.bound(&format!("queues.{}.waiting", old.name), old.waiting, new.waiting, shown);
+    }
+}
+
+fn gateway(before: &GatewayRules, after: &GatewayRules, told: &mut Told) {
+    told.bound("gateway.rate", before.rate, after.rate, shown);
+    for (key, old, new) in [
+        ("gateway.max_sessions", before.max_sessions, after.max_sessions),
+        ("gateway.max_connections", before.max_connections, after.max_connections),
+        ("gateway.max_in_flight", before.max_in_flight, after.max_in_flight),
+    ] {
+        told.bound(key, Some(old), Some(new), shown);
+    }
+    for (key, old, new) in [
+        ("gateway.max_body_bytes", before.max_body_bytes, after.max_body_bytes),
+        ("gateway.max_inflight_bytes", before.max_inflight_bytes, after.max_inflight_bytes),
+    ] {
+        told.bound(key, Some(old), Some(new), bytes::write);
+    }
+    told.bound("gateway.session_idle", Some(before.session_idle), Some(after.session_idle), duration::write);
+}
+
+fn server(before: &Server, after: &Server, masks_of_all: &Masking, told: &mut Told) {
+    told.that_if(!before.enabled && after.enabled, "enabled is true, so that it may be used");
+    match (&before.allow, &after.allow) {
+        (Some(_), None) => told.that("allow is gone, so that every tool exists"),
+        (Some(old), Some(new)) => added(old, new).for_each(|tool| told.that(format!("allow lets {tool:?} through"))),
+        (None, _) => {}
+    }
+    for (key, old, new) in [("deny", &before.deny, &after.deny), ("ask", &before.ask, &after.ask)] {
+        removed(old, new).for_each(|tool| told.that(format!("{key} no longer has {tool:?}")));
+    }
+    requires("requires", &before.requires, &after.requires, told);
+    tools(&before.tools, &after.tools, told);
+    masking(&before.masking, &[&after.masking, masks_of_all], told);
+    told.bound("max_concurrent", before.max_concurrent, after.max_concurrent, shown);
+    told.bound("max_list_bytes", Some(before.max_list_bytes), Some(after.max_list_bytes), bytes::write);
+    told.bound("max_message_bytes", Some(before.max_message_bytes), Some(after.max_message_bytes), bytes::write);
+    told.that_if(before.tls.verify && !after.tls.verify, "tls.verify is off, so that any certificate will do");
+    let given = |inherit| match inherit {
+        Inherit::None => (0, "none"),
+        Inherit::Minimal => (1, "minimal"),
+        Inherit::Scoped => (2, "scoped"),
+        Inherit::All => (3, "all"),
+    };
+    let ((old, was), (new, is)) = (given(before.inherit_env), given(after.inherit_env));
+    told.that_if(new > old, &format!("inherit_env is {is} in place of {was}"));
+    for variable in after.pass_env.iter().filter(|name| !before.pass_env.contains(name)) {
+        told.that(format!("pass_env has {variable:?}"));
+    }
+}
+
+/// Compares what is said of single tools. Of a tool that is not mentioned nothing is said.
+fn tools(before: &[ToolRules], after: &[ToolRules], told: &mut Told) {
+    let nothing = |tool: &str| ToolRules { tool: tool.to_owned(), ..ToolRules::default() };
+    let of = |rules: &[ToolRules], tool: &str| rules.iter().find(|rules| is_same(&rules.tool, tool)).cloned();
+    let gone = before.iter().filter(|old| of(after, &old.tool).is_none()).map(|old| nothing(&old.tool));
+    for new in after.iter().cloned().chain(gone) {
+        let old = of(before, &new.tool).unwrap_or_else(|| nothing(&new.tool));
+        requires(&format!("tools.{}.requires", new.tool), &old.requires, &new.requires, told);
+        let harmless = |said: &Annotations| {
+            let hints = [("read_only", said.read_only, true), ("destructive", said.destructive, false)];
+            [hints[0], hints[1], ("idempotent", said.idempotent, true)]
+        };
+        for ((key, old, harmless), (_, said, _)) in
+            harmless(&old.annotations).into_iter().zip(harmless(&new.annotations))
+        {
+            // What the server says of its tool counts where nothing is said here.
+            let looser = old != said && old != Some(harmless) && (said == Some(harmless) || said.is_none());
+            let says = said.map_or_else(|| "as its server says".to_owned(), |said| said.to_string());
+            told.that_if(looser, &format!("tools.{}.annotations.{key} is {says}", new.tool));
+        }
+    }
+}
+
+fn requires(key: &str, before: &[String], after: &[String], told: &mut Told) {
+    for capability in before.iter().filter(|capability| !after.contains(capability)) {
+        told.that(format!("{key} no longer has {capability:?}"));
+    }
+}
+
+/// Compares masks; what is masked by one of the new ones is still masked.
+fn masking(before: &Masking, after: &[&Masking], told: &mut Told) {
+    let all = after.iter().any(|masking| masking.groups.iter().any(|group| group == "all"));
+    for group in &before.groups {
+        let kept = all || after.iter().any(|masking| masking.groups.contains(group));
+        told.that_if(!kept, &format!("masking.groups no longer has {group:?}"));
+    }
+    for pattern in &before.patterns {
+        let kept = all || after.iter().any(|masking| masking.patterns.contains(pattern));
+        told.that_if(!kept, &format!("masking.patterns no longer has {pattern:?}"));
+    }
+    for mask in &before.custom {
+        let same = after.iter().flat_map(|masking| &masking.custom).find(|new| new.pattern == mask.pattern);
+        let name = mask.name.as_ref().unwrap_or(&mask.pattern);
+        match same {
+            None => told.that(format!("masking.custom no longer has {name:?}")),
+            // What stands in place of a secret may quote it.
+            Some(new) => {
+                told.that_if(
+                    new.replacement != mask.replacement,
+                    &format!("masking.custom replaces {name:?} otherwise"),
+                );
+            }
+        }
+    }
+}
+
+fn principal(before: &TokenRules, after: &TokenRules, told: &mut Told) {
+    told.that_if(!before.admin && after.admin, "is an admin now");
+    match (&before.selection, &after.selection) {
+        (Some(_), None) => told.that("may use every server"),
+        (Some(old), Some(new)) => {
+            for (id, tools) in new {
+                match old.iter().find(|(known, _)| known == id) {
+                    None => told.that(format!("may use the server {id:?}")),
+                    Some((_, known)) if known.is_empty() => {}
+                    Some(_) if tools.is_empty() => told.that(format!("may use every tool of {id:?}")),
+                    Some((_, known)) => {
+                        added(known, tools).for_each(|tool| told.that(format!("may use {tool:?} of {id:?}")));
+                    }
+                }
+            }
+        }
+        (None, _) => {}
+    }
+    match (&before.capabilities, &after.capabilities) {
+        (Some(_), None) => told.that("needs no capabilities any more"),
+        (Some(old), Some(new)) => {
+            for capability in new.iter().filter(|capability| !old.contains(capability)) {
+                told.that(format!("has the capability {capability:?}"));
+            }
+        }
+        (None, _) => {}
+    }
+}
+
+fn shown<T: ToString>(number: T) -> String {
+    number.to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,398 @@
+//! Instances that gates of equal settings share: a few, made when they are needed, none of them larger than it must be.
+//!
+//! A gate is no more than its settings and its offers, so any instance can decide for it once it was told both. Half of the
+//! instances decide on what is short, and half on what is long, so that no call waits for another's megabyte: a call begins in
+//! one of them, and moves once where a long answer comes to it. Whoever finds an instance busy takes the next one. One that has
+//! grown is given back after the call that made it grow.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+
+use super::state::Budget;
+use super::types::{Tool, execution};
+use super::{Component, LogicError, Offers, Past, Servers, Supervisor};
+use crate::decide::{Answer, Decide, ExecutionId, GateId};
+
+/// The instances for gates of equal settings.
+pub struct Pool {
+    component: Component,
+    settings: Arc<execution::Settings>,
+    servers: Arc<Servers>,
+    seats: Vec<Mutex<Option<Seat>>>,
+    house: Arc<House>,
+    budget: Arc<Budget>,
+    /// When it was last used, by the count of the house.
+    used: AtomicU64,
+}
+
+/// All pools of a registry: there is one bound for the instances of all of them.
+pub struct House {
+    pools: Mutex<Vec<Weak<Pool>>>,
+    budget: Arc<Budget>,
+    /// How many seats are taken.
+    taken: AtomicUsize,
+    /// Counts uses, to tell what was not used for long.
+    uses: AtomicU64,
+}
+
+/// A gate that was opened: what its servers offer now. Each instance that decides for it is told when it next does.
+#[derive(Default)]
+pub struct Opened {
+    offers: Mutex<Offers>,
+    /// Counts the changes of the offers.
+    version: AtomicU64,
+}
+
+/// A call under way, and the instance that it is in. Only whoever carries the call out uses it.
+#[derive(Debug)]
+pub struct Ticket {
+    seat: AtomicUsize,
+    execution: AtomicU64,
+}
+
+impl Ticket {
+    fn new(seat: usize, execution: ExecutionId) -> Self {
+        Ticket { seat: AtomicUsize::new(seat), execution: AtomicU64::new(execution.0) }
+    }
+
+    fn seat(&self) -> usize {
+        self.seat.load(Ordering::Relaxed)
+    }
+
+    fn execution(&self) -> ExecutionId {
+        ExecutionId(self.execution.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, seat: usize, execution: ExecutionId) {
+        self.seat.store(seat, Ordering::Relaxed);
+        self.execution.store(execution.0, Ordering::Relaxed);
+    }
+}
+
+/// An instance in a pool.
+struct Seat {
+    logic: Supervisor,
+    gates: Vec<Known>,
+    house: Arc<House>,
+}
+
+/// A gate that an instance was told of.
+struct Known {
+    opened: Weak<Opened>,
+    id: GateId,
+    /// The version of the offers that it was told.
+    version: u64,
+}
+
+impl Opened {
+    fn offers(&self) -> MutexGuard<'_, Offers> {
+        self.offers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pool {
+    /// A pool for gates of these settings, which must be good ones.
+    pub fn open(
+        house: &Arc<House>,
+        component: &Component,
+        settings: execution::Settings,
+    ) -> Answer<Result<Arc<Self>, execution::SettingsError>> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let seats = (0..cores.clamp(LEAST_SEATS, MOST_SEATS)).map(|_| Mutex::default()).collect();
+        let (servers, settings) = (Arc::new(Servers::of(&settings)), Arc::new(settings));
+        let part = component.options().limits.memory_bytes.saturating_mul(INSTANCES_OF_ONE);
+        let budget = Budget::new(part, Some(Arc::clone(&house.budget)));
+        let (component, house, used) = (component.clone(), Arc::clone(house), AtomicU64::new(0));
+        let pool = Arc::new(Pool { component, settings, servers, seats, house, budget, used });
+        {
+            let (mut seat, _) = pool.any(0)?;
+            match seat.logic().open_gate(&pool.settings)? {
+                Ok(id) => seat.logic().close_gate(id)?,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        let house = &pool.house;
+        let mut pools = house.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.retain(|pool| pool.strong_count() > 0);
+        pools.push(Arc::downgrade(&pool));
+        drop(pools);
+        Ok(Ok(pool))
+    }
+
+    /// Asks something that is no matter of a gate, about so many bytes.
+    pub fn ask<R>(&self, bytes: usize, question: impl FnOnce(&mut Supervisor) -> Answer<R>) -> Answer<R> {
+        question(self.any(bytes)?.0.logic())
+    }
+
+    /// Asks something of a gate, about so many bytes.
+    pub fn ask_gate<R>(
+        &self,
+        opened: &Arc<Opened>,
+        bytes: usize,
+        question: impl FnOnce(&mut Supervisor, GateId) -> Answer<R>,
+    ) -> Answer<R> {
+        let (mut seat, _) = self.any(bytes)?;
+        let id = self.gate(&mut seat, opened)?;
+        question(seat.logic(), id)
+    }
+
+    /// Takes what a server offers to a gate now.
+    pub fn offer(&self, opened: &Arc<Opened>, server: &str, tools: &Arc<[Tool]>) -> Answer<Vec<execution::OfferNote>> {
+        self.change(opened, |logic, id| logic.offer_shared(id, server, tools))
+    }
+
+    /// Forgets what a server offered to a gate.
+    pub fn withdraw(&self, opened: &Arc<Opened>, server: &str) -> Answer<()> {
+        self.change(opened, |logic, id| logic.withdraw(id, server))
+    }
+
+    fn change<R>(&self, opened: &Arc<Opened>, change: impl FnOnce(&mut Supervisor, GateId) -> Answer<R>) -> Answer<R> {
+        let (mut seat, _) = self.any(0)?;
+        let id = self.gate(&mut seat, opened)?;
+        let answer = change(seat.logic(), id)?;
+        let changed = seat.logic().offers(id)?;
+        let mut offers = opened.offers();
+        *offers = changed;
+        let version = opened.version.fetch_add(1, Ordering::SeqCst) + 1;
+        drop(offers);
+        if let Some(known) = seat.seat().gates.iter_mut().find(|known| known.id == id) {
+            known.version = version;
+        }
+        Ok(answer)
+    }
+
+    /// Begins a call of a gate. Where its story is to be kept, somebody must take it when it is over.
+    pub fn begin(
+        &self,
+        opened: &Arc<Opened>,
+        call: execution::ToolCall,
+        keep: bool,
+    ) -> Answer<(Ticket, execution::Directive)> {
+        let (mut seat, place) = self.any(call.arguments.len())?;
+        let id = self.gate(&mut seat, opened)?;
+        let logic = seat.logic();
+        logic.keep_calls(keep);
+        let (execution, directive) = logic.begin(id, call)?;
+        Ok((Ticket::new(place, execution), directive))
+    }
+
+    /// Tells a call what happened, and says what follows.
+    pub fn next(&self, opened: &Arc<Opened>, ticket: &Ticket, event: execution::Event) -> Answer<execution::Directive> {
+        let mut seat = self.at(ticket)?;
+        match &event {
+            // A call that waited for a server finds what that offers; others have decided on what there was.
+            execution::Event::Connected => {
+                self.gate(&mut seat, opened)?;
+            }
+            execution::Event::Answered(json) if json.len() > LONG && ticket.seat() < self.short() => {
+                let call = seat.logic().take_call(ticket.execution())?;
+                drop(seat);
+                let (other, place) = self.any(json.len())?;
+                seat = other;
+                let id = self.gate(&mut seat, opened)?;
+                ticket.set(place, seat.logic().put_call(call, id));
+            }
+            _ => {}
+        }
+        seat.logic().next(ticket.execution(), event)
+    }
+
+    /// Asks the instance of a call about it.
+    pub fn ask_call<R>(
+        &self,
+        ticket: &Ticket,
+        question: impl FnOnce(&mut Supervisor, ExecutionId) -> Answer<R>,
+    ) -> Answer<R> {
+        question(self.at(ticket)?.logic(), ticket.execution())
+    }
+
+    /// The host waits, and there is time to get ready for the end of a call.
+    pub fn get_ready(&self, ticket: &Ticket) {
+        if let Ok(mut seat) = self.at(ticket) {
+            seat.logic().get_ready(ticket.execution());
+        }
+    }
+
+    /// Forgets a call, and gives its story, where that was to be kept.
+    pub fn end(&self, ticket: &Ticket) -> (Answer<()>, Option<Past>) {
+        match self.at(ticket) {
+            Ok(mut seat) => {
+                let ended = seat.logic().end(ticket.execution());
+                (ended, seat.logic().take_past(ticket.execution()))
+            }
+            Err(error) => (Err(error), None),
+        }
+    }
+
+    /// How much linear memory its instances have.
+    pub fn memory_bytes(&self) -> usize {
+        let memory = |seat: &Mutex<Option<Seat>>| lock(seat).as_ref().map_or(0, |seat| seat.logic.memory_bytes());
+        self.seats.iter().map(memory).sum()
+    }
+
+    /// The gate in an instance, told of all that its servers offer now.
+    fn gate(&self, seat: &mut Guard<'_>, opened: &Arc<Opened>) -> Answer<GateId> {
+        let Seat { logic, gates, .. } = seat.seat();
+        let version = opened.version.load(Ordering::SeqCst);
+        let is_it = |known: &Known| std::ptr::eq(known.opened.as_ptr(), Arc::as_ptr(opened));
+        if let Some(place) = gates.iter().position(is_it) {
+            let known = &mut gates[place];
+            if known.version != version {
+                let offers = opened.offers();
+                let (offers, version) = (Arc::clone(&offers), opened.version.load(Ordering::SeqCst));
+                logic.set_offers(known.id, &offers)?;
+                known.version = version;
+            }
+            let id = known.id;
+            // The one that was used last stands first.
+            gates[..=place].rotate_right(1);
+            return Ok(id);
+        }
+        let (offers, version) = {
+            let offers = opened.offers();
+            (Arc::clone(&offers), opened.version.load(Ordering::SeqCst))
+        };
+        // Gates of those that are gone are forgotten, and beyond a few those that were not used for long.
+        let most = if logic.floor() > MOST_FLOOR { FEW_GATES } else { MOST_GATES };
+        let mut place = 0;
+        while place < gates.len() {
+            let known = &gates[place];
+            let unused = known.opened.strong_count() == 0 || place + 1 >= most;
+            match unused && !logic.has_calls(known.id) {
+                true => drop(logic.close_gate(gates.remove(place).id)),
+                false => place += 1,
+            }
+        }
+        let id = logic.open_shared(&self.settings, &self.servers, &offers)?;
+        gates.insert(0, Known { opened: Arc::downgrade(opened), id, version });
+        Ok(id)
+    }
+
+    /// How many instances decide on what is short.
+    fn short(&self) -> usize {
+        self.seats.len() / 2
+    }
+
+    /// An instance for a question about so many bytes that nobody uses this moment: one that is there, else a new one, else
+    /// the first that is free again.
+    fn any(&self, bytes: usize) -> Answer<(Guard<'_>, usize)> {
+        self.used.store(self.house.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        let places = if bytes > LONG { self.short()..self.seats.len() } else { 0..self.short() };
+        let mut empty = None;
+        for place in places.clone() {
+            let seat = &self.seats[place];
+            let seat = match seat.try_lock() {
+                Ok(seat) => seat,
+                Err(TryLockError::Poisoned(broken)) => broken.into_inner(),
+                Err(TryLockError::WouldBlock) => continue,
+            };
+            if seat.is_some() {
+                return Ok((Guard(seat), place));
+            }
+            empty.get_or_insert((seat, place));
+        }
+        let (mut seat, place) = empty.unwrap_or_else(|| {
+            let place = places.start + self.used.load(Ordering::Relaxed) as usize % places.len();
+            (lock(&self.seats[place]), place)
+        });
+        if seat.is_none() {
+            let budget = Some(Arc::clone(&self.budget));
+            let logic = self.house.make_room(self, || Supervisor::within(self.component.clone(), budget))?;
+            *seat = Some(Seat { logic, gates: Vec::new(), house: Arc::clone(&self.house) });
+        }
+        Ok((Guard(seat), place))
+    }
+
+    fn at(&self, ticket: &Ticket) -> Answer<Guard<'_>> {
+        let seat = lock(self.seats.get(ticket.seat()).ok_or(LogicError::ForeignHandle)?);
+        if seat.is_none() { Err(LogicError::ForeignHandle) } else { Ok(Guard(seat)) }
+    }
+
+    /// Lets an instance go that no call is in; says whether there was one.
+    fn let_go(&self) -> bool {
+        let idle = |seat: &&Mutex<Option<Seat>>| match seat.try_lock() {
+            Ok(mut seat) => seat.take_if(|seat| !seat.logic.is_busy()).is_some(),
+            Err(_) => false,
+        };
+        // The last ones first: the first one is used most.
+        self.seats.iter().rev().find(idle).is_some()
+    }
+}
+
+impl House {
+    /// Room for the instances of this component.
+    pub fn new(component: &Component) -> Arc<Self> {
+        let limit = component.options().limits.memory_bytes.saturating_mul(INSTANCES_OF_ALL);
+        let (pools, taken, uses) = Default::default();
+        Arc::new(House { pools, budget: Budget::new(limit, None), taken, uses })
+    }
+
+    /// Makes an instance for a pool, after others have let theirs go where there are too many.
+    fn make_room<R>(&self, asking: &Pool, make: impl FnOnce() -> Answer<R>) -> Answer<R> {
+        if self.taken.fetch_add(1, Ordering::SeqCst) >= MOST_TAKEN {
+            let mut pools: Vec<_> = {
+                let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+                pools.iter().filter_map(Weak::upgrade).collect()
+            };
+            pools.sort_by_key(|pool| pool.used.load(Ordering::Relaxed));
+            let mut others = pools.iter().filter(|pool| !std::ptr::eq(&***pool, asking));
+            // Where a call is in each of them there is one more, as there must be: each pool has at least one.
+            others.find(|pool| pool.let_go());
+        }
+        make().inspect_err(|_| {
+            self.taken.fetch_sub(1, Ordering::SeqCst);
+        })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.house.taken.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// An instance that is in use; when that is over, it gives back what it does not need.
+struct Guard<'a>(MutexGuard<'a, Option<Seat>>);
+
+impl Guard<'_> {
+    fn seat(&mut self) -> &mut Seat {
+        self.0.as_mut().expect("only seats that are taken are used")
+    }
+
+    fn logic(&mut self) -> &mut Supervisor {
+        &mut self.seat().logic
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if let Some(seat) = &mut *self.0 {
+            seat.logic.shed();
+        }
+    }
+}
+
+fn lock(seat: &Mutex<Option<Seat>>) -> MutexGuard<'_, Option<Seat>> {
+    // A panic while the component was asked leaves the supervisor as whole as a trap does.
+    seat.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What has more bytes is long: the component reads it for a millisecond and more.
+pub const LONG: usize = 64 << 10;
+/// How many instances a pool may have, at the least and at the most; between the two, one for each core.
+const LEAST_SEATS: usize = 4;
+const MOST_SEATS: usize = 8;
+/// How many instances all pools of a registry may have, but for one more in each pool that calls are in.
+const MOST_TAKEN: usize = 32;
+/// How many times the memory limit of an instance those of one pool may have together, and those of all pools.
+const INSTANCES_OF_ONE: usize = 2;
+const INSTANCES_OF_ALL: usize = 4;
+/// How many gates an instance is told of at a time, since sessions of equal settings differ in what their own servers offer;
+/// and how many where those take much memory.
+const MOST_GATES: usize = 64;
+const FEW_GATES: usize = 8;
+/// How much memory an instance may need for its gates before they are too many.
+const MOST_FLOOR: usize = 64 << 20;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! Checks what a component hands over before anybody uses it: one of somebody's own may say anything.
+//!
+//! JSON texts are put into messages as they are, so each must be exactly one value of the right kind. A server that is named
+//! must be one that the gate was opened for. Notes are cut to a number and a size that a person could read.
+
+use std::collections::HashSet;
+
+use serde::de::IgnoredAny;
+
+use super::super::LogicError;
+use super::super::types::{arguments, catalog, content, execution, naming};
+use crate::json::{self, Long, Object};
+
+/// The ids of the servers that a gate was opened for: those of its policy that its selection names, where it has one.
+#[derive(Debug)]
+pub struct Servers(HashSet<String>);
+
+impl Servers {
+    /// The servers that these settings let a gate use.
+    pub fn of(settings: &execution::Settings) -> Self {
+        let policy = &settings.policy;
+        let selected = |id: &str| {
+            policy.selection.as_ref().is_none_or(|selection| selection.iter().any(|selected| selected.id == id))
+        };
+        Servers(policy.servers.iter().map(|server| &server.id).filter(|id| selected(id)).cloned().collect())
+    }
+
+    /// Whether the gate may reach this server at all.
+    pub fn has(&self, id: &str) -> bool {
+        self.0.contains(id)
+    }
+
+    fn check(&self, id: &str) -> Checked {
+        match self.has(id) {
+            true => Ok(()),
+            false => Err(format!("it names the server {:?}, which this gate was not opened for", shorten(id))),
+        }
+    }
+}
+
+/// Nothing is wrong, or what is.
+type Checked = Result<(), String>;
+
+/// Checks a directive, and cuts the notes of a result.
+pub(super) fn directive(directive: &mut execution::Directive, servers: &Servers) -> Checked {
+    use execution::Directive::{Ask, Condense, Connect, Done, Reauthenticate, Reconnect, Request, Wait};
+    match directive {
+        Request(request) => {
+            servers.check(&request.server)?;
+            method(&request.method)?;
+            object("params", &request.params)
+        }
+        Connect(wanted) if wanted.len() > servers.0.len() => {
+            Err("it wants more servers than this gate was opened for".to_owned())
+        }
+        Connect(wanted) => wanted.iter().try_for_each(|server| servers.check(server)),
+        Reconnect(server) | Reauthenticate(server) => servers.check(server),
+        Ask(question) => {
+            servers.check(&question.tool.server)?;
+            object("arguments", &question.arguments)
+        }
+        Wait(_) | Condense(_) => Ok(()),
+        Done(done) => result(done),
+    }
+}
+
+/// Checks what is foreseen, and cuts its notes.
+pub(super) fn foreseen(foreseen: &mut execution::Foreseen, servers: &Servers) -> Checked {
+    servers.check(&foreseen.tool.server)?;
+    object("params", &foreseen.params)?;
+    // Each line becomes a text of its own, so they are counted before they are taken apart.
+    let notes = &mut foreseen.notes;
+    let most = notes.len().min(MOST_NOTE_BYTES);
+    let end = memchr::memchr_iter(b'\n', &notes.as_bytes()[..most]).nth(MOST_NOTES - 1).unwrap_or(most);
+    if end < notes.len() {
+        notes.truncate(notes.floor_char_boundary(end));
+        notes.push('\n');
+        notes.push_str(LEFT_OUT);
+        notes.shrink_to_fit();
+    }
+    Ok(())
+}
+
+fn result(result: &mut execution::ToolResult) -> Checked {
+    notes(&mut result.trace);
+    if result.content.len() > MOST_BLOCKS {
+        return Err(format!("its result has more than {MOST_BLOCKS} content blocks"));
+    }
+    result.content.iter().try_for_each(|block| any("content", block))?;
+    result.structured.as_deref().map_or(Ok(()), |value| any("structured", value))?;
+    result.more.as_deref().map_or(Ok(()), |value| object("more", value))?;
+    result.answer.as_deref().map_or(Ok(()), |value| object("answer", value))
+}
+
+/// Cuts notes to what a person could read.
+pub(super) fn notes(notes: &mut Vec<String>) {
+    let mut left = MOST_NOTE_BYTES;
+    let fits = |note: &&String| match left.checked_sub(note.len()) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    let kept = notes.iter().take(MOST_NOTES).take_while(fits).count();
+    if kept < notes.len() {
+        notes.truncate(kept);
+        notes.push(LEFT_OUT.to_owned());
+        notes.shrink_to_fit();
+    }
+}
+
+/// Tools as a model is shown them.
+pub(super) fn tools(tools: &[catalog::ExposedTool]) -> Result<(), LogicError> {
+    let mut schemas = tools.iter().filter_map(|tool| tool.input_schema.as_deref());
+    contract(schemas.try_for_each(|schema| any("input-schema", schema)))
+}
+
+/// Tools as an audience accepts them.
+pub(super) fn fitted(tools: &[naming::FittedTool]) -> Result<(), LogicError> {
+    contract(tools.iter().try_for_each(|tool| any("schema", &tool.schema)))
+}
+
+/// Arguments that were read from a text.
+pub(super) fn parsed(parsed: &arguments::Parsed) -> Result<(), LogicError> {
+    contract(object("arguments", &parsed.arguments))
+}
+
+/// What a result says.
+pub(super) fn extracted(extracted: &content::Extracted) -> Result<(), LogicError> {
+    let structured = extracted.structured.as_deref().map_or(Ok(()), |value| any("structured", value));
+    contract(extracted.blocks.iter().try_for_each(|block| any("blocks", block)).and(structured))
+}
+
+/// JSON that was masked.
+pub(super) fn masked(json: &str) -> Result<(), LogicError> {
+    contract(any("the masked text", json))
+}
+
+fn contract(checked: Checked) -> Result<(), LogicError> {
+    checked.map_err(|what| LogicError::Contract { what })
+}
+
+/// Exactly one JSON object.
+fn object(what: &str, text: &str) -> Checked {
+    // Nearly every object is written plainly, and found out about at a gigabyte a second.
+    let plain = json::whole(text, Long::default(), |skim| skim.object(|skim, _| skim.value().map(drop)));
+    match plain.is_some() || Object::read(text).is_some() {
+        true => Ok(()),
+        false => Err(format!("its {what} is not one JSON object")),
+    }
+}
+
+/// Exactly one JSON value.
+fn any(what: &str, text: &str) -> Checked {
+    let plain = json::whole(text, Long::default(), |skim| skim.value());
+    match plain.is_some() || serde_json::from_str::<IgnoredAny>(text).is_ok() {
+        true => Ok(()),
+        false => Err(format!("its {what} is not one JSON value")),
+    }
+}
+
+/// A method stands in a message and in a header: a short name of visible letters.
+fn method(method: &str) -> Checked {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    match !method.is_empty() && method.len() <= MOST_METHOD && method.bytes().all(plain) {
+        true => Ok(()),
+        false => Err(format!("its method is not a name of at most {MOST_METHOD} visible letters")),
+    }
+}
+
+fn shorten(text: &str) -> &str {
+    &text[..text.floor_char_boundary(64)]
+}
+
+/// How many notes are kept of a decision; ours writes a dozen.
+const MOST_NOTES: usize = 1000;
+/// How many bytes they may have together.
+const MOST_NOTE_BYTES: usize = 64 << 10;
+/// How many blocks a result may have: as many as our component reads values.
+const MOST_BLOCKS: usize = 250_000;
+/// How long the name of a method may be.
+const MOST_METHOD: usize = 128;
+/// What stands in the place of notes that are too many.
+const LEFT_OUT: &str = "further notes of the component were left out: there were too many of them";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_json_object_passes_and_nothing_else_does() {
+        let deep = format!("{}{}", r#"{"a":"#.repeat(100), format_args!("1{}", "}".repeat(100)));
+        for text in ["{}", " {\n\"a\" : [1, {\"b\": null}] }\n", r#"{"\u0061":"\ud83d"}"#, &deep] {
+            assert_eq!((object("params", text), any("params", text)), (Ok(()), Ok(())), "{text}");
+        }
+        for text in ["", "{", "{}{}", "{}\n{}", r#"{},"x":{}"#, r#"{"a":"\n"}"#.replace("\\n", "\n").as_str(), "{a:1}"]
+        {
+            assert!(object("params", text).is_err() && any("params", text).is_err(), "{text}");
+        }
+        for text in ["1", "[]", "\"x\"", "null"] {
+            assert!(object("params", text).is_err() && any("params", text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_method_is_a_short_name_of_visible_letters() {
+        assert_eq!(method("tools/call"), Ok(()));
+        assert_eq!(method("notifications/$x.y-z_1"), Ok(()));
+        for bad in ["", "a b", "a\nb", "a\"b", "a\\b", "é", "a\u{0}", "x".repeat(129).as_str()] {
+            assert!(method(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn notes_are_cut_by_number_and_by_size() {
+        let mut few = vec!["a".to_owned(), "b".to_owned()];
+        notes(&mut few);
+        assert_eq!(few, ["a", "b"]);
+        for mut many in [vec!["x".to_owned(); 5000], vec!["x".repeat(MOST_NOTE_BYTES / 2 + 1); 3]] {
+            let expected = if many.len() == 5000 { MOST_NOTES + 1 } else { 2 };
+            notes(&mut many);
+            assert_eq!((many.len(), many.last().unwrap().as_str()), (expected, LEFT_OUT));
+        }
+    }
+
+    #[test]
+    fn foreseen_notes_are_cut_before_they_are_taken_apart() {
+        let cut = |notes: String| {
+            let tool = crate::logic::types::ToolRef { server: "a".to_owned(), tool: "x".to_owned() };
+            let mut foreseen_call = execution::Foreseen { tool, params: "{}".to_owned(), forward_up_to: 1, notes };
+            foreseen(&mut foreseen_call, &Servers(HashSet::from(["a".to_owned()]))).unwrap();
+            foreseen_call.notes
+        };
+        assert_eq!(cut("a\nb".to_owned()), "a\nb");
+        assert_eq!(cut(String::new()), "");
+        assert_eq!(cut("x\n".repeat(1 << 20)).lines().count(), MOST_NOTES + 1);
+        let long = cut("é".repeat(MOST_NOTE_BYTES));
+        assert!(long.ends_with(LEFT_OUT) && long.len() < MOST_NOTE_BYTES + 200, "{}", long.len());
+    }
+}

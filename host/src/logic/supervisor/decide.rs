@@ -1,0 +1,261 @@
+//! The questions of the crate, put to the instance that is there; what it answers is checked before it is used.
+
+use std::sync::Arc;
+
+use super::super::types::{
+    Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
+    recovery,
+};
+use super::super::{Instance, LogicError, Outlook};
+use super::call::{Ahead, CallRecord, Place, Running, Spent, event_bytes};
+use super::{GateRecord, Offers, Servers, Supervisor, checked};
+use crate::decide::{Answer, Decide, ExecutionId, GateId};
+
+impl Decide for Supervisor {
+    fn normalize(&mut self, name: &str) -> Answer<String> {
+        self.ask(|logic| logic.normalize(name))
+    }
+
+    fn split(&mut self, name: &str) -> Answer<Result<ToolRef, naming::NameError>> {
+        self.ask(|logic| logic.split(name))
+    }
+
+    fn fit(
+        &mut self,
+        tools: &[naming::Candidate],
+        audience: &naming::Audience,
+    ) -> Answer<Result<Vec<naming::FittedTool>, naming::FitError>> {
+        let fitted = self.ask(|logic| logic.fit(tools, audience))?;
+        fitted.iter().try_for_each(|tools| checked::fitted(tools))?;
+        Ok(fitted)
+    }
+
+    fn parse_arguments(
+        &mut self,
+        text: &str,
+        schema: Option<&Json>,
+    ) -> Answer<Result<arguments::Parsed, arguments::Refusal>> {
+        let parsed = self.ask(|logic| logic.parse_arguments(text, schema))?;
+        parsed.iter().try_for_each(checked::parsed)?;
+        Ok(parsed)
+    }
+
+    fn filter(&mut self, rules: &filtering::Rules, tools: &[String]) -> Answer<Vec<String>> {
+        self.ask(|logic| logic.filter(rules, tools))
+    }
+
+    fn classify(&mut self, failure: &Failure, context: recovery::Context) -> Answer<recovery::Decision> {
+        self.ask(|logic| logic.classify(failure, context))
+    }
+
+    fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> Answer<u64> {
+        self.ask(|logic| logic.restart_delay(restarts, schedule_ms))
+    }
+
+    fn extract(&mut self, result: &Json) -> Answer<Result<content::Extracted, content::Unreadable>> {
+        let extracted = self.ask(|logic| logic.extract(result))?;
+        extracted.iter().try_for_each(checked::extracted)?;
+        Ok(extracted)
+    }
+
+    fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> Answer<String> {
+        self.ask(|logic| logic.truncate(text, max_bytes, why))
+    }
+
+    fn mask(&mut self, masks: &masking::Masks, text: &str) -> Answer<Result<String, masking::MaskError>> {
+        self.ask(|logic| {
+            let masker = match logic.new_masker(masks)? {
+                Ok(masker) => masker,
+                Err(error) => return Ok(Err(error)),
+            };
+            let masked = logic.mask(&masker, text)?;
+            logic.drop_masker(masker)?;
+            Ok(Ok(masked))
+        })
+    }
+
+    fn expose(
+        &mut self,
+        offers: &[catalog::Offered],
+        style: &naming::NamingStyle,
+    ) -> Answer<Vec<catalog::ExposedTool>> {
+        let tools = self.ask(|logic| {
+            let catalog = logic.new_catalog(offers, false)?;
+            let tools = logic.catalog_tools(&catalog, style)?;
+            logic.drop_catalog(catalog)?;
+            Ok(tools)
+        })?;
+        checked::tools(&tools)?;
+        Ok(tools)
+    }
+
+    fn instructions(&mut self, servers: &[catalog::ServerNotes], failed: &[catalog::FailedServer]) -> Answer<String> {
+        self.ask(|logic| logic.instructions(servers, failed))
+    }
+
+    fn default_policy(&mut self) -> Answer<lifecycle::Policy> {
+        self.ask(Instance::default_policy)
+    }
+
+    fn initial(&mut self, enabled: bool) -> Answer<lifecycle::Server> {
+        self.ask(|logic| logic.initial(enabled))
+    }
+
+    fn step(
+        &mut self,
+        server: lifecycle::Server,
+        event: &lifecycle::Event,
+        policy: &lifecycle::Policy,
+        now_ms: u64,
+    ) -> Answer<lifecycle::Transition> {
+        self.ask(|logic| logic.step(server, event, policy, now_ms))
+    }
+
+    fn default_settings(&mut self, servers: &[String]) -> Answer<execution::Settings> {
+        self.ask(|logic| logic.default_settings(servers))
+    }
+
+    fn open_gate(&mut self, settings: &execution::Settings) -> Answer<Result<GateId, execution::SettingsError>> {
+        let before = self.live()?.memory_bytes();
+        let handle = match self.ask(|logic| logic.new_gate(settings))? {
+            Ok(handle) => handle,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.floor += self.memory_bytes().saturating_sub(before);
+        let id = GateId(self.next_id);
+        self.next_id += 1;
+        let (settings, servers) = (Arc::new(settings.clone()), Arc::new(Servers::of(settings)));
+        let (offers, handle) = (Offers::default(), Some(handle));
+        self.gates.insert(id, GateRecord { settings, servers, offers, handle, broken: None });
+        Ok(Ok(id))
+    }
+
+    fn offer(&mut self, gate: GateId, server: &str, tools: &[Tool]) -> Answer<Vec<execution::OfferNote>> {
+        self.offer_shared(gate, server, &tools.into())
+    }
+
+    fn withdraw(&mut self, gate: GateId, server: &str) -> Answer<()> {
+        let mut offers = (*self.gate(gate)?.offers).clone();
+        offers.retain(|(known, _)| known != server);
+        self.change_offers(gate, Arc::new(offers), |logic, gate| logic.withdraw(gate, server))
+    }
+
+    fn tools(&mut self, gate: GateId, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
+        let offers = Arc::clone(&self.gate(gate)?.offers);
+        let tools = self.change_offers(gate, offers, |logic, gate| logic.gate_tools(gate, style))?;
+        checked::tools(&tools)?;
+        Ok(tools)
+    }
+
+    fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> Answer<String> {
+        let (offers, json) = (Arc::clone(&self.gate(gate)?.offers), json.to_owned());
+        let masked = self.change_offers(gate, offers, |logic, gate| logic.gate_mask_json(gate, server, &json))?;
+        checked::masked(&masked)?;
+        Ok(masked)
+    }
+
+    fn admits(&mut self, gate: GateId, server: &str) -> Answer<bool> {
+        let record = self.gate(gate)?;
+        if !record.servers.has(server) {
+            return Ok(false);
+        }
+        let offers = Arc::clone(&record.offers);
+        self.change_offers(gate, offers, |logic, gate| logic.gate_admits(gate, server))
+    }
+
+    fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)> {
+        self.live()?;
+        self.gate(gate)?;
+        let record = self.gates.get(&gate).ok_or(LogicError::ForeignHandle)?;
+        let (settings, servers) = (Arc::clone(&record.settings), Arc::clone(&record.servers));
+        let offers = Arc::clone(&record.offers);
+        let (Some(instance), Some(handle)) = (&mut self.instance, &record.handle) else { return Err(LogicError::Dead) };
+        let place = match instance.foresee(handle, &call) {
+            Ok(Outlook::Foreseen(mut foreseen)) => match checked::foreseen(&mut foreseen, &servers) {
+                Ok(()) => Place::Ahead(Box::new(Ahead::new(foreseen))),
+                Err(what) => {
+                    let fault = LogicError::Contract { what };
+                    let broken = Place::Broken(fault.to_string());
+                    self.fault = Some(fault);
+                    broken
+                }
+            },
+            Ok(Outlook::Started(handle, directive)) => {
+                Place::Running(Box::new(Running { handle, directive: Some(directive), gate: None }))
+            }
+            Err(error) => {
+                self.fault = Some(error);
+                Place::Nowhere
+            }
+        };
+        let id = ExecutionId(self.next_id);
+        self.next_id += 1;
+        let said = self.keeps.then(Vec::new);
+        let (events, spent) = (Vec::new(), Spent::default());
+        let call = CallRecord { gate, settings, servers, call, offers, events, spent, place, said };
+        self.calls.insert(id, Box::new(call));
+        // If it has broken the component off, it is fed once more with all the others.
+        self.live()?;
+        Ok((id, self.directive(id)?))
+    }
+
+    fn next(&mut self, execution: ExecutionId, event: execution::Event) -> Answer<execution::Directive> {
+        self.live()?;
+        let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
+        let turned_out = call.turned_out(&event);
+        let gate = self.gates.get(&call.gate);
+        let offers = gate.map_or_else(Offers::default, |gate| Arc::clone(&gate.offers));
+        if let Some(result) = turned_out {
+            let directive = execution::Directive::Done(result);
+            if let Some(said) = &mut call.said {
+                said.push(directive.clone());
+                call.events.push((offers, event));
+            }
+            self.leave(execution);
+            return Ok(directive);
+        }
+        call.spent.bytes += event_bytes(&event);
+        let (offers, event) = call.events.push_mut((offers, event));
+        let instance = self.instance.as_mut().ok_or(LogicError::Dead)?;
+        let told = match &mut call.place {
+            Place::Running(running) => running.next(instance, offers, event),
+            Place::Nowhere => call.feed(instance, gate).map(|running| call.place = Place::Running(Box::new(running))),
+            Place::Ahead(_) | Place::Broken(_) => Ok(()),
+        };
+        if let Err(error) = told {
+            self.fault = Some(error);
+            self.replace()?;
+        }
+        self.directive(execution)
+    }
+
+    fn trace(&mut self, execution: ExecutionId) -> Answer<Vec<String>> {
+        self.live()?;
+        let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
+        let Some(instance) = &mut self.instance else { return Err(LogicError::Dead) };
+        // What is foreseen goes further than the call has come.
+        if let Place::Ahead(_) = call.place {
+            let mut running = call.feed(instance, self.gates.get(&call.gate))?;
+            running.directive = None;
+            call.place = Place::Running(Box::new(running));
+        }
+        let Place::Running(running) = &call.place else { return Err(LogicError::Dead) };
+        let mut trace = instance.trace(&running.handle);
+        trace.iter_mut().for_each(checked::notes);
+        self.settle();
+        trace
+    }
+
+    fn end(&mut self, execution: ExecutionId) -> Answer<()> {
+        let Some(Place::Running(running)) = self.leave(execution) else { return Ok(()) };
+        self.ask(|logic| running.leave(logic))
+    }
+
+    fn close_gate(&mut self, gate: GateId) -> Answer<()> {
+        let calls: Vec<ExecutionId> =
+            self.calls.iter().filter(|(_, call)| call.gate == gate).map(|(id, _)| *id).collect();
+        calls.into_iter().try_for_each(|call| self.end(call))?;
+        let handle = self.gates.remove(&gate).and_then(|gate| gate.handle);
+        handle.map_or(Ok(()), |handle| self.ask(|logic| logic.drop_gate(handle)))
+    }
+}

@@ -1,0 +1,115 @@
+//! Walks a path from the root down and judges each step of it.
+
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::{Exposed, Fault, Kind, Links, OwnershipError, groups, user};
+
+/// Judges each folder, each link and at last the file or folder that the path leads to.
+pub(super) fn judge(path: &Path, links: Links) -> Result<(), OwnershipError> {
+    let mut here = PathBuf::from("/");
+    let mut at = fs::symlink_metadata(&here)?;
+    judge_metadata(&here, &at)?;
+    let mut ahead = steps(&std::path::absolute(path)?);
+    let mut followed = 0;
+    while let Some(step) = ahead.pop() {
+        match step {
+            Step::Root => here = PathBuf::from("/"),
+            // No link is in `here`, so the folder above it is the one that the system means too.
+            Step::Up => drop(here.pop()),
+            Step::Into(name) => {
+                let next = here.join(name);
+                let found = fs::symlink_metadata(&next)?;
+                judge_metadata(&next, &found)?;
+                if !found.is_symlink() {
+                    (here, at) = (next, found);
+                    continue;
+                }
+                if links == Links::System && !is_of_system(&here, &at, &found) {
+                    return Err(exposed(&next, Kind::Link, Fault::Linked));
+                }
+                followed += 1;
+                if followed > MAX_LINKS {
+                    return Err(io::Error::other(format!("{}: too many links", path.display())).into());
+                }
+                ahead.extend(steps(&fs::read_link(&next)?));
+                continue;
+            }
+        }
+        at = fs::symlink_metadata(&here)?;
+    }
+    Ok(())
+}
+
+/// Judges one file, folder or link by its owner and mode.
+pub(super) fn judge_metadata(path: &Path, found: &Metadata) -> Result<(), OwnershipError> {
+    let kind = match () {
+        () if found.is_symlink() => Kind::Link,
+        () if found.is_dir() => Kind::Folder,
+        () => Kind::File,
+    };
+    if found.uid() != 0 && found.uid() != user() {
+        return Err(exposed(path, kind, Fault::Owner(found.uid())));
+    }
+    let sticky = kind == Kind::Folder && found.mode() & STICKY != 0;
+    // The mode of a link means nothing.
+    if kind == Kind::Link || sticky {
+        return Ok(());
+    }
+    let group = (found.mode() & GROUP_WRITES != 0).then(|| found.gid());
+    let group = group.filter(|group| !groups::is_private(*group) || has_access_list(path));
+    let others = found.mode() & OTHERS_WRITE != 0;
+    match (group, others) {
+        (None, false) => Ok(()),
+        (group, others) => Err(exposed(path, kind, Fault::Writable { group, others })),
+    }
+}
+
+/// Whether a link is one by which root arranges the machine, given the folder that it lies in.
+fn is_of_system(folder: &Path, at: &Metadata, link: &Metadata) -> bool {
+    let only_root = at.uid() == 0 && at.mode() & (GROUP_WRITES | OTHERS_WRITE) == 0;
+    link.uid() == 0 && only_root && (user() != 0 || folder == Path::new("/"))
+}
+
+/// Whether more users than the mode shows may have rights: then the bits of the group are the most that any of them has.
+fn has_access_list(path: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    return rustix::fs::lgetxattr(path, "system.posix_acl_access", &mut [0_u8; 0][..]).is_ok_and(|bytes| bytes > 0);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = path;
+        false
+    }
+}
+
+fn exposed(path: &Path, kind: Kind, fault: Fault) -> OwnershipError {
+    OwnershipError::Exposed(Exposed { path: path.to_owned(), kind, fault })
+}
+
+enum Step {
+    Root,
+    Up,
+    Into(OsString),
+}
+
+/// The steps of a path, the first one last.
+fn steps(path: &Path) -> Vec<Step> {
+    let step = |component: Component<'_>| match component {
+        Component::RootDir | Component::Prefix(_) => Some(Step::Root),
+        Component::CurDir => None,
+        Component::ParentDir => Some(Step::Up),
+        Component::Normal(name) => Some(Step::Into(name.to_owned())),
+    };
+    let mut steps: Vec<_> = path.components().filter_map(step).collect();
+    steps.reverse();
+    steps
+}
+
+const STICKY: u32 = 0o1000;
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+/// As many as Linux follows.
+const MAX_LINKS: usize = 40;

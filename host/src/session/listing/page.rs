@@ -1,0 +1,193 @@
+//! One page of a list, and how much of a list is taken.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::Kind;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Page<'a> {
+    #[serde(default, borrow)]
+    tools: Option<Items<'a>>,
+    #[serde(default, borrow)]
+    resources: Option<Items<'a>>,
+    #[serde(default, borrow)]
+    resource_templates: Option<Items<'a>>,
+    #[serde(default, borrow)]
+    prompts: Option<Items<'a>>,
+    #[serde(default, borrow)]
+    pub(super) next_cursor: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    pub(super) result_type: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    ttl_ms: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    pub(super) cache_scope: Option<&'a RawValue>,
+}
+
+impl<'a> Page<'a> {
+    /// The items of a kind.
+    pub(super) fn items(&self, kind: Kind) -> &[&'a RawValue] {
+        let items = match kind {
+            Kind::Tools => &self.tools,
+            Kind::Resources => &self.resources,
+            Kind::Templates => &self.resource_templates,
+            Kind::Prompts => &self.prompts,
+        };
+        items.as_ref().map_or(&[], |items| &items.0)
+    }
+
+    /// How long the list holds. What is no number says nothing, and costs no tool.
+    pub(super) fn ttl(&self) -> Option<Duration> {
+        let millis: f64 = self.ttl_ms?.get().parse().ok().filter(|millis: &f64| millis.is_finite())?;
+        Some(Duration::from_millis(millis.clamp(0.0, MAX_TTL) as u64))
+    }
+}
+
+/// Items as they stand in a page, up to the first that no list has room for: a page may hold millions of empty ones.
+struct Items<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
+
+        impl<'de> Visitor<'de> for Read {
+            type Value = Vec<&'de RawValue>;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut items = Vec::new();
+                while items.len() <= MAX_ITEMS {
+                    match list.next_element()? {
+                        Some(item) => items.push(item),
+                        None => return Ok(items),
+                    }
+                }
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(items)
+            }
+        }
+        deserializer.deserialize_seq(Read).map(Items)
+    }
+}
+
+/// How much of a list is still taken.
+pub(super) struct Room {
+    /// The bound in bytes.
+    max: usize,
+    /// How many bytes are left for items.
+    bytes: usize,
+    /// How many bytes are left for pages: they may hold what is no item, and go on without end.
+    pages: usize,
+    items: usize,
+    over: Option<Bound>,
+}
+
+/// What a list is longer than.
+enum Bound {
+    Bytes,
+    Items,
+}
+
+impl Room {
+    /// Room for this many bytes.
+    pub(super) fn new(max: usize) -> Self {
+        Room { max, bytes: max, pages: max, items: MAX_ITEMS, over: None }
+    }
+
+    /// A page of this length has come.
+    pub(super) fn take_page(&mut self, bytes: usize) {
+        self.pages = match self.pages.checked_sub(bytes) {
+            Some(left) => left,
+            None => {
+                self.over.get_or_insert(Bound::Bytes);
+                0
+            }
+        };
+    }
+
+    /// Whether there is room for an item of this length, which it then takes.
+    pub(super) fn take_item(&mut self, bytes: usize) -> bool {
+        let bound = match (self.items.checked_sub(1), self.bytes.checked_sub(bytes)) {
+            (Some(items), Some(bytes)) => {
+                (self.items, self.bytes) = (items, bytes);
+                return true;
+            }
+            (None, _) => Bound::Items,
+            (_, None) => Bound::Bytes,
+        };
+        self.over.get_or_insert(bound);
+        false
+    }
+
+    /// What the list is longer than, in words, once that is so.
+    pub(super) fn over(&self) -> Option<String> {
+        Some(match self.over.as_ref()? {
+            Bound::Bytes => format!("{} bytes; raise max_list_bytes if all of it is wanted", self.max),
+            Bound::Items => format!("{MAX_ITEMS} items"),
+        })
+    }
+}
+
+pub(super) const MAX_ITEMS: usize = 100_000;
+/// A day: nobody knows what holds longer.
+const MAX_TTL: f64 = 86_400_000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_is_no_number_costs_no_tool() {
+        let rows = [
+            ("60000", Some(60_000)),
+            ("1.5e3", Some(1500)),
+            ("-1", Some(0)),
+            (r#""60000""#, None),
+            ("null", None),
+            ("[1]", None),
+            ("1e999", None),
+        ];
+        for (ttl, millis) in rows {
+            let text = format!(r#"{{"tools":[{{"name":"a"}}],"ttlMs":{ttl}}}"#);
+            let page: Page = serde_json::from_str(&text).unwrap();
+            assert_eq!((page.items(Kind::Tools).len(), page.ttl()), (1, millis.map(Duration::from_millis)), "{ttl}");
+        }
+    }
+
+    #[test]
+    fn of_a_page_with_too_many_items_the_first_ones_are_read() {
+        let text = format!(r#"{{"tools":[{}1],"nextCursor":"a"}}"#, "0,".repeat(2 * MAX_ITEMS));
+        let page: Page = serde_json::from_str(&text).unwrap();
+        assert_eq!(page.items(Kind::Tools).len(), MAX_ITEMS + 1);
+        assert_eq!(page.next_cursor.map(RawValue::get), Some("\"a\""));
+        assert!(serde_json::from_str::<Page>(r#"{"tools":{}}"#).is_err());
+        assert!(page.items(Kind::Prompts).is_empty());
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_bytes_and_items() {
+        let mut room = Room::new(10);
+        room.take_page(9);
+        assert!(room.take_item(6) && room.over().is_none());
+        assert!(!room.take_item(5) && room.take_item(4), "what fits is taken");
+        assert!(room.over().unwrap().starts_with("10 bytes"));
+
+        let mut room = Room::new(10);
+        room.take_page(11);
+        assert!(room.over().is_some() && room.take_item(10));
+
+        let mut room = Room::new(usize::MAX);
+        assert!((0..MAX_ITEMS).all(|_| room.take_item(1)) && room.over().is_none());
+        assert!(!room.take_item(1));
+        assert_eq!(room.over().as_deref(), Some("100000 items"));
+    }
+}

@@ -1,0 +1,345 @@
+//! Where a server may lead us: the one rule for redirects, for endpoints that a server names, and for the addresses in
+//! OAuth documents.
+//!
+//! A server that we talk to can name an address, and we would connect to it from where we are: behind a firewall, on a
+//! machine with other services. So a server on the internet must not lead us to an address of this machine or of its
+//! networks, encrypted connections must not lead to open ones, and messages go to the origin that the configuration
+//! names and to no other. Addresses that the configuration itself names are not asked about here.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use reqwest::Url;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::Host;
+
+use super::address::same_origin;
+
+/// How far an address can be reached from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::transport) enum Zone {
+    /// From everywhere.
+    Public,
+    /// From the networks of one site.
+    Private,
+    /// From one link, as the metadata services of clouds are.
+    LinkLocal,
+    /// From this machine alone.
+    Loopback,
+    /// It is no address of one machine: unspecified, multicast, or reserved.
+    Special,
+}
+
+impl Zone {
+    /// The zone of an address, also where an IPv6 address wraps an IPv4 one.
+    pub(in crate::transport) fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Self::of_v4(address),
+            IpAddr::V6(address) => match embedded(address) {
+                Some(address) => Self::of_v4(address),
+                None => Self::of_v6(address),
+            },
+        }
+    }
+
+    fn of_v4(address: Ipv4Addr) -> Self {
+        match address.octets() {
+            [127, ..] => Zone::Loopback,
+            [169, 254, ..] => Zone::LinkLocal,
+            // Private use, networks of carriers (RFC 6598), and benchmarks (RFC 2544).
+            [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] | [198, 18..=19, ..] => Zone::Private,
+            [0 | 224.., ..] | [192, 0, 0, _] => Zone::Special,
+            _ => Zone::Public,
+        }
+    }
+
+    fn of_v6(address: Ipv6Addr) -> Self {
+        match address.segments() {
+            [0, 0, 0, 0, 0, 0, 0, 1] => Zone::Loopback,
+            [0xfe80..=0xfebf, ..] => Zone::LinkLocal,
+            // Unique local, and the site-local addresses that came before.
+            [0xfc00..=0xfdff | 0xfec0..=0xfeff, ..] => Zone::Private,
+            // What leads through gateways of the site (RFC 8215) or of others (Teredo), so that nobody can tell where.
+            [0x64, 0xff9b, 1, ..] | [0x2001, 0, ..] => Zone::Special,
+            [0 | 0xff00.., ..] => Zone::Special,
+            _ => Zone::Public,
+        }
+    }
+
+    /// The zone that the host of an address tells by itself: it is a number, or one of the names of this machine.
+    pub(in crate::transport) fn of_name(url: &Url) -> Option<Self> {
+        match url.host()? {
+            Host::Ipv4(address) => Some(Self::of(address.into())),
+            Host::Ipv6(address) => Some(Self::of(address.into())),
+            Host::Domain(name) => {
+                let name = name.trim_end_matches('.').to_ascii_lowercase();
+                let local = name == "localhost" || name.ends_with(".localhost");
+                // The names by which clouds call their metadata services (at a link-local address).
+                let metadata = matches!(name.as_str(), "metadata.google.internal" | "metadata" | "instance-data");
+                if metadata { Some(Zone::LinkLocal) } else { local.then_some(Zone::Loopback) }
+            }
+        }
+    }
+
+    /// Whether a server in this zone may lead to that one: outwards, or within its own. What runs on this machine may
+    /// also lead into the networks of the site.
+    fn may_lead_to(self, to: Zone) -> bool {
+        match to {
+            Zone::Public => true,
+            Zone::Special => false,
+            Zone::Private => matches!(self, Zone::Private | Zone::Loopback),
+            Zone::LinkLocal | Zone::Loopback => self == to,
+        }
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Zone::Public => "a public address",
+            Zone::Private => "a private address",
+            Zone::LinkLocal => "a link-local address",
+            Zone::Loopback => "a loopback address",
+            Zone::Special => "an address of no single machine",
+        }
+    }
+}
+
+/// The IPv4 address in one of IPv6: mapped, compatible, translated (RFC 6052) or 6to4.
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let join = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match address.segments() {
+        // These two are addresses of their own.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => Some(join(high, low)),
+        _ => None,
+    }
+}
+
+/// Those who named an address: one server, or several of whom each named the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::transport) struct Leader {
+    zone: Zone,
+    encrypted: bool,
+}
+
+impl Leader {
+    /// The server at this address, which was found in this zone.
+    pub(in crate::transport) fn new(url: &Url, zone: Zone) -> Self {
+        Leader { zone, encrypted: url.scheme() == "https" }
+    }
+
+    /// Both: they may lead to where each of them may.
+    #[cfg(feature = "oauth")]
+    #[must_use]
+    pub(in crate::transport) fn and(self, other: Leader) -> Self {
+        let zone = match (self.zone, other.zone) {
+            (one, other) if one == other => one,
+            (Zone::Private, Zone::Loopback) | (Zone::Loopback, Zone::Private) => Zone::Private,
+            _ => Zone::Public,
+        };
+        Leader { zone, encrypted: self.encrypted || other.encrypted }
+    }
+
+    /// The zone that connections to where it leads must be judged by, since a name may stand for any address.
+    pub(in crate::transport) fn zone(self) -> Zone {
+        self.zone
+    }
+
+    /// Whether it may lead to this address, as far as its name tells.
+    pub(in crate::transport) fn check(self, to: &Url) -> Result<(), Refused> {
+        if !matches!(to.scheme(), "http" | "https") || to.host().is_none() {
+            return Err(Refused::NoSite);
+        }
+        if self.encrypted && to.scheme() != "https" {
+            return Err(Refused::Unencrypted);
+        }
+        match Zone::of_name(to) {
+            Some(zone) if !self.zone.may_lead_to(zone) => Err(Refused::Inside { zone, from: self.zone }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether messages that are meant for one address may go to the other: to the same origin, or to the same host over TLS.
+pub(in crate::transport) fn may_carry_messages(from: &Url, to: &Url) -> bool {
+    // The port of an address is none where it is the default of its scheme.
+    let upgraded = from.scheme() == "http" && to.scheme() == "https" && from.port().is_none() && to.port().is_none();
+    same_origin(from, to) || upgraded && from.host() == to.host()
+}
+
+/// Why an address is not used that a server named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(in crate::transport) enum Refused {
+    /// Messages would go to another origin.
+    #[error("another origin, to which no message is sent; if that is right, use that address in the configuration")]
+    OtherOrigin,
+    /// It has another scheme than `http` and `https`.
+    #[error("no address of a site")]
+    NoSite,
+    /// An encrypted connection would lead to an open one.
+    #[error("which is not encrypted, while this server is")]
+    Unencrypted,
+    /// It is further inside than the server that named it.
+    #[error("{}, to which a server at {} may not lead", zone.in_words(), from.in_words())]
+    Inside {
+        /// Where the address is.
+        zone: Zone,
+        /// Where the server is that named it.
+        from: Zone,
+    },
+}
+
+/// Finds the addresses of names, without those to which a server in this zone may not lead. Since it stands between a
+/// name and the connection, a name that changes its address afterwards changes nothing.
+pub(super) struct Guard(pub(super) Zone);
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let from = self.0;
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            Ok(Box::new(admitted(from, found)?.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// The addresses to which a server in this zone may lead; an error where none of them is left.
+fn admitted(from: Zone, found: impl Iterator<Item = SocketAddr>) -> Result<Vec<SocketAddr>, Refused> {
+    let (mut left, mut refused) = (Vec::new(), None);
+    for address in found {
+        match Zone::of(address.ip()) {
+            zone if from.may_lead_to(zone) => left.push(address),
+            zone => refused = Some(Refused::Inside { zone, from }),
+        }
+    }
+    match refused {
+        Some(refused) if left.is_empty() => Err(refused),
+        _ => Ok(left),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn every_way_to_write_an_inner_address_is_known() {
+        let check = |host: &str, zone: Option<Zone>| {
+            assert_eq!(Zone::of_name(&url(&format!("http://{host}/x"))), zone, "{host}");
+        };
+        for host in ["127.0.0.1", "127.9.9.9", "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "[::1]"] {
+            check(host, Some(Zone::Loopback));
+        }
+        for host in ["localhost", "LOCALHOST.", "x.localhost", "[::ffff:127.0.0.1]", "[::127.0.0.1]"] {
+            check(host, Some(Zone::Loopback));
+        }
+        for host in ["[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[::ffff:0:127.0.0.1]"] {
+            check(host, Some(Zone::Loopback));
+        }
+        for host in ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "metadata.google.internal"] {
+            check(host, Some(Zone::LinkLocal));
+        }
+        for host in ["10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "198.18.0.1"] {
+            check(host, Some(Zone::Private));
+        }
+        for host in ["[fc00::1]", "[fd12::1]", "[fec0::1]", "[::ffff:10.0.0.1]"] {
+            check(host, Some(Zone::Private));
+        }
+        for host in ["0.0.0.0", "0", "0.1.2.3", "[::]", "224.0.0.1", "255.255.255.255", "240.0.0.1", "[ff02::1]"] {
+            check(host, Some(Zone::Special));
+        }
+        for host in ["[::ffff:0.0.0.0]", "[2001:0:1::1]", "[64:ff9b:1::1]", "192.0.0.8"] {
+            check(host, Some(Zone::Special));
+        }
+        for host in
+            ["93.184.216.34", "172.32.0.1", "100.128.0.1", "203.0.113.7", "[2606:4700::1111]", "[2002:808:808::]"]
+        {
+            check(host, Some(Zone::Public));
+        }
+        for host in ["tools.example", "localhost.example", "notlocalhost"] {
+            check(host, None);
+        }
+    }
+
+    #[test]
+    fn nobody_leads_inwards() {
+        use Zone::{LinkLocal, Loopback, Private, Public, Special};
+        let check = |from: Zone, may: &[Zone]| {
+            for to in [Public, Private, LinkLocal, Loopback, Special] {
+                assert_eq!(from.may_lead_to(to), may.contains(&to), "{from:?} to {to:?}");
+            }
+        };
+        check(Public, &[Public]);
+        check(Private, &[Public, Private]);
+        check(LinkLocal, &[Public, LinkLocal]);
+        check(Loopback, &[Public, Private, Loopback]);
+        check(Special, &[Public]);
+    }
+
+    #[test]
+    fn an_encrypted_server_leads_to_encrypted_ones() {
+        let check = |from: &str, zone: Zone, to: &str, may: Result<(), Refused>| {
+            assert_eq!(Leader::new(&url(from), zone).check(&url(to)), may, "{from} to {to}");
+        };
+        let inside = |zone| Err(Refused::Inside { zone, from: Zone::Public });
+        check("https://a.example/", Zone::Public, "https://b.example/", Ok(()));
+        check("https://a.example/", Zone::Public, "http://a.example/", Err(Refused::Unencrypted));
+        check("https://127.0.0.1/", Zone::Loopback, "http://127.0.0.1/", Err(Refused::Unencrypted));
+        check("http://a.example/", Zone::Public, "http://b.example/", Ok(()));
+        check("http://a.example/", Zone::Public, "http://127.0.0.1/", inside(Zone::Loopback));
+        check("https://a.example/", Zone::Public, "https://[fd00::1]/", inside(Zone::Private));
+        check("http://127.0.0.1/", Zone::Loopback, "http://127.0.0.1:1/", Ok(()));
+        check("http://127.0.0.1/", Zone::Loopback, "file:///etc/passwd", Err(Refused::NoSite));
+        check("http://127.0.0.1/", Zone::Loopback, "smb://127.0.0.1/x", Err(Refused::NoSite));
+    }
+
+    #[cfg(feature = "oauth")]
+    #[test]
+    fn several_lead_no_further_than_each_of_them() {
+        let leader = |text: &str, zone| Leader::new(&url(text), zone);
+        let check = |one: Leader, other: Leader, both: Leader| {
+            assert_eq!((one.and(other), other.and(one)), (both, both), "{one:?} {other:?}");
+        };
+        let (open, encrypted) = ("http://a.example/", "https://a.example/");
+        check(leader(open, Zone::Loopback), leader(open, Zone::Loopback), leader(open, Zone::Loopback));
+        check(leader(open, Zone::Loopback), leader(encrypted, Zone::Private), leader(encrypted, Zone::Private));
+        check(leader(open, Zone::Loopback), leader(open, Zone::Public), leader(open, Zone::Public));
+        check(leader(open, Zone::LinkLocal), leader(open, Zone::Private), leader(open, Zone::Public));
+    }
+
+    #[test]
+    fn messages_stay_with_their_origin_or_are_encrypted_on_the_way_to_the_same_host() {
+        let check = |from: &str, to: &str, may: bool| {
+            assert_eq!(may_carry_messages(&url(from), &url(to)), may, "{from} to {to}");
+        };
+        check("http://a.example/mcp", "http://a.example:80/other?x", true);
+        check("http://a.example/mcp", "https://A.example:443/mcp", true);
+        check("http://a.example/mcp", "https://a.example:8443/mcp", false);
+        check("http://a.example:8080/mcp", "https://a.example/mcp", false);
+        check("http://a.example/mcp", "https://b.example/mcp", false);
+        check("http://a.example/mcp", "https://www.a.example/mcp", false);
+        check("https://a.example/mcp", "http://a.example/mcp", false);
+        check("http://127.0.0.1:1/mcp", "http://127.0.0.1:2/mcp", false);
+    }
+
+    #[test]
+    fn a_name_is_judged_by_the_addresses_that_it_stands_for() {
+        let check = |from: Zone, found: &[&str], left: Result<&[&str], Zone>| {
+            let parse = |text: &&str| SocketAddr::new(text.parse().unwrap(), 0);
+            let left = left.map(|left| left.iter().map(parse).collect()).map_err(|zone| Refused::Inside { zone, from });
+            assert_eq!(admitted(from, found.iter().map(parse)), left, "{found:?}");
+        };
+        check(Zone::Public, &["203.0.113.7", "2001:db8::1"], Ok(&["203.0.113.7", "2001:db8::1"]));
+        check(Zone::Public, &["127.0.0.1", "203.0.113.7", "10.0.0.1"], Ok(&["203.0.113.7"]));
+        check(Zone::Public, &["127.0.0.1"], Err(Zone::Loopback));
+        check(Zone::Public, &["::ffff:169.254.169.254"], Err(Zone::LinkLocal));
+        check(Zone::Private, &["10.0.0.1", "::1"], Ok(&["10.0.0.1"]));
+        check(Zone::Loopback, &["127.0.0.1", "0.0.0.0"], Ok(&["127.0.0.1"]));
+        check(Zone::Public, &[], Ok(&[]));
+    }
+}
