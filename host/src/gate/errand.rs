@@ -40,8 +40,8 @@ pub(super) struct Errand<'a> {
     session: Option<Arc<Session>>,
     /// The last request may have left, and nobody has answered it.
     sent: bool,
-    /// The deadline of the caller has passed.
-    late: bool,
+    /// How many directives have come since the deadline of the caller passed.
+    late: usize,
     failure: Option<Failed>,
     /// A person was asked, and answers with another call.
     pub(super) pending: bool,
@@ -106,7 +106,7 @@ impl<'a> Errand<'a> {
             thought: Duration::ZERO,
             session: None,
             sent: false,
-            late: false,
+            late: 0,
             failure: None,
             pending: false,
             missed: None,
@@ -121,9 +121,9 @@ impl<'a> Errand<'a> {
         self.started
     }
 
-    /// Whether the deadline of the caller has passed.
+    /// Whether the component has had every chance to end the call since the deadline of the caller passed.
     pub(super) fn is_late(&self) -> bool {
-        self.late
+        self.late >= MOST_LATE
     }
 
     /// Carries out a directive, within what time the call has left.
@@ -139,7 +139,7 @@ impl<'a> Errand<'a> {
         let answered = matches!(directive, Directive::Condense(_));
         let wanted = wanted(&directive).cloned();
         let carried_out = tokio::time::timeout_at(at, self.carry_out(directive)).await;
-        self.late = carried_out.is_err();
+        self.late += usize::from(carried_out.is_err());
         match carried_out {
             Ok(event) => event,
             // There is an answer; only nobody made it shorter.
@@ -426,6 +426,8 @@ impl<'a> Errand<'a> {
     }
 }
 
+/// How many directives a call may still have when its time is over: a component may want to retry before it learns that.
+const MOST_LATE: usize = 4;
 /// How long a call may wait before it has made a request, where its caller sets no limit.
 const IDLE: Duration = Duration::from_secs(600);
 
