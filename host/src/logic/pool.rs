@@ -88,6 +88,12 @@ impl Opened {
     fn offers(&self) -> MutexGuard<'_, Offers> {
         self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The offers of now, and their version.
+    fn now(&self) -> (Offers, u64) {
+        let offers = self.offers();
+        (Arc::clone(&offers), self.version.load(Ordering::SeqCst))
+    }
 }
 
 impl Pool {
@@ -178,23 +184,28 @@ impl Pool {
 
     /// Tells a call what happened, and says what follows.
     pub fn next(&self, opened: &Arc<Opened>, ticket: &Ticket, event: execution::Event) -> Answer<execution::Directive> {
+        if let execution::Event::Answered(json) = &event
+            && json.len() > LONG
+            && ticket.seat() < self.short()
+        {
+            self.move_call(opened, ticket, json.len())?;
+        }
         let mut seat = self.at(ticket)?;
-        match &event {
-            // A call that waited for a server finds what that offers; others have decided on what there was.
-            execution::Event::Connected => {
-                self.gate(&mut seat, opened)?;
-            }
-            execution::Event::Answered(json) if json.len() > LONG && ticket.seat() < self.short() => {
-                let call = seat.logic().take_call(ticket.execution())?;
-                drop(seat);
-                let (other, place) = self.any(json.len())?;
-                seat = other;
-                let id = self.gate(&mut seat, opened)?;
-                ticket.set(place, seat.logic().put_call(call, id));
-            }
-            _ => {}
+        // A call that waited for a server finds what that offers; others have decided on what there was.
+        if let execution::Event::Connected = event {
+            self.gate(&mut seat, opened)?;
         }
         seat.logic().next(ticket.execution(), event)
+    }
+
+    /// Moves a call to an instance that decides on what is long; where there is none to be had, it stays where it is.
+    fn move_call(&self, opened: &Arc<Opened>, ticket: &Ticket, bytes: usize) -> Answer<()> {
+        let Ok((mut other, place)) = self.any(bytes) else { return Ok(()) };
+        let Ok(id) = self.gate(&mut other, opened) else { return Ok(()) };
+        // Nobody who has an instance for short ones waits for one for long ones.
+        let call = self.at(ticket)?.logic().take_call(ticket.execution())?;
+        ticket.set(place, other.logic().put_call(call, id));
+        Ok(())
     }
 
     /// Asks the instance of a call about it.
@@ -238,8 +249,7 @@ impl Pool {
         if let Some(place) = gates.iter().position(is_it) {
             let known = &mut gates[place];
             if known.version != version {
-                let offers = opened.offers();
-                let (offers, version) = (Arc::clone(&offers), opened.version.load(Ordering::SeqCst));
+                let (offers, version) = opened.now();
                 logic.set_offers(known.id, &offers)?;
                 known.version = version;
             }
@@ -248,10 +258,7 @@ impl Pool {
             gates[..=place].rotate_right(1);
             return Ok(id);
         }
-        let (offers, version) = {
-            let offers = opened.offers();
-            (Arc::clone(&offers), opened.version.load(Ordering::SeqCst))
-        };
+        let (offers, version) = opened.now();
         // Gates of those that are gone are forgotten, and beyond a few those that were not used for long.
         let most = if logic.floor() > MOST_FLOOR { FEW_GATES } else { MOST_GATES };
         let mut place = 0;
@@ -366,8 +373,14 @@ impl Guard<'_> {
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        if let Some(seat) = &mut *self.0 {
-            seat.logic.shed();
+        let Some(Seat { logic, gates, .. }) = &mut *self.0 else { return };
+        if logic.shed() {
+            // The next instance need not be told at once of gates that may not be used again.
+            let mut first = true;
+            gates.retain(|known| {
+                let kept = std::mem::take(&mut first) || logic.has_calls(known.id);
+                kept || logic.close_gate(known.id).is_err()
+            });
         }
     }
 }

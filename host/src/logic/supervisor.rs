@@ -77,6 +77,7 @@ pub fn traps() -> u64 {
 }
 
 static TRAPS: AtomicU64 = AtomicU64::new(0);
+static STARTED: AtomicU64 = AtomicU64::new(0);
 
 impl Supervisor {
     /// Starts an instance of the component.
@@ -99,7 +100,8 @@ impl Supervisor {
             calls,
             past,
             keeps: false,
-            next_id: 0,
+            // No two have a call or a gate of the same number, so that an old number means nothing to a new one.
+            next_id: STARTED.fetch_add(1, Ordering::Relaxed) << 32,
             replacements: 0,
             fault: None,
             counted: true,

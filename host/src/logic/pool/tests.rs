@@ -124,16 +124,18 @@ fn gates_of_equal_settings_keep_their_offers_apart() {
 #[test]
 fn gates_that_are_gone_or_too_many_are_forgotten() {
     let (pool, opened) = gate();
-    for _ in 0..2 * MOST_GATES {
+    let known = || lock(&pool.seats[0]).as_ref().map(|seat| seat.gates.len()).unwrap();
+    for _ in 0..3 {
         let gone: Arc<Opened> = Arc::default();
         pool.offer(&gone, "a", &tools(&["x"])).unwrap();
     }
-    begin(&pool, &opened, "a.x");
-    let kept: Vec<Arc<Opened>> = (0..2 * MOST_GATES).map(|_| Arc::default()).collect();
+    let (ticket, _) = begin(&pool, &opened, "a.x");
+    let kept: Vec<Arc<Opened>> = (0..MOST_GATES + 2).map(|_| Arc::default()).collect();
+    pool.offer(&kept[0], "a", &tools(&["x"])).unwrap();
+    assert_eq!(known(), 2, "those that are gone");
     kept.iter().for_each(|opened| drop(pool.offer(opened, "a", &tools(&["x"])).unwrap()));
-    let known = lock(&pool.seats[0]).as_ref().map(|seat| seat.gates.len()).unwrap();
-    assert!(known <= MOST_GATES + 1, "{known}");
-    begin(&pool, &opened, "a.x");
+    assert_eq!(known(), MOST_GATES + 1, "the one that a call is in stays");
+    assert_eq!(done(pool.next(&opened, &ticket, answer("hello")).unwrap()).text, "hello");
 }
 
 #[test]
@@ -148,6 +150,21 @@ fn the_instances_of_all_pools_are_bounded() {
     assert!(matches!(begin(&pools[0], &opened, "a.x").1, Directive::Request(_)));
     drop(pools);
     assert_eq!(house.taken.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn a_call_that_is_over_is_none_of_a_later_instance() {
+    let house = House::new(&COMPONENT);
+    let first = pool(&house);
+    let opened = Arc::default();
+    first.offer(&opened, "a", &tools(&["x"])).unwrap();
+    let (over, _) = begin(&first, &opened, "a.x");
+    done(first.next(&opened, &over, answer("hello")).unwrap());
+    assert!(first.let_go());
+    let (under_way, _) = begin(&first, &opened, "a.x");
+    let (ended, _) = first.end(&over);
+    ended.unwrap();
+    assert_eq!(done(first.next(&opened, &under_way, answer("again")).unwrap()).text, "again");
 }
 
 #[test]

@@ -101,19 +101,22 @@ impl Supervisor {
     }
 
     /// Gives an instance back that has grown far beyond what its gates and calls need, since its memory never shrinks. The
-    /// next question starts another one, which is told of the calls that are under way.
-    pub(crate) fn shed(&mut self) {
+    /// next question starts another one, which is told of the calls that are under way. Says whether it did.
+    pub(crate) fn shed(&mut self) -> bool {
         let grown = self.memory_bytes().saturating_sub(self.floor);
         let spare = SPARE.max(self.floor);
         if grown <= spare {
-            return;
+            return false;
         }
         let running = self.calls.values().filter(|call| matches!(call.place, Place::Running(_)));
         let inputs: usize = running.map(|call| call.call.arguments.len() + call.spent.bytes).sum();
-        if grown > spare + inputs.saturating_mul(PER_BYTE) {
-            self.calls.values_mut().for_each(|call| call.displace());
-            (self.instance, self.shed) = (None, true);
+        if grown <= spare.saturating_add(inputs.saturating_mul(PER_BYTE)) {
+            return false;
         }
+        self.calls.values_mut().for_each(|call| call.displace());
+        self.gates.values_mut().for_each(|gate| gate.handle = None);
+        (self.instance, self.shed) = (None, true);
+        true
     }
 }
 
