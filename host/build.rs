@@ -14,7 +14,6 @@ fn main() {
     let host = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let out = PathBuf::from(variable("OUT_DIR"));
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-env-changed=TOOLGATE_QUICK_GUEST");
     // A packaged crate, which cargo has given this file, has no guest beside it: the components come with it.
     let packaged = host.join("Cargo.toml.orig").exists();
     if !packaged {
@@ -50,8 +49,8 @@ fn build_guest(host: &Path, out: &Path, features: &str) -> PathBuf {
     cargo.args(["build", "--release", "--locked", "--lib", "-p", "toolgate-guest", "--target", TARGET]);
     cargo.args(["--features", features]);
     cargo.arg("--manifest-path").arg(host.join("../guest/Cargo.toml")).arg("--target-dir").arg(&target_dir);
-    // For the inner loop of a contributor: a component that is larger and slower, and built in a quarter of the time.
-    let (lto, units) = if env::var_os("TOOLGATE_QUICK_GUEST").is_some() { ("'off'", 16) } else { ("'fat'", 1) };
+    // In development the component is built in a quarter of the time, and is larger; a release ships a small one.
+    let (lto, units) = if variable("PROFILE") == "release" { ("'fat'", 1) } else { ("'off'", 16) };
     let linking = [format!("lto={lto}"), format!("codegen-units={units}")];
     let settings = ["opt-level=2", "panic='abort'", "strip=true", "debug=false"];
     for setting in settings.into_iter().chain(linking.iter().map(String::as_str)) {

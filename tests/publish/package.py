@@ -2,6 +2,7 @@
 
     python3 tests/publish/package.py            makes target/package/*.crate, and looks into them
     python3 tests/publish/package.py --check    also unpacks them, and compiles the libraries without their features
+    python3 tests/publish/package.py FOLDER     takes the components from FOLDER instead of building them
 
 A package cannot see what is beside its crate. So the components, which `build.rs` builds in the tree, are put into it; the
 WIT and the licence are links, which cargo follows.
@@ -16,7 +17,7 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from built import ROOT, built
+from shipped import ROOT, build, build_script
 
 CRATES = {"toolgate": "host", "toolgate-guest": "guest"}
 MUST_HAVE = ["Cargo.toml", "Cargo.lock", "LICENSE", "README.md", "src/lib.rs"]
@@ -60,7 +61,11 @@ def check(crate):
 
 
 def main():
-    components = built().components()
+    folders = [Path(argument) for argument in sys.argv[1:] if not argument.startswith("-")]
+    if folders:
+        components = {file.name: file for file in sorted(folders[0].glob("*.wasm"))}
+    else:
+        components = build(build_script(), Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), "shipped"))
     crates = make(components)
     contract = {str(file.relative_to(ROOT)): file.read_bytes() for file in sorted((ROOT / "wit").rglob("*.wit"))}
     must_have = dict.fromkeys(MUST_HAVE)

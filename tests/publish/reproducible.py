@@ -1,7 +1,8 @@
-"""Builds the components once more from another folder, and compares them with those of this one, byte for byte.
+"""Builds the components that a release ships, once from this folder and once from another, and compares them byte for byte.
 
-What builds them is the build script of `toolgate` itself. The other folder has another depth and a space in its name, and
-another name for the home of cargo.
+    python3 tests/publish/reproducible.py FOLDER     leaves them in FOLDER
+
+The other folder has another depth and a space in its name, and another name for the home of cargo.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from built import ROOT, built
+from shipped import ROOT, build, build_script
 
 
 def copy_tree(target):
@@ -25,23 +26,16 @@ def copy_tree(target):
 
 
 def main():
-    here = built()
+    script = build_script()
     with tempfile.TemporaryDirectory() as folder:
-        tree, out, cargo_home = (Path(folder, name) for name in ("another folder/deeper", "out", "home of cargo"))
+        tree, cargo_home = Path(folder, "another folder/deeper"), Path(folder, "home of cargo")
         copy_tree(tree)
-        out.mkdir()
         cargo_home.symlink_to(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
-        environment = {
-            "CARGO": "cargo", "RUSTC": "rustc", "CARGO_HOME": str(cargo_home),
-            "CARGO_MANIFEST_DIR": str(tree / "host"), "OUT_DIR": str(out),
-        }
-        said = subprocess.run(
-            [here.script], cwd=tree / "host", env=os.environ | environment, stdout=subprocess.PIPE, check=True, text=True)
+        here = build(script, sys.argv[1])
+        there = build(script, Path(folder, "out"), tree, {"CARGO_HOME": str(cargo_home)})
         wrong = 0
-        for name, file in here.components().items():
-            if not (out / name).exists():
-                sys.exit(f"{name} was not built:\n{said.stdout}")
-            ours, theirs = file.read_bytes(), (out / name).read_bytes()
+        for name, file in here.items():
+            ours, theirs = file.read_bytes(), there[name].read_bytes()
             same = ours == theirs
             wrong += not same
             print(f"{name}: {len(ours)} bytes, sha256 {hashlib.sha256(ours).hexdigest()}:",
