@@ -6,7 +6,7 @@
 #![allow(missing_docs, reason = "a fixture")]
 #![cfg(target_family = "wasm")]
 
-use toolgate_guest::brain::{Brain, Execution, Gate};
+use toolgate_guest::decider::{Decider, Execution, Gate};
 use toolgate_guest::execution::{
     self, Code, Directive, Event, Foreseen, Outlook, Request, Settings, SettingsError, ToolCall, ToolResult,
 };
@@ -16,7 +16,7 @@ toolgate_guest::export!(Hostile);
 
 pub struct Hostile;
 
-impl Brain for Hostile {
+impl Decider for Hostile {
     type Gate = HostileGate;
 }
 

@@ -94,13 +94,13 @@ pub enum LeftOut {
 
 /// What one server offers.
 #[derive(Debug)]
-struct Shelf {
+struct ServerTools {
     id: Rc<str>,
     tools: Vec<Rc<Entry>>,
     by_name: BTreeMap<Rc<str>, usize>,
 }
 
-impl Shelf {
+impl ServerTools {
     fn listed(&self) -> Vec<&Tool> {
         self.tools.iter().map(|entry| &entry.tool).collect()
     }
@@ -114,7 +114,7 @@ pub type Describe<'a> = dyn Fn(&str, &Tool) -> (Option<String>, Annotations) + '
 pub struct Catalog {
     /// The ids of the servers, in order, and beside each what it offers.
     ids: Vec<String>,
-    shelves: Vec<Option<Shelf>>,
+    tools_by_server: Vec<Option<ServerTools>>,
     /// Where a server stands among them.
     order: BTreeMap<String, usize>,
     bare_names: bool,
@@ -135,7 +135,7 @@ impl Catalog {
         }
         let shelves = ids.iter().map(|_| None).collect();
         let (exposed, shortened) = (OnceCell::new(), OnceCell::new());
-        Catalog { ids, shelves, order, bare_names, style, exposed, shortened }
+        Catalog { ids, tools_by_server: shelves, order, bare_names, style, exposed, shortened }
     }
 
     /// A table of these offers alone, for anyone to ask.
@@ -166,7 +166,7 @@ impl Catalog {
     pub fn offer(&mut self, server: &str, tools: Vec<Tool>) -> (Vec<ToolChange>, Vec<LeftOut>) {
         let Some(&at) = self.order.get(server) else { return Default::default() };
         let mut left_out = Vec::new();
-        let mut shelf = Shelf { id: Rc::from(server), tools: Vec::new(), by_name: BTreeMap::new() };
+        let mut shelf = ServerTools { id: Rc::from(server), tools: Vec::new(), by_name: BTreeMap::new() };
         for tool in tools {
             let name: Rc<str> = Rc::from(&*tool.name);
             if name.is_empty() || name.len() > MAX_TOOL_NAME {
@@ -178,11 +178,11 @@ impl Catalog {
                 shelf.tools.push(Entry::new(tool));
             }
         }
-        let changes = match &self.shelves[at] {
+        let changes = match &self.tools_by_server[at] {
             Some(before) => changes(&before.listed(), &shelf.listed()),
             None => Vec::new(),
         };
-        self.shelves[at] = Some(shelf);
+        self.tools_by_server[at] = Some(shelf);
         self.forget_names();
         (changes, left_out)
     }
@@ -190,7 +190,7 @@ impl Catalog {
     /// Forgets what a server offered.
     pub fn withdraw(&mut self, server: &str) {
         if let Some(&at) = self.order.get(server) {
-            self.shelves[at] = None;
+            self.tools_by_server[at] = None;
             self.forget_names();
         }
     }
@@ -202,20 +202,20 @@ impl Catalog {
 
     /// Whether a server offers a tool.
     pub fn has(&self, server: &str, tool: &str) -> bool {
-        self.shelf(server).is_some_and(|shelf| shelf.by_name.contains_key(tool))
+        self.server_tools(server).is_some_and(|shelf| shelf.by_name.contains_key(tool))
     }
 
     /// Whether a server has offered anything, be it nothing.
     pub fn has_offer(&self, server: &str) -> bool {
-        self.shelf(server).is_some()
+        self.server_tools(server).is_some()
     }
 
-    fn shelf(&self, server: &str) -> Option<&Shelf> {
-        self.shelves[*self.order.get(server)?].as_ref()
+    fn server_tools(&self, server: &str) -> Option<&ServerTools> {
+        self.tools_by_server[*self.order.get(server)?].as_ref()
     }
 
     fn all(&self) -> impl Iterator<Item = (&Rc<str>, &Rc<Entry>)> {
-        self.shelves.iter().flatten().flat_map(|shelf| shelf.tools.iter().map(|tool| (&shelf.id, tool)))
+        self.tools_by_server.iter().flatten().flat_map(|shelf| shelf.tools.iter().map(|tool| (&shelf.id, tool)))
     }
 
     /// The tools that may be used, in the given style, in the order of the servers.
@@ -258,9 +258,12 @@ impl Catalog {
         let mut matches = self.forms(name);
         let bare = matches.is_empty() && self.bare_names;
         if bare {
-            let named = |shelf: &'_ Shelf| shelf.by_name.get(name).copied();
+            let named = |shelf: &'_ ServerTools| shelf.by_name.get(name).copied();
             matches.extend(
-                self.shelves.iter().flatten().filter_map(|shelf| Some((&shelf.id, &shelf.tools[named(shelf)?]))),
+                self.tools_by_server
+                    .iter()
+                    .flatten()
+                    .filter_map(|shelf| Some((&shelf.id, &shelf.tools[named(shelf)?]))),
             );
         }
         let found = matches.len();
@@ -295,7 +298,7 @@ impl Catalog {
     /// Every tool of which the name is a form.
     fn forms(&self, name: &str) -> Vec<(&Rc<str>, &Rc<Entry>)> {
         let existing = |(server, tool)| {
-            let shelf = self.shelf(server)?;
+            let shelf = self.server_tools(server)?;
             Some((&shelf.id, &shelf.tools[*shelf.by_name.get(tool)?]))
         };
         naming::readings(name).into_iter().filter_map(existing).collect()
@@ -322,7 +325,7 @@ impl Catalog {
 
     /// Which servers that have offered nothing yet could make the name mean something else than it does.
     pub fn contenders(&self, name: &str, selects: &dyn Fn(&str) -> bool) -> Vec<String> {
-        let mut silent = self.silent(selects).peekable();
+        let mut silent = self.without_offer(selects).peekable();
         // Mostly all have spoken, and then no reading of the name is worth making.
         if silent.peek().is_none() {
             return Vec::new();
@@ -336,12 +339,12 @@ impl Catalog {
     /// A name shortened for a provider still begins like its server's id; a bare one may be anywhere.
     pub fn candidates(&self, name: &str, selects: &dyn Fn(&str) -> bool) -> Vec<String> {
         let bare = self.bare_names && naming::likely_server(name).is_none();
-        self.silent(selects).filter(|id| bare || naming::begins_like(name, id)).map(str::to_owned).collect()
+        self.without_offer(selects).filter(|id| bare || naming::begins_like(name, id)).map(str::to_owned).collect()
     }
 
     /// The servers that have offered nothing yet, of those that are selected.
-    pub fn silent(&self, selects: &dyn Fn(&str) -> bool) -> impl Iterator<Item = &str> {
-        let servers = self.ids.iter().zip(&self.shelves);
+    pub fn without_offer(&self, selects: &dyn Fn(&str) -> bool) -> impl Iterator<Item = &str> {
+        let servers = self.ids.iter().zip(&self.tools_by_server);
         servers.filter(move |(id, shelf)| shelf.is_none() && selects(id)).map(|(id, _)| &**id)
     }
 
@@ -359,7 +362,7 @@ impl Catalog {
     }
 
     fn available(&self, server: &str, may_use: &dyn Fn(&str, &Tool) -> bool) -> Vec<&str> {
-        let tools = self.shelf(server).map_or(&[][..], |shelf| &shelf.tools);
+        let tools = self.server_tools(server).map_or(&[][..], |shelf| &shelf.tools);
         tools.iter().filter(|entry| may_use(server, &entry.tool)).map(|entry| &*entry.tool.name).collect()
     }
 

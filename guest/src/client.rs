@@ -3,12 +3,12 @@
 //! This is the second door of the crate, world `client`. It waits for nothing but its transport, and any number of its
 //! calls run side by side in one thread.
 
+mod discovery;
+mod join;
 mod listing;
-mod offers;
-mod running;
+mod running_calls;
 #[cfg(test)]
 mod tests;
-mod together;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,9 +17,9 @@ use crate::catalog::{ExposedTool, FailedServer};
 use crate::execution::{Condensed, Directive, Event, Failed, Settings, SettingsError, ToolCall, ToolResult};
 use crate::naming::NamingStyle;
 use crate::types::WaitRange;
-use offers::Offers;
-use running::Calls;
-use together::together;
+use discovery::ToolDiscovery;
+use join::join_all;
+use running_calls::RunningCalls;
 
 /// How the client reaches servers; dropping a future gives up what it does.
 pub trait Transport {
@@ -36,8 +36,8 @@ pub trait Transport {
 pub struct Client<T> {
     transport: T,
     /// The gate of now, and what its servers have been asked.
-    offers: RefCell<Rc<Offers>>,
-    calls: Calls,
+    discovery: RefCell<Rc<ToolDiscovery>>,
+    calls: RunningCalls,
 }
 
 /// The tools that may be used, and the servers that could not be asked for theirs.
@@ -52,21 +52,21 @@ pub struct Listing {
 impl<T: Transport> Client<T> {
     /// A client without servers.
     pub fn new(transport: T) -> Self {
-        let nothing = Offers::new(Settings::new([])).expect("a gate without servers is legal");
-        Client { transport, offers: RefCell::new(Rc::new(nothing)), calls: Calls::default() }
+        let nothing = ToolDiscovery::new(Settings::new([])).expect("a gate without servers is legal");
+        Client { transport, discovery: RefCell::new(Rc::new(nothing)), calls: RunningCalls::default() }
     }
 
     /// Begins anew with these settings. Calls under way end as they began.
     pub fn configure(&self, settings: Settings) -> Result<(), SettingsError> {
-        *self.offers.borrow_mut() = Rc::new(Offers::new(settings)?);
+        *self.discovery.borrow_mut() = Rc::new(ToolDiscovery::new(settings)?);
         Ok(())
     }
 
     /// Asks servers that have not spoken yet for their tools, and lists all that may be used.
     pub async fn list_tools(&self, style: &NamingStyle) -> Listing {
-        let offers = self.offers();
-        let silent = offers.gate().silent();
-        let asked = together(silent.iter().map(|server| offers.ask(&self.transport, server)).collect()).await;
+        let offers = self.discovery();
+        let silent = offers.gate().servers_without_offer();
+        let asked = join_all(silent.iter().map(|server| offers.ensure_offer(&self.transport, server)).collect()).await;
         let failed = silent.into_iter().zip(asked).filter_map(|(server, outcome)| {
             let Failed { failure, .. } = outcome.err()?;
             let reason = offers.gate().describe(&server, &failure);
@@ -78,13 +78,13 @@ impl<T: Transport> Client<T> {
 
     /// Calls a tool; whatever goes wrong is a result too.
     pub async fn execute(&self, call: ToolCall) -> ToolResult {
-        let offers = self.offers();
+        let offers = self.discovery();
         let running = self.calls.enter(&call.id);
         let (mut execution, mut directive) = offers.gate().begin(call);
         loop {
             let event = match directive {
                 Directive::Done(result) => return result,
-                directive => running.unless_given_up(self.carry_out(&offers, directive)).await,
+                directive => running.unless_cancelled(self.carry_out(&offers, directive)).await,
             };
             directive = execution.next(event.unwrap_or(Event::Cancelled));
         }
@@ -92,19 +92,19 @@ impl<T: Transport> Client<T> {
 
     /// Gives up the calls of this id, and says whether there were any.
     pub fn cancel(&self, call_id: &str) -> bool {
-        self.calls.give_up(call_id)
+        self.calls.cancel(call_id)
     }
 
     /// Forgets what a server offers, so that it is asked again.
     pub fn withdraw(&self, server: &str) {
-        self.offers().withdraw(server);
+        self.discovery().withdraw(server);
     }
 
-    fn offers(&self) -> Rc<Offers> {
-        Rc::clone(&self.offers.borrow())
+    fn discovery(&self) -> Rc<ToolDiscovery> {
+        Rc::clone(&self.discovery.borrow())
     }
 
-    async fn carry_out(&self, offers: &Offers, directive: Directive) -> Event {
+    async fn carry_out(&self, offers: &ToolDiscovery, directive: Directive) -> Event {
         let outcome = match directive {
             Directive::Connect(servers) => self.connect(offers, &servers).await.map(|()| Event::Connected),
             Directive::Request(request) => {
@@ -127,8 +127,8 @@ impl<T: Transport> Client<T> {
     }
 
     /// Asks several servers for their tools, side by side. As long as one of them answers the call may go on.
-    async fn connect(&self, offers: &Offers, servers: &[String]) -> Result<(), Failed> {
-        let asked = together(servers.iter().map(|server| offers.ask(&self.transport, server)).collect()).await;
+    async fn connect(&self, offers: &ToolDiscovery, servers: &[String]) -> Result<(), Failed> {
+        let asked = join_all(servers.iter().map(|server| offers.ensure_offer(&self.transport, server)).collect()).await;
         let mut failures = asked.into_iter().filter_map(Result::err);
         match failures.next() {
             Some(failed) if failures.count() + 1 == servers.len() => Err(failed),

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 
 use crate as logic;
-use crate::brain::{Brain, Execution, Gate};
+use crate::decider::{Decider, Execution, Gate};
 use crate::execution::{Directive, Outlook};
 use crate::schema::Document;
 use bindings::exports::toolgate::logic as wit;
@@ -32,13 +32,13 @@ pub mod bindings {
 #[cfg(feature = "component")]
 #[allow(unsafe_code, reason = "generated glue of the canonical ABI")]
 mod ours {
-    crate::export!(crate::brain::Ours);
+    crate::export!(crate::decider::DefaultDecider);
 }
 
 /// All exports of world `logic`, with this brain.
 pub struct Component<B>(PhantomData<B>);
 
-impl<B: Brain> wit::naming::Guest for Component<B> {
+impl<B: Decider> wit::naming::Guest for Component<B> {
     fn normalize(name: String) -> String {
         logic::naming::normalize(&name)
     }
@@ -56,14 +56,14 @@ impl<B: Brain> wit::naming::Guest for Component<B> {
     }
 }
 
-impl<B: Brain> wit::arguments::Guest for Component<B> {
+impl<B: Decider> wit::arguments::Guest for Component<B> {
     fn parse(text: String, schema: Option<String>) -> Result<wit::arguments::Parsed, wit::arguments::Refusal> {
         let schema = schema.as_deref().and_then(|schema| logic::json::parse(schema).ok()).map(Document::new);
         logic::arguments::parse(&text, schema.as_ref()).convert()
     }
 }
 
-impl<B: Brain> wit::filtering::Guest for Component<B> {
+impl<B: Decider> wit::filtering::Guest for Component<B> {
     fn filter(rules: wit::filtering::Rules, tools: Vec<String>) -> Vec<String> {
         let kept = logic::filtering::filter(&rules.convert(), tools.iter().map(String::as_str));
         kept.into_iter().map(str::to_owned).collect()
@@ -86,7 +86,7 @@ impl<B: Brain> wit::filtering::Guest for Component<B> {
     }
 }
 
-impl<B: Brain> wit::catalog::Guest for Component<B> {
+impl<B: Decider> wit::catalog::Guest for Component<B> {
     type Catalog = logic::catalog::Catalog;
 
     fn changes(before: Vec<wit::types::Tool>, after: Vec<wit::types::Tool>) -> Vec<wit::catalog::ToolChange> {
@@ -120,13 +120,13 @@ impl wit::catalog::GuestCatalog for logic::catalog::Catalog {
     }
 }
 
-impl<B: Brain> wit::recovery::Guest for Component<B> {
+impl<B: Decider> wit::recovery::Guest for Component<B> {
     fn classify(failure: wit::types::Failure, context: wit::recovery::Context) -> wit::recovery::Decision {
         logic::recovery::classify(&failure.convert(), &context.convert()).convert()
     }
 }
 
-impl<B: Brain> wit::backoff::Guest for Component<B> {
+impl<B: Decider> wit::backoff::Guest for Component<B> {
     fn restart_delay(restarts: u32, schedule_ms: Option<Vec<u64>>) -> u64 {
         logic::backoff::restart_delay(restarts, schedule_ms.as_deref())
     }
@@ -140,7 +140,7 @@ impl<B: Brain> wit::backoff::Guest for Component<B> {
     }
 }
 
-impl<B: Brain> wit::lifecycle::Guest for Component<B> {
+impl<B: Decider> wit::lifecycle::Guest for Component<B> {
     fn default_policy() -> wit::lifecycle::Policy {
         B::default_policy().convert()
     }
@@ -163,7 +163,7 @@ impl<B: Brain> wit::lifecycle::Guest for Component<B> {
     }
 }
 
-impl<B: Brain> wit::content::Guest for Component<B> {
+impl<B: Decider> wit::content::Guest for Component<B> {
     fn extract(result: String) -> Result<wit::content::Extracted, wit::content::Unreadable> {
         match logic::content::extract(&result) {
             Ok(extracted) => Ok(wit::content::Extracted {
@@ -185,7 +185,7 @@ impl<B: Brain> wit::content::Guest for Component<B> {
     }
 }
 
-impl<B: Brain> wit::masking::Guest for Component<B> {
+impl<B: Decider> wit::masking::Guest for Component<B> {
     type Masker = logic::masking::Masker;
 
     fn pattern_names() -> Vec<String> {
@@ -211,7 +211,7 @@ impl wit::masking::GuestMasker for logic::masking::Masker {
     }
 }
 
-impl<B: Brain> wit::execution::Guest for Component<B> {
+impl<B: Decider> wit::execution::Guest for Component<B> {
     type Execution = RefCell<<B::Gate as Gate>::Execution>;
     type Gate = B::Gate;
 

@@ -7,10 +7,10 @@
 
 pub mod arguments;
 pub mod backoff;
-pub mod brain;
 pub mod catalog;
 pub mod client;
 pub mod content;
+pub mod decider;
 pub mod execution;
 pub mod filtering;
 pub mod json;

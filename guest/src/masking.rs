@@ -12,11 +12,11 @@ use fold::Folded;
 use hints::Hints;
 use patterns::{Finder, PATTERNS};
 
-mod apart;
 mod escapes;
 mod fold;
 mod hints;
 mod kubernetes;
+mod named_values;
 mod patterns;
 mod pem;
 mod values;
@@ -260,7 +260,7 @@ impl Masker {
             finder.find(text, &mut |span| spans.push(Span { rank: *rank, ..span }));
         }
         if hinted().any(|(_, finder)| matches!(finder, Finder::Key(..))) {
-            let named = apart::find(text);
+            let named = named_values::find(text);
             for (rank, finder) in hinted() {
                 finder.find_named(text, &named, &mut |span| spans.push(Span { rank: *rank, ..span }));
             }

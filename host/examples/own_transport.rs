@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolgate::config;
-use toolgate::failure::Failed;
-use toolgate::gate::{CallOptions, Closing, Gate, View};
+use toolgate::failure::RequestError;
+use toolgate::gate::{CallOptions, CloseMode, Gate, GateView};
 use toolgate::logic::types::execution::ToolCall;
 use toolgate::logic::{self, Component};
-use toolgate::registry::{Options, Registry};
+use toolgate::registry::{Registry, RegistryOptions};
 use toolgate::transport::{BoxFuture, Connect, Delivery, Outgoing, Receive, Transport};
 
 /// Opens connections to the clock.
 struct Clock;
 
 impl Connect for Clock {
-    fn connect(&self, receiver: Arc<dyn Receive>) -> BoxFuture<'_, Result<Arc<dyn Transport>, Failed>> {
+    fn connect(&self, receiver: Arc<dyn Receive>) -> BoxFuture<'_, Result<Arc<dyn Transport>, RequestError>> {
         Box::pin(async move { Ok(Arc::new(Wire { receiver }) as Arc<dyn Transport>) })
     }
 }
@@ -30,7 +30,7 @@ struct Wire {
 }
 
 impl Transport for Wire {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>> {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, RequestError>> {
         let message: Value = serde_json::from_str(&message.text).unwrap_or_default();
         if let (Some(method), false) = (message["method"].as_str(), message["id"].is_null()) {
             let answer = match method {
@@ -63,18 +63,19 @@ impl Transport for Wire {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let component = Component::embedded(&logic::Options { cache: logic::Cache::user(), ..Default::default() })?;
+    let component =
+        Component::embedded(&logic::ComponentOptions { cache: logic::Cache::user(), ..Default::default() })?;
     // The command is never run: the transport below takes its place.
     let config = config::parse("servers: {clock: {command: none}}", Path::new("toolgate.yaml"))?;
     let transports: HashMap<_, Arc<dyn Connect>> = HashMap::from([("clock".to_owned(), Arc::new(Clock) as _)]);
-    let registry = Registry::new(&component, config, Options { transports, ..Options::default() })?;
-    let gate = Gate::open(&registry, View::default())?;
+    let registry = Registry::new(&component, config, RegistryOptions { transports, ..RegistryOptions::default() })?;
+    let gate = Gate::open(&registry, GateView::default())?;
 
     let call = ToolCall { id: "1".to_owned(), name: "clock.tell".to_owned(), arguments: String::new() };
     let called = gate.call(call, &CallOptions::default()).await?;
     println!("{}", called.result.text);
 
-    gate.close(Closing::Cancel).await;
+    gate.close(CloseMode::Cancel).await;
     registry.close().await;
     Ok(())
 }

@@ -8,35 +8,35 @@ mod compare;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use compare::{Change, Direction, admin_changes, changes};
+pub use compare::{AccessChange, ChangeDirection, admin_changes, changes};
 
 use crate::config::model::Config;
 use crate::decide::{Decide, GateId};
-use crate::gate::{self, GateError, View};
+use crate::gate::{self, GateError, GateView};
 use crate::logic::Supervisor;
 use crate::logic::types::execution::{Code, Directive, Settings, ToolCall};
 use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, Verdict};
 use crate::logic::types::naming::NamingStyle;
 use crate::logic::types::{Annotations, Tool, ToolRef};
-use crate::words::Say;
+use crate::words::ErrorText;
 
 /// What servers offer, each with its id.
-pub type Offers = Vec<(String, Arc<[Tool]>)>;
+pub type ToolsByServer = Vec<(String, Arc<[Tool]>)>;
 
 /// Principals and tools, and what each may do with each.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Access {
+pub struct AccessMatrix {
     /// The principals, in the order of the configuration.
     pub principals: Vec<String>,
     /// The tools, in the order of their servers.
-    pub tools: Vec<Item>,
+    pub tools: Vec<AccessTool>,
     /// For each principal its right to each tool.
-    rights: Vec<Vec<Right>>,
+    rights: Vec<Vec<AccessRight>>,
 }
 
 /// A tool, as the component takes it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Item {
+pub struct AccessTool {
     /// Whose it is, and its name there.
     pub tool: ToolRef,
     /// The name that it is shown with to whoever may use all.
@@ -49,7 +49,7 @@ pub struct Item {
 
 /// What one principal may do with one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Right {
+pub struct AccessRight {
     /// The name that the principal is shown; none where the tool is not shown to it.
     pub name: Option<String>,
     /// Whether it may.
@@ -62,30 +62,30 @@ pub struct Right {
 
 /// All who may use a gateway with this configuration, and what of it: those with tokens, and who comes without one over
 /// standard input and output or the local socket.
-pub fn principals(config: &Config) -> Vec<(String, View)> {
+pub fn principals(config: &Config) -> Vec<(String, GateView)> {
     let mut all = gate::views(config);
     if !all.iter().any(|(name, _)| name == gate::LOCAL) {
-        all.push((gate::LOCAL.to_owned(), View::default()));
+        all.push((gate::LOCAL.to_owned(), GateView::default()));
     }
     all
 }
 
 /// Who comes over HTTP without a token, with what it may use there: all, as long as nobody needs one.
-pub fn anyone(config: &Config) -> Option<(String, View)> {
-    config.settings.gateway.tokens.is_empty().then(|| (ANYONE.to_owned(), View::default()))
+pub fn anonymous_principal(config: &Config) -> Option<(String, GateView)> {
+    config.settings.gateway.tokens.is_empty().then(|| (ANYONE.to_owned(), GateView::default()))
 }
 
-impl Access {
+impl AccessMatrix {
     /// Asks the component for each of these principals and each tool of these offers.
     pub fn find(
         logic: &mut Supervisor,
         config: &Config,
-        principals: Vec<(String, View)>,
-        all: &Offers,
+        principals: Vec<(String, GateView)>,
+        all: &ToolsByServer,
     ) -> Result<Self, GateError> {
-        let of_all = gate::settings(logic, config, &View::default())?;
+        let of_all = gate::settings(logic, config, &GateView::default())?;
         let style = config.settings.gateway.names.map_or_else(|| of_all.style.clone(), gate::shown_style);
-        let tools = items(logic, &of_all, &style, all)?;
+        let tools = list_tools(logic, &of_all, &style, all)?;
         let mut rights = Vec::with_capacity(principals.len());
         for (_, view) in &principals {
             let mut settings = gate::settings(logic, config, view)?;
@@ -94,53 +94,59 @@ impl Access {
             // A gate is offered the tools of the servers that it may use, and no others.
             let selected =
                 |id: &str| view.selection.as_ref().is_none_or(|these| these.iter().any(|server| server.id == id));
-            let offers: Offers = all.iter().filter(|(id, _)| selected(id)).cloned().collect();
+            let offers: ToolsByServer = all.iter().filter(|(id, _)| selected(id)).cloned().collect();
             rights.push(match open(logic, &settings, &offers) {
                 Ok(gate) => {
-                    let rights = Gate { logic: &mut *logic, gate, settings: &settings, style: &style, said: said(all) }
-                        .rights(&tools);
+                    let rights = PrincipalGate {
+                        logic: &mut *logic,
+                        gate,
+                        settings: &settings,
+                        style: &style,
+                        annotations: annotations_by_tool(all),
+                    }
+                    .rights(&tools);
                     logic.close_gate(gate)?;
                     rights?
                 }
                 // Whoever cannot be let in may use nothing.
-                Err(GateError::Settings(why)) => tools.iter().map(|_| Right::none(&why)).collect(),
+                Err(GateError::Settings(why)) => tools.iter().map(|_| AccessRight::denied(&why)).collect(),
                 Err(error) => return Err(error),
             });
         }
         let principals = principals.into_iter().map(|(name, _)| name).collect();
-        Ok(Access { principals, tools, rights })
+        Ok(AccessMatrix { principals, tools, rights })
     }
 
     /// Each principal with each tool, and what it may do with it.
-    pub fn rows(&self) -> impl Iterator<Item = (&str, &Item, &Right)> {
+    pub fn rows(&self) -> impl Iterator<Item = (&str, &AccessTool, &AccessRight)> {
         let each = self.principals.iter().zip(&self.rights);
         each.flat_map(|(name, rights)| self.tools.iter().zip(rights).map(move |(tool, right)| (&**name, tool, right)))
     }
 }
 
-impl Right {
-    fn none(why: &str) -> Self {
-        Right { name: None, verdict: Verdict::Deny, rule: why.to_owned(), trace: vec![why.to_owned()] }
+impl AccessRight {
+    fn denied(why: &str) -> Self {
+        AccessRight { name: None, verdict: Verdict::Deny, rule: why.to_owned(), trace: vec![why.to_owned()] }
     }
 }
 
 /// One principal's gate, which is asked.
-struct Gate<'a> {
+struct PrincipalGate<'a> {
     logic: &'a mut Supervisor,
     gate: GateId,
     settings: &'a Settings,
     style: &'a NamingStyle,
-    said: HashMap<(&'a str, &'a str), Annotations>,
+    annotations: HashMap<(&'a str, &'a str), Annotations>,
 }
 
 /// What a gate says to a call that is not made.
-struct Begun {
+struct TrialOutcome {
     verdict: Verdict,
     trace: Vec<String>,
 }
 
-impl Gate<'_> {
-    fn rights(mut self, tools: &[Item]) -> Result<Vec<Right>, GateError> {
+impl PrincipalGate<'_> {
+    fn rights(mut self, tools: &[AccessTool]) -> Result<Vec<AccessRight>, GateError> {
         let listed = self.logic.tools(self.gate, self.style)?;
         let listed: HashMap<_, _> =
             listed.into_iter().map(|tool| ((tool.tool.server, tool.tool.tool), tool.name)).collect();
@@ -156,13 +162,13 @@ impl Gate<'_> {
 
     /// The gate's verdict, with the words of the rules where they agree with it; where something beside the rules of the
     /// configuration decided, with the words of the call.
-    fn right(&mut self, item: &Item, listed: Option<&str>) -> Result<Right, GateError> {
+    fn right(&mut self, item: &AccessTool, listed: Option<&str>) -> Result<AccessRight, GateError> {
         let begun = match listed {
             Some(name) => Some(self.begin(name)?),
             None => None,
         };
         let verdict = begun.as_ref().map_or(Verdict::Deny, |begun| begun.verdict);
-        let said = self.said.get(&(&*item.tool.server, &*item.tool.tool)).copied().unwrap_or(SILENT);
+        let said = self.annotations.get(&(&*item.tool.server, &*item.tool.tool)).copied().unwrap_or(SILENT);
         let decided = self.logic.decide(&self.settings.policy, &item.tool, said)?;
         let trace = match (decided, begun) {
             (Ok(decision), _) if decision.verdict == verdict => decision.trace,
@@ -170,20 +176,20 @@ impl Gate<'_> {
             (_, None) => self.begin(&format!("{}.{}", item.tool.server, item.tool.tool))?.trace,
         };
         let rule = trace.last().cloned().unwrap_or_default();
-        Ok(Right { name: listed.map(str::to_owned), verdict, rule, trace })
+        Ok(AccessRight { name: listed.map(str::to_owned), verdict, rule, trace })
     }
 
     /// Begins a call by this name, and drops it.
-    fn begin(&mut self, name: &str) -> Result<Begun, GateError> {
+    fn begin(&mut self, name: &str) -> Result<TrialOutcome, GateError> {
         let call = ToolCall { id: String::new(), name: name.to_owned(), arguments: "{}".to_owned() };
         let (execution, directive) = self.logic.begin(self.gate, call)?;
         let begun = match directive {
-            Directive::Ask(question) => Begun { verdict: Verdict::Ask, trace: vec![question.reason] },
+            Directive::Ask(question) => TrialOutcome { verdict: Verdict::Ask, trace: vec![question.reason] },
             Directive::Done(result) => {
                 let verdict = if is_refusal(result.code) { Verdict::Deny } else { Verdict::Allow };
-                Begun { verdict, trace: if result.trace.is_empty() { vec![result.text] } else { result.trace } }
+                TrialOutcome { verdict, trace: if result.trace.is_empty() { vec![result.text] } else { result.trace } }
             }
-            _ => Begun { verdict: Verdict::Allow, trace: self.logic.trace(execution)? },
+            _ => TrialOutcome { verdict: Verdict::Allow, trace: self.logic.trace(execution)? },
         };
         self.logic.end(execution)?;
         Ok(begun)
@@ -198,12 +204,12 @@ fn is_refusal(code: Code) -> bool {
 
 /// All tools of the offers that there are for the component, and what it takes them for: a gate without rules lists all of
 /// them, one that keeps destructive tools out lists the others.
-fn items(
+fn list_tools(
     logic: &mut Supervisor,
     settings: &Settings,
     style: &NamingStyle,
-    offers: &Offers,
-) -> Result<Vec<Item>, GateError> {
+    offers: &ToolsByServer,
+) -> Result<Vec<AccessTool>, GateError> {
     let mut listed = |change: fn(&mut Policy)| {
         let mut settings = settings.clone();
         without_rules(&mut settings.policy);
@@ -218,7 +224,7 @@ fn items(
     let read_only = listed(|policy| policy.read_only = true)?;
     // All three lists are in the same order.
     let (mut harmless, mut read_only) = (harmless.iter().peekable(), read_only.iter().peekable());
-    let item = |tool: crate::logic::types::catalog::ExposedTool| Item {
+    let item = |tool: crate::logic::types::catalog::ExposedTool| AccessTool {
         destructive: harmless.next_if(|harmless| harmless.tool == tool.tool).is_none(),
         read_only: read_only.next_if(|read_only| read_only.tool == tool.tool).is_some(),
         name: tool.name,
@@ -240,8 +246,8 @@ fn without_rules(policy: &mut Policy) {
     policy.capabilities = None;
 }
 
-fn open(logic: &mut Supervisor, settings: &Settings, offers: &Offers) -> Result<GateId, GateError> {
-    let gate = logic.open_gate(settings)?.map_err(|error| GateError::Settings(error.say()))?;
+fn open(logic: &mut Supervisor, settings: &Settings, offers: &ToolsByServer) -> Result<GateId, GateError> {
+    let gate = logic.open_gate(settings)?.map_err(|error| GateError::Settings(error.error_text()))?;
     for (server, tools) in offers {
         logic.offer(gate, server, tools)?;
     }
@@ -249,7 +255,7 @@ fn open(logic: &mut Supervisor, settings: &Settings, offers: &Offers) -> Result<
 }
 
 /// What servers say of their tools; where one lists a tool twice, the first counts.
-fn said(offers: &Offers) -> HashMap<(&str, &str), Annotations> {
+fn annotations_by_tool(offers: &ToolsByServer) -> HashMap<(&str, &str), Annotations> {
     let mut said = HashMap::new();
     for (server, tools) in offers {
         for tool in tools.iter() {

@@ -6,9 +6,9 @@ mod auth;
 mod call;
 mod check;
 mod component;
-mod desk;
+mod context;
+mod error;
 mod explain;
-mod failure;
 mod files;
 mod instructions;
 mod log;
@@ -16,7 +16,7 @@ mod printer;
 mod prompts;
 mod remote;
 mod replay;
-mod reply;
+mod requests;
 mod resources;
 mod route;
 mod serve;
@@ -34,12 +34,12 @@ use std::sync::{Arc, Mutex};
 
 use clap::{CommandFactory, Parser, Subcommand};
 use toolgate::config::secrets::Secrets;
-use toolgate::gate::View;
-use toolgate::logic::{Cache, Component, Limits, LogicError, Options, Supervisor};
+use toolgate::gate::GateView;
+use toolgate::logic::{Cache, Component, ComponentOptions, InstanceLimits, LogicError, Supervisor};
 use toolgate::{demo, eval, ownership};
 
-use desk::{Desk, Otherwise, ServerArgs};
-use failure::Failure;
+use context::{CliContext, ConfigFallback, ServerArgs};
+use error::CliError;
 
 /// One gate between an AI agent and the tools of many MCP servers.
 ///
@@ -72,17 +72,17 @@ Exit codes: 0 ok · 1 the tool or server answered with an error · 2 usage or co
 4 outcome unknown · 5 no such tool, or not allowed · 6 timeout · 7 needs authorization · 70 internal · 130 interrupted")]
 struct Cli {
     #[command(flatten)]
-    everywhere: Everywhere,
+    global: GlobalArgs,
     #[command(flatten)]
     logic: LogicArgs,
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 /// Where the servers are, and how much is told.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Options for every command")]
-struct Everywhere {
+struct GlobalArgs {
     /// The configuration: toolgate.yaml, or the file of another MCP client
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -91,7 +91,7 @@ struct Everywhere {
     verbose: u8,
     /// How the log is written
     #[arg(long, global = true, value_enum, default_value_t)]
-    log_format: log::Format,
+    log_format: log::LogFormat,
     /// Use configuration, token and key files that other users may write, with a warning
     #[arg(long, global = true)]
     allow_shared_files: bool,
@@ -113,7 +113,7 @@ struct LogicArgs {
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum CliCommand {
     /// List the tools of all servers
     Tools(tools::Args),
     /// Call a tool
@@ -164,103 +164,103 @@ enum Command {
 
 /// Runs the command that the arguments ask for.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse_from(remote::joined(std::env::args_os()));
-    signals::outlive_full_files();
+    let cli = Cli::parse_from(remote::join_gateway_flag(std::env::args_os()));
+    signals::catch_file_size_signal();
     // A panic has said what it had to say; how it ends is for us to choose.
     match std::panic::catch_unwind(|| run(cli)) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => failure.report(),
-        Err(_) => ExitCode::from(failure::INTERNAL),
+        Err(_) => ExitCode::from(error::INTERNAL),
     }
 }
 
-fn run(cli: Cli) -> Result<ExitCode, Failure> {
+fn run(cli: Cli) -> Result<ExitCode, CliError> {
     let secrets = Arc::<Mutex<Secrets>>::default();
-    log::start(cli.everywhere.verbose, cli.everywhere.log_format, &secrets)?;
-    if cli.everywhere.allow_shared_files || is_set("TOOLGATE_ALLOW_SHARED_FILES") {
+    log::start(cli.global.verbose, cli.global.log_format, &secrets)?;
+    if cli.global.allow_shared_files || is_set("TOOLGATE_ALLOW_SHARED_FILES") {
         ownership::allow_shared_files();
     }
     // What is left of spans is sent when the command is over.
     #[cfg(feature = "otel")]
     let _exporting = toolgate::telemetry::start();
     let open = |servers: &ServerArgs, otherwise, view| {
-        Desk::open(&cli.logic, cli.everywhere.config.as_deref(), servers, otherwise, &secrets, view, None)
+        CliContext::open(&cli.logic, cli.global.config.as_deref(), servers, otherwise, &secrets, view, None)
     };
     match &cli.command {
-        Command::Tools(args) if args.gateway.gateway.is_some() => {
+        CliCommand::Tools(args) if args.gateway.gateway.is_some() => {
             let logic = || cli.logic.supervisor();
-            desk::to_the_end(tools::run_at_gateway(args, logic, &secrets), std::future::ready(()))
+            context::run_until_signal(tools::run_at_gateway(args, logic, &secrets), std::future::ready(()))
         }
-        Command::Call(args) if args.gateway.gateway.is_some() => {
-            let arguments = call::text(&args.arguments)?;
+        CliCommand::Call(args) if args.gateway.gateway.is_some() => {
+            let arguments = call::read_arguments(&args.arguments)?;
             let mut logic = cli.logic.supervisor()?;
             let call = call::run_at_gateway(args, arguments, &mut logic, &secrets);
-            desk::to_the_end(call, std::future::ready(()))
+            context::run_until_signal(call, std::future::ready(()))
         }
-        Command::Status(args) => desk::to_the_end(status::run(args, &secrets), std::future::ready(())),
-        Command::Tools(args) => {
-            let desk = open(&args.servers, Otherwise::Demo, View::default())?;
-            desk::run(&desk, tools::run(&desk, args))
+        CliCommand::Status(args) => context::run_until_signal(status::run(args, &secrets), std::future::ready(())),
+        CliCommand::Tools(args) => {
+            let desk = open(&args.servers, ConfigFallback::Demo, GateView::default())?;
+            context::run(&desk, tools::run(&desk, args))
         }
-        Command::Call(args) => {
+        CliCommand::Call(args) => {
             // Before anything runs: whoever types it may press Ctrl-C instead.
-            let arguments = call::text(&args.arguments)?;
-            let view = View { max_result_bytes: args.max_result_bytes, ..View::default() };
-            let (flag, record) = (cli.everywhere.config.as_deref(), args.record.as_deref());
-            let desk = Desk::open(&cli.logic, flag, &args.servers, Otherwise::Demo, &secrets, view, record)?;
-            desk::run(&desk, call::run(&desk, args, arguments))
+            let arguments = call::read_arguments(&args.arguments)?;
+            let view = GateView { max_result_bytes: args.max_result_bytes, ..GateView::default() };
+            let (flag, record) = (cli.global.config.as_deref(), args.record.as_deref());
+            let desk = CliContext::open(&cli.logic, flag, &args.servers, ConfigFallback::Demo, &secrets, view, record)?;
+            context::run(&desk, call::run(&desk, args, arguments))
         }
-        Command::Resources(args) => {
-            let desk = open(&args.servers(), Otherwise::GiveUp, View::default())?;
-            desk::run(&desk, resources::run(&desk, args))
+        CliCommand::Resources(args) => {
+            let desk = open(&args.servers(), ConfigFallback::Fail, GateView::default())?;
+            context::run(&desk, resources::run(&desk, args))
         }
-        Command::Prompts(args) => {
+        CliCommand::Prompts(args) => {
             let arguments = args.arguments()?;
-            let desk = open(&args.servers(), Otherwise::GiveUp, View::default())?;
-            desk::run(&desk, prompts::run(&desk, args, &arguments))
+            let desk = open(&args.servers(), ConfigFallback::Fail, GateView::default())?;
+            context::run(&desk, prompts::run(&desk, args, &arguments))
         }
-        Command::Instructions(args) => {
-            let desk = open(&args.servers, Otherwise::GiveUp, View::default())?;
-            desk::run(&desk, instructions::run(&desk, args))
+        CliCommand::Instructions(args) => {
+            let desk = open(&args.servers, ConfigFallback::Fail, GateView::default())?;
+            context::run(&desk, instructions::run(&desk, args))
         }
-        Command::Check(args) => {
-            let desk = open(&args.servers, Otherwise::GiveUp, View::default())?;
-            desk::run(&desk, check::run(&desk, args))
+        CliCommand::Check(args) => {
+            let desk = open(&args.servers, ConfigFallback::Fail, GateView::default())?;
+            context::run(&desk, check::run(&desk, args))
         }
-        Command::Access(args) => {
+        CliCommand::Access(args) => {
             // Which servers are asked is no reason to take the others for switched off.
             let servers = ServerArgs { timeout: args.servers.timeout, ..ServerArgs::default() };
-            let desk = open(&servers, Otherwise::Demo, View::default())?;
-            desk::run(&desk, access::run(&desk, args))
+            let desk = open(&servers, ConfigFallback::Demo, GateView::default())?;
+            context::run(&desk, access::run(&desk, args))
         }
         #[cfg(feature = "oauth")]
-        Command::Auth(args) => {
-            let desk = open(&args.servers(), Otherwise::GiveUp, View::default())?;
-            desk::run(&desk, auth::run(&desk, args))
+        CliCommand::Auth(args) => {
+            let desk = open(&args.servers(), ConfigFallback::Fail, GateView::default())?;
+            context::run(&desk, auth::run(&desk, args))
         }
-        Command::Serve(args) => serve::run(&cli.logic, cli.everywhere.config.as_deref(), args, &secrets),
-        Command::Trust(args) => files::trust(args, cli.everywhere.config.as_deref()),
-        Command::Schema => files::schema(),
-        Command::Import(args) => files::import(args),
-        Command::DemoServer => {
+        CliCommand::Serve(args) => serve::run(&cli.logic, cli.global.config.as_deref(), args, &secrets),
+        CliCommand::Trust(args) => files::trust(args, cli.global.config.as_deref()),
+        CliCommand::Schema => files::schema(),
+        CliCommand::Import(args) => files::import(args),
+        CliCommand::DemoServer => {
             demo::serve(std::io::stdin().lock(), std::io::stdout())?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Replay(args) => replay::run(&cli.logic, cli.everywhere.config.as_deref(), args, &secrets),
-        Command::Explain(args) => explain::run(cli.everywhere.config.as_deref(), args, &secrets),
-        Command::Route(args) if route::wants_configuration(args) => {
+        CliCommand::Replay(args) => replay::run(&cli.logic, cli.global.config.as_deref(), args, &secrets),
+        CliCommand::Explain(args) => explain::run(cli.global.config.as_deref(), args, &secrets),
+        CliCommand::Route(args) if route::wants_configuration(args) => {
             let arguments = args.arguments()?;
-            let desk = open(&ServerArgs::default(), Otherwise::Demo, View::default())?;
-            desk::run(&desk, route::run_configured(&desk, args, arguments))
+            let desk = open(&ServerArgs::default(), ConfigFallback::Demo, GateView::default())?;
+            context::run(&desk, route::run_configured(&desk, args, arguments))
         }
-        Command::Route(args) => route::run(&mut cli.logic.supervisor()?, args, &args.arguments()?),
-        Command::Eval => {
+        CliCommand::Route(args) => route::run(&mut cli.logic.supervisor()?, args, &args.arguments()?),
+        CliCommand::Eval => {
             let mut logic = cli.logic.supervisor()?;
             eval::run(&mut logic, std::io::stdin().lock(), BufWriter::new(std::io::stdout().lock()))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Component(args) => component::run(args),
-        Command::Completions { shell } => {
+        CliCommand::Component(args) => component::run(args),
+        CliCommand::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "toolgate", &mut script);
             printer::print_plain(&script)?;
@@ -276,36 +276,36 @@ fn is_set(variable: &str) -> bool {
 
 impl LogicArgs {
     /// The component that was asked for, running.
-    fn supervisor(&self) -> Result<Supervisor, Failure> {
+    fn supervisor(&self) -> Result<Supervisor, CliError> {
         Ok(Supervisor::new(self.component()?)?)
     }
 
     /// How components are run.
-    fn options(&self) -> Options {
-        let limits = Limits {
+    fn options(&self) -> ComponentOptions {
+        let limits = InstanceLimits {
             fuel: (self.max_fuel > 0).then(|| self.max_fuel.saturating_mul(1_000_000)),
             memory_bytes: usize::from(self.max_memory) << 20,
         };
-        Options { limits, cache: Cache::user(), ..Options::default() }
+        ComponentOptions { limits, cache: Cache::user(), ..ComponentOptions::default() }
     }
 
     /// The component that was asked for.
-    fn component(&self) -> Result<Component, Failure> {
+    fn component(&self) -> Result<Component, CliError> {
         self.component_up_to(self.options().limits)
     }
 
     /// The same within these limits.
-    fn component_up_to(&self, limits: Limits) -> Result<Component, Failure> {
-        let component = self.component_within(None, limits)?;
+    fn component_up_to(&self, limits: InstanceLimits) -> Result<Component, CliError> {
+        let component = self.load_component(None, limits)?;
         if let Some(warning) = component.warning() {
-            style::say(format_args!("{}: {warning}", style::stderr().yellow("warning")));
+            style::write_stderr(format_args!("{}: {warning}", style::stderr().yellow("warning")));
         }
         Ok(component)
     }
 
     /// The component of this file within these limits; without one, the one that was asked for.
-    fn component_within(&self, file: Option<&Path>, limits: Limits) -> Result<Component, LogicError> {
-        let options = Options { limits, cache: Cache::user(), ..Options::default() };
+    fn load_component(&self, file: Option<&Path>, limits: InstanceLimits) -> Result<Component, LogicError> {
+        let options = ComponentOptions { limits, cache: Cache::user(), ..ComponentOptions::default() };
         match file.or(self.logic.as_deref()) {
             Some(file) => Component::from_file(file, &options),
             None => Component::embedded(&options),

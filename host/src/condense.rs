@@ -5,18 +5,20 @@ use std::sync::Arc;
 use tracing::warn;
 
 use crate::config::model::{Config, Problem};
-use crate::config::resolve::{FilledSummarizeWith, FilledSummarizer, resolve_spill, resolve_summarizer};
+use crate::config::resolve::{ResolvedSummarizer, ResolvedSummarizerKind, resolve_spill, resolve_summarizer};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
-use crate::failure::in_full;
+use crate::failure::format_chain;
 use crate::logic::types::execution::{Condensed, Oversize};
-use crate::spill::{Spill, SpillRules, default_dir};
-use crate::transport::summarize::{Command, Http, Limits, Model, Summarizer, Task};
+use crate::spill::{SpillRules, SpillStore, default_dir};
+use crate::transport::summarize::{
+    Summarizer, SummaryCommand, SummaryEndpoint, SummaryLimits, SummaryModel, SummaryTask,
+};
 
 /// Keeps and summarises results that are too long.
 #[derive(Debug, Default)]
 pub struct Condenser {
-    spill: Option<Spill>,
+    spill: Option<SpillStore>,
     summarizer: Option<Summarizer>,
     secrets: Secrets,
 }
@@ -25,11 +27,11 @@ impl Condenser {
     /// As the configuration says; what is wrong with it costs the one thing that it is about.
     pub fn new(config: &Config, variables: &Variables) -> Self {
         let mut secrets = Secrets::default();
-        let spill = given(resolve_spill(config, variables)).map(|filled| {
+        let spill = or_warn(resolve_spill(config, variables)).map(|filled| {
             let dir = filled.dir.unwrap_or_else(default_dir);
-            Spill::new(SpillRules { dir, max_bytes: filled.max_bytes, max_age: filled.max_age })
+            SpillStore::new(SpillRules { dir, max_bytes: filled.max_bytes, max_age: filled.max_age })
         });
-        let summarizer = given(resolve_summarizer(config, variables)).and_then(|filled| {
+        let summarizer = or_warn(resolve_summarizer(config, variables)).and_then(|filled| {
             secrets.merge(&filled.secrets);
             summarizer(filled)
         });
@@ -47,15 +49,15 @@ impl Condenser {
         let text: Arc<str> = text.into();
         let kept = match &self.spill {
             Some(folder) if spill => {
-                let kept = folder.keep_later(&tool.server, &tool.tool, call, Arc::clone(&text)).await;
-                kept.map(|path| path.display().to_string()).map_err(|error| warn!("{}", in_full(&error))).ok()
+                let kept = folder.keep_async(&tool.server, &tool.tool, call, Arc::clone(&text)).await;
+                kept.map(|path| path.display().to_string()).map_err(|error| warn!("{}", format_chain(&error))).ok()
             }
             _ => None,
         };
         let summary = match &self.summarizer {
             Some(summarizer) if summarize => {
-                let task = Task { server: &tool.server, tool: &tool.tool, text: &text };
-                summarizer.summarize(task).await.map_err(|error| warn!("{}", in_full(&error))).ok()
+                let task = SummaryTask { server: &tool.server, tool: &tool.tool, text: &text };
+                summarizer.summarize(task).await.map_err(|error| warn!("{}", format_chain(&error))).ok()
             }
             _ => None,
         };
@@ -63,26 +65,28 @@ impl Condenser {
     }
 }
 
-fn given<T>(filled: Result<Option<T>, Problem>) -> Option<T> {
+fn or_warn<T>(filled: Result<Option<T>, Problem>) -> Option<T> {
     filled.unwrap_or_else(|problem| {
         warn!("{problem}");
         None
     })
 }
 
-fn summarizer(filled: FilledSummarizer) -> Option<Summarizer> {
-    let FilledSummarizer { how, timeout, max_input_bytes, secrets } = filled;
-    let limits = Limits { timeout, max_input_bytes };
+fn summarizer(filled: ResolvedSummarizer) -> Option<Summarizer> {
+    let ResolvedSummarizer { how, timeout, max_input_bytes, secrets } = filled;
+    let limits = SummaryLimits { timeout, max_input_bytes };
     match how {
-        FilledSummarizeWith::Command { program: command, args, env } => {
-            Some(Summarizer::Command(Command { command, args, env, working_dir: None, secrets }, limits))
+        ResolvedSummarizerKind::Command { program: command, args, env } => {
+            Some(Summarizer::Command(SummaryCommand { command, args, env, working_dir: None, secrets }, limits))
         }
-        FilledSummarizeWith::Http { url, model, api_key } => match Http::new(Model { url, model, api_key }) {
-            Ok(http) => Some(Summarizer::Http(http, limits)),
-            Err(error) => {
-                warn!("{}", in_full(&error));
-                None
+        ResolvedSummarizerKind::Http { url, model, api_key } => {
+            match SummaryEndpoint::new(SummaryModel { url, model, api_key }) {
+                Ok(http) => Some(Summarizer::Http(http, limits)),
+                Err(error) => {
+                    warn!("{}", format_chain(&error));
+                    None
+                }
             }
-        },
+        }
     }
 }

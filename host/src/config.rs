@@ -4,10 +4,10 @@ pub mod bytes;
 mod command;
 mod document;
 pub mod duration;
-mod entry;
 pub mod environment;
 mod error;
 pub mod expand;
+mod field;
 mod foreign;
 pub mod import;
 mod keys;
@@ -16,11 +16,11 @@ pub mod loosened;
 pub mod model;
 mod native;
 pub(crate) mod nearest;
-mod reading;
 pub mod resolve;
 pub mod schema;
 pub mod search;
 pub mod secrets;
+mod server_entry;
 mod shape;
 pub mod trust;
 pub mod variables;
@@ -30,24 +30,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use error::ConfigError;
-use model::{Config, Kind, Located, Place, Server, Settings, Shape};
+use model::{Config, FilePosition, FileShape, ServerConfig, Settings, TransportKind, UnexpandedText};
 pub use native::is_id;
 
 use crate::ownership::{self, OwnershipError};
 
 /// Reads a configuration file of any known shape.
 pub fn load(file: &Path) -> Result<Config, ConfigError> {
-    parse(&text_of(file)?, file)
+    parse(&read_text(file)?, file)
 }
 
 /// The same from a text; the file is for messages, and its name helps to tell the format.
 pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
     let document = document::read(text, &Arc::from(file))?;
-    let found = shape::find(&document, file)?;
+    let found = shape::find_servers(&document, file)?;
     let shape = found.shape;
     let (settings, servers, notices) = match (shape, document.faults.first()) {
-        (Shape::Native, Some(fault)) => return Err(ConfigError::syntax(fault.place.clone(), &fault.text)),
-        (Shape::Native, None) => native::read(&document.root)?,
+        (FileShape::Native, Some(fault)) => return Err(ConfigError::syntax(fault.place.clone(), &fault.text)),
+        (FileShape::Native, None) => native::read(&document.root)?,
         _ => foreign::read(&document, &found)?,
     };
     Ok(Config { file: Some(file.to_path_buf()), shape, settings, servers, notices })
@@ -55,16 +55,16 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
 
 /// The configuration where there is no file: the demo server inside our own program, whose path this is.
 pub fn demo(command: String) -> Config {
-    let place = Place { file: Arc::from(Path::new("built-in")), line: 1, column: 1 };
-    let located = |field: &str, text: String| Located { text, place: place.clone(), field: field.to_owned() };
+    let place = FilePosition { file: Arc::from(Path::new("built-in")), line: 1, column: 1 };
+    let located = |field: &str, text: String| UnexpandedText { text, place: place.clone(), field: field.to_owned() };
     // What is not read from a file has no variables in it.
     let literal = command.replace("${", "$${").replace("{{", "{{'{{'}}");
-    let mut server = Server::new("demo", place.clone(), Kind::Stdio);
+    let mut server = ServerConfig::new("demo", place.clone(), TransportKind::Stdio);
     server.command = Some(located("command", literal));
     server.args = vec![located("args[0]", "demo-server".to_owned())];
     Config {
         file: None,
-        shape: Shape::Native,
+        shape: FileShape::Native,
         settings: Settings::default(),
         servers: vec![server],
         notices: Vec::new(),
@@ -72,14 +72,14 @@ pub fn demo(command: String) -> Config {
 }
 
 /// The text of a file, if it is one that could be a configuration and nobody else can change it.
-pub fn text_of(file: &Path) -> Result<String, ConfigError> {
+pub fn read_text(file: &Path) -> Result<String, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { file: file.to_path_buf(), source };
     let metadata = std::fs::metadata(file).map_err(unreadable)?;
     if metadata.is_dir() {
         return Err(ConfigError::Folder(file.to_path_buf()));
     }
     // To open a pipe that has a name may never end. What was opened for us has no other name.
-    if !metadata.is_file() && !ownership::is_handed_over(file) {
+    if !metadata.is_file() && !ownership::is_inherited_fd(file) {
         return Err(ConfigError::NoFile(file.to_path_buf()));
     }
     let opened = ownership::open(file).map_err(|error| match error {
@@ -98,7 +98,9 @@ pub fn text_of(file: &Path) -> Result<String, ConfigError> {
         let begun =
             String::from_utf8_lossy(good.rsplit(|byte| *byte == b'\n').next().unwrap_or_default()).chars().count();
         let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        ConfigError::NotText { place: Place { file: Arc::from(file), line: narrow(line), column: narrow(begun + 1) } }
+        ConfigError::NotText {
+            place: FilePosition { file: Arc::from(file), line: narrow(line), column: narrow(begun + 1) },
+        }
     })
 }
 

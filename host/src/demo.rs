@@ -10,7 +10,7 @@
 
 mod era;
 mod forecast;
-mod local;
+mod in_process;
 mod message;
 mod methods;
 mod output;
@@ -19,7 +19,7 @@ mod server;
 mod sleeps;
 mod tools;
 
-pub use local::Local;
+pub use in_process::InProcessDemo;
 pub use server::serve;
 
 /// The demo server in the `servers` shape of `eval`.

@@ -1,7 +1,7 @@
 //! `toolgate eval`: one JSON object a line in, one a line out, each decided by the logic.
 
-mod gates;
-mod lines;
+mod gate_ops;
+mod line_reader;
 mod ops;
 mod shapes;
 
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::decide::Decide;
-use lines::{Line, Lines};
-pub use shapes::{ServerShape, Servers, ToolShape};
+use line_reader::{EvalLine, EvalLineReader};
+pub use shapes::{EvalServer, EvalServers, EvalTool};
 
 /// The operations with an example each, for `--help`.
 pub const HELP: &str = r#"Each line is one JSON object with an "op", and gets one line: {"ok": …} or {"error": "…"}.
@@ -36,26 +36,26 @@ pub const HELP: &str = r#"Each line is one JSON object with an "op", and gets on
 const MAX_LINE: usize = 64 << 20;
 
 /// Answers every line until the input ends.
-pub fn run(logic: &mut impl Decide, input: impl Read, mut output: impl Write) -> Result<(), Stopped> {
-    let mut lines = Lines::new(input, MAX_LINE);
-    while let Some(line) = lines.next().map_err(Stopped::Input)? {
+pub fn run(logic: &mut impl Decide, input: impl Read, mut output: impl Write) -> Result<(), EvalError> {
+    let mut lines = EvalLineReader::new(input, MAX_LINE);
+    while let Some(line) = lines.next().map_err(EvalError::Input)? {
         let answer = match line {
-            Line::Text(line) => answer(logic, line),
-            Line::TooLong => Reply::error(format!("the line is longer than {MAX_LINE} bytes")),
-            Line::NotUtf8 => Reply::error("the line is not UTF-8".to_owned()),
+            EvalLine::Text(line) => answer(logic, line),
+            EvalLine::TooLong => EvalReply::error(format!("the line is longer than {MAX_LINE} bytes")),
+            EvalLine::NotUtf8 => EvalReply::error("the line is not UTF-8".to_owned()),
         };
-        output.write_all(answer.as_bytes()).and_then(|()| output.write_all(b"\n")).map_err(Stopped::Output)?;
+        output.write_all(answer.as_bytes()).and_then(|()| output.write_all(b"\n")).map_err(EvalError::Output)?;
         // Whoever waits for each answer gets it at once; whoever sends many lines is not slowed down.
-        if !lines.has_more_at_hand() {
-            output.flush().map_err(Stopped::Output)?;
+        if !lines.has_buffered_line() {
+            output.flush().map_err(EvalError::Output)?;
         }
     }
-    output.flush().map_err(Stopped::Output)
+    output.flush().map_err(EvalError::Output)
 }
 
 /// Why no more lines are answered.
 #[derive(Debug, thiserror::Error)]
-pub enum Stopped {
+pub enum EvalError {
     /// The lines cannot be read.
     #[error("the lines cannot be read")]
     Input(#[source] std::io::Error),
@@ -67,26 +67,26 @@ pub enum Stopped {
 /// Answers one line, as one line.
 pub fn answer(logic: &mut impl Decide, line: &str) -> String {
     match op_of(line).and_then(|op| ops::run(logic, &op, line)) {
-        Ok(ok) => Reply::ok(&ok),
-        Err(error) => Reply::error(error),
+        Ok(ok) => EvalReply::ok(&ok),
+        Err(error) => EvalReply::error(error),
     }
 }
 
 /// The answer to one line.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Reply<'a> {
+enum EvalReply<'a> {
     Ok(&'a RawValue),
     Error(String),
 }
 
-impl Reply<'_> {
+impl EvalReply<'_> {
     fn ok(value: &RawValue) -> String {
-        to_json(&Reply::Ok(value))
+        to_json(&EvalReply::Ok(value))
     }
 
     fn error(text: String) -> String {
-        to_json(&Reply::Error(text))
+        to_json(&EvalReply::Error(text))
     }
 }
 
@@ -97,12 +97,12 @@ fn to_json<T: Serialize>(value: &T) -> String {
 fn op_of(line: &str) -> Result<String, String> {
     #[derive(Deserialize)]
     #[serde(expecting = "an object")]
-    struct Op {
+    struct OpField {
         op: Option<String>,
     }
     if !line.trim_start().starts_with('{') {
         return Err("not a JSON object: a line begins with `{`".to_owned());
     }
-    let Op { op } = serde_json::from_str(line).map_err(|error| format!("not a JSON object: {error}"))?;
+    let OpField { op } = serde_json::from_str(line).map_err(|error| format!("not a JSON object: {error}"))?;
     op.ok_or_else(|| format!("no \"op\"; there are: {}", ops::NAMES.join(", ")))
 }

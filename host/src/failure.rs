@@ -10,7 +10,7 @@ use crate::config::secrets::Secrets;
 use crate::logic::types;
 
 /// An error and all that caused it, on one line.
-pub fn in_full(error: &dyn std::error::Error) -> String {
+pub fn format_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {
@@ -26,7 +26,7 @@ pub fn in_full(error: &dyn std::error::Error) -> String {
 
 /// An operation that failed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Failed {
+pub struct RequestError {
     /// What failed.
     pub failure: Failure,
     /// The server may have acted on the request; if not, no whole request can have reached it.
@@ -61,7 +61,7 @@ pub enum Failure {
     /// The connection ended.
     Closed,
     /// The server's process ended.
-    Exited(Exit),
+    Exited(ProcessExit),
     /// We ended the connection to have another one, since the server did not answer. What it did not answer, in words.
     Abandoned(String),
     /// The server answered with an HTTP error.
@@ -82,7 +82,7 @@ pub enum Failure {
 
 /// How a process ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Exit {
+pub struct ProcessExit {
     /// Its exit code, if it was not killed.
     pub code: Option<i32>,
     /// The signal that killed it.
@@ -90,7 +90,7 @@ pub struct Exit {
     /// The last lines that it wrote to its standard error.
     pub stderr: String,
     /// What it had started still held its output, as where a launcher does not wait for its server.
-    pub left_others: bool,
+    pub left_children: bool,
 }
 
 /// An HTTP answer that is no MCP answer.
@@ -121,22 +121,22 @@ pub struct RpcError {
     pub data: Option<Box<RawValue>>,
 }
 
-impl Failed {
+impl RequestError {
     /// A failure of something that cannot have reached the server.
     pub fn unsent(failure: Failure) -> Self {
-        Failed { failure, sent: false }
+        RequestError { failure, sent: false }
     }
 
     /// A failure of something that may have reached the server.
     pub fn sent(failure: Failure) -> Self {
-        Failed { failure, sent: true }
+        RequestError { failure, sent: true }
     }
 }
 
-impl Failed {
+impl RequestError {
     /// The same with the method that failed, where the server's own words need not say it.
     #[must_use]
-    pub fn of(mut self, method: &str) -> Self {
+    pub fn with_method(mut self, method: &str) -> Self {
         if let Failure::Rpc(error) = &mut self.failure {
             error.message = format!("{method}: {}", error.message);
         }
@@ -144,30 +144,30 @@ impl Failed {
     }
 
     /// The last lines that the server wrote to its standard error, where it failed with such.
-    pub fn last_words(&self) -> &str {
+    pub fn stderr_tail(&self) -> &str {
         match &self.failure {
-            Failure::Exited(Exit { stderr, .. }) | Failure::NotReady { stderr, .. } => stderr,
+            Failure::Exited(ProcessExit { stderr, .. }) | Failure::NotReady { stderr, .. } => stderr,
             _ => "",
         }
     }
 
     /// What the server wrote beside its failure: to its standard error, or as the body of an HTTP error.
-    pub fn written(&self) -> &str {
+    pub fn server_output(&self) -> &str {
         match &self.failure {
             Failure::Http(error) => &error.body,
-            _ => self.last_words(),
+            _ => self.stderr_tail(),
         }
     }
 
     /// The same without secrets: what servers write in errors may hold what they were given.
     #[must_use]
     pub fn redacted(self, secrets: &Secrets) -> Self {
-        self.cleaned(|text| secrets.redact(text))
+        self.map_texts(|text| secrets.redact(text))
     }
 
     /// The same with every text that is not ours replaced by what `clean` makes of it, where that is another one.
     #[must_use]
-    pub fn cleaned(mut self, clean: impl Fn(&str) -> Cow<'_, str>) -> Self {
+    pub fn map_texts(mut self, clean: impl Fn(&str) -> Cow<'_, str>) -> Self {
         let texts: &mut [&mut String] = match &mut self.failure {
             Failure::Cancelled | Failure::Timeout { .. } | Failure::Closed | Failure::Restarting => &mut [],
             Failure::Connect(text)
@@ -177,7 +177,7 @@ impl Failed {
             | Failure::NeedsAuth(text)
             | Failure::QueueFull(text)
             | Failure::RestartFailed(text) => &mut [text],
-            Failure::Exited(Exit { stderr, .. }) | Failure::NotReady { stderr, .. } => &mut [stderr],
+            Failure::Exited(ProcessExit { stderr, .. }) | Failure::NotReady { stderr, .. } => &mut [stderr],
             Failure::Http(HttpError { body, challenge: Some(challenge), .. }) => &mut [body, challenge],
             Failure::Http(error) => &mut [&mut error.body],
             Failure::Rpc(error) => {
@@ -228,9 +228,9 @@ impl From<&Failure> for types::Failure {
     }
 }
 
-impl std::error::Error for Failed {}
+impl std::error::Error for RequestError {}
 
-impl fmt::Display for Failed {
+impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.failure.fmt(f)
     }
@@ -244,7 +244,7 @@ impl fmt::Display for Failure {
             Failure::Connect(why) | Failure::NoProgram(why) => write!(f, "cannot connect: {why}"),
             Failure::NotReady { method, after, stderr } => {
                 write!(f, "no answer to {method} within {after:?}")?;
-                last_words(f, stderr)
+                write_stderr_tail(f, stderr)
             }
             Failure::Closed => f.write_str("the connection was closed"),
             Failure::Exited(exit) => exit.fmt(f),
@@ -260,21 +260,21 @@ impl fmt::Display for Failure {
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code, self.signal) {
             (Some(code), _) => write!(f, "the server's process ended with exit code {code}")?,
             (None, Some(signal)) => write!(f, "the server's process was killed by signal {signal}")?,
             (None, None) => f.write_str("the server's process ended")?,
         }
-        if self.left_others {
+        if self.left_children {
             f.write_str(", though what it had started went on; a server runs in the foreground")?;
         }
-        last_words(f, &self.stderr)
+        write_stderr_tail(f, &self.stderr)
     }
 }
 
-fn last_words(f: &mut fmt::Formatter<'_>, stderr: &str) -> fmt::Result {
+fn write_stderr_tail(f: &mut fmt::Formatter<'_>, stderr: &str) -> fmt::Result {
     if stderr.is_empty() { Ok(()) } else { write!(f, "; it last wrote:\n{stderr}") }
 }
 
@@ -342,7 +342,7 @@ mod tests {
             Leaves(#[source] std::io::Error),
         }
         for outer in [Outer::Says as fn(std::io::Error) -> Outer, Outer::Leaves] {
-            assert_eq!(in_full(&outer(std::io::Error::other("no such file"))), "it cannot be read: no such file");
+            assert_eq!(format_chain(&outer(std::io::Error::other("no such file"))), "it cannot be read: no such file");
         }
     }
 }

@@ -2,21 +2,21 @@
 
 mod addresses;
 mod approval;
-mod beside;
+mod backends;
 mod call;
-mod cores;
-mod described;
-mod errand;
+mod call_json;
+mod call_runner;
+mod descriptions;
 mod events;
 mod failures;
-mod finished;
+mod fetch;
+mod finished_call;
 mod forwarded;
 mod instructions;
 mod offers;
-mod running;
+mod queueing;
+mod running_calls;
 mod settings;
-mod shown;
-mod turn;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,27 +27,27 @@ use serde_json::value::RawValue;
 
 pub(crate) use addresses::EXEMPT;
 pub use approval::{APPROVAL, ApprovalText};
-pub(crate) use beside::Refused;
-pub use call::{Approve, CallOptions, Called, Consent};
-pub(crate) use cores::{Core, Cores};
-pub(crate) use described::mask_tools;
+pub(crate) use backends::{GateBackend, GateBackends};
+pub use call::{Approve, CallOptions, CallOutcome, Consent};
+pub use call_json::CallJson;
+pub(crate) use call_json::millis;
+pub(crate) use descriptions::mask_tools;
 pub use events::{CallEvent, OnEvent};
-pub use finished::{Finished, Observe};
-pub use offers::{Refreshed, ToolChange};
-pub use settings::{LOCAL, View, find_problems, shown_style, views};
+pub(crate) use fetch::FetchError;
+pub use finished_call::{FinishedCall, Observe};
+pub use offers::{RefreshOutcome, ServerToolChange};
+pub(crate) use queueing::enter_queues;
+pub use settings::{GateView, LOCAL, find_problems, shown_style, views};
 pub(crate) use settings::{policies_about, settings};
-pub use shown::Shown;
-pub(crate) use shown::millis;
-pub(crate) use turn::turn;
 
 use crate::config::model::Config;
-use crate::decide::{Answer, Decide, GateId};
+use crate::decide::{Decide, GateId, LogicResult};
 use crate::logic::types::{ToolRef, catalog, naming};
 use crate::logic::{Component, LogicError, Supervisor};
 use crate::registry::{Link, Registry};
 use crate::session::message;
-use crate::words::Say;
-use running::Calls;
+use crate::words::ErrorText;
+use running_calls::RunningCalls;
 
 /// One agent's view of the servers.
 ///
@@ -60,22 +60,22 @@ pub struct Gate {
     session: Option<String>,
     /// Answers are wanted as their servers wrote them.
     pass_through: bool,
-    view: Mutex<Arc<View>>,
-    core: Mutex<Current>,
+    view: Mutex<Arc<GateView>>,
+    current: Mutex<CurrentBackend>,
     /// Counts its views.
-    views: AtomicU64,
+    view_version: AtomicU64,
     /// Cores of older configurations and views, for as long as calls run on them.
-    retired: Mutex<Vec<Weak<Core>>>,
+    retired: Mutex<Vec<Weak<GateBackend>>>,
     /// Connections that this gate does not share with all others.
-    apart: Mutex<HashMap<String, Arc<Link>>>,
-    calls: Calls,
+    scoped_links: Mutex<HashMap<String, Arc<Link>>>,
+    calls: RunningCalls,
 }
 
 /// What a gate is asked with now.
-struct Current {
-    core: Arc<Core>,
+struct CurrentBackend {
+    backend: Arc<GateBackend>,
     /// The number of the view that it was opened for.
-    view: u64,
+    view_version: u64,
 }
 
 /// Why a gate cannot be opened or used.
@@ -97,7 +97,7 @@ pub enum GateError {
 
 /// How a gate is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closing {
+pub enum CloseMode {
     /// Calls under way come to their end, for at most this long; then they are cancelled.
     Wait(Duration),
     /// Calls under way are cancelled.
@@ -106,36 +106,36 @@ pub enum Closing {
 
 impl Gate {
     /// Opens a gate; no server is connected yet.
-    pub fn open(registry: &Arc<Registry>, view: View) -> Result<Self, GateError> {
-        let gate = |core: Arc<Core>| Gate {
+    pub fn open(registry: &Arc<Registry>, view: GateView) -> Result<Self, GateError> {
+        let gate = |core: Arc<GateBackend>| Gate {
             registry: Arc::clone(registry),
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             session: view.session.clone(),
             pass_through: view.pass_through,
-            core: Mutex::new(Current { core, view: 0 }),
-            views: AtomicU64::new(0),
+            current: Mutex::new(CurrentBackend { backend: core, view_version: 0 }),
+            view_version: AtomicU64::new(0),
             retired: Mutex::default(),
-            apart: Mutex::default(),
-            calls: Calls::default(),
+            scoped_links: Mutex::default(),
+            calls: RunningCalls::default(),
             view: Mutex::new(Arc::new(view.clone())),
         };
-        registry.open_core(&view).map(gate)
+        registry.open_backend(&view).map(gate)
     }
 
     /// Lets the agent use something else from now on: other servers and tools, or with other capabilities. Calls under
     /// way end as they began. Its session and the form of its answers stay.
-    pub fn set_view(&self, view: View) {
-        let view = View { session: self.session.clone(), pass_through: self.pass_through, ..view };
+    pub fn set_view(&self, view: GateView) {
+        let view = GateView { session: self.session.clone(), pass_through: self.pass_through, ..view };
         let mut current = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         if **current == view {
             return;
         }
         *current = Arc::new(view);
         // The next use opens anew.
-        self.views.fetch_add(1, Ordering::SeqCst);
+        self.view_version.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn view(&self) -> Arc<View> {
+    fn view(&self) -> Arc<GateView> {
         Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -155,8 +155,8 @@ impl Gate {
         if let Some(link) = self.registry.shared_link(server, session) {
             return Some(link);
         }
-        let link = self.registry.link_apart(server, self.number, session)?;
-        self.apart().insert(server.to_owned(), Arc::clone(&link));
+        let link = self.registry.scoped_link(server, self.number, session)?;
+        self.scoped_links().insert(server.to_owned(), Arc::clone(&link));
         Some(link)
     }
 
@@ -179,14 +179,14 @@ impl Gate {
     }
 
     /// The tools that may be used, of the servers that have offered any.
-    pub fn tools(&self, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
+    pub fn tools(&self, style: &naming::NamingStyle) -> LogicResult<Vec<catalog::ExposedTool>> {
         let core = self.sync();
-        core.pool.ask_gate(&core.opened, 0, |logic, id| logic.tools(id, style))
+        core.pool.ask_gate(&core.gate_offers, 0, |logic, id| logic.tools(id, style))
     }
 
     /// How its server describes a tool, whole.
     pub fn definition(&self, tool: &ToolRef) -> Option<Box<RawValue>> {
-        Some(self.core().tools_of(&tool.server)?.definition(&tool.tool)?.raw.clone())
+        Some(self.backend().tools_of(&tool.server)?.definition(&tool.tool)?.raw.clone())
     }
 
     /// How the names of tools are shown where nothing else is asked for.
@@ -197,14 +197,14 @@ impl Gate {
     /// Reads a person's or a model's text as arguments, by a JSON Schema where there is one: a JSON object.
     pub fn arguments(&self, text: &str, schema: Option<&str>) -> Result<String, GateError> {
         let schema = schema.map(str::to_owned);
-        let parsed = self.core().pool.ask(text.len(), |logic| logic.parse_arguments(text, schema.as_ref()))?;
-        parsed.map(|parsed| parsed.arguments).map_err(|refusal| GateError::Settings(refusal.say()))
+        let parsed = self.backend().pool.ask(text.len(), |logic| logic.parse_arguments(text, schema.as_ref()))?;
+        parsed.map(|parsed| parsed.arguments).map_err(|refusal| GateError::Settings(refusal.error_text()))
     }
 
     /// What a content block says as text: one that is none leaves a line, as in the answer of a tool.
-    pub fn text_of(&self, block: &str) -> Answer<String> {
+    pub fn text_of(&self, block: &str) -> LogicResult<String> {
         let result = format!(r#"{{"content":[{block}]}}"#);
-        let extracted = self.core().pool.ask(result.len(), |logic| logic.extract(&result))?;
+        let extracted = self.backend().pool.ask(result.len(), |logic| logic.extract(&result))?;
         Ok(extracted.map(|extracted| extracted.text).unwrap_or_default())
     }
 
@@ -214,31 +214,31 @@ impl Gate {
     }
 
     /// JSON that a server wrote, with all masked that its tools' answers would have masked; it stays JSON.
-    pub fn mask(&self, server: &str, json: &str) -> Answer<String> {
+    pub fn mask(&self, server: &str, json: &str) -> LogicResult<String> {
         if !self.masks(server) {
             return Ok(json.to_owned());
         }
-        let core = self.core();
-        core.pool.ask_gate(&core.opened, json.len(), |logic, id| logic.mask_json(id, server, json))
+        let core = self.backend();
+        core.pool.ask_gate(&core.gate_offers, json.len(), |logic, id| logic.mask_json(id, server, json))
     }
 
     /// The same for a text that is no JSON.
-    pub fn mask_text(&self, server: &str, text: &str) -> Answer<String> {
+    pub fn mask_text(&self, server: &str, text: &str) -> LogicResult<String> {
         let masked = self.mask(server, &message::quote(text))?;
         // What was a string stays one.
         Ok(serde_json::from_str(&masked).unwrap_or(masked))
     }
 
     /// A text cut to the size that the answer of a tool may have.
-    pub fn cut(&self, text: &str) -> Answer<String> {
+    pub fn cut(&self, text: &str) -> LogicResult<String> {
         let limit = self.max_result_bytes();
         let why = "the answer is larger than the limit";
-        self.core().pool.ask(text.len(), |logic| logic.truncate(text, limit, why))
+        self.backend().pool.ask(text.len(), |logic| logic.truncate(text, limit, why))
     }
 
     /// How much memory the component has for this gate and all that have equal settings.
     pub fn memory_bytes(&self) -> usize {
-        self.core().pool.memory_bytes()
+        self.backend().pool.memory_bytes()
     }
 
     /// Cancels the calls of this id; says whether there were any. Each ends with a result that says so.
@@ -257,32 +257,32 @@ impl Gate {
     }
 
     /// Takes no more calls, brings those under way to their end, and lets go of the servers.
-    pub async fn close(&self, how: Closing) {
+    pub async fn close(&self, how: CloseMode) {
         match how {
-            Closing::Cancel => {}
-            Closing::Wait(limit) => {
+            CloseMode::Cancel => {}
+            CloseMode::Wait(limit) => {
                 // Those that are left are cancelled.
-                let _ = tokio::time::timeout(limit, self.calls.closed()).await;
+                let _ = tokio::time::timeout(limit, self.calls.close()).await;
             }
         }
         self.calls.cancel_all();
-        self.calls.closed().await;
-        let apart: Vec<_> = std::mem::take(&mut *self.apart()).into_values().collect();
+        self.calls.close().await;
+        let apart: Vec<_> = std::mem::take(&mut *self.scoped_links()).into_values().collect();
         // Another gate of the same session may still use one.
         let own = apart.iter().filter(|link| Arc::strong_count(link) == 1);
         futures_util::future::join_all(own.map(|link| link.close())).await;
     }
 
-    fn core(&self) -> Arc<Core> {
-        Arc::clone(&self.current().core)
+    fn backend(&self) -> Arc<GateBackend> {
+        Arc::clone(&self.current().backend)
     }
 
-    fn current(&self) -> MutexGuard<'_, Current> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    fn current(&self) -> MutexGuard<'_, CurrentBackend> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn apart(&self) -> MutexGuard<'_, HashMap<String, Arc<Link>>> {
-        self.apart.lock().unwrap_or_else(PoisonError::into_inner)
+    fn scoped_links(&self) -> MutexGuard<'_, HashMap<String, Arc<Link>>> {
+        self.scoped_links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -291,7 +291,7 @@ impl Gate {
 pub(crate) fn check<'v>(
     component: &Component,
     config: &mut Config,
-    views: impl IntoIterator<Item = (Option<&'v str>, View)>,
+    views: impl IntoIterator<Item = (Option<&'v str>, GateView)>,
 ) -> Result<(), GateError> {
     let mut logic = Supervisor::new(component.clone())?;
     find_problems(&mut logic, config)?;
@@ -307,9 +307,9 @@ pub(crate) fn check<'v>(
     Ok(())
 }
 
-fn open_with(logic: &mut Supervisor, config: &Config, view: &View) -> Result<GateId, GateError> {
+fn open_with(logic: &mut Supervisor, config: &Config, view: &GateView) -> Result<GateId, GateError> {
     let settings = settings::settings(logic, config, view)?;
-    logic.open_gate(&settings)?.map_err(|error| GateError::Settings(error.say()))
+    logic.open_gate(&settings)?.map_err(|error| GateError::Settings(error.error_text()))
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(0);

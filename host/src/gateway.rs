@@ -3,7 +3,7 @@
 pub mod api;
 mod bounds;
 pub mod client;
-mod front;
+mod client_session;
 pub mod http;
 mod metrics;
 pub mod pages;
@@ -22,43 +22,43 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 use tracing::warn;
 
-pub use front::outcome::KEY as OUTCOME;
-pub use recent::{Recent, RecentCall};
+pub use client_session::outcome::KEY as OUTCOME;
+pub use recent::{RecentCall, RecentCalls};
 pub use relay::Relay;
 
-use self::http::Load;
+use self::http::LoadLimiter;
 use crate::config::model::Config;
-use crate::gate::{self, Gate, GateError, View};
+use crate::gate::{self, Gate, GateError, GateView};
 use crate::logic::types::execution::ToolResult;
 use crate::logic::types::{filtering, naming};
-use crate::registry::{Changes, Registry};
+use crate::registry::{ConfigChanges, Registry};
 use crate::shadow::Shadow;
-use client::{Client, House, Outlet, Principal};
-use front::Front;
-use front::late::Late;
-use metrics::Tally;
-use seal::Seal;
+use client::{ClientFactory, ClientHandler, ClientSink, Principal};
+use client_session::ClientSession;
+use client_session::slow_servers::SlowServers;
+use metrics::ToolCallCounts;
+use seal::StateSealer;
 
 /// How the gateway shows itself.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Options {
+pub struct GatewayOptions {
     /// How tools and prompts are named; none means as the configuration says.
     pub names: Option<naming::NamingStyle>,
     /// Only this server, with its own names.
     pub expose: Option<String>,
     /// What each principal may use; who is not named here may use all.
-    pub views: HashMap<String, View>,
+    pub views: HashMap<String, GateView>,
 }
 
 /// The gateway: it lets clients in, each with a gate of its own.
 pub struct Gateway {
-    inside: Arc<Inside>,
+    state: Arc<GatewayState>,
     /// Clients of 2026-07-28, by principal.
-    stateless: Mutex<HashMap<Principal, Arc<Front>>>,
+    stateless: Mutex<HashMap<Principal, Arc<ClientSession>>>,
     /// The gates of operators who try tools, by principal.
-    desks: Mutex<HashMap<Principal, Arc<Gate>>>,
+    operator_gates: Mutex<HashMap<Principal, Arc<Gate>>>,
     /// The doors that are open.
-    doors: Mutex<Vec<OpenDoor>>,
+    listeners: Mutex<Vec<OpenListener>>,
     /// What is asked beside the logic that decides.
     shadow: Mutex<Option<Arc<Shadow>>>,
     since: SystemTime,
@@ -66,56 +66,56 @@ pub struct Gateway {
 
 /// A door that is open, as operators see it.
 #[derive(Clone)]
-struct OpenDoor {
+struct OpenListener {
     name: &'static str,
     address: String,
-    load: Arc<Load>,
+    load: Arc<LoadLimiter>,
 }
 
 /// What all clients share.
-pub(crate) struct Inside {
+pub(crate) struct GatewayState {
     registry: Arc<Registry>,
     relay: Arc<Relay>,
     /// Servers that nobody waits for, since they kept others waiting.
-    late: Arc<Late>,
+    slow_servers: Arc<SlowServers>,
     /// The addresses of resources that several servers have, each with the one whose is not shown.
-    doubled: Mutex<HashSet<(String, String)>>,
-    recent: Recent,
-    tally: Tally,
+    duplicates: Mutex<HashSet<(String, String)>>,
+    recent: RecentCalls,
+    call_counts: ToolCallCounts,
     /// Knows again what clients without a session bring back.
-    seal: Seal,
+    sealer: StateSealer,
     /// The one server that is shown with its own names.
     expose: Option<String>,
-    shown: Mutex<Arc<Shown>>,
+    active: Mutex<Arc<ActiveOptions>>,
     /// Counts what was shown; each client looks whether it knows it.
     edition: AtomicU64,
 }
 
 /// What is shown to whom, now.
-struct Shown {
-    options: Options,
+struct ActiveOptions {
+    options: GatewayOptions,
     /// Principals that were there once; they may use nothing.
-    departed: HashSet<String>,
+    revoked: HashSet<String>,
 }
 
 impl Gateway {
     /// A gateway over these servers. The relay must be the handler that the registry was built with, or servers have
     /// nobody to ask.
-    pub fn new(registry: Arc<Registry>, relay: Arc<Relay>, options: Options) -> Self {
-        let inside = Arc::new(Inside {
+    pub fn new(registry: Arc<Registry>, relay: Arc<Relay>, options: GatewayOptions) -> Self {
+        let inside = Arc::new(GatewayState {
             registry,
             relay,
-            late: Late::new(),
-            doubled: Mutex::default(),
-            recent: Recent::default(),
-            tally: Tally::default(),
-            seal: Seal::new(),
+            slow_servers: SlowServers::new(),
+            duplicates: Mutex::default(),
+            recent: RecentCalls::default(),
+            call_counts: ToolCallCounts::default(),
+            sealer: StateSealer::new(),
             expose: options.expose.clone(),
-            shown: Mutex::new(Arc::new(Shown { options, departed: HashSet::new() })),
+            active: Mutex::new(Arc::new(ActiveOptions { options, revoked: HashSet::new() })),
             edition: AtomicU64::new(0),
         });
         let (stateless, desks, doors, shadow) = Default::default();
-        Gateway { inside, stateless, desks, doors, shadow, since: SystemTime::now() }
+        Gateway { state: inside, stateless, operator_gates: desks, listeners: doors, shadow, since: SystemTime::now() }
     }
 
     /// Takes another configuration, and shows itself otherwise: from its next request on, each client uses what it may
@@ -123,42 +123,47 @@ impl Gateway {
     /// has none now may use nothing; the exposed server stays the same.
     ///
     /// Nothing changes where the settings, or a view of them, cannot be used.
-    pub fn reload(&self, mut config: Config, anew: &BTreeSet<String>, options: Options) -> Result<Changes, GateError> {
+    pub fn reload(
+        &self,
+        mut config: Config,
+        anew: &BTreeSet<String>,
+        options: GatewayOptions,
+    ) -> Result<ConfigChanges, GateError> {
         // Who could not be given less would keep what it has.
         let views = options.views.iter().map(|(name, view)| (Some(name.as_str()), view.clone()));
-        let views = views.chain([(None, View::default())]);
-        let views = views.map(|(name, view)| (name, self.inside.of_exposed(view)));
-        gate::check(self.inside.registry.component(), &mut config, views)?;
-        let changes = self.inside.registry.set_servers_anew(config, anew)?;
-        let before = self.inside.shown();
+        let views = views.chain([(None, GateView::default())]);
+        let views = views.map(|(name, view)| (name, self.state.restrict_to_exposed(view)));
+        gate::check(self.state.registry.component(), &mut config, views)?;
+        let changes = self.state.registry.set_servers_anew(config, anew)?;
+        let before = self.state.active();
         let same = before.options.names == options.names && before.options.views == options.views;
-        let once = before.departed.iter().chain(before.options.views.keys());
+        let once = before.revoked.iter().chain(before.options.views.keys());
         let departed: HashSet<_> = once.filter(|name| !options.views.contains_key(*name)).cloned().collect();
-        let shown = Arc::new(Shown { options, departed });
-        *self.inside.shown.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&shown);
-        self.inside.edition.fetch_add(1, Ordering::SeqCst);
+        let shown = Arc::new(ActiveOptions { options, revoked: departed });
+        *self.state.active.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&shown);
+        self.state.edition.fetch_add(1, Ordering::SeqCst);
         // After that, so that nobody who has departed comes in again.
-        self.lock_stateless().retain(|principal, _| !shown.departed.contains(&principal.name));
+        self.lock_stateless().retain(|principal, _| !shown.revoked.contains(&principal.name));
         // Calls under way keep the gates that they are made through.
-        self.desks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.operator_gates.lock().unwrap_or_else(PoisonError::into_inner).clear();
         if !same {
-            self.inside.registry.show_others();
+            self.state.registry.announce_changes();
         }
         Ok(changes)
     }
 
-    fn lock_stateless(&self) -> MutexGuard<'_, HashMap<Principal, Arc<Front>>> {
+    fn lock_stateless(&self) -> MutexGuard<'_, HashMap<Principal, Arc<ClientSession>>> {
         self.stateless.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The servers behind the gateway.
     pub fn registry(&self) -> &Arc<Registry> {
-        &self.inside.registry
+        &self.state.registry
     }
 
     /// The calls of late.
-    pub fn recent(&self) -> &Recent {
-        &self.inside.recent
+    pub fn recent(&self) -> &RecentCalls {
+        &self.state.recent
     }
 
     /// Has a candidate asked beside the logic that decides, in place of the one before; none means that nothing is.
@@ -173,62 +178,66 @@ impl Gateway {
     }
 
     /// Shows operators what a door carries; its name is one of few, since figures are kept by it.
-    pub fn show_door(&self, name: &'static str, address: String, load: Arc<Load>) {
-        self.doors.lock().unwrap_or_else(PoisonError::into_inner).push(OpenDoor { name, address, load });
+    pub fn add_listener(&self, name: &'static str, address: String, load: Arc<LoadLimiter>) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(OpenListener { name, address, load });
     }
 
-    fn doors(&self) -> Vec<OpenDoor> {
-        self.doors.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn listeners(&self) -> Vec<OpenListener> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The gate of an operator of this principal, with texts for people.
-    fn desk(&self, principal: &Principal) -> Result<Arc<Gate>, api::Reply> {
-        let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
+    fn operator_gate(&self, principal: &Principal) -> Result<Arc<Gate>, api::ApiResponse> {
+        let mut desks = self.operator_gates.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(gate) = desks.get(principal) {
             return Ok(Arc::clone(gate));
         }
         let refused =
-            |error: GateError| api::Reply { status: 500, body: json!({"error": error.to_string()}).to_string() };
-        let view = self.inside.view(principal).map_err(refused)?;
-        let view = View { pass_through: false, ..view };
-        let gate = Arc::new(Gate::open(&self.inside.registry, view).map_err(refused)?);
+            |error: GateError| api::ApiResponse { status: 500, body: json!({"error": error.to_string()}).to_string() };
+        let view = self.state.view(principal).map_err(refused)?;
+        let view = GateView { pass_through: false, ..view };
+        let gate = Arc::new(Gate::open(&self.state.registry, view).map_err(refused)?);
         desks.insert(principal.clone(), Arc::clone(&gate));
         Ok(gate)
     }
 }
 
-impl House for Gateway {
-    fn open(&self, principal: &Principal, outlet: Arc<dyn Outlet>) -> Result<Arc<dyn Client>, GateError> {
-        Ok(Front::open(&self.inside, principal, Some(outlet))?)
+impl ClientFactory for Gateway {
+    fn open_client(
+        &self,
+        principal: &Principal,
+        outlet: Arc<dyn ClientSink>,
+    ) -> Result<Arc<dyn ClientHandler>, GateError> {
+        Ok(ClientSession::open(&self.state, principal, Some(outlet))?)
     }
 
-    fn stateless(&self, principal: &Principal) -> Result<Arc<dyn Client>, GateError> {
+    fn stateless_client(&self, principal: &Principal) -> Result<Arc<dyn ClientHandler>, GateError> {
         let mut stateless = self.lock_stateless();
         if let Some(front) = stateless.get(principal) {
             return Ok(Arc::clone(front) as _);
         }
-        let front = Front::open(&self.inside, principal, None)?;
+        let front = ClientSession::open(&self.state, principal, None)?;
         stateless.insert(principal.clone(), Arc::clone(&front));
         Ok(front)
     }
 
-    fn all_stateless(&self) -> Vec<Arc<dyn Client>> {
+    fn stateless_clients(&self) -> Vec<Arc<dyn ClientHandler>> {
         self.lock_stateless().values().map(|front| Arc::clone(front) as _).collect()
     }
 }
 
-impl Inside {
+impl GatewayState {
     /// Keeps and counts a call of this principal that is over.
     fn remember(&self, principal: &str, result: ToolResult, latency: Duration) {
         let ToolResult { call_id, name, tool, code, attempts, trace, .. } = result;
-        self.tally.add(tool.as_ref(), code);
+        self.call_counts.add(tool.as_ref(), code);
         let (at, principal) = (SystemTime::now(), principal.to_owned());
         self.recent.add(RecentCall { id: call_id, at, principal, name, tool, code, attempts, latency, trace });
     }
 
     /// Lets whoever runs the gateway know, once, that a server has an address or a name that is taken before.
-    fn note_doubled(&self, server: &str, name: &str, owner: &str) {
-        let mut doubled = self.doubled.lock().unwrap_or_else(PoisonError::into_inner);
+    fn warn_duplicate(&self, server: &str, name: &str, owner: &str) {
+        let mut doubled = self.duplicates.lock().unwrap_or_else(PoisonError::into_inner);
         if doubled.len() == MOST_DOUBLED || !doubled.insert((server.to_owned(), name.to_owned())) {
             return;
         }
@@ -239,17 +248,17 @@ impl Inside {
     }
 
     /// What a client of this principal may use now.
-    fn view(&self, principal: &Principal) -> Result<View, GateError> {
-        let shown = self.shown();
-        if shown.departed.contains(&principal.name) {
+    fn view(&self, principal: &Principal) -> Result<GateView, GateError> {
+        let shown = self.active();
+        if shown.revoked.contains(&principal.name) {
             return Err(GateError::Settings(format!("{:?} may use nothing any more", principal.name)));
         }
         let view = shown.options.views.get(&principal.name).cloned().unwrap_or_default();
-        Ok(View { pass_through: true, ..self.of_exposed(view) })
+        Ok(GateView { pass_through: true, ..self.restrict_to_exposed(view) })
     }
 
     /// What of a view is of the exposed server, where there is one. Who may not use that may use nothing.
-    fn of_exposed(&self, mut view: View) -> View {
+    fn restrict_to_exposed(&self, mut view: GateView) -> GateView {
         let Some(server) = &self.expose else { return view };
         let selected = view.selection.take().map(|mut selected| {
             selected.retain(|selected| selected.id == *server);
@@ -264,8 +273,8 @@ impl Inside {
         view
     }
 
-    fn shown(&self) -> Arc<Shown> {
-        Arc::clone(&self.shown.lock().unwrap_or_else(PoisonError::into_inner))
+    fn active(&self) -> Arc<ActiveOptions> {
+        Arc::clone(&self.active.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

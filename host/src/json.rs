@@ -1,6 +1,6 @@
 //! JSON objects whose members keep their order and stay unread: what servers write passes without loss.
 
-mod skim;
+mod scan;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,18 +11,18 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-pub use skim::{Long, members, whole};
+pub use scan::{LongestString, scan_members, scan_whole};
 
 /// A text that is looked for in one JSON text after the other: what lacks it has no such member, and need not be read.
-pub struct Mark {
+pub struct MemberFinder {
     text: &'static str,
     finder: OnceLock<Finder<'static>>,
 }
 
-impl Mark {
+impl MemberFinder {
     /// A mark of this text.
     pub const fn new(text: &'static str) -> Self {
-        Mark { text, finder: OnceLock::new() }
+        MemberFinder { text, finder: OnceLock::new() }
     }
 
     /// Whether it stands anywhere in the text.
@@ -46,23 +46,23 @@ impl Mark {
 }
 
 /// The member with what is said beside a message.
-pub static META: Mark = Mark::new("\"_meta\"");
+pub static META: MemberFinder = MemberFinder::new("\"_meta\"");
 /// The member that says whether a result is whole.
-pub static RESULT_TYPE: Mark = Mark::new("\"resultType\"");
+pub static RESULT_TYPE: MemberFinder = MemberFinder::new("\"resultType\"");
 /// The member that a server wants back as it is.
-pub static REQUEST_STATE: Mark = Mark::new("\"requestState\"");
+pub static REQUEST_STATE: MemberFinder = MemberFinder::new("\"requestState\"");
 /// The member with what a server asked for.
-pub static INPUT_RESPONSES: Mark = Mark::new("\"inputResponses\"");
+pub static INPUT_RESPONSES: MemberFinder = MemberFinder::new("\"inputResponses\"");
 /// The mark of an argument that is shown in a header, too.
-pub static SHOWN: Mark = Mark::new("\"x-mcp-header\"");
+pub static SHOWN: MemberFinder = MemberFinder::new("\"x-mcp-header\"");
 
-static ESCAPED: Mark = Mark::new("\\u00");
+static ESCAPED: MemberFinder = MemberFinder::new("\\u00");
 
 /// A JSON object.
 #[derive(Clone, Default)]
-pub struct Object(Vec<(String, Box<RawValue>)>);
+pub struct JsonObject(Vec<(String, Box<RawValue>)>);
 
-impl Object {
+impl JsonObject {
     /// Reads an object; anything else is `None`.
     pub fn read(json: &str) -> Option<Self> {
         serde_json::from_str(json).ok()
@@ -81,7 +81,7 @@ impl Object {
 
     /// Sets a member where it stands, or as the last one.
     pub fn set<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) {
-        let value = raw(value);
+        let value = to_raw(value);
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value,
             None => self.0.push((name.to_owned(), value)),
@@ -89,7 +89,7 @@ impl Object {
     }
 
     /// Sets all members of another object.
-    pub fn extend(&mut self, other: &Object) {
+    pub fn extend(&mut self, other: &JsonObject) {
         for (name, value) in &other.0 {
             self.set(name, value);
         }
@@ -111,7 +111,7 @@ impl Object {
     }
 
     /// The object with each name once: of several members of one name the last counts, as for most readers.
-    pub fn unique(mut self) -> Self {
+    pub fn dedup_names(mut self) -> Self {
         let mut seen = HashSet::new();
         let last: Vec<bool> = self.0.iter().rev().map(|(name, _)| seen.insert(name.clone())).collect();
         let mut last = last.into_iter().rev();
@@ -121,23 +121,23 @@ impl Object {
 
     /// The object as text.
     pub fn to_text(&self) -> String {
-        raw(self).get().to_owned()
+        to_raw(self).get().to_owned()
     }
 }
 
-impl FromIterator<(String, Box<RawValue>)> for Object {
+impl FromIterator<(String, Box<RawValue>)> for JsonObject {
     fn from_iter<I: IntoIterator<Item = (String, Box<RawValue>)>>(members: I) -> Self {
-        Object(members.into_iter().collect())
+        JsonObject(members.into_iter().collect())
     }
 }
 
 /// Whether a letter or a common sign is written as `\u` and its number, so that names may be in the text that no [`Mark`] finds.
-pub fn spells_letters(json: &str) -> bool {
+pub fn has_escaped_ascii(json: &str) -> bool {
     ESCAPED.after(json).any(|rest| matches!(rest.as_bytes().first(), Some(b'2'..=b'7')))
 }
 
 /// A value as JSON that can be passed on.
-pub fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
+pub fn to_raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).expect("shapes have string keys only, so they are always JSON")
 }
 
@@ -152,12 +152,12 @@ pub fn line(mut text: String) -> String {
 }
 
 /// The text that a JSON string means; `None` where the value is no string. Long texts are copied once.
-pub fn text(value: &RawValue) -> Option<String> {
-    text_of(value.get())
+pub fn string_value(value: &RawValue) -> Option<String> {
+    decode_string(value.get())
 }
 
 /// The same of a value that is known to be JSON.
-pub fn text_of(value: &str) -> Option<String> {
+pub fn decode_string(value: &str) -> Option<String> {
     let mut rest = value.strip_prefix('"')?.strip_suffix('"')?;
     let mut text = String::with_capacity(rest.len());
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
@@ -169,7 +169,7 @@ pub fn text_of(value: &str) -> Option<String> {
             b'b' => '\u{8}',
             b'f' => '\u{c}',
             // Numbers of characters come in pairs or not; whoever wrote the parser knows.
-            b'u' => return serde_json::from_str(value).ok().map(|Text(text)| text),
+            b'u' => return serde_json::from_str(value).ok().map(|LossyString(text)| text),
             plain => char::from(*plain),
         });
         rest = &rest[at + 2..];
@@ -181,39 +181,39 @@ pub fn text_of(value: &str) -> Option<String> {
 /// A text that somebody else wrote as a JSON string, for whoever reads it. Half of a pair of surrogates, as programs leave it
 /// that cut a text in the middle of a letter, becomes U+FFFD: no text can hold it, and all around it is worth reading.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Text(pub String);
+pub struct LossyString(pub String);
 
-impl From<Text> for String {
-    fn from(text: Text) -> Self {
+impl From<LossyString> for String {
+    fn from(text: LossyString) -> Self {
         text.0
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for LossyString {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Letters;
-        impl Visitor<'_> for Letters {
-            type Value = Text;
+        struct LossyVisitor;
+        impl Visitor<'_> for LossyVisitor {
+            type Value = LossyString;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Text, E> {
-                Ok(Text(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<LossyString, E> {
+                Ok(LossyString(text.to_owned()))
             }
 
-            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text, E> {
-                Ok(Text(whole_letters(bytes)))
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<LossyString, E> {
+                Ok(LossyString(decode_lossy(bytes)))
             }
         }
         // Of a string as bytes the parser gives all that it was written with.
-        deserializer.deserialize_bytes(Letters)
+        deserializer.deserialize_bytes(LossyVisitor)
     }
 }
 
 /// The text of bytes that are UTF-8 but for surrogates.
-fn whole_letters(bytes: &[u8]) -> String {
+fn decode_lossy(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -225,7 +225,7 @@ fn whole_letters(bytes: &[u8]) -> String {
     text
 }
 
-impl Serialize for Object {
+impl Serialize for JsonObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (name, value) in &self.0 {
@@ -235,25 +235,25 @@ impl Serialize for Object {
     }
 }
 
-impl<'de> Deserialize<'de> for Object {
+impl<'de> Deserialize<'de> for JsonObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
-        impl<'de> Visitor<'de> for Members {
-            type Value = Object;
+        struct ObjectVisitor;
+        impl<'de> Visitor<'de> for ObjectVisitor {
+            type Value = JsonObject;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonObject, A::Error> {
                 let mut members = Vec::new();
-                while let Some((Text(name), value)) = map.next_entry()? {
+                while let Some((LossyString(name), value)) = map.next_entry()? {
                     members.push((name, value));
                 }
-                Ok(Object(members))
+                Ok(JsonObject(members))
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(ObjectVisitor)
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn of_members_of_one_name_the_last_counts() {
-        let object = Object::read(r#"{"a":1.10,"b":2,"\u0061":3,"c":4}"#).unwrap().unique();
+        let object = JsonObject::read(r#"{"a":1.10,"b":2,"\u0061":3,"c":4}"#).unwrap().dedup_names();
         assert_eq!(object.to_text(), r#"{"b":2,"a":3,"c":4}"#);
     }
 
@@ -272,18 +272,18 @@ mod tests {
         for (json, expected) in
             [(r#"{"\u0061":1}"#, true), (r#"{"\u005f":1}"#, true), (r#""\u00e9 \u001b \u2028""#, false), ("{}", false)]
         {
-            assert_eq!(spells_letters(json), expected, "{json}");
+            assert_eq!(has_escaped_ascii(json), expected, "{json}");
         }
     }
 
     #[test]
     fn members_keep_their_order_and_their_digits() {
-        let mut object = Object::read(r#"{"b":12345678901234567890123,"a": {"x" : 1.10},"c":1}"#).unwrap();
+        let mut object = JsonObject::read(r#"{"b":12345678901234567890123,"a": {"x" : 1.10},"c":1}"#).unwrap();
         object.set("a2", "é");
         object.set("c", &2);
         object.remove("missing");
         assert_eq!(object.to_text(), r#"{"b":12345678901234567890123,"a":{"x" : 1.10},"c":2,"a2":"é"}"#);
-        assert!(Object::read("[1]").is_none());
+        assert!(JsonObject::read("[1]").is_none());
     }
 
     #[test]
@@ -305,11 +305,11 @@ mod tests {
         ];
         for (json, expected) in rows {
             let raw = RawValue::from_string(json.to_owned()).unwrap();
-            assert_eq!(text(&raw).as_deref(), expected, "{json}");
-            let read = serde_json::from_str(json).ok().map(|Text(text)| text);
+            assert_eq!(string_value(&raw).as_deref(), expected, "{json}");
+            let read = serde_json::from_str(json).ok().map(|LossyString(text)| text);
             assert_eq!(read.as_deref(), expected, "{json}");
         }
-        let object = Object::read(r#"{"\ud83d":"\ud83d","b":1}"#).unwrap();
+        let object = JsonObject::read(r#"{"\ud83d":"\ud83d","b":1}"#).unwrap();
         assert_eq!(object.to_text(), "{\"\u{fffd}\":\"\\ud83d\",\"b\":1}");
     }
 }

@@ -25,7 +25,7 @@ pub use calls::{CatalogHandle, ExecutionHandle, GateHandle, MaskerHandle, Outloo
 pub use component::{Component, EMBEDDED, EMBEDDED_DIGEST};
 pub use error::{BadComponent, LogicError};
 pub use instance::Instance;
-pub use options::{Allocation, Cache, Limits, Options};
-pub(crate) use pool::{House, LONG, Opened, Pool, Ticket};
-pub use supervisor::{Offers, Past, Servers, Supervisor, traps};
+pub use options::{Allocation, Cache, ComponentOptions, InstanceLimits};
+pub(crate) use pool::{CallTicket, GateOffers, InstancePool, LONG, PoolSet};
+pub use supervisor::{AllowedServers, CallHistory, OfferedTools, Supervisor, traps};
 pub(crate) use supervisor::{directive_bytes, event_bytes};

@@ -27,19 +27,19 @@
 //! ```
 
 mod account;
-mod desk;
 mod flow;
 mod loopback;
+mod provider;
 mod store;
 mod token;
 
 use std::time::Duration;
 
-pub use account::{Account, Standing};
+pub use account::{Account, AuthorizationStatus};
 pub use loopback::Loopback;
-pub use store::Store;
+pub use store::TokenStore;
 
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 use crate::transport::BoxFuture;
 
 /// Brings a person to where consent is given, and back.
@@ -57,7 +57,7 @@ pub trait Browse: Send + Sync + 'static {
 pub enum BrowseError {
     /// The person took too long.
     #[error("nobody came back within {0:?}")]
-    Late(Duration),
+    TimedOut(Duration),
     /// There is no way to bring anybody there.
     #[error("{0}")]
     Impossible(String),
@@ -85,8 +85,8 @@ pub enum OAuthError {
 
 impl OAuthError {
     /// The same as a failure of whatever wanted to use the server; `hint` says what a person can do.
-    fn to_failed(&self, hint: &str) -> Failed {
-        Failed::unsent(match self {
+    fn to_failed(&self, hint: &str) -> RequestError {
+        RequestError::unsent(match self {
             OAuthError::Unreachable(_) => Failure::Connect(self.to_string()),
             OAuthError::NeedsPerson => Failure::NeedsAuth(hint.to_owned()),
             other => Failure::NeedsAuth(format!("{other}; {hint}")),

@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Which symbolic links may be on the way to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Links {
+pub enum LinkPolicy {
     /// Those that root or the user made.
     Own,
     /// None but those by which root arranges the machine, such as `/tmp` on macOS: they lie in `/`, or in a folder that only
@@ -34,18 +34,18 @@ pub enum Links {
 
 /// What somebody else can change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exposed {
+pub struct ExposedPath {
     /// The file, folder or link.
     pub path: PathBuf,
     /// What it is.
-    pub kind: Kind,
+    pub kind: PathKind,
     /// Who can change it, and by which right.
-    pub fault: Fault,
+    pub fault: ExposureCause,
 }
 
 /// What a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PathKind {
     /// A file.
     File,
     /// A folder, in which whoever may write to it can replace everything.
@@ -56,7 +56,7 @@ pub enum Kind {
 
 /// Why somebody else can change a file, folder or link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum ExposureCause {
     /// It belongs to the user with this id.
     Owner(u32),
     /// It may be written by others, or by a group that has more members than the user.
@@ -67,7 +67,7 @@ pub enum Fault {
         others: bool,
     },
     /// It is a link where none may be.
-    Linked,
+    IsLink,
 }
 
 /// Why a path is not used.
@@ -75,10 +75,10 @@ pub enum Fault {
 pub enum OwnershipError {
     /// Somebody else can change what it leads to.
     #[error(transparent)]
-    Exposed(Exposed),
+    Exposed(ExposedPath),
     /// The same, where [`allow_shared_files`] would have made it a warning.
     #[error("{0}; --allow-shared-files makes this a warning")]
-    Refused(Exposed),
+    Refused(ExposedPath),
     /// It cannot be looked at.
     #[error(transparent)]
     Unreadable(#[from] io::Error),
@@ -92,13 +92,13 @@ pub fn allow_shared_files() {
 
 /// Judges a path that is about to be trusted. After [`allow_shared_files`], what is wrong with it is a warning.
 pub fn check(path: &Path) -> Result<(), OwnershipError> {
-    tolerate(judge(path, Links::Own))
+    tolerate(judge(path, LinkPolicy::Own))
 }
 
 /// Opens a file that nobody else can change. What was opened for us, such as `/dev/stdin`, has no path that could be
 /// judged, so only the file itself is.
 pub fn open(path: &Path) -> Result<File, OwnershipError> {
-    if !is_handed_over(path) {
+    if !is_inherited_fd(path) {
         check(path)?;
     }
     let file = File::open(path)?;
@@ -115,18 +115,18 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Judges a path, whatever is allowed.
 #[cfg(unix)]
-pub fn judge(path: &Path, links: Links) -> Result<(), OwnershipError> {
+pub fn judge(path: &Path, links: LinkPolicy) -> Result<(), OwnershipError> {
     walk::judge(path, links)
 }
 
 /// Elsewhere the system's own rules protect a user's files.
 #[cfg(not(unix))]
-pub fn judge(_path: &Path, _links: Links) -> Result<(), OwnershipError> {
+pub fn judge(_path: &Path, _links: LinkPolicy) -> Result<(), OwnershipError> {
     Ok(())
 }
 
 /// Whether this is a name for something that was opened for us before we were started.
-pub fn is_handed_over(path: &Path) -> bool {
+pub fn is_inherited_fd(path: &Path) -> bool {
     let folder = path.parent().unwrap_or(path);
     path == Path::new("/dev/stdin") || HANDED_OVER.iter().any(|known| folder == Path::new(known))
 }
@@ -156,23 +156,23 @@ fn tolerate(judged: Result<(), OwnershipError>) -> Result<(), OwnershipError> {
     Ok(())
 }
 
-impl fmt::Display for Exposed {
+impl fmt::Display for ExposedPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Exposed { path, kind, fault } = self;
+        let ExposedPath { path, kind, fault } = self;
         let shown = path.display();
         let danger = match kind {
-            Kind::File => "can change it",
-            Kind::Folder => "can replace what is in it",
-            Kind::Link => "can lead it elsewhere",
+            PathKind::File => "can change it",
+            PathKind::Folder => "can replace what is in it",
+            PathKind::Link => "can lead it elsewhere",
         };
         let path = shell_word(&path.to_string_lossy());
         match fault {
-            Fault::Owner(owner) => {
+            ExposureCause::Owner(owner) => {
                 let user = user();
-                let option = if *kind == Kind::Link { "-h " } else { "" };
+                let option = if *kind == PathKind::Link { "-h " } else { "" };
                 write!(f, "{shown} belongs to user {owner}, who {danger}; run `chown {option}{user} {path}` as root")
             }
-            Fault::Writable { group, others } => {
+            ExposureCause::Writable { group, others } => {
                 let (who, letters) = match (group, others) {
                     (Some(group), true) => (format!("group {group} and all others"), "go"),
                     (Some(group), false) => (format!("group {group}"), "g"),
@@ -180,14 +180,14 @@ impl fmt::Display for Exposed {
                 };
                 write!(f, "{shown} may be written by {who}, who {danger}; run `chmod {letters}-w {path}`")
             }
-            Fault::Linked => {
+            ExposureCause::IsLink => {
                 write!(f, "{shown} is a link, and none is followed here; name the folder that it leads to")
             }
         }
     }
 }
 
-impl std::error::Error for Exposed {}
+impl std::error::Error for ExposedPath {}
 
 impl From<OwnershipError> for io::Error {
     fn from(error: OwnershipError) -> Self {

@@ -3,13 +3,13 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::decide::{Answer, Decide, ExecutionId, GateId};
+use crate::decide::{Decide, ExecutionId, GateId, LogicResult};
 use crate::logic::LogicError;
 use crate::logic::types::{ToolRef, execution};
 
 /// A call that would be made.
 #[derive(Debug)]
-pub struct Plan {
+pub struct CallPlan {
     /// The tool that would be called.
     pub tool: ToolRef,
     /// With these arguments, as JSON.
@@ -25,21 +25,22 @@ pub fn plan(
     logic: &mut impl Decide,
     gate: GateId,
     call: execution::ToolCall,
-) -> Answer<Result<Plan, execution::ToolResult>> {
+) -> LogicResult<Result<CallPlan, execution::ToolResult>> {
     let (execution, directive) = logic.begin(gate, call)?;
-    read(logic, execution, directive)
+    plan_from(logic, execution, directive)
 }
 
 /// What a call would do that has begun and needs no server to be connected any more; the call is dropped.
-pub fn read(
+pub fn plan_from(
     logic: &mut impl Decide,
     execution: ExecutionId,
     directive: execution::Directive,
-) -> Answer<Result<Plan, execution::ToolResult>> {
+) -> LogicResult<Result<CallPlan, execution::ToolResult>> {
     let (tool, arguments, approval) = match directive {
         execution::Directive::Done(result) => return Ok(Err(result)),
         execution::Directive::Request(request) => {
-            let Params { name, arguments } = serde_json::from_str(&request.params).map_err(|_| strange())?;
+            let Params { name, arguments } =
+                serde_json::from_str(&request.params).map_err(|_| unexpected_directive())?;
             (ToolRef { server: request.server, tool: name }, arguments.get().to_owned(), None)
         }
         execution::Directive::Ask(question) => (question.tool, question.arguments, Some(question.reason)),
@@ -48,15 +49,15 @@ pub fn read(
         | execution::Directive::Wait(_)
         | execution::Directive::Reconnect(_)
         | execution::Directive::Reauthenticate(_)
-        | execution::Directive::Condense(_) => return Err(strange()),
+        | execution::Directive::Condense(_) => return Err(unexpected_directive()),
     };
     let trace = logic.trace(execution)?;
     logic.end(execution)?;
-    Ok(Ok(Plan { tool, arguments, approval, trace }))
+    Ok(Ok(CallPlan { tool, arguments, approval, trace }))
 }
 
 /// A component of somebody's own may answer anything.
-fn strange() -> LogicError {
+fn unexpected_directive() -> LogicError {
     LogicError::Trap { reason: "it answered the beginning of a call with what cannot begin one".to_owned() }
 }
 

@@ -1,6 +1,6 @@
 //! Named queues: they bound how many calls run at a time, and let the others wait in the order in which they came.
 
-mod yard;
+mod wait_list;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use yard::{Arrival, Line, Yard};
+use wait_list::{EnterOutcome, QueueInner, WaitList};
 
 /// How many calls a queue lets run and wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct QueueLimits {
     /// What the queue is called.
     pub name: String,
     /// How many calls run at a time; none is taken for one.
@@ -27,7 +27,7 @@ pub struct Limits {
 
 /// The limits of queues that were not configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Defaults {
+pub struct QueueDefaults {
     /// How many calls run at a time.
     pub slots: usize,
     /// How many calls may wait for a slot.
@@ -38,19 +38,19 @@ pub struct Defaults {
 
 /// A first-in, first-out queue before a number of slots.
 #[derive(Debug)]
-pub struct Queue(Arc<Line>);
+pub struct Queue(Arc<QueueInner>);
 
 /// A slot in each queue that a call has to pass, free again when this is dropped.
 #[derive(Debug)]
 #[must_use = "the slots are free again when this is dropped"]
-pub struct Turn {
-    lines: Vec<Arc<Line>>,
+pub struct QueuePermit {
+    queues: Vec<Arc<QueueInner>>,
     waited: Duration,
 }
 
 /// Why a call did not get its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum QueueError {
     /// Every slot is taken, and no more calls may wait.
     Full {
         /// The queue.
@@ -97,15 +97,15 @@ pub struct QueueStats {
 /// Names come from the configuration, never from a call: a queue stays once it is named.
 #[derive(Debug)]
 pub struct Queues {
-    defaults: Defaults,
-    yard: Arc<Yard>,
+    defaults: QueueDefaults,
+    wait_list: Arc<WaitList>,
     named: Mutex<BTreeMap<String, Arc<Queue>>>,
 }
 
 impl Queue {
     /// An empty queue.
-    pub fn new(limits: Limits) -> Self {
-        Queue(Line::new(Arc::default(), limits))
+    pub fn new(limits: QueueLimits) -> Self {
+        Queue(QueueInner::new(Arc::default(), limits))
     }
 
     /// What it is called.
@@ -114,12 +114,12 @@ impl Queue {
     }
 
     /// Waits for a slot. A caller that drops the future leaves the queue.
-    pub async fn enter(&self) -> Result<Turn, Refused> {
+    pub async fn enter(&self) -> Result<QueuePermit, QueueError> {
         enter(vec![Arc::clone(&self.0)]).await
     }
 
     /// Takes other limits. Who runs goes on, where there are fewer slots now too, and who waits keeps its place.
-    pub fn resize(&self, limits: Limits) {
+    pub fn resize(&self, limits: QueueLimits) {
         self.0.resize(limits);
     }
 
@@ -129,7 +129,7 @@ impl Queue {
     }
 }
 
-impl Turn {
+impl QueuePermit {
     /// How long the call waited for its turn.
     pub fn waited(&self) -> Duration {
         self.waited
@@ -138,18 +138,18 @@ impl Turn {
 
 /// Waits until all these queues, which are of the same `Queues`, have a free slot at the same moment. Who waits for one
 /// queue takes up no slot of another: as long as a call can run, no slot is idle.
-pub async fn enter_all(queues: &[Arc<Queue>]) -> Result<Turn, Refused> {
+pub async fn enter_all(queues: &[Arc<Queue>]) -> Result<QueuePermit, QueueError> {
     enter(queues.iter().map(|queue| Arc::clone(&queue.0)).collect()).await
 }
 
-async fn enter(lines: Vec<Arc<Line>>) -> Result<Turn, Refused> {
-    let mut place = match yard::arrive(lines)? {
-        Arrival::Turn(turn) => return Ok(turn),
-        Arrival::Place(place) => place,
+async fn enter(lines: Vec<Arc<QueueInner>>) -> Result<QueuePermit, QueueError> {
+    let mut place = match wait_list::enter_or_wait(lines)? {
+        EnterOutcome::Entered(turn) => return Ok(turn),
+        EnterOutcome::Waiting(place) => place,
     };
     match place.limit() {
-        None => place.called().await,
-        Some(limit) => match timeout(limit, place.called()).await {
+        None => place.wait_admission().await,
+        Some(limit) => match timeout(limit, place.wait_admission()).await {
             Ok(()) => {}
             Err(_) => return place.time_out(limit),
         },
@@ -157,42 +157,42 @@ async fn enter(lines: Vec<Arc<Line>>) -> Result<Turn, Refused> {
     Ok(place.enter())
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for QueueError {}
 
-impl fmt::Display for Refused {
+impl fmt::Display for QueueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::Full { name, waiting: 0 } => write!(f, "queue {name:?} is full: no call may wait"),
-            Refused::Full { name, waiting: 1 } => write!(f, "queue {name:?} is full: 1 call waits already"),
-            Refused::Full { name, waiting } => write!(f, "queue {name:?} is full: {waiting} calls wait already"),
-            Refused::Timeout { name, after } => write!(f, "queue {name:?}: no free slot within {after:?}"),
+            QueueError::Full { name, waiting: 0 } => write!(f, "queue {name:?} is full: no call may wait"),
+            QueueError::Full { name, waiting: 1 } => write!(f, "queue {name:?} is full: 1 call waits already"),
+            QueueError::Full { name, waiting } => write!(f, "queue {name:?} is full: {waiting} calls wait already"),
+            QueueError::Timeout { name, after } => write!(f, "queue {name:?}: no free slot within {after:?}"),
         }
     }
 }
 
 impl Queues {
     /// The configured queues; others begin with the defaults when they are first named.
-    pub fn new(defaults: Defaults, configured: impl IntoIterator<Item = Limits>) -> Self {
-        let queues = Queues { defaults, yard: Arc::default(), named: Mutex::default() };
-        queues.set(configured);
+    pub fn new(defaults: QueueDefaults, configured: impl IntoIterator<Item = QueueLimits>) -> Self {
+        let queues = Queues { defaults, wait_list: Arc::default(), named: Mutex::default() };
+        queues.reconfigure(configured);
         queues
     }
 
     /// The queue of this name.
     pub fn get(&self, name: &str) -> Arc<Queue> {
         let mut named = self.named();
-        let queue = named.entry(name.to_owned()).or_insert_with(|| self.apart(self.defaults.named(name)));
+        let queue = named.entry(name.to_owned()).or_insert_with(|| self.create_unnamed(self.defaults.named(name)));
         Arc::clone(queue)
     }
 
     /// A queue that is not found by its name, and may be entered together with the others.
-    pub fn apart(&self, limits: Limits) -> Arc<Queue> {
-        Arc::new(Queue(Line::new(Arc::clone(&self.yard), limits)))
+    pub fn create_unnamed(&self, limits: QueueLimits) -> Arc<Queue> {
+        Arc::new(Queue(QueueInner::new(Arc::clone(&self.wait_list), limits)))
     }
 
     /// Takes another configuration: queues that are there already keep who runs and who waits, and those that it no
     /// longer names have the defaults, as long as anybody uses them.
-    pub fn set(&self, configured: impl IntoIterator<Item = Limits>) {
+    pub fn reconfigure(&self, configured: impl IntoIterator<Item = QueueLimits>) {
         let mut configured: BTreeMap<_, _> =
             configured.into_iter().map(|limits| (limits.name.clone(), limits)).collect();
         let mut named = self.named();
@@ -200,11 +200,11 @@ impl Queues {
         for (name, queue) in &*named {
             queue.resize(configured.remove(name).unwrap_or_else(|| self.defaults.named(name)));
         }
-        named.extend(configured.into_iter().map(|(name, limits)| (name, self.apart(limits))));
+        named.extend(configured.into_iter().map(|(name, limits)| (name, self.create_unnamed(limits))));
     }
 
     /// What each queue has seen, in the order of their names.
-    pub fn all(&self) -> Vec<QueueStats> {
+    pub fn stats(&self) -> Vec<QueueStats> {
         self.named().values().map(|queue| queue.stats()).collect()
     }
 
@@ -213,17 +213,17 @@ impl Queues {
     }
 }
 
-impl Defaults {
+impl QueueDefaults {
     /// These limits for a queue of this name.
-    pub fn named(&self, name: &str) -> Limits {
-        Limits { name: name.to_owned(), slots: self.slots, waiting: self.waiting, timeout: self.timeout }
+    pub fn named(&self, name: &str) -> QueueLimits {
+        QueueLimits { name: name.to_owned(), slots: self.slots, waiting: self.waiting, timeout: self.timeout }
     }
 }
 
-impl Default for Defaults {
+impl Default for QueueDefaults {
     fn default() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
-        Defaults { slots: cores.saturating_mul(2).min(MOST_SLOTS), waiting: WAITING, timeout: None }
+        QueueDefaults { slots: cores.saturating_mul(2).min(MOST_SLOTS), waiting: WAITING, timeout: None }
     }
 }
 

@@ -5,37 +5,37 @@
 //! events. All of these are in a record, or by digest beside it.
 
 mod backtest;
+mod builder;
 mod candidate;
 pub mod compare;
+mod digest_cache;
+pub mod directive;
+pub mod event;
 pub mod folder;
-mod keys;
-mod lend;
+mod latest_offers;
 pub mod line;
-mod meant;
-pub mod play;
+mod line_json;
 mod reader;
+mod recorded_settings;
 mod recorder;
+pub mod replay;
 mod report;
-pub mod said;
-mod scribe;
-mod shapes;
 mod steps;
 mod store;
 mod text;
-pub mod told;
+mod tool_resolver;
 mod writer;
-mod written;
 
-pub use backtest::{Backtest, BacktestError, Wanted, find};
-pub use candidate::{Candidate, Unusable};
-pub(crate) use candidate::{Tried, Whose, nobody};
-pub(crate) use keys::Keys;
-pub(crate) use lend::{Offered, play as play_lending};
-pub use reader::{Found, Lines, PartError, Parts, Spot};
+pub use backtest::{Backtest, BacktestError, RecordFilter, find};
+pub use candidate::{Candidate, UnusableServer};
+pub(crate) use candidate::{CandidateSettings, SettingsQuery, unknown_principal};
+pub(crate) use digest_cache::DigestCache;
+pub(crate) use latest_offers::{LatestOffers, replay_with_offers as play_lending};
+pub use reader::{LinePosition, LineState, RecordLines, SharedPartError, SharedParts};
 #[cfg(test)]
 pub(crate) use recorder::tests::finished;
 pub use recorder::{RecordStats, Recorder};
-pub use report::{Example, Group, Mismatch, Report};
+pub use report::{BacktestReport, CallExample, DifferenceGroup, ReplayMismatch};
 pub(crate) use steps::steps;
-pub use text::{Text, sha256};
-pub use writer::Rules;
+pub use text::{JsonText, sha256};
+pub use writer::RecordOptions;

@@ -2,18 +2,18 @@
 //!
 //! JSON of servers passes through as text: what nobody here needs to read is never taken apart.
 
-mod able;
 mod caller;
+mod capabilities;
 mod handler;
 mod headers;
+mod item_check;
 mod level;
 mod listing;
 mod open;
 mod params;
 mod peer;
 mod rounds;
-mod shape;
-mod watching;
+mod subscriptions;
 mod wire;
 
 use std::borrow::Cow;
@@ -26,48 +26,48 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 use tracing::debug;
 
-pub(crate) use able::{Lack, lack};
 pub(crate) use caller::is_of_session;
-pub use caller::{Caller, Given};
-pub use handler::{During, Handler, Nobody, Question, Topic, Topics};
+pub use caller::{Caller, InputResponse};
+pub(crate) use capabilities::{MissingCapability, missing_capability};
+pub use handler::{ActiveCallers, Handler, NullHandler, ServerQuestion, Topic, Topics};
+pub(crate) use item_check::strip_output_schema;
 pub use level::LogLevel;
-pub use listing::{Kind, Listing};
-pub use open::Options;
-pub use peer::{Era, LEGACY_VERSIONS, MODERN_VERSION, News, Offers, Peer, Protocol};
-pub(crate) use shape::for_older;
+pub use listing::{ListKind, Listing};
+pub use open::SessionOptions;
+pub use peer::{Era, LEGACY_VERSIONS, MODERN_VERSION, Peer, Protocol, ServerEvent, ServerFeatures};
 pub(crate) use wire::message;
-pub use wire::{OnProgress, Patience, Progress, Reply};
+pub use wire::{OnProgress, Progress, Reply, RequestTimeouts};
 
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 use crate::transport::RequestId;
 use crate::transport::authorize::Authorizer;
 pub(crate) use headers::ToolHeaders;
-use listing::Shelf;
-use watching::Watched;
-pub use watching::Watching;
-use wire::{Ask, Wire};
+use listing::ListCache;
+pub use subscriptions::ResourceSubscription;
+use subscriptions::SubscriptionCounts;
+use wire::{Wire, WireRequest};
 
 /// A session with one server. Dropping it ends it at once; `close` ends it in good manners.
 pub struct Session {
     wire: Wire,
     peer: Peer,
     /// What every request of 2026-07-28 carries in `_meta`; empty in the era before.
-    meta: Meta,
+    meta: RequestMeta,
     /// The level of logs that the server was last told.
-    told_level: Mutex<Option<LogLevel>>,
+    sent_level: Mutex<Option<LogLevel>>,
     /// Headers for everything that is sent over HTTP.
     headers: Vec<(http::HeaderName, http::HeaderValue)>,
     tool_headers: ToolHeaders,
-    shelf: Arc<Shelf>,
-    watched: Watched,
-    list_patience: Duration,
+    list_cache: Arc<ListCache>,
+    subscriptions: SubscriptionCounts,
+    list_timeout: Duration,
     list_bytes: usize,
     authorize: Option<Authorizer>,
 }
 
 /// What every request of 2026-07-28 carries in `_meta`.
 #[derive(Default)]
-struct Meta {
+struct RequestMeta {
     /// All of it, as members without braces.
     whole: String,
     /// The same without the capabilities, which may be a caller's own.
@@ -76,25 +76,25 @@ struct Meta {
 
 /// What to ask of a server.
 #[derive(Clone)]
-pub struct Request<'a> {
+pub struct SessionRequest<'a> {
     /// The MCP method.
     pub method: &'a str,
     /// Its `params`, a JSON object.
     pub params: &'a str,
     /// How long to wait.
-    pub patience: Patience,
+    pub timeouts: RequestTimeouts,
     /// Who wants to know how far it has come.
     pub progress: Option<OnProgress>,
 }
 
 impl Session {
     /// Asks the server, and answers what it wants to know first.
-    pub async fn request(&self, request: Request<'_>) -> Result<Reply, Failed> {
+    pub async fn request(&self, request: SessionRequest<'_>) -> Result<Reply, RequestError> {
         self.request_for(request, &Caller::default()).await
     }
 
     /// The same on behalf of somebody else, who may want to be asked, or to ask again, itself.
-    pub async fn request_for(&self, request: Request<'_>, caller: &Caller) -> Result<Reply, Failed> {
+    pub async fn request_for(&self, request: SessionRequest<'_>, caller: &Caller) -> Result<Reply, RequestError> {
         if let Some(level) = caller.log_level {
             // Apart, so that requests without it have no room for it.
             Box::pin(self.raise_level(level)).await;
@@ -108,18 +108,19 @@ impl Session {
 
     /// Tells a server of the initialize era that logs which lines are wanted, unless it knows.
     pub async fn set_level(&self, level: LogLevel) {
-        if self.peer.era == Era::Modern || !self.peer.offers.logging {
+        if self.peer.era == Era::Modern || !self.peer.features.logging {
             return;
         }
         {
-            let mut told = self.told_level.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = self.sent_level.lock().unwrap_or_else(PoisonError::into_inner);
             if told.replace(level) == Some(level) {
                 return;
             }
         }
         let params = format!(r#"{{"level":"{}"}}"#, level.name());
-        let patience = Patience::of(self.list_patience);
-        let request = Request { method: "logging/setLevel", params: &params, patience, progress: None };
+        let patience = RequestTimeouts::of(self.list_timeout);
+        let request =
+            SessionRequest { method: "logging/setLevel", params: &params, timeouts: patience, progress: None };
         if let Err(failed) = self.exchange(&request, &params, &Caller::default()).await {
             debug!("the server keeps its own level of logs: {failed}");
         }
@@ -127,14 +128,14 @@ impl Session {
 
     /// The same where the server was told a graver level, or none.
     async fn raise_level(&self, level: LogLevel) {
-        let told = *self.told_level.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = *self.sent_level.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_none_or(|told| level < told) {
             self.set_level(level).await;
         }
     }
 
     /// Sends a notification.
-    pub async fn notify(&self, method: &str, params: Option<&str>) -> Result<(), Failed> {
+    pub async fn notify(&self, method: &str, params: Option<&str>) -> Result<(), RequestError> {
         let headers = match self.peer.era {
             Era::Legacy => self.headers.clone(),
             Era::Modern => self.request_headers(method, params.unwrap_or("{}")),
@@ -157,12 +158,12 @@ impl Session {
     }
 
     /// Whether the server is there: `ping` where the era has it, else `server/discover`.
-    pub async fn probe(&self, limit: Duration) -> Result<(), Failed> {
+    pub async fn probe(&self, limit: Duration) -> Result<(), RequestError> {
         let method = match self.peer.era {
             Era::Legacy => "ping",
             Era::Modern => "server/discover",
         };
-        let request = Request { method, params: "{}", patience: Patience::of(limit), progress: None };
+        let request = SessionRequest { method, params: "{}", timeouts: RequestTimeouts::of(limit), progress: None };
         self.exchange(&request, request.params, &Caller::default()).await.map(drop)
     }
 
@@ -178,8 +179,8 @@ impl Session {
     }
 
     /// Waits until the server has sent more messages than these, or a request is given up, and no longer than until then.
-    pub async fn change(&self, messages: u64, until: Instant) {
-        self.wire.change(messages, until).await;
+    pub async fn wait_for_change(&self, messages: u64, until: Instant) {
+        self.wire.wait_for_change(messages, until).await;
     }
 
     /// The session is about to be closed for this reason, which those hear who lose their answers by it.
@@ -189,8 +190,8 @@ impl Session {
 
     /// Hears the server's news for as long as it tells them and the future lives. Servers of the era before 2026-07-28
     /// tell them unasked, so there this returns at once.
-    pub async fn listen(&self) -> Result<(), Failed> {
-        let Offers { list_changed, subscribe, .. } = self.peer.offers;
+    pub async fn listen(&self) -> Result<(), RequestError> {
+        let ServerFeatures { list_changed, subscribe, .. } = self.peer.features;
         match (self.peer.era, list_changed, subscribe) {
             (Era::Legacy, ..) | (Era::Modern, false, false) => Ok(()),
             (Era::Modern, true, false) => self.listen_to_lists().await,
@@ -200,11 +201,11 @@ impl Session {
         }
     }
 
-    async fn listen_to_lists(&self) -> Result<(), Failed> {
+    async fn listen_to_lists(&self) -> Result<(), RequestError> {
         let params =
             r#"{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}}"#;
-        let patience = Patience::for_news();
-        let request = Request { method: "subscriptions/listen", params, patience, progress: None };
+        let patience = RequestTimeouts::unlimited();
+        let request = SessionRequest { method: "subscriptions/listen", params, timeouts: patience, progress: None };
         self.exchange(&request, params, &Caller::default()).await.map(drop)
     }
 
@@ -214,13 +215,13 @@ impl Session {
     }
 
     /// What the server lets know unasked, from now on.
-    pub fn news(&self) -> broadcast::Receiver<News> {
-        self.wire.news()
+    pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
+        self.wire.events()
     }
 
     /// Why the session is over, once it is.
-    pub fn over(&self) -> Option<Failed> {
-        self.wire.over()
+    pub fn close_reason(&self) -> Option<RequestError> {
+        self.wire.close_reason()
     }
 
     /// Whether we are ending the session ourselves, or have done so: then it is no news that requests fail.
@@ -244,28 +245,41 @@ impl Session {
     }
 
     /// One request and its answer, whatever the answer says.
-    async fn exchange(&self, request: &Request<'_>, params: &str, caller: &Caller) -> Result<Reply, Failed> {
+    async fn exchange(
+        &self,
+        request: &SessionRequest<'_>,
+        params: &str,
+        caller: &Caller,
+    ) -> Result<Reply, RequestError> {
         let meta = self.meta_for(caller);
         let headers = self.request_headers(request.method, params);
         let wants_progress = request.progress.is_some() || is_work(request.method);
         let build = |id: RequestId| params::with_meta(params, &meta, wants_progress.then_some(id));
-        let patience = request.patience;
+        let patience = request.timeouts;
         let ask = |headers| {
             let (progress, handler) = (request.progress.clone(), caller.handler.clone());
-            Ask { method: request.method, params: &build, headers, patience, progress, handler, cancellable: true }
+            WireRequest {
+                method: request.method,
+                params: &build,
+                headers,
+                timeouts: patience,
+                progress,
+                handler,
+                cancellable: true,
+            }
         };
         match self.wire.request(ask(headers.clone())).await {
             // A kept connection may close at the moment when it is used again. What does no work may be asked again.
-            Err(Failed { failure: Failure::Closed, .. }) if self.wire.is_web() && !is_work(request.method) => {
+            Err(RequestError { failure: Failure::Closed, .. }) if self.wire.is_web() && !is_work(request.method) => {
                 Box::pin(self.wire.request(ask(headers))).await
             }
             // Nothing was done. Whether a tool is called again is for the component to say.
-            Err(Failed { failure: Failure::Http(refused), .. })
+            Err(RequestError { failure: Failure::Http(refused), .. })
                 if refused.wants_authorization() && request.method != "tools/call" =>
             {
                 match &self.authorize {
                     Some(authorize) => authorize.renew(&refused).await?,
-                    None => return Err(Failed::sent(Failure::Http(refused))),
+                    None => return Err(RequestError::sent(Failure::Http(refused))),
                 }
                 Box::pin(self.wire.request(ask(headers))).await
             }

@@ -4,9 +4,9 @@
 //! It runs beside the calls, on a thread of its own, on what they were when they are over: nothing waits for it. Under
 //! pressure calls are left out and counted; a candidate that breaks off again and again is switched off.
 
-mod alike;
-mod judge;
+mod agreement_cache;
 mod report;
+mod runner;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,29 +16,29 @@ use std::time::Duration;
 
 use tracing::warn;
 
-pub use report::{Counts, Divergence, Report, State};
+pub use report::{Divergence, ShadowCounts, ShadowReport, ShadowState};
 
 use crate::config::model::Config;
-use crate::gate::{Finished, GateError, Observe};
-use crate::logic::{self, Component, Limits};
-use crate::record::play::PlayError;
-use crate::record::{Candidate, Unusable};
-use judge::Judge;
-use report::Called;
+use crate::gate::{FinishedCall, GateError, Observe};
+use crate::logic::{self, Component, InstanceLimits};
+use crate::record::replay::ReplayError;
+use crate::record::{Candidate, UnusableServer};
+use report::JudgedCall;
+use runner::CandidateRunner;
 
 /// A candidate that is asked beside the logic that decides.
 pub struct Shadow {
     /// None where it never ran.
-    calls: Option<SyncSender<Arc<Finished>>>,
-    options: Options,
+    calls: Option<SyncSender<Arc<FinishedCall>>>,
+    options: ShadowOptions,
     queued: Arc<AtomicUsize>,
-    over: Arc<AtomicBool>,
-    report: Arc<Report>,
+    stopped: Arc<AtomicBool>,
+    report: Arc<ShadowReport>,
 }
 
 /// How much of a candidate is asked, and how much may wait for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct ShadowOptions {
     /// Which part of all calls it is asked about, from 0 to 1.
     pub sample: f64,
     /// The most calls that wait to be looked at.
@@ -47,21 +47,21 @@ pub struct Options {
     pub most_bytes: usize,
 }
 
-impl Default for Options {
+impl Default for ShadowOptions {
     fn default() -> Self {
-        Options { sample: 1.0, most_calls: 4096, most_bytes: 32 << 20 }
+        ShadowOptions { sample: 1.0, most_calls: 4096, most_bytes: 32 << 20 }
     }
 }
 
 /// The limits that the component of a candidate is to be loaded with: enough for any honest call, and little enough that one
 /// that loops or hoards is soon found out.
-pub fn limits() -> Limits {
-    Limits { fuel: Some(1_000_000_000), memory_bytes: 256 << 20 }
+pub fn limits() -> InstanceLimits {
+    InstanceLimits { fuel: Some(1_000_000_000), memory_bytes: 256 << 20 }
 }
 
 /// Why a candidate cannot be asked.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum ShadowStartError {
     /// No gate can be opened with its configuration.
     #[error(transparent)]
     Gate(#[from] GateError),
@@ -73,52 +73,56 @@ pub enum StartError {
 impl Shadow {
     /// Asks this component about calls from now on, with a configuration that it decides by in place of the one in use. Its
     /// thread ends with this.
-    pub fn start(component: Component, config: Option<Config>, options: Options) -> Result<Self, StartError> {
+    pub fn start(
+        component: Component,
+        config: Option<Config>,
+        options: ShadowOptions,
+    ) -> Result<Self, ShadowStartError> {
         let candidate = Candidate { component: Some(component.clone()), config: config.map(Arc::new) };
-        let (candidate, unusable) = candidate.checked(&logic::Options::default())?;
-        for Unusable { server, reason } in unusable {
+        let (candidate, unusable) = candidate.checked(&logic::ComponentOptions::default())?;
+        for UnusableServer { server, reason } in unusable {
             warn!(server, "in the shade it cannot be used: {reason}");
         }
         let (sender, receiver) = sync_channel(options.most_calls);
-        let report = Arc::new(Report::of(about(&component, candidate.config.as_deref())));
+        let report = Arc::new(ShadowReport::of(about(&component, candidate.config.as_deref())));
         let (queued, over) = (Arc::<AtomicUsize>::default(), Arc::<AtomicBool>::default());
-        let worker = Worker {
-            judge: Judge::new(component, candidate),
+        let worker = ShadowWorker {
+            runner: CandidateRunner::new(component, candidate),
             queued: Arc::clone(&queued),
-            over: Arc::clone(&over),
+            stopped: Arc::clone(&over),
             report: Arc::clone(&report),
             failures: 0,
         };
         thread::Builder::new().name("toolgate-shadow".to_owned()).spawn(move || worker.run(&receiver))?;
-        Ok(Shadow { calls: Some(sender), options, queued, over, report })
+        Ok(Shadow { calls: Some(sender), options, queued, stopped: over, report })
     }
 
     /// A candidate that cannot be asked, and why.
     pub fn off(about: &str, why: &str) -> Self {
-        let report = Report::of(about.to_owned());
+        let report = ShadowReport::of(about.to_owned());
         report.switch_off(why);
         Shadow {
             calls: None,
-            options: Options::default(),
+            options: ShadowOptions::default(),
             queued: Arc::default(),
-            over: Arc::default(),
+            stopped: Arc::default(),
             report: Arc::new(report),
         }
     }
 
     /// How the candidate has done so far.
-    pub fn report(&self) -> &Arc<Report> {
+    pub fn report(&self) -> &Arc<ShadowReport> {
         &self.report
     }
 }
 
 impl Observe for Shadow {
     fn wants(&self) -> bool {
-        let Options { sample, .. } = self.options;
-        self.calls.is_some() && self.report.runs() && (sample >= 1.0 || fastrand::f64() < sample)
+        let ShadowOptions { sample, .. } = self.options;
+        self.calls.is_some() && self.report.is_running() && (sample >= 1.0 || fastrand::f64() < sample)
     }
 
-    fn take(&self, finished: Arc<Finished>) {
+    fn take(&self, finished: Arc<FinishedCall>) {
         let Some(calls) = &self.calls else { return };
         let bytes = finished.bytes();
         let waiting = self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -126,7 +130,7 @@ impl Observe for Shadow {
         let room = bytes <= LONGEST && waiting <= self.options.most_bytes;
         if !(room && calls.try_send(finished).is_ok()) {
             self.queued.fetch_sub(bytes, Ordering::Relaxed);
-            self.report.dropped();
+            self.report.add_dropped();
         }
     }
 }
@@ -134,52 +138,52 @@ impl Observe for Shadow {
 impl Drop for Shadow {
     fn drop(&mut self) {
         // What is still waiting is of no interest any more.
-        self.over.store(true, Ordering::Relaxed);
+        self.stopped.store(true, Ordering::Relaxed);
     }
 }
 
 /// What runs on the candidate's thread.
-struct Worker {
-    judge: Judge,
+struct ShadowWorker {
+    runner: CandidateRunner,
     queued: Arc<AtomicUsize>,
-    over: Arc<AtomicBool>,
-    report: Arc<Report>,
+    stopped: Arc<AtomicBool>,
+    report: Arc<ShadowReport>,
     failures: u32,
 }
 
-impl Worker {
-    fn run(mut self, calls: &Receiver<Arc<Finished>>) {
+impl ShadowWorker {
+    fn run(mut self, calls: &Receiver<Arc<FinishedCall>>) {
         yield_to_others();
         while let Ok(first) = calls.recv() {
             // Calls come in rows, and to be woken for each of them would cost more than to look at it.
             thread::sleep(GATHER);
             for call in std::iter::once(first).chain(calls.try_iter()) {
                 self.queued.fetch_sub(call.bytes(), Ordering::Relaxed);
-                if self.over.load(Ordering::Relaxed) {
+                if self.stopped.load(Ordering::Relaxed) {
                     return;
                 }
-                match self.report.runs() {
+                match self.report.is_running() {
                     true => self.judge(Arc::unwrap_or_clone(call)),
-                    false => self.report.dropped(),
+                    false => self.report.add_dropped(),
                 }
             }
         }
     }
 
-    fn judge(&mut self, finished: Finished) {
-        let called = Called::of(&finished);
-        match self.judge.judge(finished) {
-            Ok(None) => self.report.same(),
-            Ok(Some(difference)) => self.report.different(called, &difference),
-            Err(broken) => self.broke(&called, &broken),
+    fn judge(&mut self, finished: FinishedCall) {
+        let called = JudgedCall::of(&finished);
+        match self.runner.compare(finished) {
+            Ok(None) => self.report.add_same(),
+            Ok(Some(difference)) => self.report.add_divergence(called, &difference),
+            Err(broken) => self.note_crash(&called, &broken),
         }
     }
 
-    fn broke(&mut self, called: &Called, broken: &PlayError) {
+    fn note_crash(&mut self, called: &JudgedCall, broken: &ReplayError) {
         self.failures += 1;
-        self.report.failed();
+        self.report.add_failed();
         // Why it broke off may quote what it was given.
-        let why = broken.in_short();
+        let why = broken.summary();
         warn!(call = called.id, "the shadow broke off ({why}); the call was not touched");
         if self.failures == MOST_FAILURES {
             let text = format!("it broke off {MOST_FAILURES} times, the last time for this: {why}");

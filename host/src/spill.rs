@@ -2,9 +2,9 @@
 //!
 //! The texts are masked already. The folder is bounded in size and age: each text that comes makes room for itself.
 
+mod eviction;
 mod folder;
 mod name;
-mod room;
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 pub use folder::default_dir;
-use name::Name;
+use name::SpillName;
 
 /// Where texts are kept, and how many.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub struct SpillRules {
 
 /// A folder of texts; clones share it.
 #[derive(Debug, Clone)]
-pub struct Spill {
+pub struct SpillStore {
     rules: Arc<SpillRules>,
     /// Writers of this process take turns here; those of other processes, at the lock file.
-    turn: Arc<Mutex<()>>,
+    write_lock: Arc<Mutex<()>>,
     /// How long another process may hold the folder.
-    patience: Duration,
+    lock_timeout: Duration,
 }
 
 /// Why a text could not be kept.
@@ -84,11 +84,11 @@ pub enum SpillError {
     Stopped,
 }
 
-impl Spill {
+impl SpillStore {
     /// Nothing is made or checked before the first text comes.
     pub fn new(rules: SpillRules) -> Self {
-        let rules = SpillRules { dir: folder::plain(&rules.dir), ..rules };
-        Spill { rules: Arc::new(rules), turn: Arc::default(), patience: PATIENCE }
+        let rules = SpillRules { dir: folder::absolute_dir(&rules.dir), ..rules };
+        SpillStore { rules: Arc::new(rules), write_lock: Arc::default(), lock_timeout: PATIENCE }
     }
 
     /// Keeps a text and says in which file. It waits for the disk: call it where that may be, or call `keep_later`.
@@ -100,7 +100,7 @@ impl Spill {
 
     /// Keeps a text and says in which file; the disk is waited for on another thread. Dropping the future does not
     /// undo it.
-    pub async fn keep_later(
+    pub async fn keep_async(
         &self,
         server: &str,
         tool: &str,
@@ -120,14 +120,15 @@ impl Spill {
         if bytes > *max_bytes {
             return Err(SpillError::TooLarge { bytes, max: *max_bytes });
         }
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        crate::private::prepare(dir).map_err(|source| SpillError::Folder { dir: dir.clone(), source })?;
-        let _lock = folder::lock(dir, self.patience)?;
+        let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        crate::private_files::ensure_real_folder(dir)
+            .map_err(|source| SpillError::Folder { dir: dir.clone(), source })?;
+        let _lock = folder::lock(dir, self.lock_timeout)?;
         let expired = now.checked_sub(*max_age).map(name::stamp);
-        room::make(dir, expired.as_deref(), max_bytes - bytes)?;
-        let name = Name::new(server, tool, now);
-        let path = dir.join(name.whole());
-        write(&dir.join(name.part()), &path, text)
+        eviction::make_room(dir, expired.as_deref(), max_bytes - bytes)?;
+        let name = SpillName::new(server, tool, now);
+        let path = dir.join(name.final_name());
+        write(&dir.join(name.partial_name()), &path, text)
             .map_err(|source| SpillError::Write { path: path.clone(), source })?;
         Ok(path)
     }
@@ -136,7 +137,7 @@ impl Spill {
 /// Writes under another name first, so that nobody sees half a text. It is not forced to the disk: after a crash of
 /// the machine nobody is left who was told the name.
 fn write(part: &Path, path: &Path, text: &str) -> io::Result<()> {
-    let mut file = crate::private::file(part)?;
+    let mut file = crate::private_files::create_file(part)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(part, path));
     if written.is_err() {
         // What cannot be removed now is removed when the next text comes.

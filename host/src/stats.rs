@@ -5,19 +5,19 @@ use std::time::Duration;
 
 /// Counts calls; a clone counts into the same statistics.
 #[derive(Clone, Debug, Default)]
-pub struct CallStats(Arc<Mutex<Tally>>);
+pub struct CallStats(Arc<Mutex<StatsTotals>>);
 
 /// A call that runs; it counts as cancelled when it is dropped unfinished.
 #[derive(Debug)]
 #[must_use = "a call that is dropped unfinished counts as cancelled"]
-pub struct InFlight {
+pub struct InFlightCall {
     stats: CallStats,
-    end: Option<(Duration, Outcome)>,
+    end: Option<(Duration, StatsOutcome)>,
 }
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum StatsOutcome {
     /// The tool answered.
     Ok,
     /// The tool answered with an error of its own.
@@ -32,7 +32,7 @@ pub enum Outcome {
 
 /// The statistics of one moment: every call is in flight, or is counted once as what became of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct StatsSnapshot {
     /// The calls that were begun.
     pub calls: u64,
     /// The calls that a tool answered.
@@ -70,16 +70,16 @@ pub struct Histogram {
 
 impl CallStats {
     /// Begins a call.
-    pub fn begin(&self) -> InFlight {
-        self.tally().seen.calls += 1;
-        InFlight { stats: self.clone(), end: None }
+    pub fn begin(&self) -> InFlightCall {
+        self.tally().counters.calls += 1;
+        InFlightCall { stats: self.clone(), end: None }
     }
 
     /// What was counted so far.
-    pub fn snapshot(&self) -> Snapshot {
-        let Tally { seen, latencies } = self.tally().clone();
+    pub fn snapshot(&self) -> StatsSnapshot {
+        let StatsTotals { counters: seen, latencies } = self.tally().clone();
         let ended = seen.ok + seen.tool_errors + seen.failures + seen.unknown + seen.cancelled;
-        Snapshot {
+        StatsSnapshot {
             in_flight: seen.calls - ended,
             p50: latencies.quantile(0.5),
             p90: latencies.quantile(0.9),
@@ -95,28 +95,28 @@ impl CallStats {
         self.tally().latencies.clone()
     }
 
-    fn tally(&self) -> MutexGuard<'_, Tally> {
+    fn tally(&self) -> MutexGuard<'_, StatsTotals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl InFlight {
+impl InFlightCall {
     /// Ends the call.
-    pub fn finish(mut self, latency: Duration, outcome: Outcome) {
+    pub fn finish(mut self, latency: Duration, outcome: StatsOutcome) {
         self.end = Some((latency, outcome));
     }
 }
 
-impl Drop for InFlight {
+impl Drop for InFlightCall {
     fn drop(&mut self) {
         let mut tally = self.stats.tally();
-        let seen = &mut tally.seen;
+        let seen = &mut tally.counters;
         let (latency, counter) = match self.end {
-            None | Some((_, Outcome::Cancelled)) => (None, &mut seen.cancelled),
-            Some((latency, Outcome::Ok)) => (Some(latency), &mut seen.ok),
-            Some((latency, Outcome::ToolError)) => (Some(latency), &mut seen.tool_errors),
-            Some((latency, Outcome::Failed)) => (Some(latency), &mut seen.failures),
-            Some((latency, Outcome::Unknown)) => (Some(latency), &mut seen.unknown),
+            None | Some((_, StatsOutcome::Cancelled)) => (None, &mut seen.cancelled),
+            Some((latency, StatsOutcome::Ok)) => (Some(latency), &mut seen.ok),
+            Some((latency, StatsOutcome::ToolError)) => (Some(latency), &mut seen.tool_errors),
+            Some((latency, StatsOutcome::Failed)) => (Some(latency), &mut seen.failures),
+            Some((latency, StatsOutcome::Unknown)) => (Some(latency), &mut seen.unknown),
         };
         *counter += 1;
         if let Some(latency) = latency {
@@ -183,9 +183,9 @@ impl Default for Histogram {
 
 /// What is counted under one short lock, so that a snapshot never sees half a call.
 #[derive(Clone, Debug, Default)]
-struct Tally {
+struct StatsTotals {
     /// Only its counters are kept up to date.
-    seen: Snapshot,
+    counters: StatsSnapshot,
     latencies: Histogram,
 }
 
@@ -231,8 +231,13 @@ mod tests {
 
     const MILLISECOND: Duration = Duration::from_millis(1);
     const HOUR: Duration = Duration::from_secs(3600);
-    const OUTCOMES: [Outcome; 5] =
-        [Outcome::Ok, Outcome::ToolError, Outcome::Failed, Outcome::Unknown, Outcome::Cancelled];
+    const OUTCOMES: [StatsOutcome; 5] = [
+        StatsOutcome::Ok,
+        StatsOutcome::ToolError,
+        StatsOutcome::Failed,
+        StatsOutcome::Unknown,
+        StatsOutcome::Cancelled,
+    ];
 
     fn histogram(spans: &[Duration]) -> Histogram {
         let mut histogram = Histogram::default();
@@ -261,7 +266,7 @@ mod tests {
             (0..times).for_each(|_| stats.begin().finish(times * MILLISECOND, outcome));
         }
         let running = stats.begin();
-        let Snapshot { calls, ok, tool_errors, failures, unknown, cancelled, in_flight, .. } = stats.snapshot();
+        let StatsSnapshot { calls, ok, tool_errors, failures, unknown, cancelled, in_flight, .. } = stats.snapshot();
         assert_eq!([calls, ok, tool_errors, failures, unknown, cancelled, in_flight], [16, 1, 2, 3, 4, 5, 1]);
         drop(running);
         assert_eq!(stats.snapshot().in_flight, 0);
@@ -271,15 +276,15 @@ mod tests {
     fn a_call_that_is_dropped_unfinished_is_cancelled_and_took_no_time() {
         let stats = CallStats::default();
         drop(stats.begin());
-        stats.begin().finish(MILLISECOND, Outcome::Cancelled);
-        assert_eq!(stats.snapshot(), Snapshot { calls: 2, cancelled: 2, ..Snapshot::default() });
+        stats.begin().finish(MILLISECOND, StatsOutcome::Cancelled);
+        assert_eq!(stats.snapshot(), StatsSnapshot { calls: 2, cancelled: 2, ..StatsSnapshot::default() });
     }
 
     #[test]
     fn a_snapshot_tells_the_latencies() {
         let stats = CallStats::default();
-        (1..=1000).for_each(|n| stats.begin().finish(n * MILLISECOND, Outcome::Ok));
-        let Snapshot { p50, p90, p99, max, sum, .. } = stats.snapshot();
+        (1..=1000).for_each(|n| stats.begin().finish(n * MILLISECOND, StatsOutcome::Ok));
+        let StatsSnapshot { p50, p90, p99, max, sum, .. } = stats.snapshot();
         for (measured, exact) in [(p50, 500), (p90, 900), (p99, 990)] {
             let error = error_of(measured.unwrap(), exact * MILLISECOND);
             assert!(error <= 0.0625, "{measured:?} for {exact} ms");
@@ -341,7 +346,7 @@ mod tests {
 
     #[test]
     fn without_calls_there_are_no_quantiles() {
-        assert_eq!(CallStats::default().snapshot(), Snapshot::default());
+        assert_eq!(CallStats::default().snapshot(), StatsSnapshot::default());
         assert_eq!(Histogram::default().quantile(0.5), None);
         assert_eq!(Histogram::default().buckets(&[Duration::ZERO, HOUR]), [0, 0]);
     }
@@ -363,7 +368,7 @@ mod tests {
             for round in 0..rounds {
                 let call = stats.begin();
                 match random.choice(OUTCOMES) {
-                    Some(Outcome::Cancelled) | None => drop(call),
+                    Some(StatsOutcome::Cancelled) | None => drop(call),
                     Some(outcome) => call.finish(MILLISECOND, outcome),
                 }
                 if round % 100 == 0 {

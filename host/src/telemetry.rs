@@ -12,5 +12,5 @@ mod spans;
 mod spans;
 
 #[cfg(feature = "otel")]
-pub use export::{Exporting, start};
+pub use export::{ExportGuard, start};
 pub(crate) use spans::Span;

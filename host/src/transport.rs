@@ -1,11 +1,11 @@
 //! How messages reach a server and how its messages reach us: one trait, four kinds.
 
+#[cfg(feature = "oauth")]
+pub(crate) mod auth_server;
 pub mod authorize;
 pub mod endpoint;
 mod events;
-pub mod operator;
-#[cfg(feature = "oauth")]
-pub(crate) mod outside;
+pub mod operator_client;
 mod sse;
 mod stdio;
 mod streamable;
@@ -19,7 +19,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::failure::Failed;
+use crate::failure::RequestError;
 use endpoint::Endpoint;
 
 /// The id of a request of ours; each connection counts its own.
@@ -34,7 +34,7 @@ pub trait Transport: Send + Sync + 'static {
     ///
     /// Dropping the future leaves the connection whole: a message is written wholly or not at all. Where each message
     /// has an exchange of its own (Streamable HTTP), dropping it closes that exchange.
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>>;
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, RequestError>>;
 
     /// The handshake is over. A transport that has a stream for what servers send unasked opens it now.
     fn established(&self, _stream: ServerStream) {}
@@ -91,17 +91,17 @@ pub trait Receive: Send + Sync + 'static {
     fn receive(&self, text: String, exchange: Option<RequestId>);
 
     /// The connection is over and nothing more will come. Called once, also after `close`.
-    fn closed(&self, why: Failed);
+    fn closed(&self, why: RequestError);
 }
 
 /// Opens connections to one server in a way of the embedder's own.
 pub trait Connect: Send + Sync + 'static {
     /// Opens a connection; what the server sends on it goes to the receiver.
-    fn connect(&self, receiver: Arc<dyn Receive>) -> BoxFuture<'_, Result<Arc<dyn Transport>, Failed>>;
+    fn connect(&self, receiver: Arc<dyn Receive>) -> BoxFuture<'_, Result<Arc<dyn Transport>, RequestError>>;
 }
 
 /// Opens a connection to where the endpoint says.
-pub async fn open(endpoint: &Endpoint, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, Failed> {
+pub async fn open(endpoint: &Endpoint, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
     match endpoint {
         Endpoint::Stdio(program) => stdio::open(program, receiver).await,
         Endpoint::Http(site) => streamable::open(site, receiver).await,

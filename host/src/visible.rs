@@ -7,12 +7,12 @@ use std::borrow::Cow;
 /// Line breaks are among them, so what comes out is one line. In JSON, where a backslash of the text itself is doubled,
 /// nothing else can look like such an escape.
 pub fn escape(text: &str) -> Cow<'_, str> {
-    escape_but_for(text, "")
+    escape_except(text, "")
 }
 
 /// The text with the same characters written out, except for these.
-pub fn escape_but_for<'t>(text: &'t str, kept: &str) -> Cow<'t, str> {
-    let hides = |letter: char| hides(letter) && !kept.contains(letter);
+pub fn escape_except<'t>(text: &'t str, kept: &str) -> Cow<'t, str> {
+    let hides = |letter: char| is_hidden_char(letter) && !kept.contains(letter);
     if !text.contains(hides) {
         return Cow::Borrowed(text);
     }
@@ -26,7 +26,7 @@ pub fn escape_but_for<'t>(text: &'t str, kept: &str) -> Cow<'t, str> {
 /// Whether a person would not see this character, or would see others elsewhere because of it: control and format
 /// characters, line and paragraph separators, spaces that are no plain space, all that Unicode says may be ignored
 /// (`Default_Ignorable_Code_Point`: fillers, variation selectors, tags), and what is no character at all.
-pub fn hides(letter: char) -> bool {
+pub fn is_hidden_char(letter: char) -> bool {
     match letter {
         ' '..='~' => false,
         '\u{ad}'
@@ -84,6 +84,6 @@ mod tests {
         for text in ["plain text, \"quoted\" \\ `x`", "é ü 漢字 עברית العربية e\u{301}", "😀"] {
             assert!(matches!(escape(text), Cow::Borrowed(same) if same == text), "{text}");
         }
-        assert_eq!(escape_but_for("a\nb\t\u{202e}", "\n\t"), "a\nb\t\\u{202e}");
+        assert_eq!(escape_except("a\nb\t\u{202e}", "\n\t"), "a\nb\t\\u{202e}");
     }
 }

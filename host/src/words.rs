@@ -3,19 +3,19 @@
 use crate::logic::types::{arguments, content, execution, filtering, lifecycle, masking, naming, recovery};
 
 /// Says what went wrong, for a person or a model.
-pub trait Say {
+pub trait ErrorText {
     /// In lower case and without a full stop, but for texts that models know.
-    fn say(&self) -> String;
+    fn error_text(&self) -> String;
 }
 
-impl Say for naming::NameError {
-    fn say(&self) -> String {
+impl ErrorText for naming::NameError {
+    fn error_text(&self) -> String {
         self.message.clone()
     }
 }
 
-impl Say for naming::FitError {
-    fn say(&self) -> String {
+impl ErrorText for naming::FitError {
+    fn error_text(&self) -> String {
         match self {
             naming::FitError::PrefixTooLong(least) => {
                 format!("the prefix leaves fewer than {least} characters for a name; use a shorter one")
@@ -27,8 +27,8 @@ impl Say for naming::FitError {
     }
 }
 
-impl Say for arguments::Refusal {
-    fn say(&self) -> String {
+impl ErrorText for arguments::Refusal {
+    fn error_text(&self) -> String {
         match self {
             arguments::Refusal::TooLarge(limit) => {
                 format!("arguments larger than {limit} bytes: send less in one call, or refer to the data")
@@ -41,8 +41,8 @@ impl Say for arguments::Refusal {
     }
 }
 
-impl Say for content::Unreadable {
-    fn say(&self) -> String {
+impl ErrorText for content::Unreadable {
+    fn error_text(&self) -> String {
         match self {
             content::Unreadable::Malformed(why) => format!("the result is malformed: {why}"),
             content::Unreadable::TooLarge(limit) => format!("the result is larger than {limit} bytes"),
@@ -52,8 +52,8 @@ impl Say for content::Unreadable {
     }
 }
 
-impl Say for masking::MaskError {
-    fn say(&self) -> String {
+impl ErrorText for masking::MaskError {
+    fn error_text(&self) -> String {
         match self {
             masking::MaskError::UnknownGroup(unknown) => {
                 format!("mask pattern group {:?} not found; there are: {}", unknown.name, unknown.known.join(", "))
@@ -68,14 +68,14 @@ impl Say for masking::MaskError {
     }
 }
 
-impl Say for filtering::AmbiguousGrant {
-    fn say(&self) -> String {
+impl ErrorText for filtering::AmbiguousGrant {
+    fn error_text(&self) -> String {
         format!("capability {:?} names two things; write one of: {}", self.grant, self.meanings.join(", "))
     }
 }
 
-impl Say for filtering::PolicyError {
-    fn say(&self) -> String {
+impl ErrorText for filtering::PolicyError {
+    fn error_text(&self) -> String {
         match self {
             filtering::PolicyError::EmptySelection => "MCP selection must have at least one server".to_owned(),
             filtering::PolicyError::UnknownServer(id) => format!("MCP server {id:?} of the selection not found"),
@@ -83,16 +83,16 @@ impl Say for filtering::PolicyError {
             filtering::PolicyError::BadServerId(id) => {
                 format!("server id {id:?} must be letters, digits, '_' and '-'")
             }
-            filtering::PolicyError::AmbiguousGrant(grant) => grant.say(),
+            filtering::PolicyError::AmbiguousGrant(grant) => grant.error_text(),
         }
     }
 }
 
-impl Say for execution::SettingsError {
-    fn say(&self) -> String {
+impl ErrorText for execution::SettingsError {
+    fn error_text(&self) -> String {
         match self {
-            execution::SettingsError::Policy(error) => error.say(),
-            execution::SettingsError::Masks(error) => error.say(),
+            execution::SettingsError::Policy(error) => error.error_text(),
+            execution::SettingsError::Masks(error) => error.error_text(),
             execution::SettingsError::UnknownServer(id) => {
                 format!("masks are given for server {id:?}, which is not configured")
             }
@@ -101,7 +101,7 @@ impl Say for execution::SettingsError {
 }
 
 /// A case with a name, as the WIT and every JSON of ours spell it.
-pub trait Named: Sized + Copy + 'static {
+pub trait NamedCase: Sized + Copy + 'static {
     /// What the cases are, for messages.
     const WHAT: &'static str;
 
@@ -121,7 +121,7 @@ pub trait Named: Sized + Copy + 'static {
 
 macro_rules! named {
     ($($what:literal $type:ty { $($case:ident = $name:literal),* $(,)? })*) => {
-        $(impl Named for $type {
+        $(impl NamedCase for $type {
             const WHAT: &'static str = $what;
             const ALL: &'static [(Self, &'static str)] = &[$((<$type>::$case, $name)),*];
             fn name(self) -> &'static str {

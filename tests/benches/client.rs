@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use toolgate::decide::Decide;
 use toolgate::logic::types::execution::{Code, Directive, Event, Settings};
 use toolgate::logic::types::{Annotations, Tool};
-use toolgate::logic::{Cache, Component, Limits, Options, Supervisor};
+use toolgate::logic::{Cache, Component, ComponentOptions, InstanceLimits, Supervisor};
 use toolgate_tests::client::{House, Wish, Wishes, call};
 use toolgate_tests::race::{base, race, report};
 use wasmtime::component::Linker;
@@ -114,8 +114,8 @@ impl toolgate::ToolgateView for View {
 
 fn supervisor() -> (Supervisor, Settings) {
     let folder = std::env::temp_dir().join("toolgate-figures");
-    let limits = Limits { fuel: None, ..Limits::default() };
-    let options = Options { limits, cache: Cache::Dir(folder), ..Options::default() };
+    let limits = InstanceLimits { fuel: None, ..InstanceLimits::default() };
+    let options = ComponentOptions { limits, cache: Cache::Dir(folder), ..ComponentOptions::default() };
     let component = Component::embedded(&options).expect("the component loads");
     let mut logic = Supervisor::new(component).expect("it starts");
     let settings = logic.default_settings(&["k8s".to_owned()]).expect("it answers");

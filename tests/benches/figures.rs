@@ -9,18 +9,18 @@ use std::process::{Command, Stdio};
 use toolgate::decide::Decide;
 use toolgate::logic::types::execution::{Event, ToolCall};
 use toolgate::logic::types::{self, catalog::Offered};
-use toolgate::logic::{Cache, Component, EMBEDDED, Limits, Options};
+use toolgate::logic::{Cache, Component, ComponentOptions, EMBEDDED, InstanceLimits};
 use toolgate_guest as native;
 use toolgate_tests::race::{base, race, report};
 
 fn main() {
     let folder = std::env::temp_dir().join("toolgate-figures");
-    let options = |fuel| Options {
-        limits: Limits { fuel, ..Limits::default() },
+    let options = |fuel| ComponentOptions {
+        limits: InstanceLimits { fuel, ..InstanceLimits::default() },
         cache: Cache::Dir(folder.clone()),
-        ..Options::default()
+        ..ComponentOptions::default()
     };
-    let fuelled = Component::embedded(&options(Limits::default().fuel)).expect("the component loads");
+    let fuelled = Component::embedded(&options(InstanceLimits::default().fuel)).expect("the component loads");
     let free = Component::embedded(&options(None)).expect("the component loads");
     calls(&free, &fuelled);
     routing(&fuelled);

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use toolgate::decide::Decide;
-use toolgate::gate::{CallOptions, Gate, View};
+use toolgate::gate::{CallOptions, Gate, GateView};
 use toolgate::logic::Supervisor;
 use toolgate::logic::types::execution::{Event, Summary, ToolCall};
-use toolgate::record::{Backtest, Candidate, Wanted};
-use toolgate::registry::{Options, Registry};
+use toolgate::record::{Backtest, Candidate, RecordFilter};
+use toolgate::registry::{Registry, RegistryOptions};
 use toolgate_tests::race::{base, compare, race};
 
 fn main() {
@@ -93,11 +93,13 @@ fn replay() {
     let (settings, tools) = runtime.block_on(async {
         let yaml = "servers: {demo: {command: none}}";
         let config = toolgate::config::parse(yaml, Path::new("toolgate.yaml")).expect("the configuration is right");
-        let local = std::sync::Arc::new(toolgate::demo::Local) as std::sync::Arc<dyn toolgate::transport::Connect>;
+        let local =
+            std::sync::Arc::new(toolgate::demo::InProcessDemo) as std::sync::Arc<dyn toolgate::transport::Connect>;
         let transports = std::collections::HashMap::from([("demo".to_owned(), local)]);
-        let options = Options { transports, record: Some(dir.clone()), ..Options::default() };
+        let options = RegistryOptions { transports, record: Some(dir.clone()), ..RegistryOptions::default() };
         let registry = Registry::new(&component, config, options).expect("the component starts");
-        let gate = Gate::open(&registry, View { pass_through: true, ..View::default() }).expect("the gate opens");
+        let gate =
+            Gate::open(&registry, GateView { pass_through: true, ..GateView::default() }).expect("the gate opens");
         gate.refresh().await;
         for n in 0..RECORDS {
             let call = ToolCall { id: n.to_string(), name: "demo__add".to_owned(), arguments: arguments(n) };
@@ -118,7 +120,7 @@ fn replay() {
     let test = Backtest {
         dir,
         candidate: Candidate::default(),
-        wanted: Wanted::default(),
+        filter: RecordFilter::default(),
         options: component.options().clone(),
         threads: 1,
     };

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use toolgate::logic::{Cache, Component, Options, Supervisor};
+use toolgate::logic::{Cache, Component, ComponentOptions, Supervisor};
 
 /// The built-in component, compiled once for all tests of a machine.
 pub fn component() -> Component {
     let folder = std::env::temp_dir().join(format!("toolgate-tests-{}", env!("CARGO_PKG_VERSION")));
-    let options = Options { cache: Cache::Dir(folder), ..Options::default() };
+    let options = ComponentOptions { cache: Cache::Dir(folder), ..ComponentOptions::default() };
     Component::embedded(&options).expect("the built-in component loads")
 }
 

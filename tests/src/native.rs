@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use toolgate::decide::{Answer, Decide, ExecutionId, GateId};
+use toolgate::decide::{Decide, ExecutionId, GateId, LogicResult};
 use toolgate::logic::types::{
     Failure, Json, Tool, ToolRef, arguments, catalog, content, execution, filtering, lifecycle, masking, naming,
     recovery,
@@ -44,11 +44,11 @@ impl Native {
 }
 
 impl Decide for Native {
-    fn normalize(&mut self, name: &str) -> Answer<String> {
+    fn normalize(&mut self, name: &str) -> LogicResult<String> {
         Ok(logic::naming::normalize(name))
     }
 
-    fn split(&mut self, name: &str) -> Answer<Result<ToolRef, naming::NameError>> {
+    fn split(&mut self, name: &str) -> LogicResult<Result<ToolRef, naming::NameError>> {
         Ok(logic::naming::split(name).convert())
     }
 
@@ -56,7 +56,7 @@ impl Decide for Native {
         &mut self,
         tools: &[naming::Candidate],
         audience: &naming::Audience,
-    ) -> Answer<Result<Vec<naming::FittedTool>, naming::FitError>> {
+    ) -> LogicResult<Result<Vec<naming::FittedTool>, naming::FitError>> {
         let tools: Vec<logic::naming::Candidate> = tools.to_vec().convert();
         Ok(logic::naming::fit(&tools, &audience.clone().convert()).convert())
     }
@@ -65,25 +65,25 @@ impl Decide for Native {
         &mut self,
         text: &str,
         schema: Option<&Json>,
-    ) -> Answer<Result<arguments::Parsed, arguments::Refusal>> {
+    ) -> LogicResult<Result<arguments::Parsed, arguments::Refusal>> {
         let schema = schema.and_then(|schema| logic::json::parse(schema).ok()).map(Document::new);
         Ok(logic::arguments::parse(text, schema.as_ref()).convert())
     }
 
-    fn filter(&mut self, rules: &filtering::Rules, tools: &[String]) -> Answer<Vec<String>> {
+    fn filter(&mut self, rules: &filtering::Rules, tools: &[String]) -> LogicResult<Vec<String>> {
         let kept = logic::filtering::filter(&rules.clone().convert(), tools.iter().map(String::as_str));
         Ok(kept.into_iter().map(str::to_owned).collect())
     }
 
-    fn classify(&mut self, failure: &Failure, context: recovery::Context) -> Answer<recovery::Decision> {
+    fn classify(&mut self, failure: &Failure, context: recovery::Context) -> LogicResult<recovery::Decision> {
         Ok(logic::recovery::classify(&failure.clone().convert(), &context.convert()).convert())
     }
 
-    fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> Answer<u64> {
+    fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> LogicResult<u64> {
         Ok(logic::backoff::restart_delay(restarts, schedule_ms))
     }
 
-    fn extract(&mut self, result: &Json) -> Answer<Result<content::Extracted, content::Unreadable>> {
+    fn extract(&mut self, result: &Json) -> LogicResult<Result<content::Extracted, content::Unreadable>> {
         Ok(match logic::content::extract(result) {
             Ok(extracted) => Ok(content::Extracted {
                 text: extracted.text,
@@ -95,11 +95,11 @@ impl Decide for Native {
         })
     }
 
-    fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> Answer<String> {
+    fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> LogicResult<String> {
         Ok(logic::content::truncate(text, max_bytes, why))
     }
 
-    fn mask(&mut self, masks: &masking::Masks, text: &str) -> Answer<Result<String, masking::MaskError>> {
+    fn mask(&mut self, masks: &masking::Masks, text: &str) -> LogicResult<Result<String, masking::MaskError>> {
         Ok(match logic::masking::Masker::new(&masks.clone().convert()) {
             Ok(masker) => Ok(masker.mask(text).into_owned()),
             Err(error) => Err(error.convert()),
@@ -110,21 +110,25 @@ impl Decide for Native {
         &mut self,
         offers: &[catalog::Offered],
         style: &naming::NamingStyle,
-    ) -> Answer<Vec<catalog::ExposedTool>> {
+    ) -> LogicResult<Vec<catalog::ExposedTool>> {
         let offers = offers.iter().map(|offered| (offered.server.clone(), offered.tools.clone().convert()));
         Ok(logic::catalog::Catalog::open(offers, false).list(&style.clone().convert()).convert())
     }
 
-    fn instructions(&mut self, servers: &[catalog::ServerNotes], failed: &[catalog::FailedServer]) -> Answer<String> {
+    fn instructions(
+        &mut self,
+        servers: &[catalog::ServerNotes],
+        failed: &[catalog::FailedServer],
+    ) -> LogicResult<String> {
         let (servers, failed): (Vec<_>, Vec<_>) = (servers.to_vec().convert(), failed.to_vec().convert());
         Ok(logic::catalog::instructions(&servers, &failed))
     }
 
-    fn default_policy(&mut self) -> Answer<lifecycle::Policy> {
+    fn default_policy(&mut self) -> LogicResult<lifecycle::Policy> {
         Ok(logic::lifecycle::Policy::default().convert())
     }
 
-    fn initial(&mut self, enabled: bool) -> Answer<lifecycle::Server> {
+    fn initial(&mut self, enabled: bool) -> LogicResult<lifecycle::Server> {
         Ok(logic::lifecycle::Server::new(enabled).convert())
     }
 
@@ -134,16 +138,16 @@ impl Decide for Native {
         event: &lifecycle::Event,
         policy: &lifecycle::Policy,
         now_ms: u64,
-    ) -> Answer<lifecycle::Transition> {
+    ) -> LogicResult<lifecycle::Transition> {
         let (event, policy) = (event.clone().convert(), policy.clone().convert());
         Ok(logic::lifecycle::step(&server.convert(), &event, &policy, now_ms).convert())
     }
 
-    fn default_settings(&mut self, servers: &[String]) -> Answer<execution::Settings> {
+    fn default_settings(&mut self, servers: &[String]) -> LogicResult<execution::Settings> {
         Ok(logic::execution::Settings::new(servers.to_vec()).convert())
     }
 
-    fn open_gate(&mut self, settings: &execution::Settings) -> Answer<Result<GateId, execution::SettingsError>> {
+    fn open_gate(&mut self, settings: &execution::Settings) -> LogicResult<Result<GateId, execution::SettingsError>> {
         Ok(match logic::execution::Gate::new(settings.clone().convert()) {
             Ok(gate) => {
                 let id = GateId::from(self.id());
@@ -154,49 +158,49 @@ impl Decide for Native {
         })
     }
 
-    fn offer(&mut self, gate: GateId, server: &str, tools: &[Tool]) -> Answer<Vec<execution::OfferNote>> {
+    fn offer(&mut self, gate: GateId, server: &str, tools: &[Tool]) -> LogicResult<Vec<execution::OfferNote>> {
         Ok(self.gates[&gate].offer(server, tools.to_vec().convert()).convert())
     }
 
-    fn withdraw(&mut self, gate: GateId, server: &str) -> Answer<()> {
+    fn withdraw(&mut self, gate: GateId, server: &str) -> LogicResult<()> {
         self.gates[&gate].withdraw(server);
         Ok(())
     }
 
-    fn tools(&mut self, gate: GateId, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
+    fn tools(&mut self, gate: GateId, style: &naming::NamingStyle) -> LogicResult<Vec<catalog::ExposedTool>> {
         Ok(self.gates[&gate].tools(&style.clone().convert()).convert())
     }
 
-    fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> Answer<String> {
+    fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> LogicResult<String> {
         Ok(self.gates[&gate].mask_json(server, json))
     }
 
-    fn admits(&mut self, gate: GateId, server: &str) -> Answer<bool> {
+    fn admits(&mut self, gate: GateId, server: &str) -> LogicResult<bool> {
         Ok(self.gates[&gate].admits(server))
     }
 
-    fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)> {
+    fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> LogicResult<(ExecutionId, execution::Directive)> {
         let (execution, directive) = self.gates[&gate].begin(call.convert());
         let id = ExecutionId::from(self.id());
         self.executions.insert(id, (gate, execution));
         Ok((id, directive.convert()))
     }
 
-    fn next(&mut self, execution: ExecutionId, event: execution::Event) -> Answer<execution::Directive> {
+    fn next(&mut self, execution: ExecutionId, event: execution::Event) -> LogicResult<execution::Directive> {
         let (_, execution) = self.executions.get_mut(&execution).expect("the execution was begun here");
         Ok(execution.next(event.convert()).convert())
     }
 
-    fn trace(&mut self, execution: ExecutionId) -> Answer<Vec<String>> {
+    fn trace(&mut self, execution: ExecutionId) -> LogicResult<Vec<String>> {
         Ok(self.executions[&execution].1.trace().to_vec())
     }
 
-    fn end(&mut self, execution: ExecutionId) -> Answer<()> {
+    fn end(&mut self, execution: ExecutionId) -> LogicResult<()> {
         self.executions.remove(&execution);
         Ok(())
     }
 
-    fn close_gate(&mut self, gate: GateId) -> Answer<()> {
+    fn close_gate(&mut self, gate: GateId) -> LogicResult<()> {
         self.executions.retain(|_, (owner, _)| *owner != gate);
         self.gates.remove(&gate);
         Ok(())

@@ -1,6 +1,6 @@
 //! A brain of one's own: toolgate's, and one rule more. A tool that may change things is given no path outside of one folder.
 
-use toolgate_guest::brain::{Brain, Execution, Gate};
+use toolgate_guest::decider::{Decider, Execution, Gate};
 use toolgate_guest::catalog::ExposedTool;
 use toolgate_guest::execution::{self, Directive, Event, Intent, Settings, SettingsError, ToolCall};
 use toolgate_guest::json::{self, Value};
@@ -18,7 +18,7 @@ const FOLDER: &str = match option_env!("BRAIN_FOLDER") {
 /// The brain: only its gates are its own.
 pub struct Fenced;
 
-impl Brain for Fenced {
+impl Decider for Fenced {
     type Gate = FencedGate;
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use toolgate::decide::Decide;
 use toolgate::extension::{self, bindings::ClientPre};
-use toolgate::gate::{CallOptions, Closing, Gate, View};
+use toolgate::gate::{CallOptions, CloseMode, Gate, GateView};
 use toolgate::logic::types::execution::ToolCall;
 use toolgate::logic::types::filtering::SelectedServer;
 use toolgate::logic::{self, Cache, Supervisor};
@@ -56,10 +56,11 @@ fn servers() -> Result<Arc<Registry>, Box<dyn Error>> {
           vault: {command: toolgate, args: [demo-server]}
     ";
     let config = toolgate::config::parse(text, Path::new("toolgate.yaml"))?;
-    let component = logic::Component::embedded(&logic::Options { cache: Cache::user(), ..Default::default() })?;
-    let local = || Arc::new(toolgate::demo::Local) as Arc<dyn Connect>;
+    let component =
+        logic::Component::embedded(&logic::ComponentOptions { cache: Cache::user(), ..Default::default() })?;
+    let local = || Arc::new(toolgate::demo::InProcessDemo) as Arc<dyn Connect>;
     let transports = HashMap::from([("demo".to_owned(), local()), ("vault".to_owned(), local())]);
-    Ok(Registry::new(&component, config, registry::Options { transports, ..Default::default() })?)
+    Ok(Registry::new(&component, config, registry::RegistryOptions { transports, ..Default::default() })?)
 }
 
 /// Runs a plugin of somebody else's: it has the tools of its gate, some fuel, some memory, some time, and nothing else.
@@ -75,13 +76,13 @@ async fn plugin(
     linker.define_unknown_imports_as_traps(&component)?;
     // The allow list: two tools of one server.
     let allowed = SelectedServer { id: "demo".to_owned(), tools: vec!["forecast".to_owned(), "add".to_owned()] };
-    let gate = Arc::new(Gate::open(registry, View { selection: Some(vec![allowed]), ..View::default() })?);
+    let gate = Arc::new(Gate::open(registry, GateView { selection: Some(vec![allowed]), ..GateView::default() })?);
     let toolgate = ToolgateCtx::new().with_tools(Arc::clone(&gate), CallOptions::default());
     let mut store = store(engine, toolgate)?;
     let instance = linker.instantiate_async(&mut store, &component).await?;
     let report = instance.get_typed_func::<(), (String,)>(&mut store, "report")?;
     let (text,) = tokio::time::timeout(Duration::from_secs(30), report.call_async(&mut store, ())).await??;
-    gate.close(Closing::Cancel).await;
+    gate.close(CloseMode::Cancel).await;
     Ok(text)
 }
 

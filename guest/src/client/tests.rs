@@ -276,5 +276,5 @@ fn settings_that_cannot_be_used_change_nothing() {
     let mut bad = Settings::new(["b".to_owned()]);
     bad.masks.groups = vec!["nonsense".to_owned()];
     assert!(matches!(office.client.configure(bad), Err(SettingsError::Masks(_))));
-    assert_eq!(office.client.offers().gate().silent(), ["a"]);
+    assert_eq!(office.client.discovery().gate().servers_without_offer(), ["a"]);
 }

@@ -6,7 +6,7 @@ mod words;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::condensing::Long;
+use super::condensing::LongAnswer;
 use super::gate::Inner;
 use super::outcome::{self, Answer, Outcome, Plan};
 use super::{
@@ -23,7 +23,7 @@ use crate::quote::quoted_between;
 use crate::recovery::{self, Action, Context};
 use crate::types::{Failure, Note, Phase, ToolRef, Trace};
 pub use intent::Intent;
-use words::{name_of, read_as, spell};
+use words::{describe_tool, name_of, stage_note};
 
 /// A call under way. What it decides on is fixed when it begins, but for servers that it asks to connect.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Execution {
     call: ToolCall,
     notes: Vec<Note>,
     /// The tool that is meant, once the name has led to one.
-    tool: Option<Meant>,
+    tool: Option<ResolvedTool>,
     /// Set once the arguments are read too.
     plan: Option<Plan>,
     attempts: u32,
@@ -43,12 +43,12 @@ pub struct Execution {
 
 /// A tool, shared with the catalog that it was found in.
 #[derive(Debug)]
-struct Meant {
+struct ResolvedTool {
     server: Rc<str>,
     entry: Rc<Entry>,
 }
 
-impl Meant {
+impl ResolvedTool {
     fn tool(&self) -> ToolRef {
         ToolRef::new(&*self.server, &*self.entry.tool.name)
     }
@@ -61,29 +61,29 @@ enum State {
     Connecting(Vec<String>),
     Asking,
     Requesting,
-    Waiting(Then),
+    Waiting(AfterWait),
     Reconnecting,
     Reauthenticating,
     /// For what becomes of the text of this answer.
-    Condensing(Long),
+    Condensing(LongAnswer),
     /// For nothing more.
-    Done(Ending),
+    Done(ResultSource),
 }
 
 /// What the result is made of beside what the execution knows anyway: it is seldom asked for twice, so no copy is kept.
 #[derive(Debug)]
-enum Ending {
+enum ResultSource {
     /// This code, with this text.
-    Said(Code, String),
+    Text(Code, String),
     /// This answer of the server.
     Answered(String),
     /// This answer, whose text was too long, with what became of it.
-    Condensed(Long, Condensed),
+    Condensed(LongAnswer, Condensed),
 }
 
 /// What follows a wait.
 #[derive(Clone, Copy, Debug)]
-enum Then {
+enum AfterWait {
     Request,
     Reconnect,
 }
@@ -122,10 +122,10 @@ impl Execution {
             (State::Requesting, Event::Answered(answer)) => self.answered(answer),
             (State::Requesting, Event::Forwarded(Summary { is_error })) => self.forwarded(is_error),
             (State::Requesting, Event::Failed(Failed { failure, phase })) => self.request_failed(&failure, phase),
-            (State::Waiting(Then::Request), Event::Waited)
+            (State::Waiting(AfterWait::Request), Event::Waited)
             | (State::Reconnecting, Event::Reconnected)
             | (State::Reauthenticating, Event::Authenticated) => self.request(),
-            (State::Waiting(Then::Reconnect), Event::Waited) => {
+            (State::Waiting(AfterWait::Reconnect), Event::Waited) => {
                 self.state = State::Reconnecting;
                 Directive::Reconnect(self.server())
             }
@@ -225,26 +225,26 @@ impl Execution {
     /// The tool is known: asks the rules, reads the arguments, and then sends or asks.
     fn plan(&mut self, gate: &Inner, route: Route) -> Directive {
         self.note(route.note);
-        let meant = self.tool.insert(Meant { server: route.server, entry: route.tool });
+        let meant = self.tool.insert(ResolvedTool { server: route.server, entry: route.tool });
         let (server, tool) = (&*meant.server, &meant.entry.tool);
         let verdict = gate.access.explain(server, &tool.name, tool.annotations, &mut self.notes);
         let reason = (verdict == Verdict::Ask).then(|| self.notes.last().cloned().unwrap_or_default());
         let parsed = match arguments::parse(&self.call.arguments, meant.entry.schema()) {
             Ok(parsed) => parsed,
             Err(refusal) => {
-                let text = format!("invalid arguments for {}: {refusal}", spell(meant));
+                let text = format!("invalid arguments for {}: {refusal}", describe_tool(meant));
                 self.note("arguments: refused");
                 return self.fail(Code::InvalidArguments, &text);
             }
         };
-        self.notes.push(read_as(parsed.stage).into());
+        self.notes.push(stage_note(parsed.stage).into());
         // Notes quote values, and a trace is logged.
         let masker = gate.masker(server);
         self.notes.extend(parsed.notes.iter().map(|note| format!("arguments: {}", masker.mask(&note.text)).into()));
         let problems: Vec<&str> =
             parsed.notes.iter().filter(|note| note.kind == NoteKind::Problem).map(|note| &*note.text).collect();
         if gate.settings.check_arguments && !problems.is_empty() {
-            let text = format!("invalid arguments for {}: {}", spell(meant), problems.join("; "));
+            let text = format!("invalid arguments for {}: {}", describe_tool(meant), problems.join("; "));
             return self.fail(Code::InvalidArguments, &text);
         }
         let annotations = gate.access.annotations(server, &tool.name, tool.annotations);
@@ -315,7 +315,7 @@ impl Execution {
         match outcome::answered(plan, &answer) {
             Ok(Answer::Finished(mut outcome)) => {
                 self.note(std::mem::take(&mut outcome.note));
-                self.state = State::Done(Ending::Answered(answer));
+                self.state = State::Done(ResultSource::Answered(answer));
                 Directive::Done(self.result_of(outcome))
             }
             Ok(Answer::TooLong(long)) => {
@@ -339,7 +339,7 @@ impl Execution {
         let condensed = long.take(plan, condensed);
         self.notes.extend(long.notes_on(plan, &condensed));
         let outcome = outcome::condensed(plan, &long, &condensed);
-        self.state = State::Done(Ending::Condensed(long, condensed));
+        self.state = State::Done(ResultSource::Condensed(long, condensed));
         Directive::Done(self.result_of(outcome))
     }
 
@@ -365,8 +365,8 @@ impl Execution {
                 self.state = State::Reauthenticating;
                 return Directive::Reauthenticate(self.server());
             }
-            Action::RetrySameSession => Then::Request,
-            Action::RetryNewSession => Then::Reconnect,
+            Action::RetrySameSession => AfterWait::Request,
+            Action::RetryNewSession => AfterWait::Reconnect,
         };
         self.may_have_run |= recovery::may_have_run(failure, phase);
         self.state = State::Waiting(then);
@@ -397,7 +397,7 @@ impl Execution {
 
     fn declined(&mut self, why: &str) -> Directive {
         self.note(format!("not approved: {why}"));
-        let tool = self.tool.as_ref().map(spell).unwrap_or_default();
+        let tool = self.tool.as_ref().map(describe_tool).unwrap_or_default();
         self.fail(Code::Declined, &format!("MCP tool execution failed: {tool} needs a person's approval, and {why}"))
     }
 
@@ -411,20 +411,20 @@ impl Execution {
     }
 
     fn done(&mut self, code: Code, text: String) -> Directive {
-        self.state = State::Done(Ending::Said(code, text.clone()));
+        self.state = State::Done(ResultSource::Text(code, text.clone()));
         Directive::Done(self.result(code, text))
     }
 
     /// The result of a call that is over, made anew.
-    fn result_again(&self, ending: &Ending) -> ToolResult {
+    fn result_again(&self, ending: &ResultSource) -> ToolResult {
         let plan = || self.plan.as_ref().expect("an answer follows a request, and that follows a plan");
         match ending {
-            Ending::Said(code, text) => self.result(*code, text.clone()),
-            Ending::Answered(answer) => match outcome::answered(plan(), answer) {
+            ResultSource::Text(code, text) => self.result(*code, text.clone()),
+            ResultSource::Answered(answer) => match outcome::answered(plan(), answer) {
                 Ok(Answer::Finished(outcome)) => self.result_of(outcome),
                 Ok(Answer::TooLong(_)) | Err(_) => unreachable!("what was read once is read alike again"),
             },
-            Ending::Condensed(long, condensed) => self.result_of(outcome::condensed(plan(), long, condensed)),
+            ResultSource::Condensed(long, condensed) => self.result_of(outcome::condensed(plan(), long, condensed)),
         }
     }
 
@@ -446,7 +446,7 @@ impl Execution {
         ToolResult {
             call_id: self.call.id.clone(),
             name: self.call.name.clone(),
-            tool: self.tool.as_ref().map(Meant::tool),
+            tool: self.tool.as_ref().map(ResolvedTool::tool),
             text,
             content: Vec::new(),
             structured: None,

@@ -7,7 +7,7 @@ use crate::types::Note;
 
 /// An answer whose text is too long to be given out as it is.
 #[derive(Debug)]
-pub struct Long {
+pub struct LongAnswer {
     /// The `result` of the answer, masked.
     pub result: String,
     /// Its whole text, masked.
@@ -20,7 +20,7 @@ pub struct Long {
     pub summarize: bool,
 }
 
-impl Long {
+impl LongAnswer {
     /// Whether a text is to be kept whole, and whether it is to be summarized.
     pub fn wants(plan: &Plan, text: &str) -> (bool, bool) {
         let spill = plan.spill && is_longer(text, plan.max_result_bytes);

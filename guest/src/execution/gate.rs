@@ -91,9 +91,9 @@ impl Gate {
     }
 
     /// The servers that this gate may use and that have offered nothing yet, in their order.
-    pub fn silent(&self) -> Vec<String> {
+    pub fn servers_without_offer(&self) -> Vec<String> {
         let inner = self.0.borrow();
-        inner.catalog.silent(&|server| inner.access.selects(server)).map(str::to_owned).collect()
+        inner.catalog.without_offer(&|server| inner.access.selects(server)).map(str::to_owned).collect()
     }
 
     /// Whether the server has offered its tools.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::condensing::Long;
+use super::condensing::LongAnswer;
 use super::{Code, Condensed, ResultForm};
 use crate::content::{self, Extracted, Unreadable};
 use crate::json::{self, Object, Value};
@@ -40,7 +40,7 @@ pub enum Answer {
     /// It has come to this.
     Finished(Outcome),
     /// Its text is too long, and the host can do something about it.
-    TooLong(Long),
+    TooLong(LongAnswer),
 }
 
 /// What an answer came to.
@@ -135,16 +135,16 @@ fn wants_input(plan: &Plan, result: &str) -> Option<Outcome> {
 }
 
 fn finish_or_condense(plan: &Plan, extracted: Extracted<'_>, result: &str, rewritten: bool) -> Answer {
-    match Long::wants(plan, &extracted.text) {
+    match LongAnswer::wants(plan, &extracted.text) {
         (false, false) => Answer::Finished(finish(plan, extracted, result, rewritten, &Condensed::default())),
         (spill, summarize) => {
-            Answer::TooLong(Long { result: result.to_owned(), text: extracted.text, rewritten, spill, summarize })
+            Answer::TooLong(LongAnswer { result: result.to_owned(), text: extracted.text, rewritten, spill, summarize })
         }
     }
 }
 
 /// What a long answer comes to with what was taken of its condensing.
-pub fn condensed(plan: &Plan, long: &Long, taken: &Condensed) -> Outcome {
+pub fn condensed(plan: &Plan, long: &LongAnswer, taken: &Condensed) -> Outcome {
     let extracted = content::extract(&long.result).expect("what was read once can be read again");
     let extracted = Extracted { text: long.text.clone(), ..extracted };
     finish(plan, extracted, &long.result, long.rewritten, taken)

@@ -7,8 +7,8 @@ use super::bindings::exports::toolgate::client::tool_executor as wit;
 use super::bindings::toolgate::client::transport;
 use super::bindings::toolgate::logic::types as given;
 use super::convert::Convert;
-use crate::brain::Ours;
 use crate::client::{Client, Transport};
+use crate::decider::DefaultDecider;
 use crate::execution::Failed;
 use crate::types::{Failure, HttpFailure, Phase, RpcFailure, WaitRange};
 
@@ -21,7 +21,7 @@ fn client() -> Rc<Client<Host>> {
     CLIENT.with(Rc::clone)
 }
 
-impl wit::Guest for Component<Ours> {
+impl wit::Guest for Component<DefaultDecider> {
     async fn configure(settings: wit::Settings) -> Result<(), wit::SettingsError> {
         client().configure(settings.convert()).map_err(Convert::convert)
     }

@@ -54,9 +54,7 @@ impl Globs {
 
 /// Whether a name that was written down means this one: it is trimmed, and case is nothing.
 pub fn is_same(written: &str, name: &str) -> bool {
-    let written = written.trim();
-    let plain = written.is_ascii() && name.is_ascii();
-    written.eq_ignore_ascii_case(name) || !plain && written.to_lowercase() == name.to_lowercase()
+    written.trim().to_lowercase() == name.to_lowercase()
 }
 
 /// Whether the pattern fits the whole name: on a mismatch, the last `*` takes one byte more.
@@ -85,7 +83,7 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::{fits, is_same};
 
     #[test]
     fn stars_fit_any_run_and_question_marks_one_byte() {
@@ -104,6 +102,19 @@ mod tests {
             ("**", "x", true),
         ] {
             assert_eq!(fits(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn names_are_the_same_whatever_their_case_in_any_script() {
+        for (written, name, expected) in [
+            (" Git ", "git", true),
+            ("git", "GIT", true),
+            ("GRÜN", "grün", true),
+            ("grün", "grun", false),
+            ("a", "b", false),
+        ] {
+            assert_eq!(is_same(written, name), expected, "{written} {name}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use regex::{Regex, RegexBuilder};
 
-use super::apart::{Bond, Named, is_long_word, looks_chosen};
+use super::named_values::{NameRelation, NamedValue, is_long_word, looks_secret};
 use super::{Span, kubernetes, pem, values};
 
 /// One built-in pattern.
@@ -241,11 +241,11 @@ impl Finder {
     }
 
     /// Reports the values of these that belong to names which it looks for.
-    pub fn find_named(&self, text: &str, named: &[Named], report: &mut dyn FnMut(Span)) {
+    pub fn find_named(&self, text: &str, named: &[NamedValue], report: &mut dyn FnMut(Span)) {
         let Finder::Key(regex, least) = self else { return };
         // All cells of a column have one name.
         let mut keys: BTreeMap<usize, Option<String>> = BTreeMap::new();
-        for Named { name, value: span, bond } in named {
+        for NamedValue { name, value: span, bond } in named {
             let key = keys.entry(name.start).or_insert_with(|| {
                 let probe = format!("{}=", &text[name.clone()]);
                 let key = regex.find_iter(&probe).find(|key| key.end() == probe.len());
@@ -254,10 +254,10 @@ impl Finder {
             let Some(key) = key else { continue };
             let value = &text[span.start..span.end];
             let meant = match bond {
-                Bond::Entry => true,
-                Bond::Column => is_password(key) || looks_chosen(value),
-                Bond::Below => looks_chosen(value) || is_password(key) && is_long_word(value),
-                Bond::Loose => looks_chosen(value),
+                NameRelation::Entry => true,
+                NameRelation::Column => is_password(key) || looks_secret(value),
+                NameRelation::Below => looks_secret(value) || is_password(key) && is_long_word(value),
+                NameRelation::Loose => looks_secret(value),
             };
             if meant
                 && values::unmasked_length(value) >= *least

@@ -2,56 +2,56 @@
 
 use std::collections::HashMap;
 
-use super::{ANYONE, Access, Item, Right};
+use super::{ANYONE, AccessMatrix, AccessRight, AccessTool};
 use crate::config::model::Config;
 use crate::logic::types::ToolRef;
 use crate::logic::types::filtering::Verdict;
 
 /// A right that is not as before.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct AccessChange {
     /// Whose right it is.
     pub principal: String,
     /// To which tool.
-    pub tool: Item,
+    pub tool: AccessTool,
     /// How it was.
-    pub before: Right,
+    pub before: AccessRight,
     /// How it is.
-    pub after: Right,
+    pub after: AccessRight,
 }
 
 /// Which way a right has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum ChangeDirection {
     /// The principal may do more than before.
     Granted,
     /// It may do less.
     Taken,
 }
 
-impl Change {
+impl AccessChange {
     /// Which way it went; who needed no approval and now does may do less.
-    pub fn direction(&self) -> Direction {
+    pub fn direction(&self) -> ChangeDirection {
         match rank(self.after.verdict) > rank(self.before.verdict) {
-            true => Direction::Granted,
-            false => Direction::Taken,
+            true => ChangeDirection::Granted,
+            false => ChangeDirection::Taken,
         }
     }
 }
 
-impl Direction {
+impl ChangeDirection {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Direction::Granted => "granted",
-            Direction::Taken => "taken",
+            ChangeDirection::Granted => "granted",
+            ChangeDirection::Taken => "taken",
         }
     }
 }
 
 /// The rights that are not as before. Where one of them does not know a principal or a tool, it grants nothing there.
-pub fn changes(before: &Access, after: &Access) -> Vec<Change> {
-    let (old, new) = (Rights::of(before), Rights::of(after));
+pub fn changes(before: &AccessMatrix, after: &AccessMatrix) -> Vec<AccessChange> {
+    let (old, new) = (RightsIndex::new(before), RightsIndex::new(after));
     let mut found = Vec::new();
     for (principal, tool, now) in after.rows() {
         let then = old.find(principal, tool);
@@ -60,7 +60,7 @@ pub fn changes(before: &Access, after: &Access) -> Vec<Change> {
         }
     }
     for (principal, tool, then) in before.rows() {
-        if !new.knows(principal, tool) && then.verdict != Verdict::Deny {
+        if !new.contains(principal, tool) && then.verdict != Verdict::Deny {
             found.push(change(principal, tool, then.clone(), new.find(principal, tool)));
         }
     }
@@ -68,17 +68,17 @@ pub fn changes(before: &Access, after: &Access) -> Vec<Change> {
 }
 
 /// Who may now switch servers on and off and try their tools, or may no longer, as if that were a tool of no server.
-pub fn admin_changes(before: &Config, after: &Config) -> Vec<Change> {
+pub fn admin_changes(before: &Config, after: &Config) -> Vec<AccessChange> {
     let (old, new) = (admins(before), admins(after));
     let named = old.iter().chain(new.iter().filter(|(name, _)| !old.iter().any(|(known, _)| known == name)));
     let is = |admins: &[(&str, bool)], principal: &str| admins.iter().any(|(name, admin)| *name == principal && *admin);
     let right = |is_admin| match is_admin {
-        true => Right { verdict: Verdict::Allow, ..Right::none("admin") },
-        false => Right::none("no admin"),
+        true => AccessRight { verdict: Verdict::Allow, ..AccessRight::denied("admin") },
+        false => AccessRight::denied("no admin"),
     };
     let pairs = named.map(|(name, _)| (*name, is(&old, name), is(&new, name)));
     let changed = pairs.filter(|(_, then, now)| then != now);
-    changed.map(|(name, then, now)| change(name, &administration(), right(then), right(now))).collect()
+    changed.map(|(name, then, now)| change(name, &admin_tool(), right(then), right(now))).collect()
 }
 
 /// All who have a token, and whether they are admins. Who comes over HTTP without one is none.
@@ -86,13 +86,13 @@ fn admins(config: &Config) -> Vec<(&str, bool)> {
     config.settings.gateway.tokens.iter().map(|token| (token.principal.as_str(), token.admin)).collect()
 }
 
-fn administration() -> Item {
+fn admin_tool() -> AccessTool {
     let tool = ToolRef { server: String::new(), tool: String::new() };
-    Item { tool, name: "(admin)".to_owned(), destructive: true, read_only: false }
+    AccessTool { tool, name: "(admin)".to_owned(), destructive: true, read_only: false }
 }
 
-fn change(principal: &str, tool: &Item, before: Right, after: Right) -> Change {
-    Change { principal: principal.to_owned(), tool: tool.clone(), before, after }
+fn change(principal: &str, tool: &AccessTool, before: AccessRight, after: AccessRight) -> AccessChange {
+    AccessChange { principal: principal.to_owned(), tool: tool.clone(), before, after }
 }
 
 fn rank(verdict: Verdict) -> u8 {
@@ -104,28 +104,31 @@ fn rank(verdict: Verdict) -> u8 {
 }
 
 /// Rights by whose and to what they are.
-struct Rights<'a> {
-    access: &'a Access,
-    found: HashMap<(&'a str, &'a str, &'a str), &'a Right>,
+struct RightsIndex<'a> {
+    access: &'a AccessMatrix,
+    rights: HashMap<(&'a str, &'a str, &'a str), &'a AccessRight>,
 }
 
-impl<'a> Rights<'a> {
-    fn of(access: &'a Access) -> Self {
-        let key =
-            |(name, item, right): (&'a str, &'a Item, &'a Right)| ((name, &*item.tool.server, &*item.tool.tool), right);
-        Rights { access, found: access.rows().map(key).collect() }
+impl<'a> RightsIndex<'a> {
+    fn new(access: &'a AccessMatrix) -> Self {
+        let key = |(name, item, right): (&'a str, &'a AccessTool, &'a AccessRight)| {
+            ((name, &*item.tool.server, &*item.tool.tool), right)
+        };
+        RightsIndex { access, rights: access.rows().map(key).collect() }
     }
 
-    fn knows(&self, principal: &str, item: &Item) -> bool {
-        self.found.contains_key(&(principal, &*item.tool.server, &*item.tool.tool))
+    fn contains(&self, principal: &str, item: &AccessTool) -> bool {
+        self.rights.contains_key(&(principal, &*item.tool.server, &*item.tool.tool))
     }
 
-    fn find(&self, principal: &str, item: &Item) -> Right {
-        match self.found.get(&(principal, &*item.tool.server, &*item.tool.tool)) {
+    fn find(&self, principal: &str, item: &AccessTool) -> AccessRight {
+        match self.rights.get(&(principal, &*item.tool.server, &*item.tool.tool)) {
             Some(right) => (*right).clone(),
-            None if principal == ANYONE => Right::none("a token is needed"),
-            None if !self.access.principals.iter().any(|name| name == principal) => Right::none("no such principal"),
-            None => Right::none("no such tool"),
+            None if principal == ANYONE => AccessRight::denied("a token is needed"),
+            None if !self.access.principals.iter().any(|name| name == principal) => {
+                AccessRight::denied("no such principal")
+            }
+            None => AccessRight::denied("no such tool"),
         }
     }
 }
@@ -137,15 +140,15 @@ mod tests {
     use super::*;
     use crate::config::parse;
 
-    fn access(principals: &[&str], tools: &[(&str, &[Verdict])]) -> Access {
-        let item = |name: &str| Item {
+    fn access(principals: &[&str], tools: &[(&str, &[Verdict])]) -> AccessMatrix {
+        let item = |name: &str| AccessTool {
             tool: ToolRef { server: "s".to_owned(), tool: name.to_owned() },
             name: format!("s__{name}"),
             destructive: false,
             read_only: false,
         };
-        let right = |verdict| Right { name: None, verdict, rule: "r".to_owned(), trace: vec!["r".to_owned()] };
-        Access {
+        let right = |verdict| AccessRight { name: None, verdict, rule: "r".to_owned(), trace: vec!["r".to_owned()] };
+        AccessMatrix {
             principals: principals.iter().map(|name| (*name).to_owned()).collect(),
             tools: tools.iter().map(|(name, _)| item(name)).collect(),
             rights: (0..principals.len())

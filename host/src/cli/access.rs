@@ -1,14 +1,17 @@
 //! `toolgate access`: who may call what and by which rule, and what a change of the configuration does to that.
 
-mod forms;
 mod page;
+mod report;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use toolgate::access::{Access, Change, Direction, Item, Offers, Right, admin_changes, anyone, changes, principals};
+use toolgate::access::{
+    AccessChange, AccessMatrix, AccessRight, AccessTool, ChangeDirection, ToolsByServer, admin_changes,
+    anonymous_principal, changes, principals,
+};
 use toolgate::config;
 use toolgate::config::model::Config;
 use toolgate::config::resolve::check_tokens;
@@ -17,11 +20,11 @@ use toolgate::logic::Supervisor;
 use toolgate::logic::types::filtering::{Rules, Verdict};
 use toolgate::registry::Link;
 
-use super::desk::{Desk, ServerArgs};
-use super::failure::{Failure, REFUSED, SERVER_UNAVAILABLE};
-use super::reply::FailedServer;
+use super::context::{CliContext, ServerArgs};
+use super::error::{CliError, REFUSED, SERVER_UNAVAILABLE};
+use super::requests::FailedServer;
 use super::style;
-use forms::Answer;
+use report::AccessReport;
 
 /// Whose rights to which tools, and in which form.
 #[derive(clap::Args)]
@@ -76,47 +79,47 @@ enum FailOn {
 }
 
 /// What servers offer, and those that could not be asked.
-struct Asked {
-    offers: Offers,
+struct CollectedTools {
+    offers: ToolsByServer,
     failed: Vec<FailedServer>,
 }
 
 /// Finds out who may call what, and shows it.
-pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
+pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let registry = desk.gate.registry();
     let mut logic = Supervisor::new(registry.component().clone())?;
     let config = registry.config();
-    known_servers(args, &config)?;
+    check_servers(args, &config)?;
     let other = args.diff.as_deref().map(|file| load(file, args)).transpose()?;
     // Where it stays as it is whether HTTP wants a token, whoever comes without one is the local principal or nobody.
     let needs_token = |config: &Config| !config.settings.gateway.tokens.is_empty();
     let opens = other.as_ref().is_some_and(|other| needs_token(other) != needs_token(&config));
-    let asked = ask(desk, args).await;
-    let access = find(&mut logic, &config, &asked, opens)?;
+    let asked = collect_tools(desk, args).await;
+    let access = find_access(&mut logic, &config, &asked, opens)?;
     let reachable = asked.failed.is_empty();
     let Some(other) = other else {
-        known_principals(args, &[&access])?;
-        let wanted = Wanted::of(args, &mut logic, access.rows())?;
-        let rows: Vec<_> = access.rows().filter(|(name, tool, right)| wanted.has(name, tool, &[*right])).collect();
-        forms::print(desk, args, &Answer::rights(rows, asked.failed).warning_of(registry.unmatched_rules()))?;
+        check_principals(args, &[&access])?;
+        let wanted = AccessFilter::new(args, &mut logic, access.rows())?;
+        let rows: Vec<_> = access.rows().filter(|(name, tool, right)| wanted.matches(name, tool, &[*right])).collect();
+        report::print(desk, args, &AccessReport::rights(rows, asked.failed).with_warnings(registry.unmatched_rules()))?;
         return Ok(end(false, reachable || !args.strict));
     };
     registry.set_servers(other)?;
-    let then = ask(desk, args).await;
-    let after = find(&mut logic, &registry.config(), &then, opens)?;
-    known_principals(args, &[&access, &after])?;
-    let wanted = Wanted::of(args, &mut logic, access.rows().chain(after.rows()))?;
+    let then = collect_tools(desk, args).await;
+    let after = find_access(&mut logic, &registry.config(), &then, opens)?;
+    check_principals(args, &[&access, &after])?;
+    let wanted = AccessFilter::new(args, &mut logic, access.rows().chain(after.rows()))?;
     // Of a server that could not be asked one of the two times nobody knows what has changed.
     let unknown = |id: &str| asked.failed.iter().chain(&then.failed).any(|failed| failed.server == id);
     let mut found = changes(&access, &after);
     found.extend(admin_changes(&config, &registry.config()));
     found.retain(|change| {
-        let Change { principal, tool, before, after } = change;
-        !unknown(&tool.tool.server) && wanted.has(principal, tool, &[before, after])
+        let AccessChange { principal, tool, before, after } = change;
+        !unknown(&tool.tool.server) && wanted.matches(principal, tool, &[before, after])
     });
     let counts = |direction| match direction {
-        Direction::Granted => args.fail_on.contains(&FailOn::Granted),
-        Direction::Taken => args.fail_on.contains(&FailOn::Taken),
+        ChangeDirection::Granted => args.fail_on.contains(&FailOn::Granted),
+        ChangeDirection::Taken => args.fail_on.contains(&FailOn::Taken),
     };
     let fails = found.iter().any(|change| counts(change.direction()));
     let compared = reachable && then.failed.is_empty();
@@ -127,7 +130,7 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
             .filter(|then| !failed.iter().any(|first| first.server == then.server))
             .collect::<Vec<_>>(),
     );
-    forms::print(desk, args, &Answer::changes(&found, failed).warning_of(registry.unmatched_rules()))?;
+    report::print(desk, args, &AccessReport::changes(&found, failed).with_warnings(registry.unmatched_rules()))?;
     Ok(end(fails, compared))
 }
 
@@ -141,27 +144,36 @@ fn end(fails: bool, all: bool) -> ExitCode {
 }
 
 /// The other configuration.
-fn load(file: &Path, args: &Args) -> Result<Config, Failure> {
+fn load(file: &Path, args: &Args) -> Result<Config, CliError> {
     // Paths within it count from where it is.
-    let mut config = config::load(&std::path::absolute(file)?).map_err(|error| Failure::Usage(error.to_string()))?;
-    args.servers.give_time(&mut config);
+    let mut config = config::load(&std::path::absolute(file)?).map_err(|error| CliError::Usage(error.to_string()))?;
+    args.servers.apply_timeout(&mut config);
     for notice in &config.notices {
-        style::say(format_args!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string())));
+        style::write_stderr(format_args!(
+            "{}: {}",
+            style::stderr().yellow("notice"),
+            style::clean(&notice.to_string())
+        ));
     }
-    known_servers(args, &config)?;
+    check_servers(args, &config)?;
     Ok(config)
 }
 
 /// Who may call what; `opens` counts whoever comes over HTTP without a token among them.
-fn find(logic: &mut Supervisor, config: &Config, asked: &Asked, opens: bool) -> Result<Access, Failure> {
-    check_tokens(config).map_err(|problem| Failure::Usage(problem.to_string()))?;
+fn find_access(
+    logic: &mut Supervisor,
+    config: &Config,
+    asked: &CollectedTools,
+    opens: bool,
+) -> Result<AccessMatrix, CliError> {
+    check_tokens(config).map_err(|problem| CliError::Usage(problem.to_string()))?;
     let mut principals = principals(config);
-    principals.extend(anyone(config).filter(|_| opens));
-    Ok(Access::find(logic, config, principals, &asked.offers)?)
+    principals.extend(anonymous_principal(config).filter(|_| opens));
+    Ok(AccessMatrix::find(logic, config, principals, &asked.offers)?)
 }
 
 /// Asks the servers of now for their tools, side by side; those that cannot be used are warned of.
-async fn ask(desk: &Desk, args: &Args) -> Asked {
+async fn collect_tools(desk: &CliContext, args: &Args) -> CollectedTools {
     let wanted = |link: &&Arc<Link>| {
         let only = &args.servers.server;
         link.server().enabled && (only.is_empty() || only.iter().any(|id| id == link.id()))
@@ -171,7 +183,7 @@ async fn ask(desk: &Desk, args: &Args) -> Asked {
         let tools = async { link.tools_of(&link.lease().await?).await };
         (link, tools.await)
     });
-    let mut asked = Asked { offers: Vec::new(), failed: Vec::new() };
+    let mut asked = CollectedTools { offers: Vec::new(), failed: Vec::new() };
     for (link, outcome) in futures_util::future::join_all(tools).await {
         match outcome {
             Ok(tools) => asked.offers.push((link.id().to_owned(), Arc::clone(&tools.offered))),
@@ -184,69 +196,69 @@ async fn ask(desk: &Desk, args: &Args) -> Asked {
     asked
 }
 
-fn known_servers(args: &Args, config: &Config) -> Result<(), Failure> {
+fn check_servers(args: &Args, config: &Config) -> Result<(), CliError> {
     let known = || config.servers.iter().map(|server| server.id.as_str());
     match args.servers.server.iter().find(|id| !known().any(|known| known == *id)) {
         // With a second configuration it may well be new, or gone.
         Some(id) if args.diff.is_none() => {
             let known: Vec<_> = known().collect();
-            Err(Failure::NoSuchThing(format!("no server {id:?} is configured; there are: {}", known.join(", "))))
+            Err(CliError::NotFound(format!("no server {id:?} is configured; there are: {}", known.join(", "))))
         }
         _ => Ok(()),
     }
 }
 
-fn known_principals(args: &Args, all: &[&Access]) -> Result<(), Failure> {
+fn check_principals(args: &Args, all: &[&AccessMatrix]) -> Result<(), CliError> {
     let known = || all.iter().flat_map(|access| &access.principals);
     match args.principal.iter().find(|name| !known().any(|known| known == *name)) {
         Some(name) => {
             let mut known: Vec<_> = known().map(String::as_str).collect();
             known.dedup();
-            Err(Failure::NoSuchThing(format!("there is no principal {name:?}; there are: {}", known.join(", "))))
+            Err(CliError::NotFound(format!("there is no principal {name:?}; there are: {}", known.join(", "))))
         }
         None => Ok(()),
     }
 }
 
 /// What was asked for.
-struct Wanted<'a> {
+struct AccessFilter<'a> {
     args: &'a Args,
     /// The names that the pattern means, where one is given.
-    named: Option<Vec<String>>,
+    matching_names: Option<Vec<String>>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> AccessFilter<'a> {
     /// Which names a pattern means is for the component to say, as it is for rules.
-    fn of<'t>(
+    fn new<'t>(
         args: &'a Args,
         logic: &mut Supervisor,
-        rows: impl Iterator<Item = (&'t str, &'t Item, &'t Right)>,
-    ) -> Result<Self, Failure> {
+        rows: impl Iterator<Item = (&'t str, &'t AccessTool, &'t AccessRight)>,
+    ) -> Result<Self, CliError> {
         let named = match &args.can_call {
             Some(pattern) => {
                 let rules = Rules { allow: Some(vec![pattern.clone()]), deny: Vec::new() };
-                let all: BTreeSet<_> = rows.flat_map(|(_, tool, right)| names(tool, &[right])).collect();
+                let all: BTreeSet<_> = rows.flat_map(|(_, tool, right)| pattern_names(tool, &[right])).collect();
                 Some(logic.filter(&rules, &Vec::from_iter(all))?)
             }
             None => None,
         };
-        Ok(Wanted { args, named })
+        Ok(AccessFilter { args, matching_names: named })
     }
 
-    fn has(&self, principal: &str, tool: &Item, rights: &[&Right]) -> bool {
+    fn matches(&self, principal: &str, tool: &AccessTool, rights: &[&AccessRight]) -> bool {
         let Args { principal: only, destructive, .. } = self.args;
-        let is_named = |named: &Vec<String>| names(tool, rights).iter().any(|name| named.contains(name));
+        let is_named = |named: &Vec<String>| pattern_names(tool, rights).iter().any(|name| named.contains(name));
         (only.is_empty() || only.iter().any(|name| name == principal))
             && (!destructive || tool.destructive)
             && self
-                .named
+                .matching_names
                 .as_ref()
                 .is_none_or(|named| rights.iter().any(|right| right.verdict != Verdict::Deny) && is_named(named))
     }
 }
 
 /// All that a tool may be called in a pattern.
-fn names(tool: &Item, rights: &[&Right]) -> Vec<String> {
+fn pattern_names(tool: &AccessTool, rights: &[&AccessRight]) -> Vec<String> {
     let own = [tool.tool.tool.clone(), format!("{}.{}", tool.tool.server, tool.tool.tool), tool.name.clone()];
     own.into_iter().chain(rights.iter().filter_map(|right| right.name.clone())).collect()
 }

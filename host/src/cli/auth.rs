@@ -8,23 +8,23 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::Serialize;
 use toolgate::calendar::Utc;
-use toolgate::config::model::{Auth, Grant};
-use toolgate::oauth::{Account, BrowseError, Loopback, OAuthError, Standing};
+use toolgate::config::model::{OAuthGrant, ServerAuth};
+use toolgate::oauth::{Account, AuthorizationStatus, BrowseError, Loopback, OAuthError};
 use toolgate::registry::Link;
 
-use super::desk::{Desk, ServerArgs, note, time};
-use super::failure::Failure;
-use super::{reply, style};
+use super::context::{CliContext, ServerArgs, print_note, time};
+use super::error::CliError;
+use super::{requests, style};
 
 /// What to do about authorizations.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    command: AuthCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum AuthCommand {
     /// Get an authorization for a server: a person gives consent in a browser
     Login {
         /// The server
@@ -62,62 +62,62 @@ enum What {
 
 /// How the account with one server stands.
 #[derive(Serialize)]
-struct Shown {
+struct AccountStatus {
     server: String,
     #[serde(flatten)]
-    standing: Standing,
+    standing: AuthorizationStatus,
     expires: Option<String>,
 }
 
 impl Args {
     /// Which servers it is about.
     pub fn servers(&self) -> ServerArgs {
-        let server = match &self.what {
-            What::Login { server, .. } | What::Logout { server, .. } => vec![server.clone()],
-            What::Status { server, .. } => server.iter().cloned().collect(),
+        let server = match &self.command {
+            AuthCommand::Login { server, .. } | AuthCommand::Logout { server, .. } => vec![server.clone()],
+            AuthCommand::Status { server, .. } => server.iter().cloned().collect(),
         };
         ServerArgs { server, ..ServerArgs::default() }
     }
 }
 
 /// Does what was asked for.
-pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
-    match &args.what {
-        What::Login { no_browser, scope, timeout, json, .. } => {
-            let (link, account) = the_one(desk).await?;
+pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+    match &args.command {
+        AuthCommand::Login { no_browser, scope, timeout, json, .. } => {
+            let (link, account) = find_account(desk).await?;
             let standing = login(desk, &account, *no_browser, scope, *timeout).await?;
-            show(desk, vec![shown(&link, standing)], *json)?;
+            show(desk, vec![account_status(&link, standing)], *json)?;
         }
-        What::Logout { json, .. } => {
-            let (link, account) = the_one(desk).await?;
+        AuthCommand::Logout { json, .. } => {
+            let (link, account) = find_account(desk).await?;
             account.logout()?;
-            show(desk, vec![shown(&link, account.standing())], *json)?;
+            show(desk, vec![account_status(&link, account.status())], *json)?;
         }
-        What::Status { server, json } => {
+        AuthCommand::Status { server, json } => {
             let mut all = Vec::new();
-            for link in desk.asked() {
+            for link in desk.requested_links() {
                 match link.account().await {
                     Ok(Some(account)) => {
-                        let standing = account.standing();
+                        let standing = account.status();
                         // Most servers that say nothing of it want nothing of the kind.
-                        let said = matches!(link.server().auth, Auth::OAuth(_));
+                        let said = matches!(link.server().auth, ServerAuth::OAuth(_));
                         if said || standing.authorized || server.is_some() {
-                            all.push(shown(&link, standing));
+                            all.push(account_status(&link, standing));
                         }
                     }
-                    Ok(None) if server.is_some() => return Err(other_way(&link)),
+                    Ok(None) if server.is_some() => return Err(no_login_needed(&link)),
                     Ok(None) => {}
-                    Err(why) if server.is_some() => return Err(reply::unavailable(desk, &link, &why)),
+                    Err(why) if server.is_some() => return Err(requests::unavailable_error(desk, &link, &why)),
                     Err(why) => desk.warn(&link, &why),
                 }
             }
             let missing = server.is_some() && all.iter().any(|shown| !shown.standing.authorized);
             if all.is_empty() && !*json {
-                note("no server wants an authorization that toolgate would get");
+                print_note("no server wants an authorization that toolgate would get");
             }
             show(desk, all, *json)?;
             if missing {
-                return Ok(ExitCode::from(super::failure::NEEDS_AUTH));
+                return Ok(ExitCode::from(super::error::NEEDS_AUTH));
             }
         }
     }
@@ -125,54 +125,54 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// The one server that was named, and our account with it.
-async fn the_one(desk: &Desk) -> Result<(Arc<Link>, Arc<Account>), Failure> {
-    let mut links = desk.asked();
-    let Some(link) = links.pop() else { return Err(Failure::NoSuchThing("name a server".to_owned())) };
+async fn find_account(desk: &CliContext) -> Result<(Arc<Link>, Arc<Account>), CliError> {
+    let mut links = desk.requested_links();
+    let Some(link) = links.pop() else { return Err(CliError::NotFound("name a server".to_owned())) };
     match link.account().await {
         Ok(Some(account)) => Ok((link, account)),
-        Ok(None) => Err(other_way(&link)),
-        Err(why) => Err(reply::unavailable(desk, &link, &why)),
+        Ok(None) => Err(no_login_needed(&link)),
+        Err(why) => Err(requests::unavailable_error(desk, &link, &why)),
     }
 }
 
-fn other_way(link: &Link) -> Failure {
+fn no_login_needed(link: &Link) -> CliError {
     let id = link.id();
-    Failure::Usage(format!(
+    CliError::Usage(format!(
         "server {id:?} needs no login: it is a program, or servers.{id} has a token, a key or an Authorization header"
     ))
 }
 
 async fn login(
-    desk: &Desk,
+    desk: &CliContext,
     account: &Account,
     no_browser: bool,
     scopes: &[String],
     limit: Duration,
-) -> Result<Standing, Failure> {
-    let asks_person = account.grant() == Grant::AuthorizationCode;
+) -> Result<AuthorizationStatus, CliError> {
+    let asks_person = account.grant() == OAuthGrant::AuthorizationCode;
     let port = account.callback_port().filter(|_| asks_person);
     let opener = move |url: &str| {
         let shown = style::clean(url);
         if !no_browser && open(url).is_ok() {
-            note("a browser opens; if it does not, go to");
+            print_note("a browser opens; if it does not, go to");
         } else {
-            note("to give your consent, go to");
+            print_note("to give your consent, go to");
         }
-        style::say(format_args!("  {shown}"));
+        style::write_stderr(format_args!("  {shown}"));
         Ok(())
     };
     let bound = Loopback::bind(port, limit, opener).await;
     let loopback = bound.map_err(|error| {
         let port = port.map(|port| format!(" {port}")).unwrap_or_default();
-        Failure::Usage(format!("the port{port} of the callback cannot be used: {error}"))
+        CliError::Usage(format!("the port{port} of the callback cannot be used: {error}"))
     })?;
     account.login(&loopback, scopes).await.map_err(|error| {
         let text = desk.clean(&error.to_string());
         match error {
-            OAuthError::Browse(BrowseError::Late(_)) => Failure::Timeout(text),
-            OAuthError::Unreachable(_) => Failure::Unavailable(text),
-            OAuthError::Settings(_) | OAuthError::Browse(BrowseError::Impossible(_)) => Failure::Usage(text),
-            OAuthError::Refused(_) | OAuthError::NeedsPerson => Failure::NeedsAuth(text),
+            OAuthError::Browse(BrowseError::TimedOut(_)) => CliError::Timeout(text),
+            OAuthError::Unreachable(_) => CliError::Unavailable(text),
+            OAuthError::Settings(_) | OAuthError::Browse(BrowseError::Impossible(_)) => CliError::Usage(text),
+            OAuthError::Refused(_) | OAuthError::NeedsPerson => CliError::NeedsAuth(text),
         }
     })
 }
@@ -192,19 +192,19 @@ fn open(url: &str) -> io::Result<()> {
     command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop)
 }
 
-fn shown(link: &Link, standing: Standing) -> Shown {
+fn account_status(link: &Link, standing: AuthorizationStatus) -> AccountStatus {
     let expires = standing.expires.map(|at| Utc::from(at).to_string());
-    Shown { server: link.id().to_owned(), standing, expires }
+    AccountStatus { server: link.id().to_owned(), standing, expires }
 }
 
-fn show(desk: &Desk, all: Vec<Shown>, json: bool) -> Result<(), Failure> {
+fn show(desk: &CliContext, all: Vec<AccountStatus>, json: bool) -> Result<(), CliError> {
     if json {
         return desk.print_json(&all);
     }
     let style = style::stdout();
     let lines: String = all
         .iter()
-        .map(|Shown { server, standing, expires }| {
+        .map(|AccountStatus { server, standing, expires }| {
             let id = style.bold(server);
             if !standing.authorized {
                 return format!("{} {id}  not authorized; run `toolgate auth login {server}`\n", style.dim("-"));
@@ -222,5 +222,5 @@ fn show(desk: &Desk, all: Vec<Shown>, json: bool) -> Result<(), Failure> {
             format!("{} {id}  {}\n", style.green("✓"), parts.join(" · "))
         })
         .collect();
-    desk.print_drawn(&lines)
+    desk.print_colored(&lines)
 }

@@ -1,6 +1,6 @@
 //! `toolgate call`: one tool, called as an agent would call it.
 
-mod answered;
+mod gateway_result;
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -11,22 +11,22 @@ use std::time::Duration;
 use serde_json::json;
 use toolgate::config::bytes;
 use toolgate::config::secrets::Secrets;
-use toolgate::failure::{Failed, Failure as Cause};
-use toolgate::gate::{CallOptions, Called};
+use toolgate::failure::{Failure as Cause, RequestError};
+use toolgate::gate::{CallOptions, CallOutcome};
 use toolgate::gateway::OUTCOME;
-use toolgate::json::Object;
+use toolgate::json::JsonObject;
 use toolgate::logic::Supervisor;
 use toolgate::logic::types::execution::{Code, ToolCall};
-use toolgate::session::{Patience, Request};
-use toolgate::words::Named;
+use toolgate::session::{RequestTimeouts, SessionRequest};
+use toolgate::words::NamedCase;
 
-use super::desk::{Desk, ServerArgs};
-use super::failure::{self, Failure};
+use super::context::{CliContext, ServerArgs};
+use super::error::{self, CliError};
 use super::printer::Printer;
-use super::remote::{GatewayArgs, Remote};
+use super::remote::{GatewayArgs, RemoteGateway};
 use super::style;
-use super::terminal::{AtTerminal, Bar};
-use answered::Answered;
+use super::terminal::{CallProgressBar, TerminalApprover};
+use gateway_result::GatewayResult;
 
 /// What to call, and with what.
 #[derive(clap::Args)]
@@ -50,38 +50,46 @@ pub struct Args {
 }
 
 /// Calls the tool and prints what it says.
-pub async fn run(desk: &Desk, args: &Args, arguments: String) -> Result<ExitCode, Failure> {
+pub async fn run(desk: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
     let call = ToolCall::new(args.name.clone(), arguments);
-    let bar = Bar::new(&args.name);
+    let bar = CallProgressBar::new(&args.name);
     let options = CallOptions {
         timeout: args.servers.timeout,
         events: bar.listener(desk.cleaner()),
-        approve: Some(Arc::new(AtTerminal(Arc::clone(desk.gate.registry())))),
+        approve: Some(Arc::new(TerminalApprover(Arc::clone(desk.gate.registry())))),
         ..CallOptions::default()
     };
     let called = desk.gate.call(call, &options).await?;
     drop(bar);
     if args.servers.json {
-        desk.print_json(&called.shown())?;
+        desk.print_json(&called.as_json())?;
     } else {
         print(desk, &called)?;
     }
-    Ok(ExitCode::from(failure::exit_code(called.result.code)))
+    Ok(ExitCode::from(error::exit_code(called.result.code)))
 }
 
 /// The answer of a tool is the answer, also where it says that it failed; all else is about the call.
-fn print(desk: &Desk, called: &Called) -> Result<(), Failure> {
+fn print(desk: &CliContext, called: &CallOutcome) -> Result<(), CliError> {
     let result = &called.result;
     match result.code {
         Code::ToolError if result.text.is_empty() => {
-            style::say(format_args!("{}: the tool failed, and does not say why", style::stderr().red("tool-error")));
+            style::write_stderr(format_args!(
+                "{}: the tool failed, and does not say why",
+                style::stderr().red("tool-error")
+            ));
             Ok(())
         }
         Code::Ok | Code::ToolError => desk.print(&result.text),
         code => {
-            say(desk, code, &result.text, called.failure.as_ref().map(Failed::written).unwrap_or_default());
+            print_failure(
+                desk,
+                code,
+                &result.text,
+                called.failure.as_ref().map(RequestError::server_output).unwrap_or_default(),
+            );
             if let Some(data) = called.rpc_error().and_then(|error| error.data.as_deref()) {
-                say_beside(&desk.gate.cut(&desk.clean(data.get()))?);
+                print_error_data(&desk.gate.cut(&desk.clean(data.get()))?);
             }
             Ok(())
         }
@@ -89,16 +97,16 @@ fn print(desk: &Desk, called: &Called) -> Result<(), Failure> {
 }
 
 /// Says why there is no answer. What the model is told has no room for what the server wrote beside; a person wants it.
-fn say(printer: &Printer, code: Code, text: &str, words: &str) {
-    style::say(format_args!("{}: {}", style::stderr().red(code.name()), printer.clean(text)));
+fn print_failure(printer: &Printer, code: Code, text: &str, words: &str) {
+    style::write_stderr(format_args!("{}: {}", style::stderr().red(code.name()), printer.clean(text)));
     if !words.is_empty() {
-        style::say(format_args!("it last wrote:\n{}", printer.clean(words)));
+        style::write_stderr(format_args!("it last wrote:\n{}", printer.clean(words)));
     }
 }
 
 /// Says what came with an error: an address to open, or what was wrong. Without it a person could do nothing.
-fn say_beside(data: &str) {
-    style::say(format_args!("it says beside that:\n{data}"));
+fn print_error_data(data: &str) {
+    style::write_stderr(format_args!("it says beside that:\n{data}"));
 }
 
 /// The same through a gateway that runs: it finds the tool, reads the arguments and makes the call.
@@ -107,31 +115,31 @@ pub async fn run_at_gateway(
     arguments: String,
     logic: &mut Supervisor,
     secrets: &Arc<Mutex<Secrets>>,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     if !args.servers.server.is_empty() {
         let text = "--server is not for a gateway: the name of the tool says which server is meant";
-        return Err(Failure::Usage(text.to_owned()));
+        return Err(CliError::Usage(text.to_owned()));
     }
     if args.record.is_some() {
         let text = "--record is not for a gateway, which records its calls itself: start it with --record";
-        return Err(Failure::Usage(text.to_owned()));
+        return Err(CliError::Usage(text.to_owned()));
     }
     let limit = args.servers.timeout;
-    let remote = Remote::find(&args.gateway, limit.unwrap_or(CONNECT), secrets).await?;
+    let remote = RemoteGateway::find(&args.gateway, limit.unwrap_or(CONNECT), secrets).await?;
     let session = remote.session(limit.unwrap_or(CONNECT)).await?;
-    let bar = Bar::new(&args.name);
-    let mut params = Object::default();
+    let bar = CallProgressBar::new(&args.name);
+    let mut params = JsonObject::default();
     params.set("name", &args.name);
     params.set("arguments", &arguments);
     params.set("_meta", &json!({OUTCOME: true}));
-    let request = Request {
+    let request = SessionRequest {
         method: "tools/call",
         params: &params.to_text(),
-        patience: Patience::of(limit.unwrap_or(PATIENCE)),
+        timeouts: RequestTimeouts::of(limit.unwrap_or(PATIENCE)),
         progress: bar.progress(remote.printer.cleaner()),
     };
     let reply = session.request(request).await.map_err(|failed| match failed.failure {
-        Cause::Closed if failed.sent => Failure::OutcomeUnknown(format!(
+        Cause::Closed if failed.sent => CliError::OutcomeUnknown(format!(
             "the gateway at {} ended before it answered: nobody knows whether the tool ran",
             remote.name()
         )),
@@ -139,26 +147,26 @@ pub async fn run_at_gateway(
     })?;
     drop(bar);
     session.close().await;
-    let mut answered = Answered::read(reply.json(), logic)?;
+    let mut answered = GatewayResult::read(reply.json(), logic)?;
     if let Some(most) = args.max_result_bytes {
         answered.cut(logic, most)?;
     }
     if args.servers.json {
-        remote.printer.print_json(&answered.shown())?;
+        remote.printer.print_json(&answered.to_json())?;
     } else {
         match answered.code {
             Code::Ok | Code::ToolError => remote.printer.print(&answered.text)?,
             code => {
-                say(&remote.printer, code, &answered.text, answered.stderr().as_deref().unwrap_or_default());
-                answered.data().iter().for_each(|data| say_beside(&remote.printer.clean(data.get())));
+                print_failure(&remote.printer, code, &answered.text, answered.stderr().as_deref().unwrap_or_default());
+                answered.error_data().iter().for_each(|data| print_error_data(&remote.printer.clean(data.get())));
             }
         }
     }
-    Ok(ExitCode::from(failure::exit_code(answered.code)))
+    Ok(ExitCode::from(error::exit_code(answered.code)))
 }
 
 /// The text of the arguments: what was typed, or what a file or standard input holds.
-pub fn text(arguments: &[String]) -> Result<String, Failure> {
+pub fn read_arguments(arguments: &[String]) -> Result<String, CliError> {
     match arguments {
         [] => Ok(String::new()),
         [one] if one == "-" => {
@@ -170,7 +178,7 @@ pub fn text(arguments: &[String]) -> Result<String, Failure> {
             // Twice the sign is the sign itself.
             Some(rest) if rest.starts_with('@') => Ok(rest.to_owned()),
             Some(file) => std::fs::read_to_string(file)
-                .map_err(|error| Failure::Usage(format!("the arguments in {file:?} cannot be read: {error}"))),
+                .map_err(|error| CliError::Usage(format!("the arguments in {file:?} cannot be read: {error}"))),
             None => Ok(one.clone()),
         },
         // Pairs that the shell took apart stand on lines of their own; words are a sentence.
@@ -211,10 +219,10 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests {
-    use super::text;
+    use super::read_arguments;
 
     fn of(parts: &[&str]) -> String {
-        text(&parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>()).unwrap()
+        read_arguments(&parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]

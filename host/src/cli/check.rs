@@ -4,13 +4,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use toolgate::config::resolve::path_in;
-use toolgate::failure::{Failed, Failure as Cause};
+use toolgate::config::resolve::server_path;
+use toolgate::failure::{Failure as Cause, RequestError};
 use toolgate::registry::{Link, Unavailable};
-use toolgate::session::{Kind, Session};
+use toolgate::session::{ListKind, Session};
 
-use super::desk::{Desk, ServerArgs};
-use super::failure::{Failure, SERVER_UNAVAILABLE};
+use super::context::{CliContext, ServerArgs};
+use super::error::{CliError, SERVER_UNAVAILABLE};
 use super::style;
 
 /// Which servers to check.
@@ -22,7 +22,7 @@ pub struct Args {
 
 /// How one server is.
 #[derive(Serialize)]
-struct Checked {
+struct ServerCheck {
     server: String,
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,15 +46,15 @@ struct Checked {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct CheckReport {
     file: Option<String>,
     notices: Vec<String>,
-    servers: Vec<Checked>,
+    servers: Vec<ServerCheck>,
 }
 
 /// Connects all servers, side by side, and reports on each.
-pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
-    let links = desk.asked();
+pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+    let links = desk.requested_links();
     let checks = links.iter().map(|link| check(desk, link, args.servers.timeout));
     let mut servers = futures_util::future::join_all(checks).await;
     let tools = desk.gate.tools(&desk.gate.style())?;
@@ -72,10 +72,10 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
         let config = desk.gate.registry().config();
         let file = config.file.as_ref().map(|file| file.display().to_string());
         let notices = config.notices.iter().map(ToString::to_string).collect();
-        desk.print_json(&Report { file, notices, servers })?;
+        desk.print_json(&CheckReport { file, notices, servers })?;
     } else {
         let text: String = servers.iter().map(|server| line(desk, server)).collect();
-        desk.print_drawn(&text)?;
+        desk.print_colored(&text)?;
         if servers.is_empty() {
             desk.print("the configuration has no servers")?;
         }
@@ -83,13 +83,13 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
     Ok(if any_failed { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS })
 }
 
-async fn check(desk: &Desk, link: &Link, timeout: Option<Duration>) -> Checked {
+async fn check(desk: &CliContext, link: &Link, timeout: Option<Duration>) -> ServerCheck {
     let started = Instant::now();
     let outcome = match desk.gate.connect(link).await {
         Ok(lease) => counts(lease.session()).await.map(|counts| (lease, counts)).map_err(Unavailable::Failed),
         Err(why) => Err(why),
     };
-    let mut checked = Checked {
+    let mut checked = ServerCheck {
         server: link.id().to_owned(),
         ok: outcome.is_ok(),
         disabled: matches!(outcome, Err(Unavailable::Disabled)).then_some(true),
@@ -129,9 +129,9 @@ async fn check(desk: &Desk, link: &Link, timeout: Option<Duration>) -> Checked {
 }
 
 /// How many tools, resources and prompts there are, and which of the lists are cut.
-async fn counts(session: &Session) -> Result<([usize; 3], Vec<String>), Failed> {
+async fn counts(session: &Session) -> Result<([usize; 3], Vec<String>), RequestError> {
     let (mut counts, mut cut) = ([0; 3], Vec::new());
-    for (count, kind) in counts.iter_mut().zip([Kind::Tools, Kind::Resources, Kind::Prompts]) {
+    for (count, kind) in counts.iter_mut().zip([ListKind::Tools, ListKind::Resources, ListKind::Prompts]) {
         let listing = session.list(kind).await?;
         *count = listing.items.len();
         cut.extend(listing.cut.clone());
@@ -140,9 +140,9 @@ async fn counts(session: &Session) -> Result<([usize; 3], Vec<String>), Failed> 
 }
 
 /// What a person could do about it, where that can be known. `timeout` is what the command line sets for all waits.
-fn hint(desk: &Desk, link: &Link, why: &Unavailable, timeout: Option<Duration>) -> Option<String> {
+fn hint(desk: &CliContext, link: &Link, why: &Unavailable, timeout: Option<Duration>) -> Option<String> {
     let (Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed)) = why else { return None };
-    let server = path_in(desk.gate.registry().config().shape, link.id());
+    let server = server_path(desk.gate.registry().config().shape, link.id());
     match &failed.failure {
         Cause::NeedsAuth(_) => Some(format!("or give {server}.auth a token that the server accepts")),
         Cause::Http(error) if error.wants_authorization() => {
@@ -156,7 +156,7 @@ fn hint(desk: &Desk, link: &Link, why: &Unavailable, timeout: Option<Duration>) 
         }
         Cause::Timeout { .. } => Some(format!("raise {server}.timeouts.list if it is only slow")),
         Cause::NotReady { .. } => Some(format!("raise {server}.timeouts.initialize if it is only slow to start")),
-        Cause::Exited(exit) if exit.left_others => {
+        Cause::Exited(exit) if exit.left_children => {
             Some("its command must be the server itself: without `&`, and with `exec` in a script".to_owned())
         }
         Cause::Exited(_) => Some("run its command by hand to see more".to_owned()),
@@ -164,7 +164,7 @@ fn hint(desk: &Desk, link: &Link, why: &Unavailable, timeout: Option<Duration>) 
     }
 }
 
-fn line(desk: &Desk, checked: &Checked) -> String {
+fn line(desk: &CliContext, checked: &ServerCheck) -> String {
     let style = style::stdout();
     let id = style.bold(&checked.server);
     if checked.disabled.is_some() {

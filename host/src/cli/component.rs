@@ -7,7 +7,7 @@ use toolgate::extension::{CLIENT, CLIENT_DIGEST};
 use toolgate::logic::{EMBEDDED, EMBEDDED_DIGEST};
 use toolgate::wit;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::printer::print_plain;
 use super::style;
 
@@ -68,7 +68,7 @@ impl World {
 }
 
 /// Writes what was asked for, or describes it.
-pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub fn run(args: &Args) -> Result<ExitCode, CliError> {
     let world = args.world;
     match (&args.out, args.wit) {
         (Some(file), true) => write(file, world.wit().as_bytes())?,
@@ -79,16 +79,19 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
+fn write(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
     if file == Path::new("-") {
         return print_plain(bytes);
     }
-    std::fs::write(file, bytes).map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
-    style::say(format_args!("{}", style::stderr().dim(&format!("wrote {} bytes to {}", bytes.len(), file.display()))));
+    std::fs::write(file, bytes).map_err(|error| CliError::Usage(format!("{}: {error}", file.display())))?;
+    style::write_stderr(format_args!(
+        "{}",
+        style::stderr().dim(&format!("wrote {} bytes to {}", bytes.len(), file.display()))
+    ));
     Ok(())
 }
 
-fn describe(world: World, json: bool) -> Result<(), Failure> {
+fn describe(world: World, json: bool) -> Result<(), CliError> {
     let (bytes, digest) = world.component();
     let (name, size) = (world.name(), bytes.len());
     if json {

@@ -9,14 +9,14 @@ use serde_json::json;
 use toolgate::config::resolve::resolve_record_dir;
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
-use toolgate::record::compare::say_end;
-use toolgate::record::line::{Hidden, Record};
-use toolgate::record::said::Said;
-use toolgate::record::told::{FailureShape, Told};
-use toolgate::record::{self, BacktestError, Spot, folder};
+use toolgate::record::compare::describe_end;
+use toolgate::record::directive::RecordedDirective;
+use toolgate::record::event::{RecordedEvent, RecordedFailure};
+use toolgate::record::line::{MaskedPart, Record};
+use toolgate::record::{self, BacktestError, LinePosition, folder};
 
-use super::desk::{self, Otherwise};
-use super::failure::Failure;
+use super::context::{self, ConfigFallback};
+use super::error::CliError;
 use super::printer::Printer;
 use super::style;
 
@@ -34,38 +34,39 @@ pub struct Args {
 }
 
 /// Finds the record and tells its story.
-pub fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, Failure> {
+pub fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, CliError> {
     let printer = Printer(Arc::clone(secrets));
     let dir = match &args.record {
         Some(dir) => dir.clone(),
         None => {
-            let variables = Variables::of_process();
-            let config = desk::configuration(config, &variables, Otherwise::GiveUp)?;
-            let dir = resolve_record_dir(&config, &variables).map_err(|problem| Failure::Usage(problem.to_string()))?;
+            let variables = Variables::from_process();
+            let config = context::load_config(config, &variables, ConfigFallback::Fail)?;
+            let dir =
+                resolve_record_dir(&config, &variables).map_err(|problem| CliError::Usage(problem.to_string()))?;
             dir.unwrap_or_else(|| folder::default_dir(&variables))
         }
     };
     let found = record::find(&dir, &args.id).map_err(|error| match error {
         BacktestError::Damaged { spot, damage } => {
-            Failure::Refused(format!("the record of call {:?} cannot be trusted: {spot}: {damage}", args.id))
+            CliError::ServerError(format!("the record of call {:?} cannot be trusted: {spot}: {damage}", args.id))
         }
-        other => Failure::Usage(toolgate::failure::in_full(&other)),
+        other => CliError::Usage(toolgate::failure::format_chain(&other)),
     })?;
     let Some((spot, record)) = found else {
         let text = format!("no call {:?} is recorded in {}", args.id, dir.display());
-        return Err(Failure::NoSuchThing(text));
+        return Err(CliError::NotFound(text));
     };
     if args.json {
         let record = json!({"file": spot.file.display().to_string(), "line": spot.line, "record": record});
         printer.print_json(&record)?;
     } else {
-        printer.print(&style::clean(&story(&record, &spot)))?;
+        printer.print(&style::clean(&format_record(&record, &spot)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The story of a call, for people.
-fn story(record: &Record, spot: &Spot) -> String {
+fn format_record(record: &Record, spot: &LinePosition) -> String {
     let mut text = String::new();
     let who = record.principal.as_ref().map(|principal| format!(" by {principal}")).unwrap_or_default();
     let mut line = |line: String| writeln!(text, "{line}").expect("a string takes all that is written");
@@ -77,21 +78,21 @@ fn story(record: &Record, spot: &Spot) -> String {
     for (number, step) in record.steps.iter().enumerate() {
         if let Some(event) = &step.event {
             let catalog = step.catalog.as_ref().map(|_| ", and with it other tools").unwrap_or_default();
-            line(format!("   ← {}{catalog}", happened(event)));
+            line(format!("   ← {}{catalog}", describe_event(event)));
         }
-        line(format!("{:>2}. → {}", number + 1, said(&step.say)));
+        line(format!("{:>2}. → {}", number + 1, describe_directive(&step.say)));
     }
-    if !matches!(record.steps.last().map(|step| &step.say), Some(Said::Done(_))) {
+    if !matches!(record.steps.last().map(|step| &step.say), Some(RecordedDirective::Done(_))) {
         line("   ← nobody waited for the answer any more".to_owned());
     }
-    if let Some(Said::Done(ended)) = record.steps.last().map(|step| &step.say)
+    if let Some(RecordedDirective::Done(ended)) = record.steps.last().map(|step| &step.say)
         && !ended.trace.is_empty()
     {
         line("\nwhy:".to_owned());
         ended.trace.iter().for_each(|note| line(format!("  {note}")));
     }
     if !record.masked.is_empty() {
-        let hidden: Vec<&str> = record.masked.iter().map(|hidden| name(*hidden)).collect();
+        let hidden: Vec<&str> = record.masked.iter().map(|hidden| describe_hidden(*hidden)).collect();
         line(format!("\nhidden here: {}", hidden.join(", ")));
     }
     if let Some(why) = &record.unreplayable {
@@ -108,73 +109,73 @@ fn story(record: &Record, spot: &Spot) -> String {
 }
 
 /// What was to be done, in words.
-fn said(said: &Said) -> String {
+fn describe_directive(said: &RecordedDirective) -> String {
     match said {
-        Said::Connect(servers) => format!("connect {}", servers.join(", ")),
-        Said::Request(sent) => match sent.call() {
+        RecordedDirective::Connect(servers) => format!("connect {}", servers.join(", ")),
+        RecordedDirective::Request(sent) => match sent.call() {
             Some((tool, arguments)) => format!("call {tool:?} of server {:?} with {}", sent.server, cut(&arguments)),
             None => format!("send {} to server {:?}", sent.method, sent.server),
         },
-        Said::Reconnect(server) => format!("open a new session with server {server:?}"),
-        Said::Reauthenticate(server) => format!("get a new authorization for server {server:?}"),
-        Said::Wait { min_ms, max_ms } => format!("wait between {min_ms} and {max_ms} ms"),
-        Said::Ask(asked) => {
+        RecordedDirective::Reconnect(server) => format!("open a new session with server {server:?}"),
+        RecordedDirective::Reauthenticate(server) => format!("get a new authorization for server {server:?}"),
+        RecordedDirective::Wait { min_ms, max_ms } => format!("wait between {min_ms} and {max_ms} ms"),
+        RecordedDirective::Ask(asked) => {
             let (tool, server, arguments) = (&asked.tool, &asked.server, cut(&asked.arguments.0));
             format!("ask a person whether to call {tool:?} of server {server:?} with {arguments} ({})", asked.reason)
         }
-        Said::Condense(long) => match (long.spill, long.summarize) {
+        RecordedDirective::Condense(long) => match (long.spill, long.summarize) {
             (true, true) => format!("keep and summarize a text of {} bytes", long.text.bytes),
             (true, false) => format!("keep a text of {} bytes", long.text.bytes),
             (false, _) => format!("summarize a text of {} bytes", long.text.bytes),
         },
-        Said::Done(ended) => format!("done: {}", say_end(ended)),
+        RecordedDirective::Done(ended) => format!("done: {}", describe_end(ended)),
     }
 }
 
 /// What happened, in words.
-fn happened(told: &Told) -> String {
+fn describe_event(told: &RecordedEvent) -> String {
     match told {
-        Told::Connected => "connected".to_owned(),
-        Told::Answered(answer) => format!("answered: {}", cut(&answer.0)),
-        Told::Forwarded(forwarded) => {
+        RecordedEvent::Connected => "connected".to_owned(),
+        RecordedEvent::Answered(answer) => format!("answered: {}", cut(&answer.0)),
+        RecordedEvent::Forwarded(forwarded) => {
             let failed = if forwarded.is_error { " that says it failed" } else { "" };
             format!("an answer{failed} of {} bytes went to the caller unread", forwarded.bytes)
         }
-        Told::Failed(failed) => {
+        RecordedEvent::Failed(failed) => {
             let sent = if failed.sent { "after the request was sent" } else { "before anything was sent" };
-            format!("failed {sent}: {}", failure(&failed.failure))
+            format!("failed {sent}: {}", describe_failure(&failed.failure))
         }
-        Told::Reconnected => "a new session stands".to_owned(),
-        Told::Authenticated => "a new authorization is there".to_owned(),
-        Told::Waited => "the wait is over".to_owned(),
-        Told::Approved(true) => "a person said yes".to_owned(),
-        Told::Approved(false) => "a person said no".to_owned(),
-        Told::Unasked => "there was nobody to ask".to_owned(),
-        Told::Condensed(condensed) => match (&condensed.kept, &condensed.summary) {
+        RecordedEvent::Reconnected => "a new session stands".to_owned(),
+        RecordedEvent::Authenticated => "a new authorization is there".to_owned(),
+        RecordedEvent::Waited => "the wait is over".to_owned(),
+        RecordedEvent::Approved(true) => "a person said yes".to_owned(),
+        RecordedEvent::Approved(false) => "a person said no".to_owned(),
+        RecordedEvent::Unasked => "there was nobody to ask".to_owned(),
+        RecordedEvent::Condensed(condensed) => match (&condensed.kept, &condensed.summary) {
             (Some(kept), Some(summary)) => format!("kept in {kept} and summarized: {summary}"),
             (Some(kept), None) => format!("kept in {kept}"),
             (None, Some(summary)) => format!("summarized: {summary}"),
             (None, None) => "neither kept nor summarized".to_owned(),
         },
-        Told::Cancelled => "the caller gave up".to_owned(),
+        RecordedEvent::Cancelled => "the caller gave up".to_owned(),
     }
 }
 
-fn failure(failure: &FailureShape) -> String {
+fn describe_failure(failure: &RecordedFailure) -> String {
     match failure {
-        FailureShape::Cancelled => "the caller gave up".to_owned(),
-        FailureShape::Timeout => "no answer in time".to_owned(),
-        FailureShape::Connect(why) => format!("no connection: {why}"),
-        FailureShape::Closed => "the connection ended".to_owned(),
-        FailureShape::Exited(Some(code)) => format!("the server's process ended with exit code {code}"),
-        FailureShape::Exited(None) => "the server's process was killed".to_owned(),
-        FailureShape::Http { status, .. } => format!("HTTP status {status}"),
-        FailureShape::Rpc { code, message } => format!("error {code}: {message}"),
-        FailureShape::Protocol(why) => format!("the server broke the protocol: {why}"),
-        FailureShape::QueueFull(why) => format!("too many calls are waiting: {why}"),
-        FailureShape::NeedsAuth(why) => format!("the server needs authorization: {why}"),
-        FailureShape::RestartInProgress => "the server is being restarted".to_owned(),
-        FailureShape::RestartFailed(why) => format!("the server did not come up again: {why}"),
+        RecordedFailure::Cancelled => "the caller gave up".to_owned(),
+        RecordedFailure::Timeout => "no answer in time".to_owned(),
+        RecordedFailure::Connect(why) => format!("no connection: {why}"),
+        RecordedFailure::Closed => "the connection ended".to_owned(),
+        RecordedFailure::Exited(Some(code)) => format!("the server's process ended with exit code {code}"),
+        RecordedFailure::Exited(None) => "the server's process was killed".to_owned(),
+        RecordedFailure::Http { status, .. } => format!("HTTP status {status}"),
+        RecordedFailure::Rpc { code, message } => format!("error {code}: {message}"),
+        RecordedFailure::Protocol(why) => format!("the server broke the protocol: {why}"),
+        RecordedFailure::QueueFull(why) => format!("too many calls are waiting: {why}"),
+        RecordedFailure::NeedsAuth(why) => format!("the server needs authorization: {why}"),
+        RecordedFailure::RestartInProgress => "the server is being restarted".to_owned(),
+        RecordedFailure::RestartFailed(why) => format!("the server did not come up again: {why}"),
     }
 }
 
@@ -186,12 +187,12 @@ fn cut(text: &str) -> String {
     }
 }
 
-fn name(hidden: Hidden) -> &'static str {
+fn describe_hidden(hidden: MaskedPart) -> &'static str {
     match hidden {
-        Hidden::Name => "the name",
-        Hidden::Arguments => "arguments",
-        Hidden::Answer => "the answer",
-        Hidden::Catalog => "what servers had offered",
+        MaskedPart::Name => "the name",
+        MaskedPart::Arguments => "arguments",
+        MaskedPart::Answer => "the answer",
+        MaskedPart::Catalog => "what servers had offered",
     }
 }
 

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use toolgate::config;
-use toolgate::config::import::Client;
-use toolgate::config::search::{self, Found};
+use toolgate::config::import::ImportClient;
+use toolgate::config::search::{self, SearchResult};
 use toolgate::config::trust::TrustStore;
 use toolgate::config::variables::Variables;
-use toolgate::private;
+use toolgate::private_files;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::printer::print_plain;
 use super::style;
 
@@ -23,22 +23,24 @@ pub struct TrustArgs {
 }
 
 /// Trusts a configuration file as it is now.
-pub fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, Failure> {
-    let variables = Variables::of_process();
+pub fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, CliError> {
+    let variables = Variables::from_process();
     let found = match &args.file {
         Some(file) => search::find_named(file, "the argument", &variables),
         None => search::find(flag, &variables),
     };
-    let path = match found.map_err(|error| Failure::Usage(error.to_string()))? {
-        Found::File { path, .. } => path,
-        Found::Nothing { .. } => return Err(Failure::Usage("there is no configuration file here to trust".to_owned())),
+    let path = match found.map_err(|error| CliError::Usage(error.to_string()))? {
+        SearchResult::File { path, .. } => path,
+        SearchResult::Nothing { .. } => {
+            return Err(CliError::Usage("there is no configuration file here to trust".to_owned()));
+        }
     };
-    let usage = |error: config::ConfigError| Failure::Usage(error.to_string());
-    let text = config::text_of(&path).map_err(usage)?;
+    let usage = |error: config::ConfigError| CliError::Usage(error.to_string());
+    let text = config::read_text(&path).map_err(usage)?;
     let config = config::parse(&text, &path).map_err(usage)?;
     TrustStore::user(&variables).trust(&path, text.as_bytes())?;
     let count = config.servers.len();
-    style::say(format_args!(
+    style::write_stderr(format_args!(
         "trusted {} with {count} server{}",
         style::clean(&path.display().to_string()),
         if count == 1 { "" } else { "s" }
@@ -47,7 +49,7 @@ pub fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, Failure>
 }
 
 /// Prints the JSON Schema of `toolgate.yaml`.
-pub fn schema() -> Result<ExitCode, Failure> {
+pub fn schema() -> Result<ExitCode, CliError> {
     let schema = serde_json::to_string_pretty(&config::schema::schema()).expect("a JSON value is always JSON");
     print_plain(format!("{schema}\n").as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -58,7 +60,7 @@ pub fn schema() -> Result<ExitCode, Failure> {
 pub struct ImportArgs {
     /// The client that the file is of
     #[arg(long, value_enum, value_name = "CLIENT")]
-    from: From,
+    from: ImportFrom,
     /// The file
     file: PathBuf,
     /// Where to write the toolgate.yaml; standard output where nothing is given. An existing file is kept
@@ -68,7 +70,7 @@ pub struct ImportArgs {
 
 /// The clients whose files can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum From {
+enum ImportFrom {
     ClaudeDesktop,
     ClaudeCode,
     Vscode,
@@ -78,38 +80,42 @@ enum From {
 }
 
 /// Turns the file of a client into a `toolgate.yaml`.
-pub fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
+pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
     let client = match args.from {
-        From::ClaudeDesktop => Client::ClaudeDesktop,
-        From::ClaudeCode => Client::ClaudeCode,
-        From::Vscode => Client::VsCode,
-        From::Cursor => Client::Cursor,
-        From::Gemini => Client::Gemini,
-        From::Codex => Client::Codex,
+        ImportFrom::ClaudeDesktop => ImportClient::ClaudeDesktop,
+        ImportFrom::ClaudeCode => ImportClient::ClaudeCode,
+        ImportFrom::Vscode => ImportClient::VsCode,
+        ImportFrom::Cursor => ImportClient::Cursor,
+        ImportFrom::Gemini => ImportClient::Gemini,
+        ImportFrom::Codex => ImportClient::Codex,
     };
-    let usage = |error: config::ConfigError| Failure::Usage(error.to_string());
-    let text = config::text_of(&args.file).map_err(usage)?;
+    let usage = |error: config::ConfigError| CliError::Usage(error.to_string());
+    let text = config::read_text(&args.file).map_err(usage)?;
     let imported = config::import::import(client, &text, &args.file).map_err(usage)?;
     for notice in &imported.notices {
-        style::say(format_args!("{}: {}", style::stderr().yellow("notice"), style::clean(&notice.to_string())));
+        style::write_stderr(format_args!(
+            "{}: {}",
+            style::stderr().yellow("notice"),
+            style::clean(&notice.to_string())
+        ));
     }
     match &args.out {
         None => print_plain(imported.yaml.as_bytes())?,
         Some(out) => {
             // It may hold secrets that the other file holds.
-            let mut file = private::file(out)
-                .map_err(|error| Failure::Usage(format!("{} cannot be written: {error}", out.display())))?;
+            let mut file = private_files::create_file(out)
+                .map_err(|error| CliError::Usage(format!("{} cannot be written: {error}", out.display())))?;
             file.write_all(imported.yaml.as_bytes())?;
             let folder =
                 |path: &Path| std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_owned));
             if folder(out) != folder(&args.file) {
-                style::say(format_args!(
+                style::write_stderr(format_args!(
                     "{}: relative paths in {} now begin at its own folder",
                     style::stderr().yellow("notice"),
                     out.display()
                 ));
             }
-            style::say(format_args!("wrote {}", out.display()));
+            style::write_stderr(format_args!("wrote {}", out.display()));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::desk::{Desk, ServerArgs};
-use super::failure::Failure;
+use super::context::{CliContext, ServerArgs};
+use super::error::CliError;
 
 /// Of which servers.
 #[derive(clap::Args)]
@@ -15,15 +15,15 @@ pub struct Args {
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct InstructionsOutput {
     instructions: String,
 }
 
 /// Prints the instructions of all servers, notes on their tools, and which servers cannot be used.
-pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
+pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let instructions = desk.gate.instructions().await?;
     if args.servers.json {
-        desk.print_json(&Shown { instructions })?;
+        desk.print_json(&InstructionsOutput { instructions })?;
     } else {
         desk.print(&instructions)?;
     }

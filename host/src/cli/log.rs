@@ -10,12 +10,12 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::style;
 
 /// How the log is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum LogFormat {
     /// Lines for people.
     #[default]
     Text,
@@ -24,7 +24,7 @@ pub enum Format {
 }
 
 /// Starts the log; `TOOLGATE_LOG` says more exactly than `-v` what is wanted (`debug`, or `toolgate::session=trace,warn`).
-pub fn start(verbose: u8, format: Format, secrets: &Arc<Mutex<Secrets>>) -> Result<(), Failure> {
+pub fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>>) -> Result<(), CliError> {
     let level = match verbose {
         0 => Level::WARN,
         1 => Level::INFO,
@@ -34,7 +34,7 @@ pub fn start(verbose: u8, format: Format, secrets: &Arc<Mutex<Secrets>>) -> Resu
     let filter = match std::env::var("TOOLGATE_LOG") {
         Ok(text) if !text.trim().is_empty() => text
             .parse::<Targets>()
-            .map_err(|error| Failure::Usage(format!("TOOLGATE_LOG={text:?} cannot be read: {error}")))?,
+            .map_err(|error| CliError::Usage(format!("TOOLGATE_LOG={text:?} cannot be read: {error}")))?,
         // What other crates have to say is theirs, but for warnings.
         _ => {
             let usual = Targets::new().with_default(LevelFilter::WARN).with_target("toolgate", level);
@@ -44,12 +44,12 @@ pub fn start(verbose: u8, format: Format, secrets: &Arc<Mutex<Secrets>>) -> Resu
             usual.with_target("toolgate::shadow", level.max(Level::INFO))
         }
     };
-    let writer = Redacted(Arc::clone(secrets));
+    let writer = RedactedStderr(Arc::clone(secrets));
     let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_target(verbose > 1);
     let registry = tracing_subscriber::registry().with(filter);
     match format {
-        Format::Json => registry.with(layer.json()).init(),
-        Format::Text => {
+        LogFormat::Json => registry.with(layer.json()).init(),
+        LogFormat::Text => {
             // Without colours: what steers a terminal is then certainly a server's, and is taken out.
             registry.with(layer.with_ansi(false).without_time().compact()).init();
         }
@@ -59,23 +59,23 @@ pub fn start(verbose: u8, format: Format, secrets: &Arc<Mutex<Secrets>>) -> Resu
 
 /// Standard error without secrets.
 #[derive(Clone)]
-struct Redacted(Arc<Mutex<Secrets>>);
+struct RedactedStderr(Arc<Mutex<Secrets>>);
 
-impl<'a> MakeWriter<'a> for Redacted {
-    type Writer = Line;
+impl<'a> MakeWriter<'a> for RedactedStderr {
+    type Writer = LogLine;
 
-    fn make_writer(&'a self) -> Line {
-        Line { secrets: Arc::clone(&self.0), text: Vec::new() }
+    fn make_writer(&'a self) -> LogLine {
+        LogLine { secrets: Arc::clone(&self.0), text: Vec::new() }
     }
 }
 
 /// One line, written when it is whole.
-struct Line {
+struct LogLine {
     secrets: Arc<Mutex<Secrets>>,
     text: Vec<u8>,
 }
 
-impl Write for Line {
+impl Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.text.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -86,7 +86,7 @@ impl Write for Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for LogLine {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.text);
         let text = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(&text);

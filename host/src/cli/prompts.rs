@@ -6,25 +6,25 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
-use toolgate::json::{self, Object};
+use toolgate::json::{self, JsonObject};
 use toolgate::registry::Link;
-use toolgate::session::{Kind, Listing, Session};
+use toolgate::session::{ListKind, Listing, Session};
 
-use super::desk::{Desk, ServerArgs};
-use super::failure::Failure;
-use super::{call, reply, table};
+use super::context::{CliContext, ServerArgs};
+use super::error::CliError;
+use super::{call, requests, table};
 
 /// What to list or get.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<PromptsCommand>,
     #[command(flatten)]
     pub servers: ServerArgs,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum PromptsCommand {
     /// Print the messages of a prompt
     Get {
         /// The prompt: server.prompt, server__prompt, or its own name where only one server has it
@@ -39,9 +39,9 @@ enum Command {
 
 impl Args {
     /// The text of the arguments, where there are any.
-    pub fn arguments(&self) -> Result<String, Failure> {
+    pub fn arguments(&self) -> Result<String, CliError> {
         match &self.command {
-            Some(Command::Get { arguments, .. }) => call::text(arguments),
+            Some(PromptsCommand::Get { arguments, .. }) => call::read_arguments(arguments),
             None => Ok(String::new()),
         }
     }
@@ -49,76 +49,76 @@ impl Args {
     /// The options, wherever on the command line they stand.
     pub fn servers(&self) -> ServerArgs {
         match &self.command {
-            Some(Command::Get { servers, .. }) => self.servers.clone().or(servers),
+            Some(PromptsCommand::Get { servers, .. }) => self.servers.clone().or(servers),
             None => self.servers.clone(),
         }
     }
 }
 
 /// Lists the prompts, or gets one.
-pub async fn run(desk: &Desk, args: &Args, arguments: &str) -> Result<ExitCode, Failure> {
+pub async fn run(desk: &CliContext, args: &Args, arguments: &str) -> Result<ExitCode, CliError> {
     let servers = args.servers();
     match &args.command {
-        Some(Command::Get { name, .. }) => get(desk, name, arguments, &servers).await,
+        Some(PromptsCommand::Get { name, .. }) => get(desk, name, arguments, &servers).await,
         None => list(desk, &servers).await,
     }
 }
 
 #[derive(Serialize)]
-struct Listed {
-    prompts: Vec<Object>,
-    failed: Vec<reply::FailedServer>,
+struct PromptList {
+    prompts: Vec<JsonObject>,
+    failed: Vec<requests::FailedServer>,
 }
 
-async fn list(desk: &Desk, args: &ServerArgs) -> Result<ExitCode, Failure> {
-    let found = reply::gather(desk, |session| async move { session.list(Kind::Prompts).await }).await;
-    let mut listed = Listed { prompts: Vec::new(), failed: found.failed };
-    for (link, listing) in &found.found {
+async fn list(desk: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
+    let found = requests::query_all(desk, |session| async move { session.list(ListKind::Prompts).await }).await;
+    let mut listed = PromptList { prompts: Vec::new(), failed: found.failed };
+    for (link, listing) in &found.answered {
         for item in &listing.items {
-            listed.prompts.push(reply::owned(desk, link, item)?);
+            listed.prompts.push(requests::mask_item(desk, link, item)?);
         }
     }
     if args.json {
         desk.print_json(&listed)?;
     } else {
         let rows = listed.prompts.iter().map(|item| {
-            let text = |name| desk.redact(&reply::text(item, name).unwrap_or_default()).into_owned();
+            let text = |name| desk.redact(&requests::member_text(item, name).unwrap_or_default()).into_owned();
             let name = format!("{}__{}", text("server"), text("name"));
-            [name, arguments(item), table::first_line(&text("description"))]
+            [name, format_arguments(item), table::first_line(&text("description"))]
         });
-        desk.print_drawn(&table::draw(["PROMPT", "ARGUMENTS", "WHAT IT IS"], rows))?;
+        desk.print_colored(&table::draw(["PROMPT", "ARGUMENTS", "WHAT IT IS"], rows))?;
     }
     Ok(found.code)
 }
 
 /// One of a prompt's arguments, as its server lists it.
 #[derive(Deserialize)]
-struct Argument {
+struct PromptArgument {
     name: String,
     #[serde(default)]
     required: bool,
 }
 
-fn listed(prompt: &Object) -> Vec<Argument> {
+fn prompt_arguments(prompt: &JsonObject) -> Vec<PromptArgument> {
     prompt.get("arguments").and_then(|arguments| serde_json::from_str(arguments.get()).ok()).unwrap_or_default()
 }
 
 /// The names of a prompt's arguments; those in brackets can be left out.
-fn arguments(prompt: &Object) -> String {
-    let arguments = listed(prompt);
+fn format_arguments(prompt: &JsonObject) -> String {
+    let arguments = prompt_arguments(prompt);
     let shown = arguments.iter().map(|argument| match argument {
-        Argument { name, required: true } => name.clone(),
-        Argument { name, required: false } => format!("[{name}]"),
+        PromptArgument { name, required: true } => name.clone(),
+        PromptArgument { name, required: false } => format!("[{name}]"),
     });
     shown.collect::<Vec<_>>().join(" ")
 }
 
-async fn get(desk: &Desk, name: &str, arguments: &str, args: &ServerArgs) -> Result<ExitCode, Failure> {
-    let (link, session, prompt) = owner(desk, name).await?;
-    let mut params = Object::default();
+async fn get(desk: &CliContext, name: &str, arguments: &str, args: &ServerArgs) -> Result<ExitCode, CliError> {
+    let (link, session, prompt) = find_owner(desk, name).await?;
+    let mut params = JsonObject::default();
     params.set("name", prompt.get("name").expect("it was found by its name"));
     params.set("arguments", &strings(&desk.gate.arguments(arguments, Some(&schema(&prompt)))?));
-    let mut said = reply::ask(desk, &link, &session, "prompts/get", &params, args).await?;
+    let mut said = requests::request_masked(desk, &link, &session, "prompts/get", &params, args).await?;
     if args.json {
         said.result.set("server", link.id());
         desk.print_json(&said.result)?;
@@ -129,8 +129,8 @@ async fn get(desk: &Desk, name: &str, arguments: &str, args: &ServerArgs) -> Res
 }
 
 /// How a prompt's arguments are to be read: all are text, and are sent as they were written.
-fn schema(prompt: &Object) -> String {
-    let arguments = listed(prompt);
+fn schema(prompt: &JsonObject) -> String {
+    let arguments = prompt_arguments(prompt);
     let text = json!({"type": "string"});
     let properties: serde_json::Map<_, _> =
         arguments.iter().map(|argument| (argument.name.clone(), text.clone())).collect();
@@ -140,21 +140,21 @@ fn schema(prompt: &Object) -> String {
 }
 
 /// The arguments as text; what was written as JSON of another kind is sent as that JSON.
-fn strings(arguments: &str) -> Object {
-    let mut out = Object::default();
-    for (name, value) in Object::read(arguments).unwrap_or_default().iter() {
-        out.set(name, &json::text(value).unwrap_or_else(|| value.get().to_owned()));
+fn strings(arguments: &str) -> JsonObject {
+    let mut out = JsonObject::default();
+    for (name, value) in JsonObject::read(arguments).unwrap_or_default().iter() {
+        out.set(name, &json::string_value(value).unwrap_or_else(|| value.get().to_owned()));
     }
     out
 }
 
 #[derive(Deserialize)]
-struct Messages {
-    messages: Vec<Message>,
+struct PromptMessages {
+    messages: Vec<PromptMessage>,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct PromptMessage {
     #[serde(default)]
     role: String,
     #[serde(default)]
@@ -162,13 +162,13 @@ struct Message {
 }
 
 /// The messages as a conversation.
-fn messages(desk: &Desk, Messages { messages }: &Messages) -> Result<String, Failure> {
-    let object = |value: &RawValue| Object::read(value.get());
+fn messages(desk: &CliContext, PromptMessages { messages }: &PromptMessages) -> Result<String, CliError> {
+    let object = |value: &RawValue| JsonObject::read(value.get());
     let mut shown = Vec::with_capacity(messages.len());
-    for Message { role, content } in messages {
+    for PromptMessage { role, content } in messages {
         let parts = content.as_deref().and_then(object).unwrap_or_default();
         let held = parts.get("resource").and_then(object).unwrap_or_default();
-        let said = match reply::text(&parts, "text").or_else(|| reply::text(&held, "text")) {
+        let said = match requests::member_text(&parts, "text").or_else(|| requests::member_text(&held, "text")) {
             Some(text) => text,
             None => desk.gate.text_of(content.as_deref().map_or("null", RawValue::get))?,
         };
@@ -181,46 +181,47 @@ fn messages(desk: &Desk, Messages { messages }: &Messages) -> Result<String, Fai
 }
 
 /// The server of the prompt that a name means, and the prompt as the server lists it.
-async fn owner(desk: &Desk, name: &str) -> Result<(Arc<Link>, Arc<Session>, Object), Failure> {
+async fn find_owner(desk: &CliContext, name: &str) -> Result<(Arc<Link>, Arc<Session>, JsonObject), CliError> {
     // The name of a server is known beforehand, so only that server need be started.
     let split = |link: &Link| {
         let rest = name.strip_prefix(link.id())?;
         rest.strip_prefix("__").or_else(|| rest.strip_prefix('.')).map(str::to_owned)
     };
-    let links = desk.links();
+    let links = desk.enabled_links();
     let mut named: Vec<_> = links.iter().filter_map(|link| Some((link, split(link)?))).collect();
     named.sort_by_key(|(link, _)| std::cmp::Reverse(link.id().len()));
     for (link, prompt) in named {
-        let session = link.session().await.map_err(|why| reply::unavailable(desk, link, &why))?;
-        let listing = session.list(Kind::Prompts).await.map_err(|failed| reply::failure(desk, link, &failed))?;
+        let session = link.session().await.map_err(|why| requests::unavailable_error(desk, link, &why))?;
+        let listing =
+            session.list(ListKind::Prompts).await.map_err(|failed| requests::request_error(desk, link, &failed))?;
         if let Some(prompt) = find(&listing, &prompt) {
             return Ok((Arc::clone(link), session, prompt));
         }
     }
-    let found = reply::gather(desk, |session| async move {
-        let listing = session.list(Kind::Prompts).await?;
+    let found = requests::query_all(desk, |session| async move {
+        let listing = session.list(ListKind::Prompts).await?;
         Ok((session, listing))
     })
     .await;
-    let all = found.found.into_iter();
+    let all = found.answered.into_iter();
     let with_it = all.filter_map(|(link, (session, listing))| Some((link, session, find(&listing, name)?)));
     let mut candidates: Vec<_> = with_it.collect();
     match candidates.as_slice() {
         [_] => Ok(candidates.remove(0)),
-        [] => Err(reply::not_found(
+        [] => Err(requests::not_found(
             &found.failed,
             format!("no prompt {name:?}; `toolgate prompts` lists those that there are"),
         )),
         several => {
             let names: Vec<_> = several.iter().map(|(link, ..)| format!("{}__{name}", link.id())).collect();
-            Err(Failure::Usage(format!("{name:?} is a prompt of several servers; write one of: {}", names.join(", "))))
+            Err(CliError::Usage(format!("{name:?} is a prompt of several servers; write one of: {}", names.join(", "))))
         }
     }
 }
 
-fn find(listing: &Listing, name: &str) -> Option<Object> {
-    let named = |item: &Object| reply::text(item, "name").is_some_and(|known| known == name);
-    listing.items.iter().filter_map(|item| Object::read(item.get())).find(named)
+fn find(listing: &Listing, name: &str) -> Option<JsonObject> {
+    let named = |item: &JsonObject| requests::member_text(item, "name").is_some_and(|known| known == name);
+    listing.items.iter().filter_map(|item| JsonObject::read(item.get())).find(named)
 }
 
 #[cfg(test)]

@@ -7,16 +7,16 @@ use std::time::Duration;
 use serde::Deserialize;
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
-use toolgate::failure::{Failed, Failure as Cause};
-use toolgate::gateway::socket::{self, Running};
+use toolgate::failure::{Failure as Cause, RequestError};
+use toolgate::gateway::socket::{self, RunningGateway};
 use toolgate::ownership;
-use toolgate::session::{Options, Protocol, Session};
-use toolgate::transport::endpoint::{Endpoint, Site, Tls};
-use toolgate::transport::operator::Operator;
+use toolgate::session::{Protocol, Session, SessionOptions};
+use toolgate::transport::endpoint::{Endpoint, RemoteSite, Tls};
+use toolgate::transport::operator_client::OperatorClient;
 
-use super::failure::Failure;
+use super::error::CliError;
 use super::printer::Printer;
-use super::status::report::{About, age};
+use super::status::report::{GatewayInfo, age};
 
 /// Which gateway, and how to be let in.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -34,64 +34,69 @@ pub struct GatewayArgs {
 }
 
 /// A gateway that can be asked.
-pub struct Remote {
+pub struct RemoteGateway {
     /// Prints without the token.
     pub printer: Printer,
     /// What it is called in messages.
     name: String,
     /// Where its pages are.
-    site: Site,
+    site: RemoteSite,
     /// We have shown a token.
-    shown: bool,
-    operator: Operator,
+    sends_token: bool,
+    operator: OperatorClient,
 }
 
-impl Remote {
+impl RemoteGateway {
     /// Finds the gateway that is meant; each page must be there within the limit.
-    pub async fn find(args: &GatewayArgs, limit: Duration, secrets: &Arc<Mutex<Secrets>>) -> Result<Self, Failure> {
-        let variables = Variables::of_process();
+    pub async fn find(args: &GatewayArgs, limit: Duration, secrets: &Arc<Mutex<Secrets>>) -> Result<Self, CliError> {
+        let variables = Variables::from_process();
         let given = args.gateway.as_deref().unwrap_or_default();
         if given.contains('@') {
             // It may hold a password, so it is not repeated.
             let text = "the address of a gateway has no login: put its token into TOOLGATE_GATEWAY_TOKEN";
-            return Err(Failure::Usage(text.to_owned()));
+            return Err(CliError::Usage(text.to_owned()));
         }
         if given.starts_with("http://") || given.starts_with("https://") {
             let token = token(args, &variables)?;
             if let Some(token) = &token {
                 secrets.lock().unwrap_or_else(PoisonError::into_inner).add(token);
             }
-            return Remote::open(site_at(given, token, args), given.to_owned(), limit, secrets).await;
+            return RemoteGateway::open(site_at(given, token, args), given.to_owned(), limit, secrets).await;
         }
         let path = match given.strip_prefix("unix:").unwrap_or(given) {
-            "" => the_one(&variables, None, secrets).await?,
+            "" => find_socket(&variables, None, secrets).await?,
             path if path.contains('/') => PathBuf::from(path),
             number => {
                 let pid = number.parse().map_err(|_| {
-                    Failure::Usage(format!(
+                    CliError::Usage(format!(
                         "{number:?} is no gateway: write a URL such as --gateway=http://127.0.0.1:8808, or a process id"
                     ))
                 })?;
-                the_one(&variables, Some(pid), secrets).await?
+                find_socket(&variables, Some(pid), secrets).await?
             }
         };
-        Remote::at(&path, limit, secrets).await
+        RemoteGateway::open_socket(&path, limit, secrets).await
     }
 
-    async fn at(path: &Path, limit: Duration, secrets: &Arc<Mutex<Secrets>>) -> Result<Self, Failure> {
-        let site = Site { socket: Some(path.to_owned()), ..site("http://localhost/".to_owned()) };
-        Remote::open(site, path.display().to_string(), limit, secrets).await
+    async fn open_socket(path: &Path, limit: Duration, secrets: &Arc<Mutex<Secrets>>) -> Result<Self, CliError> {
+        let site = RemoteSite { socket: Some(path.to_owned()), ..site("http://localhost/".to_owned()) };
+        RemoteGateway::open(site, path.display().to_string(), limit, secrets).await
     }
 
-    async fn open(site: Site, name: String, limit: Duration, secrets: &Arc<Mutex<Secrets>>) -> Result<Self, Failure> {
+    async fn open(
+        site: RemoteSite,
+        name: String,
+        limit: Duration,
+        secrets: &Arc<Mutex<Secrets>>,
+    ) -> Result<Self, CliError> {
         let shown = !site.headers.is_empty();
-        let opened = Operator::open(&site, limit).await;
-        let operator = opened.map_err(|failed| Failure::Usage(format!("the gateway at {name}: {failed}")))?;
-        Ok(Remote { printer: Printer(Arc::clone(secrets)), name, site, shown, operator })
+        let opened = OperatorClient::open(&site, limit).await;
+        let operator = opened.map_err(|failed| CliError::Usage(format!("the gateway at {name}: {failed}")))?;
+        Ok(RemoteGateway { printer: Printer(Arc::clone(secrets)), name, site, sends_token: shown, operator })
     }
 
     /// A page of its API.
-    pub async fn get(&self, path: &str) -> Result<String, Failure> {
+    pub async fn get(&self, path: &str) -> Result<String, CliError> {
         self.operator.get(path).await.map_err(|failed| self.failure(&failed))
     }
 
@@ -101,57 +106,64 @@ impl Remote {
     }
 
     /// Its pages.
-    pub fn operator(&self) -> &Operator {
+    pub fn operator(&self) -> &OperatorClient {
         &self.operator
     }
 
     /// A session with it, as any MCP client has one.
-    pub async fn session(&self, limit: Duration) -> Result<Session, Failure> {
-        let site = Site { url: format!("{}mcp", self.site.url), ..self.site.clone() };
-        let options = Options { protocol: Protocol::Modern, limit, ..Options::default() };
+    pub async fn session(&self, limit: Duration) -> Result<Session, CliError> {
+        let site = RemoteSite { url: format!("{}mcp", self.site.url), ..self.site.clone() };
+        let options = SessionOptions { protocol: Protocol::Modern, limit, ..SessionOptions::default() };
         Session::open(&Endpoint::Http(site), &options).await.map_err(|failed| self.failure(&failed))
     }
 
     /// A page that is not what it should be.
-    pub fn strange(&self, error: &serde_json::Error) -> Failure {
-        Failure::Refused(format!("the gateway at {} answered with what is no answer of a gateway: {error}", self.name))
+    pub fn unexpected_answer(&self, error: &serde_json::Error) -> CliError {
+        CliError::ServerError(format!(
+            "the gateway at {} answered with what is no answer of a gateway: {error}",
+            self.name
+        ))
     }
 
     /// A question that failed, as the end of a command.
-    pub fn failure(&self, failed: &Failed) -> Failure {
+    pub fn failure(&self, failed: &RequestError) -> CliError {
         let name = &self.name;
         let text = format!("the gateway at {name}: {failed}");
         match &failed.failure {
-            Cause::Timeout { .. } | Cause::NotReady { .. } => Failure::Timeout(text),
-            Cause::Http(error) if error.status == 401 && self.shown => {
-                Failure::NeedsAuth(format!("the gateway at {name} does not know this token"))
+            Cause::Timeout { .. } | Cause::NotReady { .. } => CliError::Timeout(text),
+            Cause::Http(error) if error.status == 401 && self.sends_token => {
+                CliError::NeedsAuth(format!("the gateway at {name} does not know this token"))
             }
-            Cause::Http(error) if error.status == 401 => Failure::NeedsAuth(format!(
+            Cause::Http(error) if error.status == 401 => CliError::NeedsAuth(format!(
                 "the gateway at {name} wants a token: put it into TOOLGATE_GATEWAY_TOKEN, or into a file for --token-file"
             )),
-            Cause::Http(error) if error.status == 403 => Failure::NeedsAuth(text),
+            Cause::Http(error) if error.status == 403 => CliError::NeedsAuth(text),
             Cause::Http(error) if error.status == 404 => {
-                Failure::Unavailable(format!("there is no toolgate gateway at {name}"))
+                CliError::Unavailable(format!("there is no toolgate gateway at {name}"))
             }
-            Cause::Rpc(_) | Cause::Protocol(_) => Failure::Refused(text),
-            Cause::Cancelled => Failure::Interrupted,
-            _ => Failure::Unavailable(text),
+            Cause::Rpc(_) | Cause::Protocol(_) => CliError::ServerError(text),
+            Cause::Cancelled => CliError::Interrupted,
+            _ => CliError::Unavailable(text),
         }
     }
 }
 
 /// The socket of the gateway that this user runs: of the one with this process id, or of the only one.
-async fn the_one(variables: &Variables, pid: Option<u32>, secrets: &Arc<Mutex<Secrets>>) -> Result<PathBuf, Failure> {
+async fn find_socket(
+    variables: &Variables,
+    pid: Option<u32>,
+    secrets: &Arc<Mutex<Secrets>>,
+) -> Result<PathBuf, CliError> {
     let folder = socket::folder(variables);
-    let running = socket::running(&folder).await;
-    let running = running.map_err(|error| Failure::Unavailable(format!("{}: {error}", folder.display())))?;
+    let running = socket::find_running(&folder).await;
+    let running = running.map_err(|error| CliError::Unavailable(format!("{}: {error}", folder.display())))?;
     if let Some(pid) = pid {
         let found = running.iter().find(|running| running.pid == pid).map(|running| running.path.clone());
-        return found.ok_or_else(|| Failure::Unavailable(format!("no gateway of yours has the process id {pid}")));
+        return found.ok_or_else(|| CliError::Unavailable(format!("no gateway of yours has the process id {pid}")));
     }
     match running.as_slice() {
         [one] => Ok(one.path.clone()),
-        [] => Err(Failure::Unavailable(format!(
+        [] => Err(CliError::Unavailable(format!(
             "no gateway of yours is running (there is none in {}); start one with `toolgate serve` or `toolgate serve \
              --http`, or name one with --gateway=URL",
             folder.display()
@@ -159,21 +171,21 @@ async fn the_one(variables: &Variables, pid: Option<u32>, secrets: &Arc<Mutex<Se
         several => {
             let lines = several.iter().map(|running| describe(running, secrets));
             let lines = futures_util::future::join_all(lines).await;
-            Err(Failure::Usage(format!("several gateways are running; choose one of:\n{}", lines.join("\n"))))
+            Err(CliError::Usage(format!("several gateways are running; choose one of:\n{}", lines.join("\n"))))
         }
     }
 }
 
 /// A line by which a person can tell one gateway from the others.
-async fn describe(Running { pid, path }: &Running, secrets: &Arc<Mutex<Secrets>>) -> String {
+async fn describe(RunningGateway { pid, path }: &RunningGateway, secrets: &Arc<Mutex<Secrets>>) -> String {
     #[derive(Deserialize)]
-    struct Page {
-        gateway: About,
+    struct ServersPage {
+        gateway: GatewayInfo,
     }
     let about = async {
-        let remote = Remote::at(path, GLANCE, secrets).await.ok()?;
+        let remote = RemoteGateway::open_socket(path, GLANCE, secrets).await.ok()?;
         let page = remote.get("api/v1/servers").await.ok()?;
-        serde_json::from_str::<Page>(&page).ok().map(|page| page.gateway)
+        serde_json::from_str::<ServersPage>(&page).ok().map(|page| page.gateway)
     };
     let choice = format!("  --gateway={pid}");
     let Some(about) = about.await else { return choice };
@@ -183,16 +195,16 @@ async fn describe(Running { pid, path }: &Running, secrets: &Arc<Mutex<Secrets>>
 }
 
 /// The gateway at this address, which may be that of its MCP.
-fn site_at(url: &str, token: Option<String>, args: &GatewayArgs) -> Site {
+fn site_at(url: &str, token: Option<String>, args: &GatewayArgs) -> RemoteSite {
     let base = url.trim_end_matches('/');
     let base = base.strip_suffix("/mcp").unwrap_or(base);
     let headers = token.map(|token| ("Authorization".to_owned(), format!("Bearer {token}")));
     let tls = Tls { ca: args.ca.clone(), ..Tls::default() };
-    Site { headers: headers.into_iter().collect(), tls, ..site(format!("{base}/")) }
+    RemoteSite { headers: headers.into_iter().collect(), tls, ..site(format!("{base}/")) }
 }
 
-fn site(url: String) -> Site {
-    Site {
+fn site(url: String) -> RemoteSite {
+    RemoteSite {
         url,
         socket: None,
         headers: Vec::new(),
@@ -204,18 +216,18 @@ fn site(url: String) -> Site {
     }
 }
 
-fn token(args: &GatewayArgs, variables: &Variables) -> Result<Option<String>, Failure> {
-    let Some(file) = &args.token_file else { return Ok(variables.filled(TOKEN).map(str::to_owned)) };
-    let unreadable = |error| Failure::Usage(format!("the token in {} cannot be read: {error}", file.display()));
+fn token(args: &GatewayArgs, variables: &Variables) -> Result<Option<String>, CliError> {
+    let Some(file) = &args.token_file else { return Ok(variables.non_empty(TOKEN).map(str::to_owned)) };
+    let unreadable = |error| CliError::Usage(format!("the token in {} cannot be read: {error}", file.display()));
     let text = ownership::read(file).and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));
     match text.map_err(unreadable)?.trim() {
-        "" => Err(Failure::Usage(format!("there is no token in {}", file.display()))),
+        "" => Err(CliError::Usage(format!("there is no token in {}", file.display()))),
         token => Ok(Some(token.to_owned())),
     }
 }
 
 /// Takes an address after `--gateway` for its value. What else follows may be the name of a tool, so only `=` binds that.
-pub fn joined(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
+pub fn join_gateway_flag(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
     let mut out: Vec<std::ffi::OsString> = Vec::new();
     let mut literal = false;
     for argument in arguments {
@@ -258,7 +270,7 @@ mod tests {
             ("call a.b -- --gateway http://h", "call a.b -- --gateway http://h"),
             ("fetch http://h", "fetch http://h"),
         ] {
-            let joined = joined(given.split(' ').map(Into::into));
+            let joined = join_gateway_flag(given.split(' ').map(Into::into));
             let joined: Vec<_> = joined.iter().map(|part| part.to_str().unwrap()).collect();
             assert_eq!(joined.join(" "), expected);
         }

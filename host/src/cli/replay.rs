@@ -11,17 +11,20 @@ use std::time::SystemTime;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use toolgate::calendar::{self, Utc};
-use toolgate::config::duration::{self, Unit};
+use toolgate::config::duration::{self, DurationUnit};
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
-use toolgate::logic::Limits;
-use toolgate::record::compare::Kind;
-use toolgate::record::said::Said;
-use toolgate::record::{Backtest, BacktestError, Candidate, Example, Group, Mismatch, Report, Unusable, Wanted};
+use toolgate::logic::InstanceLimits;
+use toolgate::record::compare::DifferenceKind;
+use toolgate::record::directive::RecordedDirective;
+use toolgate::record::{
+    Backtest, BacktestError, BacktestReport, CallExample, Candidate, DifferenceGroup, RecordFilter, ReplayMismatch,
+    UnusableServer,
+};
 
 use super::LogicArgs;
-use super::desk::{self, Otherwise};
-use super::failure::{self, Failure};
+use super::context::{self, ConfigFallback};
+use super::error::{self, CliError};
 use super::printer::Printer;
 use super::{style, table};
 
@@ -41,7 +44,7 @@ pub struct Args {
     principal: Option<String>,
     /// End with 1 if any call differs in one of these ways: denied, allowed, asked, rerouted, arguments, masking, retry, unread, result, trace
     #[arg(long, value_name = "WAYS", value_delimiter = ',', value_parser = kind)]
-    fail_on: Vec<Kind>,
+    fail_on: Vec<DifferenceKind>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -63,15 +66,15 @@ pub fn run(
     config: Option<&Path>,
     args: &Args,
     secrets: &Arc<Mutex<Secrets>>,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let printer = Printer(Arc::clone(secrets));
     let config = match config {
-        Some(file) => Some(desk::configuration(Some(file), &Variables::of_process(), Otherwise::GiveUp)?),
+        Some(file) => Some(context::load_config(Some(file), &Variables::from_process(), ConfigFallback::Fail)?),
         None => None,
     };
     // One that loops or hoards is soon found out, as in the shade; whoever wants it sooner can say so.
     let (asked, most) = (logic.options().limits, toolgate::shadow::limits());
-    let limits = Limits {
+    let limits = InstanceLimits {
         fuel: [asked.fuel, most.fuel].into_iter().flatten().min(),
         memory_bytes: asked.memory_bytes.min(most.memory_bytes),
     };
@@ -79,7 +82,7 @@ pub fn run(
     let backtest = Backtest {
         dir: args.dir.clone(),
         candidate: Candidate { component, config: config.map(Arc::new) },
-        wanted: Wanted {
+        filter: RecordFilter {
             since: args.since.map(|since| Utc::from(since).to_string()),
             tool: args.tool.clone(),
             principal: args.principal.clone(),
@@ -91,18 +94,18 @@ pub fn run(
     let report = backtest.run(&|bytes| bar.set_position(bytes));
     bar.finish_and_clear();
     let report = report.map_err(|error| match error {
-        BacktestError::Logic(error) => Failure::Logic(error),
-        other => Failure::Usage(toolgate::failure::in_full(&other)),
+        BacktestError::Logic(error) => CliError::Logic(error),
+        other => CliError::Usage(toolgate::failure::format_chain(&other)),
     })?;
     // Without a candidate there is nothing to judge: all that is left must come out the same.
-    let is_unjudged = |kind: &Kind| !backtest.candidate.is_same() && report.is_unjudged(*kind);
+    let is_unjudged = |kind: &DifferenceKind| !backtest.candidate.is_same() && report.is_unjudged(*kind);
     let unjudged: Vec<&str> = args.fail_on.iter().filter(|kind| is_unjudged(kind)).map(|kind| kind.name()).collect();
     // Nothing is found in nothing: a filter with a mistake in it must not let everything pass.
     let empty = report.compared() == 0 && !args.fail_on.is_empty();
     let differs = args.fail_on.iter().any(|kind| report.of_kind(*kind) > 0);
     let wrong = differs || !unjudged.is_empty() || empty || !report.is_sound();
     if args.json {
-        printer.print_json(&shown(&report, &backtest.candidate, !wrong))?;
+        printer.print_json(&to_json(&report, &backtest.candidate, !wrong))?;
     } else {
         print(&printer, &report, &backtest.candidate)?;
         if empty {
@@ -112,7 +115,7 @@ pub fn run(
             warn(&printer, &format!("not all calls could be judged, which is no pass for --fail-on {ways}"));
         }
     }
-    Ok(ExitCode::from(if wrong { failure::REFUSED } else { 0 }))
+    Ok(ExitCode::from(if wrong { error::REFUSED } else { 0 }))
 }
 
 /// How far things are, on a terminal only.
@@ -127,25 +130,25 @@ fn bar(bytes: u64) -> ProgressBar {
     bar
 }
 
-fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<(), Failure> {
+fn print(printer: &Printer, report: &BacktestReport, candidate: &Candidate) -> Result<(), CliError> {
     let warn = |text: String| warn(printer, &text);
-    for Unusable { server, reason } in &report.unusable {
+    for UnusableServer { server, reason } in &report.unusable {
         warn(format!("server {server:?}: {reason} (it counts as gone)"));
     }
     if report.unfinished > 0 {
         let (were, are) =
             if report.unfinished == 1 { ("was", "its end, and is") } else { ("were", "their end, and are") };
-        warn(format!("{} {were} never written to {are} left out", calls(report.unfinished, "record")));
+        warn(format!("{} {were} never written to {are} left out", count_of(report.unfinished, "record")));
     }
     if report.unreplayable > 0 {
-        let count = calls(report.unreplayable, "call");
+        let count = count_of(report.unreplayable, "call");
         warn(format!("{count} cannot be replayed: what is hidden in the record decided how it went on"));
     }
     if report.unjudged > 0 {
         warn(format!(
             "the answers of {} are stored masked, and the candidate masks less: what it would show of them cannot be judged, and \
              is no pass for --fail-on masking; `record: {{raw: true}}` stores answers whole",
-            calls(report.unjudged, "call")
+            count_of(report.unjudged, "call")
         ));
     }
     for (spot, damage) in &report.damaged {
@@ -154,17 +157,17 @@ fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<()
     let more = report.damages - report.damaged.len() as u64;
     if more > 0 {
         let are = if more == 1 { "is" } else { "are" };
-        warn(format!("{} {are} damaged", calls(more, "more record")));
+        warn(format!("{} {are} damaged", count_of(more, "more record")));
     }
-    for (why, group) in &report.broken {
+    for (why, group) in &report.crashed {
         let first = group.examples.values().next().map(|first| format!(", first at {}", first.id)).unwrap_or_default();
-        warn(format!("the component broke off at {}{first}: {why}", calls(group.count, "call")));
+        warn(format!("the component broke off at {}{first}: {why}", count_of(group.count, "call")));
     }
     if report.stopped {
         warn("it broke off so often that the other records were not tried".to_owned());
     }
     for (what, count) in &report.missing {
-        warn(format!("{} not replayed: {what}", calls(*count, "call")));
+        warn(format!("{} not replayed: {what}", count_of(*count, "call")));
     }
     let mut text = head(report, candidate);
     if let Some(first) = &report.first {
@@ -174,18 +177,18 @@ fn print(printer: &Printer, report: &Report, candidate: &Candidate) -> Result<()
         text.push('\n');
         text.push_str(&groups(report));
     }
-    printer.print_drawn(&text)
+    printer.print_colored(&text)
 }
 
 fn warn(printer: &Printer, text: &str) {
-    style::say(format_args!("{}: {}", style::stderr().yellow("warning"), printer.clean(text)));
+    style::write_stderr(format_args!("{}: {}", style::stderr().yellow("warning"), printer.clean(text)));
 }
 
 /// What is decided otherwise, the gravest first and then what concerns most calls; of what nobody outside could see, a part.
-fn groups(report: &Report) -> String {
+fn groups(report: &BacktestReport) -> String {
     let mut all: Vec<_> = report.groups.iter().collect();
     all.sort_by_key(|((kind, ..), group)| (*kind, Reverse(group.count)));
-    let reasons = all.iter().position(|((kind, ..), _)| *kind == Kind::Trace).unwrap_or(all.len());
+    let reasons = all.iter().position(|((kind, ..), _)| *kind == DifferenceKind::Trace).unwrap_or(all.len());
     let left = all.len().saturating_sub(reasons + MOST_REASONS);
     all.truncate(reasons + MOST_REASONS);
     let rows = all.into_iter().map(|((kind, tool, principal), group)| {
@@ -209,10 +212,10 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-fn head(report: &Report, candidate: &Candidate) -> String {
-    let Report { records, same, span, .. } = report;
+fn head(report: &BacktestReport, candidate: &Candidate) -> String {
+    let BacktestReport { records, same, span, .. } = report;
     let when = span.as_ref().map(|(first, last)| format!(" of {first} to {last}")).unwrap_or_default();
-    let left = match report.left_out {
+    let left = match report.skipped {
         0 => String::new(),
         count => format!(" ({count} left out)"),
     };
@@ -229,18 +232,18 @@ fn head(report: &Report, candidate: &Candidate) -> String {
         0 => String::new(),
         count => format!(", but what is masked in {count} of them cannot be judged"),
     };
-    format!("{}{when}{left}: {outcome}{masks}\n", calls(*records, "call"))
+    format!("{}{when}{left}: {outcome}{masks}\n", count_of(*records, "call"))
 }
 
-fn mismatch(first: &Mismatch, count: u64) -> String {
-    let say = |said: &Option<Said>| match said {
+fn mismatch(first: &ReplayMismatch, count: u64) -> String {
+    let say = |said: &Option<RecordedDirective>| match said {
         Some(said) => serde_json::to_string(said).unwrap_or_default(),
         None => "nothing".to_owned(),
     };
-    let Mismatch { spot, id, step, was, now } = first;
+    let ReplayMismatch { spot, id, step, was, now } = first;
     let text = format!(
         "{} did not come out as recorded; the first is call {id} ({spot}), directive {}:\n  then: {}\n  now:  {}\n",
-        calls(count, "call"),
+        count_of(count, "call"),
         step + 1,
         say(was),
         say(now)
@@ -248,23 +251,23 @@ fn mismatch(first: &Mismatch, count: u64) -> String {
     style::clean(&text)
 }
 
-fn example(example: &Example) -> String {
-    let Example { id, was, now, .. } = example;
+fn example(example: &CallExample) -> String {
+    let CallExample { id, was, now, .. } = example;
     format!("{}: {} → {}", cut(id, MOST_NAME), cut(was, MOST_SAID), cut(now, MOST_SAID))
 }
 
-fn calls(count: u64, what: &str) -> String {
+fn count_of(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
+fn to_json(report: &BacktestReport, candidate: &Candidate, ok: bool) -> Value {
     let first = report.first.as_ref().map(|first| {
         json!({
             "id": first.id, "file": first.spot.file.display().to_string(), "line": first.spot.line,
             "directive": first.step + 1, "was": first.was, "now": first.now,
         })
     });
-    let group = |((kind, tool, principal), group): (&(Kind, String, String), &Group)| {
+    let group = |((kind, tool, principal), group): (&(DifferenceKind, String, String), &DifferenceGroup)| {
         let examples = group.examples.values();
         let examples = examples.map(|one| json!({"id": one.id, "at": one.at, "was": one.was, "now": one.now}));
         json!({
@@ -276,11 +279,11 @@ fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
         json!({"file": spot.file.display().to_string(), "line": spot.line, "damage": damage.to_string()})
     });
     let unusable = report.unusable.iter().map(|one| json!({"server": one.server, "reason": one.reason}));
-    let broken = report.broken.iter().map(|(why, group)| {
+    let broken = report.crashed.iter().map(|(why, group)| {
         let ids: Vec<_> = group.examples.values().map(|one| &one.id).collect();
         json!({"reason": why, "calls": group.count, "examples": ids})
     });
-    let counts: BTreeMap<&str, u64> = Kind::ALL
+    let counts: BTreeMap<&str, u64> = DifferenceKind::ALL
         .iter()
         .map(|(kind, name, _)| (*name, report.of_kind(*kind)))
         .filter(|(_, count)| *count > 0)
@@ -292,7 +295,7 @@ fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
         "calls": report.records,
         "compared": report.compared(),
         "same": report.same,
-        "left_out": report.left_out,
+        "left_out": report.skipped,
         "unreplayable": report.unreplayable,
         "rules_unjudged": report.rules_unjudged,
         "masking_unjudged": report.unjudged,
@@ -304,7 +307,7 @@ fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
         "damaged": report.damages,
         "damaged_records": damaged.collect::<Vec<_>>(),
         "missing": report.missing,
-        "broken": report.breaks(),
+        "broken": report.crashes(),
         "broken_calls": broken.collect::<Vec<_>>(),
         "stopped": report.stopped,
         "changes": counts,
@@ -314,7 +317,7 @@ fn shown(report: &Report, candidate: &Candidate, ok: bool) -> Value {
 
 /// A time in the past: how long ago, or when.
 fn since(text: &str) -> Result<SystemTime, String> {
-    let ago = duration::parse(text, Unit::Seconds).ok().flatten().filter(|ago| !ago.is_zero());
+    let ago = duration::parse(text, DurationUnit::Seconds).ok().flatten().filter(|ago| !ago.is_zero());
     let then = ago.and_then(|ago| SystemTime::now().checked_sub(ago));
     then.or_else(|| calendar::parse(text)).ok_or_else(|| {
         "write how long ago, such as 7d or 12h, or when, such as 2026-11-15 or 2026-11-15T17:30:00Z".to_owned()
@@ -322,9 +325,9 @@ fn since(text: &str) -> Result<SystemTime, String> {
 }
 
 /// A way in which a call can differ.
-fn kind(text: &str) -> Result<Kind, String> {
-    let known = || Kind::ALL.map(|(_, name, _)| name).join(", ");
-    Kind::parse(text.trim()).ok_or_else(|| format!("write one of: {}", known()))
+fn kind(text: &str) -> Result<DifferenceKind, String> {
+    let known = || DifferenceKind::ALL.map(|(_, name, _)| name).join(", ");
+    DifferenceKind::parse(text.trim()).ok_or_else(|| format!("write one of: {}", known()))
 }
 
 const MOST_NAME: usize = 60;

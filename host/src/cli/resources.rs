@@ -4,25 +4,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use toolgate::json::{Object, Text};
+use toolgate::json::{JsonObject, LossyString};
 use toolgate::registry::Link;
-use toolgate::session::{Kind, Session};
+use toolgate::session::{ListKind, Session};
 
-use super::desk::{Desk, ServerArgs};
-use super::failure::Failure;
-use super::{reply, table};
+use super::context::{CliContext, ServerArgs};
+use super::error::CliError;
+use super::{requests, table};
 
 /// What to list or read.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ResourcesCommand>,
     #[command(flatten)]
     pub servers: ServerArgs,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum ResourcesCommand {
     /// Print what a resource holds
     Read {
         /// The address of the resource, as the list shows it
@@ -36,63 +36,63 @@ impl Args {
     /// The options, wherever on the command line they stand.
     pub fn servers(&self) -> ServerArgs {
         match &self.command {
-            Some(Command::Read { servers, .. }) => self.servers.clone().or(servers),
+            Some(ResourcesCommand::Read { servers, .. }) => self.servers.clone().or(servers),
             None => self.servers.clone(),
         }
     }
 }
 
 /// Lists the resources, or reads one.
-pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
+pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let servers = args.servers();
     match &args.command {
-        Some(Command::Read { uri, .. }) => read(desk, uri, &servers).await,
+        Some(ResourcesCommand::Read { uri, .. }) => read(desk, uri, &servers).await,
         None => list(desk, &servers).await,
     }
 }
 
 #[derive(Serialize)]
-struct Listed {
-    resources: Vec<Object>,
-    templates: Vec<Object>,
-    failed: Vec<reply::FailedServer>,
+struct ResourceList {
+    resources: Vec<JsonObject>,
+    templates: Vec<JsonObject>,
+    failed: Vec<requests::FailedServer>,
 }
 
-async fn list(desk: &Desk, args: &ServerArgs) -> Result<ExitCode, Failure> {
-    let found = reply::gather(desk, |session| async move {
-        let resources = session.list(Kind::Resources).await?;
-        let templates = session.list(Kind::Templates).await?;
+async fn list(desk: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
+    let found = requests::query_all(desk, |session| async move {
+        let resources = session.list(ListKind::Resources).await?;
+        let templates = session.list(ListKind::Templates).await?;
         Ok((resources, templates))
     })
     .await;
-    let mut listed = Listed { resources: Vec::new(), templates: Vec::new(), failed: found.failed };
-    for (link, (resources, templates)) in &found.found {
+    let mut listed = ResourceList { resources: Vec::new(), templates: Vec::new(), failed: found.failed };
+    for (link, (resources, templates)) in &found.answered {
         for (from, to) in [(resources, &mut listed.resources), (templates, &mut listed.templates)] {
             for item in &from.items {
-                to.push(reply::owned(desk, link, item)?);
+                to.push(requests::mask_item(desk, link, item)?);
             }
         }
     }
     if args.json {
         desk.print_json(&listed)?;
     } else {
-        let row = |address: &str, item: &Object| {
-            let text = |name| desk.redact(&reply::text(item, name).unwrap_or_default()).into_owned();
+        let row = |address: &str, item: &JsonObject| {
+            let text = |name| desk.redact(&requests::member_text(item, name).unwrap_or_default()).into_owned();
             let what = [text("description"), text("title"), text("name")].into_iter().find(|text| !text.is_empty());
             [text(address), text("server"), table::first_line(&what.unwrap_or_default())]
         };
         let resources = listed.resources.iter().map(|item| row("uri", item));
         let templates = listed.templates.iter().map(|item| row("uriTemplate", item));
-        desk.print_drawn(&table::draw(["RESOURCE", "SERVER", "WHAT IT IS"], resources.chain(templates)))?;
+        desk.print_colored(&table::draw(["RESOURCE", "SERVER", "WHAT IT IS"], resources.chain(templates)))?;
     }
     Ok(found.code)
 }
 
-async fn read(desk: &Desk, uri: &str, args: &ServerArgs) -> Result<ExitCode, Failure> {
-    let (link, session) = owner(desk, uri, args).await?;
-    let mut params = Object::default();
+async fn read(desk: &CliContext, uri: &str, args: &ServerArgs) -> Result<ExitCode, CliError> {
+    let (link, session) = find_owner(desk, uri, args).await?;
+    let mut params = JsonObject::default();
     params.set("uri", uri);
-    let mut said = reply::ask(desk, &link, &session, "resources/read", &params, args).await?;
+    let mut said = requests::request_masked(desk, &link, &session, "resources/read", &params, args).await?;
     if args.json {
         said.result.set("server", link.id());
         desk.print_json(&said.result)?;
@@ -103,27 +103,27 @@ async fn read(desk: &Desk, uri: &str, args: &ServerArgs) -> Result<ExitCode, Fai
 }
 
 #[derive(Deserialize)]
-struct Contents {
-    contents: Vec<Part>,
+struct ResourceContents {
+    contents: Vec<ContentPart>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part {
+struct ContentPart {
     #[serde(default)]
     uri: String,
     #[serde(default)]
     mime_type: Option<String>,
     #[serde(default)]
-    text: Option<Text>,
+    text: Option<LossyString>,
     #[serde(default)]
     blob: Option<String>,
 }
 
 /// The text of all parts; what is no text leaves a line.
-fn contents(Contents { contents }: Contents) -> String {
+fn contents(ResourceContents { contents }: ResourceContents) -> String {
     let parts = contents.into_iter().map(|part| match (part.text, part.blob) {
-        (Some(Text(text)), _) => text,
+        (Some(LossyString(text)), _) => text,
         (None, blob) => {
             let kind = part.mime_type.unwrap_or_else(|| "binary".to_owned());
             let bytes = blob.map_or(0, |blob| blob.len() / 4 * 3);
@@ -134,21 +134,21 @@ fn contents(Contents { contents }: Contents) -> String {
 }
 
 /// The server that a resource is of: the only one asked for, the one that lists it, or the one whose template fits.
-async fn owner(desk: &Desk, uri: &str, args: &ServerArgs) -> Result<(Arc<Link>, Arc<Session>), Failure> {
+async fn find_owner(desk: &CliContext, uri: &str, args: &ServerArgs) -> Result<(Arc<Link>, Arc<Session>), CliError> {
     if let [id] = args.server.as_slice() {
         let link = desk.gate.registry().link(id).expect("the desk knows the servers that were asked for");
-        let session = link.session().await.map_err(|why| reply::unavailable(desk, &link, &why))?;
+        let session = link.session().await.map_err(|why| requests::unavailable_error(desk, &link, &why))?;
         return Ok((link, session));
     }
-    let found = reply::gather(desk, |session| async move {
-        let resources = session.list(Kind::Resources).await?;
-        let templates = session.list(Kind::Templates).await?;
+    let found = requests::query_all(desk, |session| async move {
+        let resources = session.list(ListKind::Resources).await?;
+        let templates = session.list(ListKind::Templates).await?;
         Ok((session, resources, templates))
     })
     .await;
     let mut exact = Vec::new();
     let mut fitting = Vec::new();
-    for (link, (session, resources, templates)) in &found.found {
+    for (link, (session, resources, templates)) in &found.answered {
         if resources.lists(uri) {
             exact.push((link, session));
         } else if templates.has_fitting(uri) {
@@ -158,13 +158,13 @@ async fn owner(desk: &Desk, uri: &str, args: &ServerArgs) -> Result<(Arc<Link>, 
     let candidates = if exact.is_empty() { fitting } else { exact };
     match candidates.as_slice() {
         [(link, session)] => Ok((Arc::clone(link), Arc::clone(session))),
-        [] => Err(reply::not_found(
+        [] => Err(requests::not_found(
             &found.failed,
             format!("no server lists {uri:?}; name the server with --server to ask it all the same"),
         )),
         several => {
             let ids: Vec<_> = several.iter().map(|(link, _)| link.id()).collect();
-            Err(Failure::Usage(format!(
+            Err(CliError::Usage(format!(
                 "{uri:?} is a resource of several servers; choose one with --server: {}",
                 ids.join(", ")
             )))

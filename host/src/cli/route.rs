@@ -8,14 +8,14 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use toolgate::decide::{Decide, GateId};
 use toolgate::demo;
-use toolgate::eval::Servers;
+use toolgate::eval::EvalServers;
 use toolgate::logic::Supervisor;
 use toolgate::logic::types::{Tool, ToolRef, execution, naming};
-use toolgate::plan::{Plan, plan};
-use toolgate::words::{Named, Say};
+use toolgate::plan::{CallPlan, plan};
+use toolgate::words::{ErrorText, NamedCase};
 
-use super::desk::Desk;
-use super::failure::{Failure, exit_code};
+use super::context::CliContext;
+use super::error::{CliError, exit_code};
 use super::printer::print_plain;
 use super::{call, style};
 
@@ -47,8 +47,8 @@ const EXAMPLE: (&str, &str) = ("demo__forecast", "city: Zürich, days: 3");
 
 impl Args {
     /// The text of the arguments, read as `call` reads it.
-    pub fn arguments(&self) -> Result<String, Failure> {
-        call::text(&self.arguments)
+    pub fn arguments(&self) -> Result<String, CliError> {
+        call::read_arguments(&self.arguments)
     }
 }
 
@@ -58,14 +58,14 @@ pub fn wants_configuration(args: &Args) -> bool {
 }
 
 /// Decides on servers that are written down, and shows the decision.
-pub fn run(logic: &mut Supervisor, args: &Args, arguments: &str) -> Result<ExitCode, Failure> {
+pub fn run(logic: &mut Supervisor, args: &Args, arguments: &str) -> Result<ExitCode, CliError> {
     let mut servers = read_servers(args.servers.as_deref())?;
     let (name, arguments) = match &args.name {
         Some(name) => (name.as_str(), arguments),
         None => EXAMPLE,
     };
     if args.name.is_none() && args.servers.is_some() {
-        return Err(Failure::Usage("NAME is missing: say which tool of these servers to route to".to_owned()));
+        return Err(CliError::Usage("NAME is missing: say which tool of these servers to route to".to_owned()));
     }
     if args.servers.is_none() {
         let note = if args.name.is_none() {
@@ -73,7 +73,7 @@ pub fn run(logic: &mut Supervisor, args: &Args, arguments: &str) -> Result<ExitC
         } else {
             "using the built-in demo server; name others with --servers FILE"
         };
-        style::say(format_args!("{}", style::stderr().dim(note)));
+        style::write_stderr(format_args!("{}", style::stderr().dim(note)));
     }
     let call = || execution::ToolCall { id: String::new(), name: name.to_owned(), arguments: arguments.to_owned() };
     let gate = open(logic, &servers)?;
@@ -102,13 +102,13 @@ pub fn run(logic: &mut Supervisor, args: &Args, arguments: &str) -> Result<ExitC
             show(args, name, plan, fitted)?;
             Ok(ExitCode::SUCCESS)
         }
-        Err(result) => refuse(args, &result),
+        Err(result) => print_refusal(args, &result),
     }
 }
 
 /// Decides on the configured servers, as a call would, and shows the decision. Only servers that the name needs are
 /// started; for the name at a provider, all are.
-pub async fn run_configured(desk: &Desk, args: &Args, arguments: String) -> Result<ExitCode, Failure> {
+pub async fn run_configured(desk: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
     let name = args.name.clone().unwrap_or_default();
     if args.target.is_some() {
         for (link, outcome) in desk.connect_all().await {
@@ -127,39 +127,40 @@ pub async fn run_configured(desk: &Desk, args: &Args, arguments: String) -> Resu
             show(args, &name, plan, fitted)?;
             Ok(ExitCode::SUCCESS)
         }
-        Err(result) => refuse(args, &result),
+        Err(result) => print_refusal(args, &result),
     }
 }
 
-fn fit_at_gate(desk: &Desk, wanted: &ToolRef, target: &str) -> Result<(String, naming::FittedTool), Failure> {
-    let audience = naming::Audience { target: Named::parse(target).map_err(Failure::Usage)?, prefix: String::new() };
+fn fit_at_gate(desk: &CliContext, wanted: &ToolRef, target: &str) -> Result<(String, naming::FittedTool), CliError> {
+    let audience =
+        naming::Audience { target: NamedCase::parse(target).map_err(CliError::Usage)?, prefix: String::new() };
     let tools = desk.gate.tools(&naming::NamingStyle::Fitted(audience))?;
     let found = tools.into_iter().find(|tool| tool.tool == *wanted);
-    let found = found.ok_or_else(|| Failure::Usage("the tool has no name for this provider".to_owned()))?;
+    let found = found.ok_or_else(|| CliError::Usage("the tool has no name for this provider".to_owned()))?;
     let schema = found.input_schema.unwrap_or_else(|| "{}".to_owned());
     Ok((target.to_owned(), naming::FittedTool { name: found.name, tool: found.tool, schema }))
 }
 
-fn read_servers(file: Option<&Path>) -> Result<Servers, Failure> {
+fn read_servers(file: Option<&Path>) -> Result<EvalServers, CliError> {
     match file {
         None => Ok(serde_json::from_str(demo::SERVERS).expect("the demo catalog has the shape of eval")),
         Some(file) => serde_json::from_str(&read(file)?).map_err(|error| in_file(file, &error.to_string())),
     }
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
+fn read(file: &Path) -> Result<String, CliError> {
     std::fs::read_to_string(file).map_err(|error| in_file(file, &error.to_string()))
 }
 
-fn in_file(file: &Path, error: &str) -> Failure {
-    Failure::Usage(format!("{}: {error}", file.display()))
+fn in_file(file: &Path, error: &str) -> CliError {
+    CliError::Usage(format!("{}: {error}", file.display()))
 }
 
-fn open(logic: &mut Supervisor, servers: &Servers) -> Result<GateId, Failure> {
+fn open(logic: &mut Supervisor, servers: &EvalServers) -> Result<GateId, CliError> {
     let ids: Vec<String> = servers.0.iter().map(|(id, _)| id.clone()).collect();
     let mut settings = logic.default_settings(&ids)?;
     settings.policy.servers = servers.0.iter().map(|(id, server)| server.rules(id)).collect();
-    let gate = logic.open_gate(&settings)?.map_err(|error| Failure::Usage(error.say()))?;
+    let gate = logic.open_gate(&settings)?.map_err(|error| CliError::Usage(error.error_text()))?;
     for (id, server) in &servers.0 {
         logic.offer(gate, id, &server.tools())?;
     }
@@ -172,16 +173,16 @@ fn fit(
     candidates: Vec<naming::Candidate>,
     wanted: &ToolRef,
     target: &str,
-) -> Result<(String, naming::FittedTool), Failure> {
-    let target_case = Named::parse(target).map_err(Failure::Usage)?;
+) -> Result<(String, naming::FittedTool), CliError> {
+    let target_case = NamedCase::parse(target).map_err(CliError::Usage)?;
     let audience = naming::Audience { target: target_case, prefix: String::new() };
-    let fitted = logic.fit(&candidates, &audience)?.map_err(|error| Failure::Usage(error.say()))?;
+    let fitted = logic.fit(&candidates, &audience)?.map_err(|error| CliError::Usage(error.error_text()))?;
     let found = fitted.into_iter().find(|fitted| fitted.tool == *wanted);
-    let found = found.ok_or_else(|| Failure::Usage("the tool has no name for this provider".to_owned()))?;
+    let found = found.ok_or_else(|| CliError::Usage("the tool has no name for this provider".to_owned()))?;
     Ok((target.to_owned(), found))
 }
 
-fn candidates(servers: &Servers) -> Vec<naming::Candidate> {
+fn candidates(servers: &EvalServers) -> Vec<naming::Candidate> {
     let all = servers.0.iter().flat_map(|(id, server)| server.tools().into_iter().map(move |tool| (id, tool)));
     let candidate = |(server, tool): (&String, Tool)| naming::Candidate {
         tool: ToolRef { server: server.clone(), tool: tool.name },
@@ -191,7 +192,7 @@ fn candidates(servers: &Servers) -> Vec<naming::Candidate> {
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct RouteOutput {
     name: String,
     server: String,
     tool: String,
@@ -199,29 +200,29 @@ struct Shown {
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    fitted: Option<ShownFit>,
+    fitted: Option<FittedOutput>,
     trace: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct ShownFit {
+struct FittedOutput {
     target: String,
     name: String,
     schema: Box<RawValue>,
 }
 
-fn show(args: &Args, name: &str, plan: Plan, fitted: Option<(String, naming::FittedTool)>) -> Result<(), Failure> {
+fn show(args: &Args, name: &str, plan: CallPlan, fitted: Option<(String, naming::FittedTool)>) -> Result<(), CliError> {
     let raw = |json: String| {
-        RawValue::from_string(json).map_err(|error| Failure::Usage(format!("the component gave no JSON: {error}")))
+        RawValue::from_string(json).map_err(|error| CliError::Usage(format!("the component gave no JSON: {error}")))
     };
     if args.json {
         let fitted = match fitted {
-            Some((target, fitted)) => Some(ShownFit { target, name: fitted.name, schema: raw(fitted.schema)? }),
+            Some((target, fitted)) => Some(FittedOutput { target, name: fitted.name, schema: raw(fitted.schema)? }),
             None => None,
         };
         let ToolRef { server, tool } = plan.tool;
         let (name, approval, trace) = (name.to_owned(), plan.approval, plan.trace);
-        return print(&Shown { name, server, tool, arguments: raw(plan.arguments)?, approval, fitted, trace });
+        return print(&RouteOutput { name, server, tool, arguments: raw(plan.arguments)?, approval, fitted, trace });
     }
     let style = style::stdout();
     let mut text = format!(
@@ -247,26 +248,26 @@ fn show(args: &Args, name: &str, plan: Plan, fitted: Option<(String, naming::Fit
 }
 
 #[derive(Serialize)]
-struct Refused<'a> {
+struct RefusalOutput<'a> {
     error: &'a str,
     code: &'static str,
     trace: &'a [String],
 }
 
-fn refuse(args: &Args, result: &execution::ToolResult) -> Result<ExitCode, Failure> {
+fn print_refusal(args: &Args, result: &execution::ToolResult) -> Result<ExitCode, CliError> {
     if args.json {
-        print(&Refused { error: &result.text, code: result.code.name(), trace: &result.trace })?;
+        print(&RefusalOutput { error: &result.text, code: result.code.name(), trace: &result.trace })?;
     } else {
         let style = style::stderr();
-        style::say(format_args!("{}: {}", style.red(result.code.name()), style::clean(&result.text)));
+        style::write_stderr(format_args!("{}: {}", style.red(result.code.name()), style::clean(&result.text)));
         for note in &result.trace {
-            style::say(format_args!("  {}", style.dim(&style::clean(note))));
+            style::write_stderr(format_args!("  {}", style.dim(&style::clean(note))));
         }
     }
     Ok(ExitCode::from(exit_code(result.code)))
 }
 
-fn print<T: Serialize>(value: &T) -> Result<(), Failure> {
+fn print<T: Serialize>(value: &T) -> Result<(), CliError> {
     let json = serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON");
     print_plain(format!("{json}\n").as_bytes())
 }

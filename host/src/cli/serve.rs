@@ -2,7 +2,7 @@
 
 mod reload;
 mod setup;
-mod shade;
+mod shadow_loader;
 mod watch;
 
 use std::convert::Infallible;
@@ -15,19 +15,19 @@ use toolgate::config::lineage::Role;
 use toolgate::config::model::GatewayNames;
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
-use toolgate::failure::in_full;
-use toolgate::gateway::http::{self, Door, Tokens};
-use toolgate::gateway::pages::Site;
+use toolgate::failure::format_chain;
+use toolgate::gateway::http::{self, HttpServer, Tokens};
+use toolgate::gateway::pages::GatewayPages;
 use toolgate::gateway::stdio::{self, standard};
 use toolgate::gateway::{Gateway, Relay, socket};
 use toolgate::registry::{self, Registry};
 
 use super::LogicArgs;
-use super::desk::{self, Otherwise};
-use super::failure::Failure;
+use super::context::{self, ConfigFallback};
+use super::error::CliError;
 use super::signals::Signals;
 use reload::Reloader;
-use setup::Setup;
+use setup::GatewaySetup;
 
 /// How to be a server.
 #[derive(clap::Args, Clone)]
@@ -52,12 +52,12 @@ pub fn run(
     flag: Option<&Path>,
     args: &Args,
     secrets: &Arc<Mutex<Secrets>>,
-) -> Result<ExitCode, Failure> {
-    let mut variables = Variables::of_process();
-    let (config, origin) = desk::configuration_of(flag, &variables, Otherwise::GiveUp)?;
-    desk::enter(&mut variables, origin.as_ref(), Role::Gateway)?;
-    let Setup { config, options, limits, door, tokens, shadow, secrets: of_gateway } =
-        Setup::new(args, config, &variables)?;
+) -> Result<ExitCode, CliError> {
+    let mut variables = Variables::from_process();
+    let (config, origin) = context::load_config_file(flag, &variables, ConfigFallback::Fail)?;
+    context::enter_lineage(&mut variables, origin.as_ref(), Role::Gateway)?;
+    let GatewaySetup { config, options, limits, http: door, tokens, shadow, secrets: of_gateway } =
+        GatewaySetup::new(args, config, &variables)?;
     secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&of_gateway);
     let socket = config.settings.gateway.socket;
     let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, tokens, shadow, logic, secrets));
@@ -75,23 +75,23 @@ pub fn run(
     let runtime_folder = socket::folder(&variables);
     let outcome = runtime.block_on(async {
         let relay = Arc::new(Relay::default());
-        let of_registry = registry::Options {
+        let of_registry = registry::RegistryOptions {
             variables,
             handler: Arc::clone(&relay) as _,
             secrets: Arc::clone(secrets),
-            aside: if door.is_some() { |work| tokio::task::block_in_place(work) } else { |work| work() },
+            blocking_runner: if door.is_some() { |work| tokio::task::block_in_place(work) } else { |work| work() },
             record: args.record.clone(),
-            ..registry::Options::default()
+            ..registry::RegistryOptions::default()
         };
         let registry = Registry::new(&component, config, of_registry)?;
         let gateway = Arc::new(Gateway::new(Arc::clone(&registry), relay, options));
         if let Some(reloader) = &reloader {
-            reloader.expect(&gateway);
+            reloader.show_pending_shadow(&gateway);
         }
         let announced = if socket { socket::announce(&gateway, &runtime_folder).await } else { None };
         let outcome = match door {
-            Some(options) => over_http(&gateway, options, secrets, &signals, reloader).await,
-            None => over_stdio(&gateway, limits, &signals, reloader).await,
+            Some(options) => serve_http(&gateway, options, secrets, &signals, reloader).await,
+            None => serve_stdio(&gateway, limits, &signals, reloader).await,
         };
         if let Some(announced) = announced {
             announced.end().await;
@@ -104,16 +104,16 @@ pub fn run(
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
-async fn over_stdio(
+async fn serve_stdio(
     gateway: &Arc<Gateway>,
-    limits: http::Limits,
+    limits: http::GatewayLimits,
     signals: &Signals,
     reloader: Option<Reloader>,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let (input, output) = (standard::input()?, standard::output()?);
-    let door = stdio::Door::new(&limits);
+    let door = stdio::StdioServer::new(&limits);
     let control = door.control();
-    gateway.show_door("stdio", "standard input and output".to_owned(), door.load());
+    gateway.add_listener("stdio", "standard input and output".to_owned(), door.load());
     let served = async {
         let mut interrupted = false;
         let stop = async {
@@ -121,44 +121,44 @@ async fn over_stdio(
             interrupted = true;
         };
         door.serve(&**gateway, input, output, stop).await?;
-        if interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+        if interrupted { Err(CliError::Interrupted) } else { Ok(()) }
     };
     tokio::select! {
         outcome = served => outcome,
-        never = reloading(reloader, gateway, OpenDoor::Stdio(control), signals) => match never {},
+        never = keep_reloading(reloader, gateway, ListenerControl::Stdio(control), signals) => match never {},
     }
 }
 
-async fn over_http(
+async fn serve_http(
     gateway: &Arc<Gateway>,
-    mut options: http::Options,
+    mut options: http::HttpOptions,
     secrets: &Arc<Mutex<Secrets>>,
     signals: &Signals,
     reloader: Option<Reloader>,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let token = if options.tokens.is_empty() { dashboard_token(&mut options, secrets) } else { None };
-    let door = Door::bind(options).await.map_err(|error| Failure::Usage(in_full(&error)))?;
-    desk::note(&format!("listening on {scheme}://{}/mcp", door.address()));
+    let door = HttpServer::bind(options).await.map_err(|error| CliError::Usage(format_chain(&error)))?;
+    context::print_note(&format!("listening on {scheme}://{}/mcp", door.address()));
     if let Some(token) = token {
         // Behind the `#`, where a browser keeps it to itself.
-        desk::note(&format!(
+        context::print_note(&format!(
             "the dashboard, with a token that may change things: {scheme}://{}/#token={token}",
             door.address()
         ));
     }
-    gateway.show_door("http", format!("{scheme}://{}/mcp", door.address()), door.load());
-    let pages = Arc::new(Site(Arc::clone(gateway)));
+    gateway.add_listener("http", format!("{scheme}://{}/mcp", door.address()), door.load());
+    let pages = Arc::new(GatewayPages(Arc::clone(gateway)));
     let control = door.control();
     tokio::select! {
         () = door.serve(Arc::clone(gateway) as _, pages, signals.interrupted()) => Ok(()),
-        never = reloading(reloader, gateway, OpenDoor::Http(control), signals) => match never {},
+        never = keep_reloading(reloader, gateway, ListenerControl::Http(control), signals) => match never {},
     }
 }
 
 /// Makes a token for the dashboard of a gateway without tokens, where a person at a terminal can be told. Whatever else is
 /// printed or logged does not show it.
-fn dashboard_token(options: &mut http::Options, secrets: &Arc<Mutex<Secrets>>) -> Option<String> {
+fn dashboard_token(options: &mut http::HttpOptions, secrets: &Arc<Mutex<Secrets>>) -> Option<String> {
     if !std::io::stderr().is_terminal() {
         return None;
     }
@@ -169,13 +169,18 @@ fn dashboard_token(options: &mut http::Options, secrets: &Arc<Mutex<Secrets>>) -
 }
 
 /// The door that clients come through, and how it is changed.
-enum OpenDoor {
-    Http(http::Control),
-    Stdio(stdio::Control),
+enum ListenerControl {
+    Http(http::HttpControl),
+    Stdio(stdio::StdioControl),
 }
 
 /// Keeps the gateway true to its configuration, where that comes from a file.
-async fn reloading(reloader: Option<Reloader>, gateway: &Gateway, door: OpenDoor, signals: &Signals) -> Infallible {
+async fn keep_reloading(
+    reloader: Option<Reloader>,
+    gateway: &Gateway,
+    door: ListenerControl,
+    signals: &Signals,
+) -> Infallible {
     match reloader {
         Some(reloader) => reloader.run(gateway, door, signals).await,
         None => std::future::pending().await,

@@ -5,44 +5,44 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::failure::INTERRUPTED;
+use super::error::INTERRUPTED;
 use super::terminal;
 
 /// Waits for signals in a thread of its own, so that they are heard while a write or a question blocks the rest.
 #[derive(Clone)]
 pub struct Signals {
-    first: Arc<Notify>,
+    interrupt: Arc<Notify>,
     hangup: Arc<Notify>,
 }
 
 /// What SIGHUP is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Hangup {
+enum HangupAction {
     /// The end, as of the terminal that it comes from.
-    Ends,
+    Exit,
     /// To look at the configuration again.
-    Reloads,
+    Reload,
 }
 
 impl Signals {
     /// From now on, SIGINT, SIGTERM and SIGHUP end the program in good manners. Those that whoever started us wants
     /// ignored stay ignored.
     pub fn new() -> std::io::Result<Self> {
-        Self::with(Hangup::Ends, PATIENCE)
+        Self::with(HangupAction::Exit, PATIENCE)
     }
 
     /// The same for a service that gives its clients some time at its end. SIGHUP asks it to look at the configuration
     /// again, unless the terminal has gone.
     pub fn of_service(grace: Duration) -> std::io::Result<Self> {
-        Self::with(Hangup::Reloads, grace.saturating_add(PATIENCE))
+        Self::with(HangupAction::Reload, grace.saturating_add(PATIENCE))
     }
 
-    fn with(hangup: Hangup, patience: Duration) -> std::io::Result<Self> {
-        let signals = Signals { first: Arc::new(Notify::new()), hangup: Arc::new(Notify::new()) };
+    fn with(hangup: HangupAction, patience: Duration) -> std::io::Result<Self> {
+        let signals = Signals { interrupt: Arc::new(Notify::new()), hangup: Arc::new(Notify::new()) };
         let heard = signals.clone();
         let at_terminal = has_terminal();
-        let reloads = move |signal: Heard| {
-            signal == Heard::Hangup && hangup == Hangup::Reloads && (!at_terminal || has_terminal())
+        let reloads = move |signal: SignalClass| {
+            signal == SignalClass::Hangup && hangup == HangupAction::Reload && (!at_terminal || has_terminal())
         };
         let (ready, is_ready) = std::sync::mpsc::channel();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -56,11 +56,11 @@ impl Signals {
                 while reloads(next(&mut signals).await) {
                     heard.hangup.notify_one();
                 }
-                heard.first.notify_one();
+                heard.interrupt.notify_one();
                 // Whatever still blocks then blocks for good; the watchdog ends the servers that are left.
                 let second = async { while reloads(next(&mut signals).await) {} };
                 let _ = tokio::time::timeout(patience, second).await;
-                terminal::restore();
+                terminal::restore_echo();
                 std::process::exit(i32::from(INTERRUPTED));
             });
         })?;
@@ -70,7 +70,7 @@ impl Signals {
 
     /// Returns at the first signal.
     pub async fn interrupted(&self) {
-        self.first.notified().await;
+        self.interrupt.notified().await;
     }
 
     /// Returns when the configuration is to be looked at again.
@@ -81,7 +81,7 @@ impl Signals {
 
 /// Which signal it was, as far as that matters.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum SignalClass {
     Hangup,
     Other,
 }
@@ -98,17 +98,17 @@ fn has_terminal() -> bool {
 }
 
 #[cfg(unix)]
-fn listen() -> Vec<(Heard, tokio::signal::unix::Signal)> {
+fn listen() -> Vec<(SignalClass, tokio::signal::unix::Signal)> {
     use tokio::signal::unix::{SignalKind, signal};
-    let ends = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| (Heard::Other, kind));
-    let kinds = ends.into_iter().chain([(Heard::Hangup, SignalKind::hangup())]);
+    let ends = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| (SignalClass::Other, kind));
+    let kinds = ends.into_iter().chain([(SignalClass::Hangup, SignalKind::hangup())]);
     let wanted = kinds.filter(|(_, kind)| !is_ignored(kind.as_raw_value()));
     wanted.filter_map(|(heard, kind)| Some((heard, signal(kind).ok()?))).collect()
 }
 
 /// Returns at the next signal; where all are ignored, never.
 #[cfg(unix)]
-async fn next(signals: &mut [(Heard, tokio::signal::unix::Signal)]) -> Heard {
+async fn next(signals: &mut [(SignalClass, tokio::signal::unix::Signal)]) -> SignalClass {
     if signals.is_empty() {
         return std::future::pending().await;
     }
@@ -125,15 +125,15 @@ async fn next(signals: &mut [(Heard, tokio::signal::unix::Signal)]) -> Heard {
 fn listen() {}
 
 #[cfg(not(unix))]
-async fn next(_: &mut ()) -> Heard {
+async fn next(_: &mut ()) -> SignalClass {
     let _ = tokio::signal::ctrl_c().await;
-    Heard::Other
+    SignalClass::Other
 }
 
 /// From now on a file that grows beyond what the process may write (`ulimit -f`) is a write that fails, and not the end of
 /// the program. Whatever is started from here has that signal as we were given it.
 #[cfg(unix)]
-pub fn outlive_full_files() {
+pub fn catch_file_size_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let signal_number = rustix::process::Signal::XFSZ.as_raw();
     if is_ignored(signal_number) {

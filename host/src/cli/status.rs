@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use toolgate::config::secrets::Secrets;
-use toolgate::json::Object;
+use toolgate::json::JsonObject;
 
-use super::failure::Failure;
-use super::remote::{GatewayArgs, Remote};
-use super::{desk, style, table};
-use report::{About, Report, Server, age, milliseconds};
+use super::error::CliError;
+use super::remote::{GatewayArgs, RemoteGateway};
+use super::{context, style, table};
+use report::{GatewayInfo, ServerReport, StatusReport, age, milliseconds};
 
 /// Which gateway, and for how long.
 #[derive(clap::Args)]
@@ -22,7 +22,7 @@ pub struct Args {
     #[arg(long)]
     watch: bool,
     /// How long to wait for an answer, such as 30s or 2m
-    #[arg(long, value_name = "TIME", value_parser = desk::time)]
+    #[arg(long, value_name = "TIME", value_parser = context::time)]
     timeout: Option<Duration>,
     /// Print JSON
     #[arg(long)]
@@ -33,8 +33,8 @@ pub struct Args {
 }
 
 /// Shows how the gateway is.
-pub async fn run(args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, Failure> {
-    let remote = Remote::find(&args.gateway, args.timeout.unwrap_or(LIMIT), secrets).await?;
+pub async fn run(args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, CliError> {
+    let remote = RemoteGateway::find(&args.gateway, args.timeout.unwrap_or(LIMIT), secrets).await?;
     if args.watch {
         return watch::run(&remote, args.json).await;
     }
@@ -42,23 +42,23 @@ pub async fn run(args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode,
     if args.json {
         print_json(&remote, &page)?;
     } else {
-        remote.printer.print_drawn(&draw(&read(&remote, &page)?))?;
+        remote.printer.print_colored(&draw(&read(&remote, &page)?))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(remote: &Remote, page: &str) -> Result<Report, Failure> {
-    serde_json::from_str(page).map_err(|error| remote.strange(&error))
+fn read(remote: &RemoteGateway, page: &str) -> Result<StatusReport, CliError> {
+    serde_json::from_str(page).map_err(|error| remote.unexpected_answer(&error))
 }
 
 /// What the gateway said, all of it.
-fn print_json(remote: &Remote, page: &str) -> Result<(), Failure> {
-    let page = serde_json::from_str::<Object>(page).map_err(|error| remote.strange(&error))?;
+fn print_json(remote: &RemoteGateway, page: &str) -> Result<(), CliError> {
+    let page = serde_json::from_str::<JsonObject>(page).map_err(|error| remote.unexpected_answer(&error))?;
     remote.printer.print_json(&page)
 }
 
 /// All that is known, for people; on a narrow terminal, what matters most.
-fn draw(report: &Report) -> String {
+fn draw(report: &StatusReport) -> String {
     let table = match table::width() {
         Some(..WIDE) => {
             let picked = |cells: [String; 15]| NARROW.map(|place| cells[place].clone());
@@ -74,11 +74,11 @@ fn draw(report: &Report) -> String {
 }
 
 /// The gateway itself, on one line.
-fn headline(report: &Report) -> String {
+fn headline(report: &StatusReport) -> String {
     let style = style::stdout();
     let ready = if report.ready { style.green("ready") } else { style.red("not ready") };
     let Some(about) = &report.gateway else { return ready };
-    let About { pid, version, for_s, .. } = about;
+    let GatewayInfo { pid, version, for_s, .. } = about;
     let refused: u64 = about.doors.iter().map(|door| door.refused).sum();
     let mut parts = vec![format!("toolgate {version}"), format!("for {}", age(*for_s))];
     parts.extend(about.address().map(str::to_owned));
@@ -87,10 +87,10 @@ fn headline(report: &Report) -> String {
     format!("gateway {pid} is {ready} · {}", style::clean(&parts.join(" · ")).replace('\n', " "))
 }
 
-fn row(server: &Server) -> [String; 15] {
+fn row(server: &ServerReport) -> [String; 15] {
     let calls = &server.calls;
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let sum = |part: fn(&report::Queue) -> u64| server.queues.iter().map(part).sum::<u64>();
+    let sum = |part: fn(&report::QueueReport) -> u64| server.queues.iter().map(part).sum::<u64>();
     [
         server.server.clone(),
         server.state.clone(),
@@ -106,7 +106,7 @@ fn row(server: &Server) -> [String; 15] {
         sum(|queue| queue.waiting).to_string(),
         server.restarts.to_string(),
         or_dash(server.pid.map(|pid| pid.to_string())),
-        or_dash(server.trouble()),
+        or_dash(server.last_problem()),
     ]
 }
 

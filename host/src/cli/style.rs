@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write as _};
 
 /// Writes to standard error. Lines after the first are marked as belonging to it: they may be a server's words, which must
 /// not look like a line of ours. That nobody can read it is no reason to stop, or to end otherwise.
-pub fn say(text: Arguments<'_>) {
+pub fn write_stderr(text: Arguments<'_>) {
     let text = text.to_string().replace('\t', "\\t");
     let marked = text.lines().collect::<Vec<_>>().join("\n    | ");
     let _ = writeln!(std::io::stderr(), "{marked}");
@@ -19,19 +19,19 @@ pub fn clean(text: &str) -> String {
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
         let harmless = matches!(letter, '\n' | '\t') || letter == '\r' && letters.peek() == Some(&'\n');
-        if steers(letter) && !harmless { out.extend(letter.escape_default()) } else { out.push(letter) }
+        if is_terminal_control(letter) && !harmless { out.extend(letter.escape_default()) } else { out.push(letter) }
     }
     out
 }
 
 /// A text as one line that steers nothing, for the log in either of its forms: JSON means the same after.
 pub fn one_line(text: &str) -> Cow<'_, str> {
-    escaped(text, steers)
+    escaped(text, is_terminal_control)
 }
 
 /// The same for JSON, where all but these characters are escaped already. JSON means the same after.
 pub fn clean_json(text: &str) -> Cow<'_, str> {
-    escaped(text, |letter| steers(letter) && letter >= '\u{7f}')
+    escaped(text, |letter| is_terminal_control(letter) && letter >= '\u{7f}')
 }
 
 /// A text with these characters written as JSON escapes them.
@@ -53,7 +53,7 @@ fn escaped(text: &str, these: impl Fn(char) -> bool) -> Cow<'_, str> {
 }
 
 /// Whether a character moves what a terminal shows: control characters, ends of lines and marks of direction.
-fn steers(letter: char) -> bool {
+fn is_terminal_control(letter: char) -> bool {
     letter.is_control()
         || matches!(
             letter,
@@ -142,7 +142,7 @@ mod tests {
     fn json_means_the_same_when_it_is_clean() {
         let json = serde_json::to_string("a\u{1b}\u{7f}\u{9b}\u{202e}\u{2028}\u{2069}é\n").unwrap();
         let cleaned = clean_json(&json);
-        assert!(!cleaned.contains(steers), "{cleaned:?}");
+        assert!(!cleaned.contains(is_terminal_control), "{cleaned:?}");
         assert_eq!(serde_json::from_str::<String>(&cleaned).unwrap(), serde_json::from_str::<String>(&json).unwrap());
     }
 }

@@ -5,8 +5,8 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use toolgate::config::model::Input;
-use toolgate::config::variables::Ask;
+use toolgate::config::model::ConfigInput;
+use toolgate::config::variables::InputPrompter;
 use toolgate::gate::{APPROVAL, ApprovalText, Approve, CallEvent, Consent, OnEvent};
 use toolgate::logic::types::execution::Question;
 use toolgate::registry::Registry;
@@ -17,13 +17,13 @@ use super::style;
 
 /// The person at the terminal. What was answered once is not asked again.
 #[derive(Default)]
-pub struct Terminal {
+pub struct TerminalPrompter {
     answers: Mutex<HashMap<String, Option<String>>>,
 }
 
-impl Terminal {
+impl TerminalPrompter {
     /// Whether there is somebody to ask: they must see the question and be able to type.
-    pub fn is_there() -> bool {
+    pub fn is_interactive() -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
@@ -34,8 +34,8 @@ impl Terminal {
     }
 }
 
-impl Ask for Terminal {
-    fn ask(&self, input: &Input) -> Option<String> {
+impl InputPrompter for TerminalPrompter {
+    fn ask(&self, input: &ConfigInput) -> Option<String> {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = answers.entry(input.id.clone()).or_insert_with(|| {
             let what = input.description.as_deref().unwrap_or(&input.id);
@@ -52,9 +52,9 @@ impl Ask for Terminal {
 }
 
 /// Asks at the terminal whether a call may be made.
-pub struct AtTerminal(pub Arc<Registry>);
+pub struct TerminalApprover(pub Arc<Registry>);
 
-impl Approve for AtTerminal {
+impl Approve for TerminalApprover {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
         let text = ApprovalText::new(question, &self.0.secrets());
         let ApprovalText { tool, server, rule, bytes, arguments } = text;
@@ -65,10 +65,10 @@ impl Approve for AtTerminal {
         );
         Box::pin(async move {
             // The servers go on talking while a person thinks.
-            match tokio::task::spawn_blocking(move || Terminal::confirm(&text)).await {
+            match tokio::task::spawn_blocking(move || TerminalPrompter::confirm(&text)).await {
                 Ok(Some(true)) => Consent::Yes,
                 Ok(Some(false)) => Consent::No,
-                Ok(None) | Err(_) => Consent::Nobody,
+                Ok(None) | Err(_) => Consent::NoApprover,
             }
         })
     }
@@ -76,34 +76,34 @@ impl Approve for AtTerminal {
 
 /// Asks one question on standard error and reads one line; `None` where nobody is there.
 fn ask(question: &str, hidden: bool) -> Option<String> {
-    if !Terminal::is_there() {
+    if !TerminalPrompter::is_interactive() {
         return None;
     }
     let mut err = io::stderr();
     write!(err, "{question}").and_then(|()| err.flush()).ok()?;
-    let _quiet = hidden.then(Quiet::new);
+    let _quiet = hidden.then(EchoOff::new);
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0)?;
     Some(line)
 }
 
 /// While this lives, what is typed is not shown.
-struct Quiet;
+struct EchoOff;
 
 /// How the terminal was before, while it is quiet.
 #[cfg(unix)]
 static BEFORE: Mutex<Option<rustix::termios::Termios>> = Mutex::new(None);
 
 /// Makes the terminal show again what is typed, where it does not; also if who asked was never answered.
-pub fn restore() {
+pub fn restore_echo() {
     #[cfg(unix)]
     if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
         let _ = rustix::termios::tcsetattr(io::stdin(), rustix::termios::OptionalActions::Now, &before);
-        style::say(format_args!(""));
+        style::write_stderr(format_args!(""));
     }
 }
 
-impl Quiet {
+impl EchoOff {
     fn new() -> Self {
         #[cfg(unix)]
         {
@@ -115,41 +115,41 @@ impl Quiet {
                 let _ = tcsetattr(io::stdin(), OptionalActions::Now, &quiet);
             }
         }
-        Quiet
+        EchoOff
     }
 }
 
-impl Drop for Quiet {
+impl Drop for EchoOff {
     fn drop(&mut self) {
-        restore();
+        restore_echo();
     }
 }
 
 /// Shows the progress of a call, on a terminal only.
-pub struct Bar(Option<ProgressBar>);
+pub struct CallProgressBar(Option<ProgressBar>);
 
 /// Makes a text fit to be shown.
-pub type Clean = Arc<dyn Fn(&str) -> String + Send + Sync>;
+pub type TextCleaner = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
-impl Bar {
+impl CallProgressBar {
     /// A bar that shows itself at the first progress.
     pub fn new(name: &str) -> Self {
         if !io::stderr().is_terminal() {
-            return Bar(None);
+            return CallProgressBar(None);
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         bar.set_prefix(style::clean(name));
-        Bar(Some(bar))
+        CallProgressBar(Some(bar))
     }
 
     /// The same where the call is a gateway's.
-    pub fn progress(&self, clean: Clean) -> Option<OnProgress> {
+    pub fn progress(&self, clean: TextCleaner) -> Option<OnProgress> {
         let listener = self.listener(clean)?;
         Some(Arc::new(move |progress| listener(CallEvent::Progress(progress))))
     }
 
     /// Takes the progress of the call.
-    pub fn listener(&self, clean: Clean) -> Option<OnEvent> {
+    pub fn listener(&self, clean: TextCleaner) -> Option<OnEvent> {
         let bar = self.0.clone()?;
         Some(Arc::new(move |event| {
             if let CallEvent::Progress(progress) = event {
@@ -159,7 +159,7 @@ impl Bar {
     }
 }
 
-fn show(bar: &ProgressBar, progress: Progress, clean: &Clean) {
+fn show(bar: &ProgressBar, progress: Progress, clean: &TextCleaner) {
     let Progress { progress, total, message, .. } = progress;
     if bar.is_hidden() {
         bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -183,7 +183,7 @@ fn show(bar: &ProgressBar, progress: Progress, clean: &Clean) {
     bar.set_message(clean(message.as_deref().unwrap_or_default()).replace('\n', " "));
 }
 
-impl Drop for Bar {
+impl Drop for CallProgressBar {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();

@@ -9,17 +9,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolgate::config::secrets::Secrets;
-use toolgate::json::{Object, raw};
+use toolgate::json::{JsonObject, to_raw};
 use toolgate::logic::Supervisor;
 use toolgate::logic::types::naming;
 
-use super::desk::{Desk, ServerArgs};
-use super::failure::{Failure, SERVER_UNAVAILABLE};
+use super::context::{CliContext, ServerArgs};
+use super::error::{CliError, SERVER_UNAVAILABLE};
 use super::printer::Printer;
-use super::remote::{GatewayArgs, Remote};
-use super::reply::FailedServer;
+use super::remote::{GatewayArgs, RemoteGateway};
+use super::requests::FailedServer;
 use super::{style, table};
-use entry::Entry;
+use entry::ToolEntry;
 
 /// Which tools, and in which form.
 #[derive(clap::Args)]
@@ -28,7 +28,7 @@ pub struct Args {
     pub servers: ServerArgs,
     /// Print them ready for this API, with names and schemas that it accepts
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<ApiFormat>,
     /// Exit with 3 if any server cannot be used
     #[arg(long)]
     strict: bool,
@@ -39,7 +39,7 @@ pub struct Args {
 
 /// Whose tools they are to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum ApiFormat {
     /// OpenAI's API: the `tools` of a chat completion
     Openai,
     /// Anthropic's API: the `tools` of a message
@@ -51,13 +51,13 @@ enum Format {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Listed {
-    tools: Vec<Object>,
+struct ToolsOutput {
+    tools: Vec<JsonObject>,
     failed: Vec<FailedServer>,
 }
 
 /// Lists the tools of all servers; those that cannot be used are warned of.
-pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
+pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let mut failed = Vec::new();
     let mut connected = 0_usize;
     for (link, outcome) in desk.connect_all().await {
@@ -69,34 +69,36 @@ pub async fn run(desk: &Desk, args: &Args) -> Result<ExitCode, Failure> {
             }
         }
     }
-    let style = args.format.and_then(Format::target).map_or_else(|| desk.gate.style(), fitted);
-    let entries = Entry::all(desk.gate.tools(&style)?, &desk.gate)?;
+    let style = args.format.and_then(ApiFormat::target).map_or_else(|| desk.gate.style(), fitted_style);
+    let entries = ToolEntry::all(desk.gate.tools(&style)?, &desk.gate)?;
     print(desk, args, entries, failed, connected > 0)
 }
 
 /// The same of a gateway that runs.
 pub async fn run_at_gateway(
     args: &Args,
-    logic: impl FnOnce() -> Result<Supervisor, Failure>,
+    logic: impl FnOnce() -> Result<Supervisor, CliError>,
     secrets: &Arc<Mutex<Secrets>>,
-) -> Result<ExitCode, Failure> {
-    let remote = Remote::find(&args.gateway, args.servers.timeout.unwrap_or(LIMIT), secrets).await?;
+) -> Result<ExitCode, CliError> {
+    let remote = RemoteGateway::find(&args.gateway, args.servers.timeout.unwrap_or(LIMIT), secrets).await?;
     let page = remote.get("api/v1/mcp/tools").await?;
-    let Listed { tools, failed } = serde_json::from_str(&page).map_err(|error| remote.strange(&error))?;
+    let ToolsOutput { tools, failed } =
+        serde_json::from_str(&page).map_err(|error| remote.unexpected_answer(&error))?;
     let asked = |server: &str| args.servers.server.is_empty() || args.servers.server.iter().any(|id| id == server);
-    let mut entries: Vec<_> = tools.into_iter().filter_map(Entry::listed).filter(|tool| asked(&tool.server)).collect();
+    let mut entries: Vec<_> =
+        tools.into_iter().filter_map(ToolEntry::from_json).filter(|tool| asked(&tool.server)).collect();
     let failed: Vec<_> = failed.into_iter().filter(|failed| asked(&failed.server)).collect();
     for FailedServer { server, reason } in &failed {
         let text = remote.printer.clean(&format!("server {server:?}: {reason}"));
-        style::say(format_args!("{}: {text}", style::stderr().yellow("warning")));
+        style::write_stderr(format_args!("{}: {text}", style::stderr().yellow("warning")));
     }
     let is_there = |id: &&String| {
         entries.iter().any(|tool| &tool.server == *id) || failed.iter().any(|failed| &failed.server == *id)
     };
     if let Some(id) = args.servers.server.iter().find(|id| !is_there(id)) {
-        return Err(Failure::NoSuchThing(format!("the gateway has no tools of a server {id:?}")));
+        return Err(CliError::NotFound(format!("the gateway has no tools of a server {id:?}")));
     }
-    if let Some(target) = args.format.and_then(Format::target) {
+    if let Some(target) = args.format.and_then(ApiFormat::target) {
         entry::fit(&mut entries, target, &mut logic()?)?;
     }
     let any = !entries.is_empty();
@@ -106,82 +108,84 @@ pub async fn run_at_gateway(
 fn print(
     printer: &Printer,
     args: &Args,
-    tools: Vec<Entry>,
+    tools: Vec<ToolEntry>,
     failed: Vec<FailedServer>,
     any: bool,
-) -> Result<ExitCode, Failure> {
+) -> Result<ExitCode, CliError> {
     let unusable = !failed.is_empty() && (args.strict || !any);
     match args.format {
-        Some(format) => printer.print_json(&for_api(format, &tools))?,
+        Some(format) => printer.print_json(&to_api_json(format, &tools))?,
         None if args.servers.json => {
-            let tools = tools.iter().map(Entry::shown).collect();
-            printer.print_json(&Listed { tools, failed })?;
+            let tools = tools.iter().map(ToolEntry::to_json).collect();
+            printer.print_json(&ToolsOutput { tools, failed })?;
         }
         None => {
             let rows = tools.iter().map(|tool| {
                 let description = tool.description.as_deref().unwrap_or_default();
                 [tool.name.clone(), table::first_line(&printer.redact(description))]
             });
-            printer.print_drawn(&table::draw(["TOOL", "WHAT IT DOES"], rows))?;
+            printer.print_colored(&table::draw(["TOOL", "WHAT IT DOES"], rows))?;
         }
     }
     Ok(if unusable { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS })
 }
 
-impl Format {
+impl ApiFormat {
     /// Whose rules for names and schemas count, where it is not MCP's.
     fn target(self) -> Option<naming::Target> {
         match self {
-            Format::Openai => Some(naming::Target::Openai),
-            Format::Anthropic => Some(naming::Target::Anthropic),
-            Format::Gemini => Some(naming::Target::Gemini),
-            Format::Mcp => None,
+            ApiFormat::Openai => Some(naming::Target::Openai),
+            ApiFormat::Anthropic => Some(naming::Target::Anthropic),
+            ApiFormat::Gemini => Some(naming::Target::Gemini),
+            ApiFormat::Mcp => None,
         }
     }
 }
 
-fn fitted(target: naming::Target) -> naming::NamingStyle {
+fn fitted_style(target: naming::Target) -> naming::NamingStyle {
     naming::NamingStyle::Fitted(entry::audience(target))
 }
 
 /// What the API of a model takes as it is.
-fn for_api(format: Format, tools: &[Entry]) -> Box<RawValue> {
-    let described = |tool: &Entry, schema_key: &str| {
-        let mut out = Object::default();
+fn to_api_json(format: ApiFormat, tools: &[ToolEntry]) -> Box<RawValue> {
+    let described = |tool: &ToolEntry, schema_key: &str| {
+        let mut out = JsonObject::default();
         out.set("name", &tool.name);
         if let Some(description) = &tool.description {
             out.set("description", description);
         }
-        let schema = tool.schema.as_deref().and_then(Object::read);
-        out.set(schema_key, &schema.unwrap_or_else(no_arguments));
+        let schema = tool.schema.as_deref().and_then(JsonObject::read);
+        out.set(schema_key, &schema.unwrap_or_else(empty_schema));
         out
     };
     match format {
-        Format::Openai => {
+        ApiFormat::Openai => {
             let function = |tool| {
-                let mut out = one("type", "function");
+                let mut out = single_member("type", "function");
                 out.set("function", &described(tool, "parameters"));
                 out
             };
-            raw(&tools.iter().map(function).collect::<Vec<_>>())
+            to_raw(&tools.iter().map(function).collect::<Vec<_>>())
         }
-        Format::Anthropic => raw(&tools.iter().map(|tool| described(tool, "input_schema")).collect::<Vec<_>>()),
-        Format::Gemini => {
+        ApiFormat::Anthropic => to_raw(&tools.iter().map(|tool| described(tool, "input_schema")).collect::<Vec<_>>()),
+        ApiFormat::Gemini => {
             let declarations: Vec<_> = tools.iter().map(|tool| described(tool, "parameters")).collect();
-            raw(&[one("functionDeclarations", &declarations)])
+            to_raw(&[single_member("functionDeclarations", &declarations)])
         }
-        Format::Mcp => raw(&one("tools", &tools.iter().map(Entry::renamed).collect::<Vec<_>>())),
+        ApiFormat::Mcp => {
+            to_raw(&single_member("tools", &tools.iter().map(ToolEntry::renamed_definition).collect::<Vec<_>>()))
+        }
     }
 }
 
-fn one<T: Serialize + ?Sized>(name: &str, value: &T) -> Object {
-    let mut out = Object::default();
+fn single_member<T: Serialize + ?Sized>(name: &str, value: &T) -> JsonObject {
+    let mut out = JsonObject::default();
     out.set(name, value);
     out
 }
 
-fn no_arguments() -> Object {
-    Object::read(r#"{"type":"object","properties":{}}"#).expect("the text is a JSON object")
+fn empty_schema() -> JsonObject {
+    JsonObject::read(r#"{"type":"object","properties":{}}"#).expect("the text is a JSON object")
 }
 
 /// How long a gateway may take; it waits for its servers.

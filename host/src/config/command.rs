@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::model::{Kind, Located, Server};
-use super::reading::Reading;
+use super::field::ReadContext;
+use super::model::{ServerConfig, TransportKind, UnexpandedText};
 
 /// Splits `npx -y pkg` into a program and its arguments, where no program could have such a name.
-pub fn split(server: &mut Server, reading: &mut Reading) {
-    let Some(command) = server.command.as_ref().filter(|_| server.kind == Kind::Stdio) else { return };
+pub fn split(server: &mut ServerConfig, reading: &mut ReadContext) {
+    let Some(command) = server.command.as_ref().filter(|_| server.kind == TransportKind::Stdio) else { return };
     let Some(mut words) = words(command.text.trim()).filter(|words| words.len() > 1) else { return };
     if !is_line(&words, server.args.is_empty()) {
         return;
@@ -15,10 +15,10 @@ pub fn split(server: &mut Server, reading: &mut Reading) {
     let text =
         format!("command is read as a program and {} arguments; better write them under `args`", words.len() - 1);
     let place = command.place.clone();
-    reading.notice(&place, text);
-    let located = |text: String| Located { text, place: place.clone(), field: String::new() };
+    reading.add_notice(&place, text);
+    let located = |text: String| UnexpandedText { text, place: place.clone(), field: String::new() };
     let program = words.remove(0);
-    server.command = Some(Located { field: "command".to_owned(), ..located(program) });
+    server.command = Some(UnexpandedText { field: "command".to_owned(), ..located(program) });
     server.args.splice(0..0, words.into_iter().map(located));
     for (at, arg) in server.args.iter_mut().enumerate() {
         arg.field = format!("args[{at}]");
@@ -82,10 +82,10 @@ pub fn words(line: &str) -> Option<Vec<String>> {
 
 /// Whether the server's program is our own gateway by its name, plainly or through a launcher, with the file that the
 /// server is from. A gateway with a configuration of its own is a server like others.
-pub fn starts_us(server: &Server) -> bool {
-    let Some(command) = server.command.as_ref().filter(|_| server.kind == Kind::Stdio) else { return false };
+pub fn starts_gateway(server: &ServerConfig) -> bool {
+    let Some(command) = server.command.as_ref().filter(|_| server.kind == TransportKind::Stdio) else { return false };
     let line: Vec<&str> = std::iter::once(command).chain(&server.args).map(|word| word.text.as_str()).collect();
-    is_us(&line, &server.place.file, &|_| false, 0)
+    is_gateway(&line, &server.place.file, &|_| false, 0)
 }
 
 /// The same of a program that is about to be started: then it is known by its file, whatever that is called.
@@ -99,13 +99,13 @@ pub fn is_this_program(line: &[&str], config: &Path, path: Option<&str>, folder:
         let first = found.iter().find(|file| file.is_file());
         first.and_then(|file| std::fs::canonicalize(file).ok()).is_some_and(|file| file == this)
     };
-    is_us(line, config, &is_this, 0)
+    is_gateway(line, config, &is_this, 0)
 }
 
-fn is_us(line: &[&str], config: &Path, is_this: &dyn Fn(&str) -> bool, depth: usize) -> bool {
+fn is_gateway(line: &[&str], config: &Path, is_this: &dyn Fn(&str) -> bool, depth: usize) -> bool {
     let Some((program, rest)) = line.split_first() else { return false };
     let is_flag = |word: &&&str| word.starts_with('-');
-    let behind = |rest: Vec<&str>| is_us(&rest, config, is_this, depth + 1);
+    let behind = |rest: Vec<&str>| is_gateway(&rest, config, is_this, depth + 1);
     match program_name(program).as_str() {
         "toolgate" => serves(rest, config),
         _ if is_this(program) => serves(rest, config),
@@ -146,13 +146,13 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use super::super::model::{Place, Shape};
+    use super::super::model::{FilePosition, FileShape};
     use super::*;
 
-    fn server(command: &str, args: &[&str]) -> Server {
-        let place = Place { file: Arc::from(Path::new("f")), line: 1, column: 1 };
-        let located = |text: &str| Located { text: text.to_owned(), place: place.clone(), field: String::new() };
-        let mut server = Server::new("a", place.clone(), Kind::Stdio);
+    fn server(command: &str, args: &[&str]) -> ServerConfig {
+        let place = FilePosition { file: Arc::from(Path::new("f")), line: 1, column: 1 };
+        let located = |text: &str| UnexpandedText { text: text.to_owned(), place: place.clone(), field: String::new() };
+        let mut server = ServerConfig::new("a", place.clone(), TransportKind::Stdio);
         server.command = Some(located(command));
         server.args = args.iter().copied().map(located).collect();
         server
@@ -177,7 +177,7 @@ mod tests {
         ];
         for (command, args, expected) in rows {
             let mut server = server(command, args);
-            let mut reading = Reading::new(Shape::Native);
+            let mut reading = ReadContext::new(FileShape::Native);
             split(&mut server, &mut reading);
             let found: Vec<&str> = server.command.iter().chain(&server.args).map(|word| word.text.as_str()).collect();
             assert_eq!(found, expected, "{command} {args:?}");
@@ -206,7 +206,7 @@ mod tests {
             ("env", &[], false),
         ];
         for (command, args, expected) in rows {
-            assert_eq!(starts_us(&server(command, args)), expected, "{command} {args:?}");
+            assert_eq!(starts_gateway(&server(command, args)), expected, "{command} {args:?}");
         }
     }
     #[cfg(unix)]

@@ -1,7 +1,7 @@
 //! One tree with places, whatever format the text has.
 
 mod jsonc;
-mod lines;
+mod line_index;
 mod toml;
 mod yaml;
 
@@ -10,33 +10,33 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::error::ConfigError;
-use super::model::Place;
+use super::model::FilePosition;
 
 /// A file's tree and the format that it was written in.
 pub struct Document {
     /// The outermost value.
     pub root: Node,
     /// The format.
-    pub format: Format,
+    pub format: FileFormat,
     /// What is wrong in a way that leaves the rest readable: an error in a file of ours, and worth a word in others.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<DocumentFault>,
 }
 
 /// Something that is wrong in a file whose rest can be read.
-pub struct Fault {
+pub struct DocumentFault {
     /// Where it stands.
-    pub place: Place,
+    pub place: FilePosition,
     /// What is wrong, and what was read instead.
     pub text: String,
     /// The outermost key that it stands under; none where the file is no map.
-    pub under: Option<String>,
+    pub top_key: Option<String>,
     /// The key that is given twice, where that is what is wrong.
-    pub doubled: Option<String>,
+    pub duplicate_key: Option<String>,
 }
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum FileFormat {
     /// YAML.
     Yaml,
     /// JSON, with comments and trailing commas.
@@ -49,20 +49,20 @@ pub enum Format {
 #[derive(Clone)]
 pub struct Node {
     /// Where it begins.
-    pub place: Place,
+    pub place: FilePosition,
     /// What it is.
-    pub value: Value,
+    pub value: NodeValue,
 }
 
 /// What a value is.
 #[derive(Clone)]
-pub enum Value {
+pub enum NodeValue {
     /// Anything without parts.
     Scalar(Scalar),
     /// A list.
     List(Vec<Node>),
     /// A map, in the order of the file; no key is there twice.
-    Map(Vec<Entry>),
+    Map(Vec<MapEntry>),
 }
 
 /// A value without parts. Its text is kept, so that `1.10` and `0755` stay what they are where text is wanted.
@@ -89,11 +89,11 @@ pub enum ScalarKind {
 
 /// A key of a map, and its value.
 #[derive(Clone)]
-pub struct Entry {
+pub struct MapEntry {
     /// The key.
     pub key: String,
     /// Where the key stands.
-    pub place: Place,
+    pub place: FilePosition,
     /// The value.
     pub value: Node,
 }
@@ -104,9 +104,9 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<Document, ConfigError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let format = format_of(text, file);
     let (root, faults) = match format {
-        Format::Yaml => (yaml::read(text, file)?, Vec::new()),
-        Format::Json => jsonc::read(text, file)?,
-        Format::Toml => (toml::read(text, file)?, Vec::new()),
+        FileFormat::Yaml => (yaml::read(text, file)?, Vec::new()),
+        FileFormat::Json => jsonc::read(text, file)?,
+        FileFormat::Toml => (toml::read(text, file)?, Vec::new()),
     };
     match root {
         Some(root) if !root.is_null() && !text.trim().is_empty() => Ok(Document { root, format, faults }),
@@ -116,9 +116,9 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<Document, ConfigError> {
 
 impl Node {
     /// The entries, if this is a map.
-    pub fn entries(&self) -> Option<&[Entry]> {
+    pub fn entries(&self) -> Option<&[MapEntry]> {
         match &self.value {
-            Value::Map(entries) => Some(entries),
+            NodeValue::Map(entries) => Some(entries),
             _ => None,
         }
     }
@@ -130,15 +130,15 @@ impl Node {
 
     /// The file gives nothing here.
     pub fn is_null(&self) -> bool {
-        matches!(&self.value, Value::Scalar(scalar) if scalar.kind == ScalarKind::Null)
+        matches!(&self.value, NodeValue::Scalar(scalar) if scalar.kind == ScalarKind::Null)
     }
 
     /// What it is, in words; never the value itself, which may be a secret.
     pub fn describe(&self) -> &'static str {
         match &self.value {
-            Value::List(_) => "a list",
-            Value::Map(_) => "a map",
-            Value::Scalar(scalar) => match scalar.kind {
+            NodeValue::List(_) => "a list",
+            NodeValue::Map(_) => "a map",
+            NodeValue::Scalar(scalar) => match scalar.kind {
                 ScalarKind::Null => "nothing",
                 ScalarKind::Bool => "true or false",
                 ScalarKind::Number => "a number",
@@ -150,16 +150,16 @@ impl Node {
 
 /// A map that is being read.
 #[derive(Default)]
-struct Entries {
-    all: Vec<Entry>,
+struct MapBuilder {
+    all: Vec<MapEntry>,
     /// Where each key is in the list: a hostile file may have many.
     index: HashMap<String, usize>,
 }
 
-impl Entries {
+impl MapBuilder {
     /// Adds an entry, or says where its key was given before.
-    fn insert(&mut self, entry: Entry) -> Result<(), ConfigError> {
-        match self.twice(&entry) {
+    fn insert(&mut self, entry: MapEntry) -> Result<(), ConfigError> {
+        match self.describe_duplicate(&entry) {
             Some(text) => Err(ConfigError::syntax(entry.place, text)),
             None => {
                 self.add(entry);
@@ -169,13 +169,13 @@ impl Entries {
     }
 
     /// Where the key of this entry was given before, in words.
-    fn twice(&self, entry: &Entry) -> Option<String> {
-        let Place { line, column, .. } = self.index.get(&entry.key).map(|at| &self.all[*at].place)?;
+    fn describe_duplicate(&self, entry: &MapEntry) -> Option<String> {
+        let FilePosition { line, column, .. } = self.index.get(&entry.key).map(|at| &self.all[*at].place)?;
         Some(format!("key {:?} is given twice; first at line {line}, column {column}", entry.key))
     }
 
     /// Adds an entry, in place of one with the same key.
-    fn replace(&mut self, entry: Entry) {
+    fn replace(&mut self, entry: MapEntry) {
         match self.index.get(&entry.key) {
             Some(at) => self.all[*at] = entry,
             None => self.add(entry),
@@ -183,7 +183,7 @@ impl Entries {
     }
 
     /// Adds an entry, unless its key is there.
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, entry: MapEntry) {
         if !self.index.contains_key(&entry.key) {
             self.index.insert(entry.key.clone(), self.all.len());
             self.all.push(entry);
@@ -191,29 +191,29 @@ impl Entries {
     }
 }
 
-fn format_of(text: &str, file: &Path) -> Format {
+fn format_of(text: &str, file: &Path) -> FileFormat {
     let extension = file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     match extension.to_ascii_lowercase().as_str() {
-        "yaml" | "yml" => Format::Yaml,
-        "json" | "jsonc" | "json5" => Format::Json,
-        "toml" => Format::Toml,
+        "yaml" | "yml" => FileFormat::Yaml,
+        "json" | "jsonc" | "json5" => FileFormat::Json,
+        "toml" => FileFormat::Toml,
         _ => guess(text),
     }
 }
 
-fn guess(text: &str) -> Format {
+fn guess(text: &str) -> FileFormat {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let Some(line) = lines.next() else { return Format::Yaml };
+    let Some(line) = lines.next() else { return FileFormat::Yaml };
     let head = line.split(" #").next().unwrap_or(line).trim_end();
     // `[table]` alone on its line is TOML; a JSON list would hold entries, which begin with `{`.
     let table = head.starts_with('[') && head.ends_with(']') && !head.contains(['{', ',']) && head.len() > 2;
     let assigns = line.find('=').is_some_and(|equals| !line[..equals].contains([':', '{', '[']));
     if table || assigns {
-        Format::Toml
+        FileFormat::Toml
     } else if line.starts_with(['{', '[']) || line.starts_with("//") || line.starts_with("/*") {
-        Format::Json
+        FileFormat::Json
     } else {
-        Format::Yaml
+        FileFormat::Yaml
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The unit of a number that has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum DurationUnit {
     /// Seconds.
     Seconds,
     /// Milliseconds.
@@ -12,12 +12,12 @@ pub enum Unit {
 }
 
 /// Reads a span of time; `off` is none.
-pub fn parse(text: &str, unit: Unit) -> Result<Option<Duration>, String> {
+pub fn parse(text: &str, unit: DurationUnit) -> Result<Option<Duration>, String> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("off") {
         return Ok(None);
     }
-    let bare = if unit == Unit::Seconds { "s" } else { "ms" };
+    let bare = if unit == DurationUnit::Seconds { "s" } else { "ms" };
     let mut rest = text;
     let mut seconds = 0.0;
     while !rest.is_empty() {
@@ -80,37 +80,45 @@ mod tests {
     #[test]
     fn durations_are_read_as_people_write_them() {
         let rows = [
-            ("1500", Unit::Milliseconds, Ok(Some(1500))),
-            ("1500", Unit::Seconds, Ok(Some(1_500_000))),
-            ("1.5s", Unit::Milliseconds, Ok(Some(1500))),
-            ("2m", Unit::Milliseconds, Ok(Some(120_000))),
-            ("1h", Unit::Milliseconds, Ok(Some(3_600_000))),
-            ("1d", Unit::Milliseconds, Ok(Some(86_400_000))),
-            ("1w", Unit::Milliseconds, Ok(Some(604_800_000))),
-            ("1mo", Unit::Milliseconds, Ok(Some(2_592_000_000))),
-            ("1y", Unit::Milliseconds, Ok(Some(31_536_000_000))),
-            ("off", Unit::Milliseconds, Ok(None)),
-            ("500ms", Unit::Seconds, Ok(Some(500))),
-            ("0", Unit::Seconds, Ok(Some(0))),
-            ("0.25", Unit::Seconds, Ok(Some(250))),
-            ("1h30m", Unit::Seconds, Ok(Some(5_400_000))),
-            ("1h 30 min", Unit::Seconds, Ok(Some(5_400_000))),
-            (" 30 s ", Unit::Seconds, Ok(Some(30_000))),
-            ("1h30", Unit::Seconds, Err("expected a duration such as \"30s\", \"2m\" or \"500ms\", found \"1h30\"")),
-            ("", Unit::Seconds, Err("expected a duration such as \"30s\", \"2m\" or \"500ms\", found \"\"")),
-            ("-1s", Unit::Seconds, Err("expected a duration such as \"30s\", \"2m\" or \"500ms\", found \"-1s\"")),
+            ("1500", DurationUnit::Milliseconds, Ok(Some(1500))),
+            ("1500", DurationUnit::Seconds, Ok(Some(1_500_000))),
+            ("1.5s", DurationUnit::Milliseconds, Ok(Some(1500))),
+            ("2m", DurationUnit::Milliseconds, Ok(Some(120_000))),
+            ("1h", DurationUnit::Milliseconds, Ok(Some(3_600_000))),
+            ("1d", DurationUnit::Milliseconds, Ok(Some(86_400_000))),
+            ("1w", DurationUnit::Milliseconds, Ok(Some(604_800_000))),
+            ("1mo", DurationUnit::Milliseconds, Ok(Some(2_592_000_000))),
+            ("1y", DurationUnit::Milliseconds, Ok(Some(31_536_000_000))),
+            ("off", DurationUnit::Milliseconds, Ok(None)),
+            ("500ms", DurationUnit::Seconds, Ok(Some(500))),
+            ("0", DurationUnit::Seconds, Ok(Some(0))),
+            ("0.25", DurationUnit::Seconds, Ok(Some(250))),
+            ("1h30m", DurationUnit::Seconds, Ok(Some(5_400_000))),
+            ("1h 30 min", DurationUnit::Seconds, Ok(Some(5_400_000))),
+            (" 30 s ", DurationUnit::Seconds, Ok(Some(30_000))),
+            (
+                "1h30",
+                DurationUnit::Seconds,
+                Err("expected a duration such as \"30s\", \"2m\" or \"500ms\", found \"1h30\""),
+            ),
+            ("", DurationUnit::Seconds, Err("expected a duration such as \"30s\", \"2m\" or \"500ms\", found \"\"")),
+            (
+                "-1s",
+                DurationUnit::Seconds,
+                Err("expected a duration such as \"30s\", \"2m\" or \"500ms\", found \"-1s\""),
+            ),
             (
                 "5 parsecs",
-                Unit::Seconds,
+                DurationUnit::Seconds,
                 Err("expected a duration such as \"30s\", \"2m\" or \"500ms\", found \"5 parsecs\""),
             ),
             (
                 "1.2.3s",
-                Unit::Seconds,
+                DurationUnit::Seconds,
                 Err("expected a duration such as \"30s\", \"2m\" or \"500ms\", found \"1.2.3s\""),
             ),
-            ("2y", Unit::Seconds, Err("longer than a year")),
-            ("99999999999999999999999999", Unit::Seconds, Err("longer than a year")),
+            ("2y", DurationUnit::Seconds, Err("longer than a year")),
+            ("99999999999999999999999999", DurationUnit::Seconds, Err("longer than a year")),
         ];
         for (text, unit, expected) in rows {
             let found = parse(text, unit).map(|span| span.map(|span| span.as_millis()));
@@ -124,7 +132,7 @@ mod tests {
         {
             let span = Duration::from_millis(milliseconds);
             assert_eq!(write(span), text);
-            assert_eq!(parse(text, Unit::Seconds), Ok(Some(span)));
+            assert_eq!(parse(text, DurationUnit::Seconds), Ok(Some(span)));
         }
     }
 }

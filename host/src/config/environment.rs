@@ -6,15 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use dotenv::{DotenvError, parse as parse_dotenv};
 
-use super::expand::{INPUT_PREFIX, Rules, variables_used};
+use super::expand::{ExpandRules, INPUT_PREFIX, variables_used};
 use super::lineage::LINEAGE;
-use super::model::{Auth, Config, GatewayRules, Inherit, Located, Server, SummarizeWith, Summarizer};
+use super::model::{
+    Config, GatewayRules, InheritEnv, ServerAuth, ServerConfig, SummarizerKind, SummarizerRules, UnexpandedText,
+};
 use super::secrets::looks_secret;
 use super::variables::Variables;
 
 /// What the program of this server gets: ours as far as `inherit_env` lets it, those of its file, and its own.
 pub fn environment(
-    server: &Server,
+    server: &ServerConfig,
     config: &Config,
     variables: &Variables,
     env_file: &BTreeMap<String, String>,
@@ -23,13 +25,13 @@ pub fn environment(
     let parent = variables.environment.iter();
     let clone = |(name, value): (&String, &String)| (name.clone(), value.clone());
     let mut environment: BTreeMap<String, String> = match server.inherit_env {
-        Inherit::All => parent.map(clone).collect(),
-        Inherit::Scoped => {
-            let others = foreign(server, config);
+        InheritEnv::All => parent.map(clone).collect(),
+        InheritEnv::Scoped => {
+            let others = variables_of_others(server, config);
             parent.filter(|(name, _)| !is_ours(name) && !others.contains(name.as_str())).map(clone).collect()
         }
-        Inherit::Minimal => parent.filter(|(name, _)| is_basic(name)).map(clone).collect(),
-        Inherit::None => BTreeMap::new(),
+        InheritEnv::Minimal => parent.filter(|(name, _)| is_basic(name)).map(clone).collect(),
+        InheritEnv::None => BTreeMap::new(),
     };
     let passed = server.pass_env.iter().filter_map(|name| variables.environment.get_key_value(name));
     environment.extend(passed.map(clone));
@@ -45,49 +47,49 @@ pub fn environment(
 
 /// Variables that the configuration uses for other servers, to summarize or for the gateway, and not for this one. What
 /// every program needs is not among them, whoever else uses it.
-fn foreign<'c>(server: &Server, config: &'c Config) -> BTreeSet<&'c str> {
-    let rules = Rules { commands: config.settings.allow_commands, bare_dollar: config.settings.bare_dollar };
-    let mut foreign: BTreeSet<&str> = config.servers.iter().flat_map(|other| used(other, rules)).collect();
-    let summarizer = config.settings.summarizer.iter().flat_map(of_summarizer);
-    let beside = summarizer.chain(of_gateway(&config.settings.gateway));
+fn variables_of_others<'c>(server: &ServerConfig, config: &'c Config) -> BTreeSet<&'c str> {
+    let rules = ExpandRules { commands: config.settings.allow_commands, bare_dollar: config.settings.bare_dollar };
+    let mut foreign: BTreeSet<&str> = config.servers.iter().flat_map(|other| variables_of(other, rules)).collect();
+    let summarizer = config.settings.summarizer.iter().flat_map(summarizer_texts);
+    let beside = summarizer.chain(gateway_texts(&config.settings.gateway));
     foreign.extend(beside.flat_map(|located| variables_used(&located.text, rules)));
     // Whether or not the file has it as one of its servers.
-    for name in used(server, rules) {
+    for name in variables_of(server, rules) {
         foreign.remove(name);
     }
     foreign.retain(|name| !is_basic(name));
     foreign
 }
 
-fn used(server: &Server, rules: Rules) -> BTreeSet<&str> {
-    let Server { command, args, env, env_file, working_dir, url, headers, auth, tls, pass_env, .. } = server;
+fn variables_of(server: &ServerConfig, rules: ExpandRules) -> BTreeSet<&str> {
+    let ServerConfig { command, args, env, env_file, working_dir, url, headers, auth, tls, pass_env, .. } = server;
     let files = [&tls.ca, &tls.client_certificate, &tls.client_key];
     let single = [command, env_file, working_dir, url].into_iter().chain(files).flatten();
     let named = env.iter().chain(headers).map(|(_, value)| value);
-    let texts = single.chain(args).chain(named).chain(of_auth(auth));
+    let texts = single.chain(args).chain(named).chain(auth_texts(auth));
     let names = texts.flat_map(|located| variables_used(&located.text, rules));
     names.chain(pass_env.iter().map(String::as_str)).collect()
 }
 
-fn of_summarizer(summarizer: &Summarizer) -> Vec<&Located> {
+fn summarizer_texts(summarizer: &SummarizerRules) -> Vec<&UnexpandedText> {
     match &summarizer.how {
-        SummarizeWith::Command { program, args } => std::iter::once(program).chain(args).collect(),
-        SummarizeWith::Http { url, model, api_key } => [url, model].into_iter().chain(api_key).collect(),
+        SummarizerKind::Command { program, args } => std::iter::once(program).chain(args).collect(),
+        SummarizerKind::Http { url, model, api_key } => [url, model].into_iter().chain(api_key).collect(),
     }
 }
 
-fn of_gateway(gateway: &GatewayRules) -> impl Iterator<Item = &Located> {
+fn gateway_texts(gateway: &GatewayRules) -> impl Iterator<Item = &UnexpandedText> {
     let tls = gateway.tls.iter().flat_map(|tls| [&tls.certificate, &tls.key]);
-    gateway.tokens.iter().map(|token| token.secret.located()).chain(tls)
+    gateway.tokens.iter().map(|token| token.secret.text()).chain(tls)
 }
 
-fn of_auth(auth: &Auth) -> Vec<&Located> {
+fn auth_texts(auth: &ServerAuth) -> Vec<&UnexpandedText> {
     match auth {
-        Auth::None => Vec::new(),
-        Auth::Bearer(token) => vec![token],
-        Auth::ApiKey { value, .. } => vec![value],
-        Auth::Basic { user, password } => vec![user, password],
-        Auth::OAuth(oauth) => oauth.texts().collect(),
+        ServerAuth::None => Vec::new(),
+        ServerAuth::Bearer(token) => vec![token],
+        ServerAuth::ApiKey { value, .. } => vec![value],
+        ServerAuth::Basic { user, password } => vec![user, password],
+        ServerAuth::OAuth(oauth) => oauth.texts().collect(),
     }
 }
 

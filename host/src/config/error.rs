@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::model::{Place, Problem};
+use super::model::{FilePosition, Problem};
 use crate::ownership::OwnershipError;
 
 /// Why a configuration file cannot be used at all.
@@ -43,7 +43,7 @@ pub enum ConfigError {
     #[error("{place}: not UTF-8 text; save the file as UTF-8")]
     NotText {
         /// The first byte that is no text.
-        place: Place,
+        place: FilePosition,
     },
     /// The file says nothing.
     #[error("{}: the file is empty; begin with `servers:`, or see `toolgate schema`", .0.display())]
@@ -52,7 +52,7 @@ pub enum ConfigError {
     #[error("{place}: {text}")]
     Syntax {
         /// Where reading stopped.
-        place: Place,
+        place: FilePosition,
         /// What is wrong there. The line itself is not shown, since it may hold a secret.
         text: String,
     },
@@ -63,12 +63,12 @@ pub enum ConfigError {
 
 impl ConfigError {
     /// Something is wrong with the file as a whole, or with a key outside the servers.
-    pub(super) fn invalid(place: Place, text: impl Into<String>) -> Self {
+    pub(super) fn invalid(place: FilePosition, text: impl Into<String>) -> Self {
         ConfigError::Invalid(Problem { place, field: None, text: text.into() })
     }
 
     /// The text breaks the grammar of its format.
-    pub(super) fn syntax(place: Place, text: impl Into<String>) -> Self {
+    pub(super) fn syntax(place: FilePosition, text: impl Into<String>) -> Self {
         ConfigError::Syntax { place, text: text.into() }
     }
 }

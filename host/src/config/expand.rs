@@ -11,15 +11,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::model::Input;
+use super::model::ConfigInput;
 use super::secrets::Secrets;
 use super::variables::Variables;
 use crate::ownership;
-use template::{Part, Source, Template};
+use template::{TemplatePart, TextTemplate, ValueSource};
 
 /// What a file may use beyond the plain forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Rules {
+pub struct ExpandRules {
     /// `${cmd:…}` runs a command.
     pub commands: bool,
     /// `$VAR` without braces is a variable too.
@@ -28,7 +28,7 @@ pub struct Rules {
 
 /// What the places of a text are filled with.
 #[derive(Debug, Clone, Copy)]
-pub struct Scope<'a> {
+pub struct ExpandScope<'a> {
     /// The environment, the home folder and who is asked.
     pub variables: &'a Variables,
     /// Variables of the server's own file; they come before those of the environment.
@@ -38,11 +38,11 @@ pub struct Scope<'a> {
     /// What `${workspaceFolder}` is.
     pub workspace: &'a Path,
     /// The inputs that the file declares.
-    pub inputs: &'a [Input],
+    pub inputs: &'a [ConfigInput],
     /// What `{{.SESSION_ID}}` is.
     pub session: Option<&'a str>,
     /// What the file may use.
-    pub rules: Rules,
+    pub rules: ExpandRules,
 }
 
 /// Why a text cannot be expanded. No case shows what something was expanded to.
@@ -98,7 +98,7 @@ pub enum ExpandError {
 }
 
 /// Fills in every place of the text. What was put in and may be secret is added to the secrets, even where this fails.
-pub fn expand(text: &str, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
+pub fn expand(text: &str, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
     let template = template::parse(text, scope.rules.bare_dollar).map_err(|malformed| ExpandError::Malformed {
         column: text[..malformed.at].chars().count() + 1,
         text: malformed.text,
@@ -108,18 +108,18 @@ pub fn expand(text: &str, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<St
 
 /// Fills in what this scope has, and a hole where it has nothing: whoever looks for secrets wants the others all the same.
 /// What was put in and may be secret is added to the secrets; a text that is none of ours stands for itself.
-pub(super) fn expand_known(text: &str, scope: &Scope<'_>, secrets: &mut Secrets) -> String {
+pub(super) fn expand_partly(text: &str, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> String {
     let Ok(template) = template::parse(text, scope.rules.bare_dollar) else { return text.to_owned() };
     fill_or(&template, scope, secrets, |_| Ok(HOLE.to_string())).unwrap_or_else(|_| text.to_owned())
 }
 
 /// The variables that the text uses, without expanding it. What stands before a mistake in it counts too.
-pub fn variables_used(text: &str, rules: Rules) -> BTreeSet<&str> {
+pub fn variables_used(text: &str, rules: ExpandRules) -> BTreeSet<&str> {
     template::variables(text, rules.bare_dollar)
 }
 
 /// The path that is meant: `~/` is the home folder, and a relative path begins at the folder of the file.
-pub fn path_of(text: &str, scope: &Scope<'_>) -> Result<PathBuf, ExpandError> {
+pub fn resolve_path(text: &str, scope: &ExpandScope<'_>) -> Result<PathBuf, ExpandError> {
     let below_home = text.strip_prefix("~/").or_else(|| text.strip_prefix(r"~\").filter(|_| cfg!(windows)));
     let path = match below_home.or((text == "~").then_some("")) {
         Some(rest) => scope.variables.home.as_ref().ok_or(ExpandError::NoHome)?.join(rest),
@@ -130,7 +130,7 @@ pub fn path_of(text: &str, scope: &Scope<'_>) -> Result<PathBuf, ExpandError> {
 }
 
 /// A small text file whole that nobody else can change. Its size is bounded, and what is no regular file is refused, since reading it may not end.
-pub(super) fn read_text(path: &Path) -> Result<String, ExpandError> {
+pub(super) fn read_text_file(path: &Path) -> Result<String, ExpandError> {
     let failed = |why: String| ExpandError::File { path: path.to_owned(), why };
     let read = || -> io::Result<Option<Vec<u8>>> {
         if !std::fs::metadata(path)?.is_file() {
@@ -148,27 +148,29 @@ pub(super) fn read_text(path: &Path) -> Result<String, ExpandError> {
     String::from_utf8(bytes).map_err(|_| failed("is not UTF-8 text".into()))
 }
 
-fn fill(template: &Template<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
+fn fill(template: &TextTemplate<'_>, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
     fill_or(template, scope, secrets, Err)
 }
 
 /// Fills in every place; what has no value is what `otherwise` says.
 fn fill_or(
-    template: &Template<'_>,
-    scope: &Scope<'_>,
+    template: &TextTemplate<'_>,
+    scope: &ExpandScope<'_>,
     secrets: &mut Secrets,
     otherwise: fn(ExpandError) -> Result<String, ExpandError>,
 ) -> Result<String, ExpandError> {
     let mut filled = String::new();
     for part in &template.0 {
         match part {
-            Part::Text(text) => filled.push_str(text),
-            Part::Value { source, default } => filled.push_str(&match (value(source, scope, secrets), default) {
-                // As in a shell, a default is also for what is set but empty.
-                (Ok(value), Some(default)) if value.is_empty() => fill_or(default, scope, secrets, otherwise)?,
-                (Err(error), Some(default)) if error.is_absence() => fill_or(default, scope, secrets, otherwise)?,
-                (value, _) => value.or_else(otherwise)?,
-            }),
+            TemplatePart::Text(text) => filled.push_str(text),
+            TemplatePart::Value { source, default } => {
+                filled.push_str(&match (value(source, scope, secrets), default) {
+                    // As in a shell, a default is also for what is set but empty.
+                    (Ok(value), Some(default)) if value.is_empty() => fill_or(default, scope, secrets, otherwise)?,
+                    (Err(error), Some(default)) if error.is_absence() => fill_or(default, scope, secrets, otherwise)?,
+                    (value, _) => value.or_else(otherwise)?,
+                })
+            }
         }
     }
     Ok(filled)
@@ -181,10 +183,10 @@ impl ExpandError {
     }
 }
 
-fn value(source: &Source<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
-    let Scope { variables, workspace, .. } = scope;
+fn value(source: &ValueSource<'_>, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
+    let ExpandScope { variables, workspace, .. } = scope;
     match source {
-        Source::Variable(name) => {
+        ValueSource::Variable(name) => {
             let found = scope.env_file.get(*name).or_else(|| variables.environment.get(*name));
             let value = found.ok_or_else(|| ExpandError::Unset((*name).to_owned()))?;
             let is_folder = |folder: &Path| folder.as_os_str() == value.as_str();
@@ -193,20 +195,20 @@ fn value(source: &Source<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Resul
             }
             Ok(value.clone())
         }
-        Source::Session => scope.session.map(str::to_owned).ok_or(ExpandError::NoSession),
-        Source::Home => path_of("~", scope).map(|home| home.to_string_lossy().into_owned()),
-        Source::Workspace => Ok(workspace.to_string_lossy().into_owned()),
-        Source::Here => Ok(variables.workspace.to_string_lossy().into_owned()),
-        Source::WorkspaceName => Ok(workspace.file_name().unwrap_or_default().to_string_lossy().into_owned()),
-        Source::Separator => Ok(std::path::MAIN_SEPARATOR_STR.to_owned()),
-        Source::File(path) => {
-            let text = read_text(&path_of(&fill(path, scope, secrets)?, scope)?)?;
+        ValueSource::Session => scope.session.map(str::to_owned).ok_or(ExpandError::NoSession),
+        ValueSource::Home => resolve_path("~", scope).map(|home| home.to_string_lossy().into_owned()),
+        ValueSource::Workspace => Ok(workspace.to_string_lossy().into_owned()),
+        ValueSource::StartFolder => Ok(variables.workspace.to_string_lossy().into_owned()),
+        ValueSource::WorkspaceName => Ok(workspace.file_name().unwrap_or_default().to_string_lossy().into_owned()),
+        ValueSource::Separator => Ok(std::path::MAIN_SEPARATOR_STR.to_owned()),
+        ValueSource::File(path) => {
+            let text = read_text_file(&resolve_path(&fill(path, scope, secrets)?, scope)?)?;
             secrets.add_content(&text);
             Ok(without_last_newline(&text).to_owned())
         }
-        Source::Input(id) => input(id, scope, secrets),
-        Source::Command(_) if !scope.rules.commands => Err(ExpandError::CommandsNotAllowed),
-        Source::Command(line) => {
+        ValueSource::Input(id) => input(id, scope, secrets),
+        ValueSource::Command(_) if !scope.rules.commands => Err(ExpandError::CommandsNotAllowed),
+        ValueSource::Command(line) => {
             let environment = variables.environment.iter().chain(scope.env_file);
             let output = command::run(line, scope.folder, environment, command::LIMIT).map_err(ExpandError::Command)?;
             secrets.add_content(&output);
@@ -216,19 +218,19 @@ fn value(source: &Source<'_>, scope: &Scope<'_>, secrets: &mut Secrets) -> Resul
 }
 
 /// From its variable, else from a person, else as the file says.
-fn input(id: &str, scope: &Scope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
+fn input(id: &str, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
     let variable = input_variable(id);
     let declared = scope.inputs.iter().find(|input| input.id == id);
     let given = scope.variables.environment.get(&variable).cloned();
-    let given = given.or_else(|| scope.variables.ask.ask(declared?)).or_else(|| declared?.default.clone());
+    let given = given.or_else(|| scope.variables.prompter.ask(declared?)).or_else(|| declared?.default.clone());
     let given = given.ok_or_else(|| ExpandError::NoInput { id: id.to_owned(), variable: variable.clone() })?;
     match declared {
         // One of a list that the file itself shows is no secret.
-        Some(Input { options, .. }) if options.contains(&given) => Ok(given),
-        Some(Input { options, .. }) if !options.is_empty() => {
+        Some(ConfigInput { options, .. }) if options.contains(&given) => Ok(given),
+        Some(ConfigInput { options, .. }) if !options.is_empty() => {
             Err(ExpandError::NoOption { id: id.to_owned(), options: options.clone() })
         }
-        Some(Input { password: true, .. }) => {
+        Some(ConfigInput { password: true, .. }) => {
             secrets.add(&given);
             Ok(given)
         }

@@ -2,56 +2,59 @@
 
 use std::collections::BTreeSet;
 
-use super::document::{Document, Entry as MapEntry, Fault, Node, Value};
-use super::entry::{self, Entry};
+use super::document::{Document, DocumentFault, MapEntry, Node, NodeValue};
 use super::error::ConfigError;
+use super::field::{ConfigField, FieldError, ReadContext};
 use super::keys::{self, misspelt, server, settings};
-use super::model::{Notice, Place, Problem, Server, Settings, Shape};
-use super::native::{Said, is_id};
-use super::reading::{Given, Misfit, Reading};
-use super::shape::Found;
+use super::model::{FilePosition, FileShape, Notice, Problem, ServerConfig, Settings};
+use super::native::{ConfigParts, is_id};
+use super::server_entry::{self, ServerEntry};
+use super::shape::ServersSection;
 
 /// Reads the servers of another client's file.
-pub fn read(document: &Document, found: &Found<'_>) -> Result<Said, ConfigError> {
+pub fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigParts, ConfigError> {
     let root = &document.root;
     refuse_doubled_rules(document, found)?;
-    let mut settings = Settings { bare_dollar: found.shape == Shape::Gemini, ..Settings::default() };
-    let mut notices = of_all(root, found, &mut settings)?;
-    let mut reading = Reading::new(found.shape);
+    let mut settings = Settings { bare_dollar: found.shape == FileShape::Gemini, ..Settings::default() };
+    let mut notices = read_settings(root, found, &mut settings)?;
+    let mut reading = ReadContext::new(found.shape);
     if let Some(node) = found.inputs.or_else(|| root.at("inputs")) {
-        let inputs = settings::inputs(&Given { node, field: "inputs".to_owned() }, &mut reading);
+        let inputs = settings::read_inputs(&ConfigField { node, field: "inputs".to_owned() }, &mut reading);
         settings.inputs = inputs.unwrap_or_else(|misfit| {
-            reading.problem(misfit);
+            reading.add_problem(misfit);
             Vec::new()
         });
     }
     // What is wrong with an input shows again where a server uses it.
     notices.extend(reading.notices);
-    notices.extend(document.faults.iter().filter(|fault| concerns(fault, found)).map(|fault| {
-        let Fault { place, text, .. } = fault;
+    notices.extend(document.faults.iter().filter(|fault| is_among_servers(fault, found)).map(|fault| {
+        let DocumentFault { place, text, .. } = fault;
         Notice { place: place.clone(), text: text.clone() }
     }));
     notices.extend(reading.problems.into_iter().map(|problem| Notice { place: problem.place, text: problem.text }));
-    let named = named(found, &mut notices)?;
+    let named = named_entries(found, &mut notices)?;
     check_count(named.len(), settings.max_servers, found.servers)?;
-    let mut servers: Vec<Server> = Vec::new();
-    let choice = Choice::of(root, found.shape)?;
+    let mut servers: Vec<ServerConfig> = Vec::new();
+    let choice = ServerChoice::of(root, found.shape)?;
     // A name that is an id is nobody else's, wherever it stands.
     let written: BTreeSet<&str> = named.iter().map(|named| named.name).filter(|name| is_id(name)).collect();
-    for Named { name, place, node } in named {
+    for NamedEntry { name, place, node } in named {
         let id = id_of(name, &servers, &written, &place, &mut notices);
         let enabled = choice.has(name, &id);
         let path = if found.path.is_empty() { name.to_owned() } else { format!("{}.{name}", found.path) };
         let (lifecycle, claude_code) = (settings.lifecycle.clone(), found.claude_code);
-        let entry = Entry { id, place, node, path, lifecycle, claude_code };
-        let server = entry::read(entry, found.shape, &mut notices);
-        servers.extend(server.map(|server| Server { enabled: server.enabled && enabled, ..server }));
+        let entry = ServerEntry { id, place, node, path, lifecycle, claude_code };
+        let server = server_entry::read(entry, found.shape, &mut notices);
+        servers.extend(server.map(|server| ServerConfig { enabled: server.enabled && enabled, ..server }));
     }
-    if found.shape == Shape::OpenCode {
-        servers.iter_mut().flat_map(Server::texts).for_each(|text| text.text = in_our_words(&text.text));
+    if found.shape == FileShape::OpenCode {
+        servers
+            .iter_mut()
+            .flat_map(ServerConfig::texts)
+            .for_each(|text| text.text = translate_placeholders(&text.text));
     }
-    tell_of_projects(root, &mut notices);
-    for (path, node) in &found.unread {
+    notice_projects(root, &mut notices);
+    for (path, node) in &found.ignored {
         let names: Vec<&str> = node.entries().unwrap_or_default().iter().map(|entry| entry.key.as_str()).collect();
         let text = format!("{path} is left out, since {} is read: {}; put all under one", found.path, names.join(", "));
         notices.push(Notice { place: node.place.clone(), text });
@@ -61,7 +64,7 @@ pub fn read(document: &Document, found: &Found<'_>) -> Result<Said, ConfigError>
 
 /// The entries beside the servers of another client that are keys of ours: they hold as they do in a file of ours. The
 /// version of such a file is not ours, and its inputs are read for themselves.
-pub fn entries_of_all<'n>(root: &'n Node, found: &Found<'_>) -> impl Iterator<Item = &'n MapEntry> {
+pub fn settings_entries<'n>(root: &'n Node, found: &ServersSection<'_>) -> impl Iterator<Item = &'n MapEntry> {
     let others = found.path.split('.').next().unwrap_or_default();
     let entries = root.entries().filter(|_| !found.path.is_empty()).unwrap_or_default();
     entries.iter().filter(move |entry| {
@@ -71,26 +74,27 @@ pub fn entries_of_all<'n>(root: &'n Node, found: &Found<'_>) -> impl Iterator<It
 }
 
 /// Reads what holds for all servers, as strictly as in a file of ours, and refuses what looks like it and is misspelt.
-fn of_all(root: &Node, found: &Found<'_>, settings: &mut Settings) -> Result<Vec<Notice>, ConfigError> {
-    let ours = Node { place: root.place.clone(), value: Value::Map(entries_of_all(root, found).cloned().collect()) };
-    let mut reading = Reading::new(Shape::Native);
-    keys::read(settings::TOP, settings, &Given { node: &ours, field: String::new() }, &mut reading);
+fn read_settings(root: &Node, found: &ServersSection<'_>, settings: &mut Settings) -> Result<Vec<Notice>, ConfigError> {
+    let ours =
+        Node { place: root.place.clone(), value: NodeValue::Map(settings_entries(root, found).cloned().collect()) };
+    let mut reading = ReadContext::new(FileShape::Native);
+    keys::read_keys(settings::TOP, settings, &ConfigField { node: &ours, field: String::new() }, &mut reading);
     if let Some(problem) = reading.problems.into_iter().next() {
         return Err(ConfigError::Invalid(problem));
     }
-    let only_servers = matches!(found.shape, Shape::McpServers | Shape::VsCode | Shape::List)
+    let only_servers = matches!(found.shape, FileShape::McpServers | FileShape::VsCode | FileShape::List)
         && !found.path.contains('.')
         && !root.entries().into_iter().flatten().any(|entry| OF_CLAUDE_CODE.contains(&entry.key.as_str()));
     let others = found.path.split('.').next().unwrap_or_default();
     for entry in root.entries().filter(|_| !found.path.is_empty()).unwrap_or_default() {
         let name = entry.key.as_str();
-        if name == others || keys::is_idle(name) {
+        if name == others || keys::is_ignorable(name) {
             continue;
         }
         let text = match settings::TOP.iter().find(|key| key.is_called(name)) {
             Some(key) if key.name == "servers" => rule_of_unread(entry, found.path),
             Some(_) => None,
-            None => misspelt::rule_meant_at_top(settings::TOP, entry, only_servers)
+            None => misspelt::intended_top_rule(settings::TOP, entry, only_servers)
                 .map(|meant| misspelt::advice_at_top(name, meant)),
         };
         if let Some(text) = text {
@@ -102,7 +106,7 @@ fn of_all(root: &Node, found: &Found<'_>, settings: &mut Settings) -> Result<Vec
 
 /// What to say of rules for servers that stand under `servers`, where the servers that are read stand elsewhere.
 fn rule_of_unread(servers: &MapEntry, path: &str) -> Option<String> {
-    let is_rule = |entry: &MapEntry| server::SERVER.iter().any(|key| key.rule && key.is_called(&entry.key));
+    let is_rule = |entry: &MapEntry| server::SERVER.iter().any(|key| key.is_rule && key.is_called(&entry.key));
     let ruled = |server: &&MapEntry| server.value.entries().is_some_and(|entries| entries.iter().any(is_rule));
     let server = servers.value.entries()?.iter().find(ruled)?;
     Some(format!(
@@ -112,23 +116,23 @@ fn rule_of_unread(servers: &MapEntry, path: &str) -> Option<String> {
 }
 
 /// Refuses a rule that is given twice in one map: which of them counts is nothing to guess.
-fn refuse_doubled_rules(document: &Document, found: &Found<'_>) -> Result<(), ConfigError> {
-    let of_server = |name: &str| server::SERVER.iter().any(|key| key.rule && key.is_called(name));
+fn refuse_doubled_rules(document: &Document, found: &ServersSection<'_>) -> Result<(), ConfigError> {
+    let of_server = |name: &str| server::SERVER.iter().any(|key| key.is_rule && key.is_called(name));
     let of_masking = |name: &str| settings::MASKING.iter().any(|key| key.is_called(name));
-    let of_all = |name: &str| entries_of_all(&document.root, found).any(|entry| entry.key == name);
-    let is_rule = |fault: &&Fault| {
-        let among_servers = concerns(fault, found);
-        let among_rules = fault.under.as_deref().is_some_and(of_all);
+    let of_all = |name: &str| settings_entries(&document.root, found).any(|entry| entry.key == name);
+    let is_rule = |fault: &&DocumentFault| {
+        let among_servers = is_among_servers(fault, found);
+        let among_rules = fault.top_key.as_deref().is_some_and(of_all);
         let doubled = |name: &str| among_servers && (of_server(name) || of_masking(name)) || among_rules;
-        fault.doubled.as_deref().is_some_and(doubled)
+        fault.duplicate_key.as_deref().is_some_and(doubled)
     };
     let doubled = document.faults.iter().find(is_rule);
-    doubled.map_or(Ok(()), |Fault { place, text, .. }| Err(ConfigError::syntax(place.clone(), text)))
+    doubled.map_or(Ok(()), |DocumentFault { place, text, .. }| Err(ConfigError::syntax(place.clone(), text)))
 }
 
 /// Whether it stands where the servers are; what else a client keeps in its file is not for us.
-fn concerns(fault: &Fault, found: &Found<'_>) -> bool {
-    found.path.is_empty() || fault.under.as_deref() == found.path.split('.').next()
+fn is_among_servers(fault: &DocumentFault, found: &ServersSection<'_>) -> bool {
+    found.path.is_empty() || fault.top_key.as_deref() == found.path.split('.').next()
 }
 
 /// Refuses a file that would start more programs than anyone means to.
@@ -139,27 +143,30 @@ pub fn check_count(count: usize, most: usize, node: &Node) -> Result<(), ConfigE
     Ok(())
 }
 
-struct Named<'n> {
+struct NamedEntry<'n> {
     name: &'n str,
-    place: Place,
+    place: FilePosition,
     node: &'n Node,
 }
 
-fn named<'n>(found: &Found<'n>, notices: &mut Vec<Notice>) -> Result<Vec<Named<'n>>, ConfigError> {
+fn named_entries<'n>(
+    found: &ServersSection<'n>,
+    notices: &mut Vec<Notice>,
+) -> Result<Vec<NamedEntry<'n>>, ConfigError> {
     match &found.servers.value {
-        Value::Map(entries) => Ok(entries
+        NodeValue::Map(entries) => Ok(entries
             .iter()
-            .map(|MapEntry { key, place, value }| Named { name: key, place: place.clone(), node: value })
+            .map(|MapEntry { key, place, value }| NamedEntry { name: key, place: place.clone(), node: value })
             .collect()),
-        Value::List(items) => {
+        NodeValue::List(items) => {
             let mut named = Vec::new();
             for node in items {
                 let name = ["name", "id"].iter().find_map(|key| match &node.at(key)?.value {
-                    Value::Scalar(scalar) => Some(scalar.text.as_str()),
+                    NodeValue::Scalar(scalar) => Some(scalar.text.as_str()),
                     _ => None,
                 });
                 match name.filter(|name| !name.is_empty()) {
-                    Some(name) => named.push(Named { name, place: node.place.clone(), node }),
+                    Some(name) => named.push(NamedEntry { name, place: node.place.clone(), node }),
                     None => notices.push(Notice {
                         place: node.place.clone(),
                         text: "left out, since it has no `name`".to_owned(),
@@ -168,8 +175,8 @@ fn named<'n>(found: &Found<'n>, notices: &mut Vec<Notice>) -> Result<Vec<Named<'
             }
             Ok(named)
         }
-        Value::Scalar(_) if found.servers.is_null() => Ok(Vec::new()),
-        Value::Scalar(_) => {
+        NodeValue::Scalar(_) if found.servers.is_null() => Ok(Vec::new()),
+        NodeValue::Scalar(_) => {
             let text =
                 format!("{}: expected a map from names to servers, found {}", found.path, found.servers.describe());
             Err(ConfigError::invalid(found.servers.place.clone(), text))
@@ -178,7 +185,13 @@ fn named<'n>(found: &Found<'n>, notices: &mut Vec<Notice>) -> Result<Vec<Named<'
 }
 
 /// Makes an id of a name: `My Server!` becomes `My-Server`, and a second one `My-Server-2`.
-fn id_of(name: &str, servers: &[Server], written: &BTreeSet<&str>, place: &Place, notices: &mut Vec<Notice>) -> String {
+fn id_of(
+    name: &str,
+    servers: &[ServerConfig],
+    written: &BTreeSet<&str>,
+    place: &FilePosition,
+    notices: &mut Vec<Notice>,
+) -> String {
     let mut id = String::new();
     for letter in name.chars() {
         match letter {
@@ -206,18 +219,18 @@ fn id_of(name: &str, servers: &[Server], written: &BTreeSet<&str>, place: &Place
 
 /// Which of its servers Gemini CLI uses: it lists them under `mcp`, and in older files at the top.
 #[derive(Default)]
-struct Choice {
+struct ServerChoice {
     /// Lists that each name the servers to use.
     allowed: Vec<Vec<String>>,
     /// Servers that are not to be used.
     excluded: Vec<String>,
 }
 
-impl Choice {
+impl ServerChoice {
     /// Reads the lists. One that cannot be read is an error, since it must not let every server in.
-    fn of(root: &Node, shape: Shape) -> Result<Self, ConfigError> {
-        let mut choice = Choice::default();
-        if shape != Shape::Gemini {
+    fn of(root: &Node, shape: FileShape) -> Result<Self, ConfigError> {
+        let mut choice = ServerChoice::default();
+        if shape != FileShape::Gemini {
             return Ok(choice);
         }
         for (path, field, is_allowed) in [
@@ -227,9 +240,9 @@ impl Choice {
             (&["excludeMCPServers"], "excludeMCPServers", false),
         ] {
             let Some(node) = path.iter().try_fold(root, |node, key| node.at(key)) else { continue };
-            let names = Given { node, field: field.to_owned() }.texts().map_err(|Misfit { place, field, text }| {
-                ConfigError::Invalid(Problem { place, field: Some(field), text })
-            })?;
+            let names = ConfigField { node, field: field.to_owned() }.texts().map_err(
+                |FieldError { place, field, text }| ConfigError::Invalid(Problem { place, field: Some(field), text }),
+            )?;
             match is_allowed {
                 true => choice.allowed.push(names),
                 false => choice.excluded.extend(names),
@@ -246,7 +259,7 @@ impl Choice {
 }
 
 /// opencode writes `{env:VAR}` and `{file:PATH}` where we write `${env:VAR}` and `${file:PATH}`.
-fn in_our_words(text: &str) -> String {
+fn translate_placeholders(text: &str) -> String {
     let mut ours = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('{') {
@@ -263,7 +276,7 @@ fn in_our_words(text: &str) -> String {
 }
 
 /// Claude Code keeps servers of single projects in the same file; which of them is meant here nobody can tell.
-fn tell_of_projects(root: &Node, notices: &mut Vec<Notice>) {
+fn notice_projects(root: &Node, notices: &mut Vec<Notice>) {
     for project in root.at("projects").and_then(Node::entries).into_iter().flatten() {
         let servers = project.value.at("mcpServers").and_then(Node::entries).unwrap_or_default();
         if servers.is_empty() {

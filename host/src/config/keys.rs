@@ -11,36 +11,36 @@ pub mod server;
 pub mod settings;
 pub mod shadow;
 
-use super::document::Entry;
-use super::model::Place;
-use super::reading::{Given, Misfit, Reading};
-use super::{nearest, reading};
+use super::document::MapEntry;
+use super::field::{ConfigField, FieldError, ReadContext};
+use super::model::FilePosition;
+use super::{field, nearest};
 
 /// A key of some part of the configuration that is read into a `T`.
-pub struct Key<T: 'static> {
+pub struct ConfigKey<T: 'static> {
     /// Its name.
     pub name: &'static str,
     /// Other names that are understood. Case, `_` and `-` make no difference, so `envFile` need not be here.
     pub aliases: &'static [&'static str],
     /// What stands there.
-    pub form: Form,
+    pub form: KeyForm,
     /// The value where none is given, as JSON; empty where there is none.
     pub default: &'static str,
     /// What it is for, in a sentence.
     pub about: &'static str,
     /// It is in the schema; the others are read because people write them.
-    pub shown: bool,
+    pub in_schema: bool,
     /// It says what may not be done, so it is never passed over without a word: not where it has no value, nor where it is
     /// misspelt or given twice, in files of whatever shape.
-    pub rule: bool,
-    set: Set<T>,
+    pub is_rule: bool,
+    set: SetValue<T>,
 }
 
 /// Puts a value where it belongs.
-pub type Set<T> = fn(&mut T, &Given<'_>, &mut Reading) -> Result<(), Misfit>;
+pub type SetValue<T> = fn(&mut T, &ConfigField<'_>, &mut ReadContext) -> Result<(), FieldError>;
 
 /// What stands at a key.
-pub enum Form {
+pub enum KeyForm {
     /// `true` or `false`.
     Flag,
     /// Text.
@@ -71,32 +71,47 @@ pub enum Form {
     NamedSections(fn() -> serde_json::Value),
 }
 
-impl<T> Key<T> {
+impl<T> ConfigKey<T> {
     /// A key of the schema.
-    pub const fn new(name: &'static str, form: Form, default: &'static str, about: &'static str, set: Set<T>) -> Self {
-        Key { name, aliases: &[], form, default, about, shown: true, rule: false, set }
+    pub const fn new(
+        name: &'static str,
+        form: KeyForm,
+        default: &'static str,
+        about: &'static str,
+        set: SetValue<T>,
+    ) -> Self {
+        ConfigKey { name, aliases: &[], form, default, about, in_schema: true, is_rule: false, set }
     }
 
     /// A key that is read because people write it, but has no place in the schema.
-    pub const fn hidden(name: &'static str, set: Set<T>) -> Self {
-        Key { name, aliases: &[], form: Form::Text, default: "", about: "", shown: false, rule: false, set }
+    pub const fn hidden(name: &'static str, set: SetValue<T>) -> Self {
+        ConfigKey {
+            name,
+            aliases: &[],
+            form: KeyForm::Text,
+            default: "",
+            about: "",
+            in_schema: false,
+            is_rule: false,
+            set,
+        }
     }
 
     /// The same key under other names too.
-    pub const fn or(aliases: &'static [&'static str], mut key: Self) -> Self {
+    pub const fn aliased(aliases: &'static [&'static str], mut key: Self) -> Self {
         key.aliases = aliases;
         key
     }
 
     /// The same key as one that says what may not be done.
-    pub const fn rule(mut key: Self) -> Self {
-        key.rule = true;
+    pub const fn as_rule(mut key: Self) -> Self {
+        key.is_rule = true;
         key
     }
 
     /// Whether it is meant by this name.
     pub fn is_called(&self, name: &str) -> bool {
-        self.names().any(|known| nearest::same(known, name))
+        self.names().any(|known| nearest::is_same_word(known, name))
     }
 
     /// All its names.
@@ -106,91 +121,93 @@ impl<T> Key<T> {
 }
 
 /// Reads a map by its table. What is wrong goes to the reading, so that one mistake does not hide the next.
-pub fn read<T>(keys: &[Key<T>], target: &mut T, given: &Given<'_>, reading: &mut Reading) {
+pub fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &ConfigField<'_>, reading: &mut ReadContext) {
     let entries = match given.map() {
         Ok(entries) => entries,
-        Err(misfit) => return reading.problem(misfit),
+        Err(misfit) => return reading.add_problem(misfit),
     };
     if entries.len() > MAX_KEYS {
-        return reading.problem(given.misfit(format!("{} keys are too many to be meant", entries.len())));
+        return reading.add_problem(given.error(format!("{} keys are too many to be meant", entries.len())));
     }
     let mut taken: Vec<(&str, &str)> = Vec::new();
     for entry in entries {
         let name = entry.key.as_str();
         let Some(key) = keys.iter().find(|key| key.is_called(name)) else {
-            unknown(keys, entry, &given.field, reading);
+            report_unknown(keys, entry, &given.field, reading);
             continue;
         };
-        let field = || reading::join(&given.field, name);
+        let field = || field::join(&given.field, name);
         // What stands there without a value is not given. Of a rule nobody can tell what was meant to stand there.
         if entry.value.is_null() {
-            if key.rule {
+            if key.is_rule {
                 let text = "has no value; write what is meant, such as [] for none, or take the key out".to_owned();
-                reading.problem(Misfit { place: entry.place.clone(), field: field(), text });
+                reading.add_problem(FieldError { place: entry.place.clone(), field: field(), text });
             }
             continue;
         }
         if let Some((_, first)) = taken.iter().find(|(taken, _)| *taken == key.name) {
             let text = format!("{name:?} says the same as {first:?}; keep one of them");
-            match key.rule {
-                true => reading.problem(Misfit { place: entry.place.clone(), field: given.field.clone(), text }),
-                false => complain(reading, &entry.place, &given.field, text, " (the first is used)"),
+            match key.is_rule {
+                true => {
+                    reading.add_problem(FieldError { place: entry.place.clone(), field: given.field.clone(), text })
+                }
+                false => report_or_notice(reading, &entry.place, &given.field, text, " (the first is used)"),
             }
             continue;
         }
         taken.push((key.name, name));
-        let value = Given { node: &entry.value, field: reading::join(&given.field, key.name) };
+        let value = ConfigField { node: &entry.value, field: field::join(&given.field, key.name) };
         if let Err(misfit) = (key.set)(target, &value, reading) {
-            reading.problem(misfit);
+            reading.add_problem(misfit);
         }
     }
 }
 
 /// Reads a part of the file of which some is filled in later. Its values are named within it, as those of a server are.
-pub fn part<T>(
-    given: &Given<'_>,
-    reading: &mut Reading,
-    read: impl FnOnce(&Given<'_>, &mut Reading) -> Result<T, Misfit>,
+pub fn read_section<T>(
+    given: &ConfigField<'_>,
+    reading: &mut ReadContext,
+    read: impl FnOnce(&ConfigField<'_>, &mut ReadContext) -> Result<T, FieldError>,
 ) -> Option<T> {
     let outer = std::mem::replace(&mut reading.path, given.field.clone());
-    let found = read(&Given { node: given.node, field: String::new() }, reading);
-    let found = found.map_err(|misfit| reading.problem(misfit)).ok();
+    let found = read(&ConfigField { node: given.node, field: String::new() }, reading);
+    let found = found.map_err(|misfit| reading.add_problem(misfit)).ok();
     reading.path = outer;
     found
 }
 
-fn unknown<T>(keys: &[Key<T>], entry: &Entry, field: &str, reading: &mut Reading) {
+fn report_unknown<T>(keys: &[ConfigKey<T>], entry: &MapEntry, field: &str, reading: &mut ReadContext) {
     let (name, place) = (entry.key.as_str(), &entry.place);
-    if !reading.is_strict() && is_idle(name) {
+    if !reading.is_strict() && is_ignorable(name) {
         return;
     }
-    if let Some((_, advice)) = CANNOT.iter().find(|(known, _)| nearest::same(known, name)) {
-        return complain(reading, place, field, format!("{name:?} cannot be done here: {advice}"), "");
+    if let Some((_, advice)) = CANNOT.iter().find(|(known, _)| nearest::is_same_word(known, name)) {
+        return report_or_notice(reading, place, field, format!("{name:?} cannot be done here: {advice}"), "");
     }
-    let meant = misspelt::rule_meant(keys, entry);
+    let meant = misspelt::intended_rule(keys, entry);
     if let Some(meant) = meant.filter(|_| !reading.is_strict()) {
         let field = field.to_owned();
-        return reading.problem(Misfit { place: place.clone(), field, text: misspelt::advice(name, meant) });
+        return reading.add_problem(FieldError { place: place.clone(), field, text: misspelt::advice(name, meant) });
     }
-    let shown = keys.iter().filter(|key| key.shown).map(|key| key.name);
+    let shown = keys.iter().filter(|key| key.in_schema).map(|key| key.name);
     let hint = match (nearest::hint(name, shown), meant) {
         (hint, Some(meant)) if hint.is_empty() => misspelt::hint(meant),
         (hint, _) => hint,
     };
-    complain(reading, place, field, format!("unknown key {name:?}{hint}"), " (left out)");
+    report_or_notice(reading, place, field, format!("unknown key {name:?}{hint}"), " (left out)");
 }
 
 /// In our own files a key that does nothing is a mistake; in those of others it is worth a word.
-fn complain(reading: &mut Reading, place: &Place, field: &str, text: String, otherwise: &str) {
+fn report_or_notice(reading: &mut ReadContext, place: &FilePosition, field: &str, text: String, otherwise: &str) {
     match reading.is_strict() {
-        true => reading.problem(Misfit { place: place.clone(), field: field.to_owned(), text }),
-        false => reading.notice(place, format!("{text}{otherwise}")),
+        true => reading.add_problem(FieldError { place: place.clone(), field: field.to_owned(), text }),
+        false => reading.add_notice(place, format!("{text}{otherwise}")),
     }
 }
 
 /// Keys of other programs that say nothing about how a server is reached.
-pub fn is_idle(name: &str) -> bool {
-    name.starts_with(['_', '$', '/', '#']) || IDLE.iter().any(|idle| nearest::same(idle, name))
+pub fn is_ignorable(name: &str) -> bool {
+    name.starts_with(['_', '$', '/', '#']) || IDLE.iter().any(|idle| nearest::is_same_word(idle, name))
 }
 
 /// Among them keys that look like rules of ours and that clients are known to write: they say when the client itself asks

@@ -43,12 +43,12 @@ pub enum Role {
 
 /// Enters this process below those above it, so that what it starts is told; refuses where there would be no end.
 pub fn enter(variables: &mut Variables, config: Option<(&Path, &str)>, role: Role) -> Result<(), LineageError> {
-    let above = variables.filled(LINEAGE).unwrap_or_default().to_owned();
-    let own = config.map_or_else(Entry::default, |(file, text)| Entry::new(file, text));
+    let above = variables.non_empty(LINEAGE).unwrap_or_default().to_owned();
+    let own = config.map_or_else(LineageEntry::default, |(file, text)| LineageEntry::new(file, text));
     let mut lineage: Vec<&str> = above.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
     if let Some((file, _)) = config
         && role == Role::Gateway
-        && lineage.iter().any(|entry| own.is(entry))
+        && lineage.iter().any(|entry| own.matches(entry))
     {
         return Err(LineageError::Again { file: file.display().to_string() });
     }
@@ -63,18 +63,18 @@ pub fn enter(variables: &mut Variables, config: Option<(&Path, &str)>, role: Rol
 
 /// A configuration by where it is and by what it says. Digests, since paths may hold anything.
 #[derive(Default)]
-struct Entry {
+struct LineageEntry {
     path: String,
     content: String,
 }
 
-impl Entry {
+impl LineageEntry {
     fn new(file: &Path, text: &str) -> Self {
         let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-        Entry { path: digest(path.as_os_str().as_encoded_bytes()), content: digest(text.as_bytes()) }
+        LineageEntry { path: digest(path.as_os_str().as_encoded_bytes()), content: digest(text.as_bytes()) }
     }
 
-    fn is(&self, entry: &str) -> bool {
+    fn matches(&self, entry: &str) -> bool {
         let (path, content) = entry.split_once('.').unwrap_or((entry, ""));
         self.path == path || self.content == content
     }

@@ -5,20 +5,21 @@ mod lists;
 use super::bytes;
 use super::duration;
 use super::model::{
-    Annotations, Config, Destructive, GatewayRules, Inherit, Masking, Retry, Server, Settings, TokenRules, ToolRules,
+    AnnotationOverrides, Config, DestructiveRule, GatewayRules, InheritEnv, Masking, RetryRule, ServerConfig, Settings,
+    TokenRules, ToolRules,
 };
-use lists::{added, is_same, removed};
+use lists::{added_patterns, is_same, removed_patterns};
 
 /// Every rule, filter, mask and limit that is looser than before, a line each. Servers and principals are known by
 /// their names: one that comes under another name is new.
-pub fn loosened(before: &Config, after: &Config) -> Vec<String> {
-    let mut told = Told { scope: String::new(), lines: Vec::new() };
-    settings(&before.settings, &after.settings, &mut told);
-    gateway(&before.settings.gateway, &after.settings.gateway, &mut told);
+pub fn find_loosened(before: &Config, after: &Config) -> Vec<String> {
+    let mut told = LoosenedRules { scope: String::new(), lines: Vec::new() };
+    compare_settings(&before.settings, &after.settings, &mut told);
+    compare_gateway(&before.settings.gateway, &after.settings.gateway, &mut told);
     for new in &after.servers {
         if let Some(old) = before.servers.iter().find(|old| old.id == new.id) {
             told.scope = format!("server {:?}: ", new.id);
-            server(old, new, &after.settings.masking, &mut told);
+            compare_server(old, new, &after.settings.masking, &mut told);
         }
     }
     // Where no token was asked for, everybody was let in.
@@ -27,8 +28,8 @@ pub fn loosened(before: &Config, after: &Config) -> Vec<String> {
             told.scope = format!("principal {:?}: ", new.principal);
             let mut known = before.settings.gateway.tokens.iter();
             match known.find(|old| old.principal == new.principal) {
-                Some(old) => principal(old, new, &mut told),
-                None => told.that("may use the gateway"),
+                Some(old) => compare_principal(old, new, &mut told),
+                None => told.add("may use the gateway"),
             }
         }
     }
@@ -36,122 +37,129 @@ pub fn loosened(before: &Config, after: &Config) -> Vec<String> {
 }
 
 /// What was found so far.
-struct Told {
+struct LoosenedRules {
     /// Whose rules are compared, as the lines begin; empty for those that hold for all.
     scope: String,
     lines: Vec<String>,
 }
 
-impl Told {
-    fn that(&mut self, what: impl AsRef<str>) {
+impl LoosenedRules {
+    fn add(&mut self, what: impl AsRef<str>) {
         self.lines.push(format!("{}{}", self.scope, what.as_ref()));
     }
 
-    fn that_if(&mut self, looser: bool, what: &str) {
+    fn add_if(&mut self, looser: bool, what: &str) {
         if looser {
-            self.that(what);
+            self.add(what);
         }
     }
 
     /// Compares a bound; none is no bound.
-    fn bound<T: Ord + Copy>(&mut self, key: &str, before: Option<T>, after: Option<T>, show: fn(T) -> String) {
+    fn compare_bound<T: Ord + Copy>(&mut self, key: &str, before: Option<T>, after: Option<T>, show: fn(T) -> String) {
         let shown = |bound: Option<T>| bound.map_or_else(|| "no limit".to_owned(), show);
         let looser = before.is_some_and(|before| after.is_none_or(|after| after > before));
         if looser {
-            self.that(format!("{key} is {} in place of {}", shown(after), shown(before)));
+            self.add(format!("{key} is {} in place of {}", shown(after), shown(before)));
         }
     }
 }
 
-fn settings(before: &Settings, after: &Settings, told: &mut Told) {
-    told.that_if(before.read_only && !after.read_only, "read_only is off, so that tools may change things");
+fn compare_settings(before: &Settings, after: &Settings, told: &mut LoosenedRules) {
+    told.add_if(before.read_only && !after.read_only, "read_only is off, so that tools may change things");
     let strict = |destructive| match destructive {
-        Destructive::Allow => (0, "allow"),
-        Destructive::Ask => (1, "ask"),
-        Destructive::Deny => (2, "deny"),
+        DestructiveRule::Allow => (0, "allow"),
+        DestructiveRule::Ask => (1, "ask"),
+        DestructiveRule::Deny => (2, "deny"),
     };
     let ((old, was), (new, is)) = (strict(before.destructive), strict(after.destructive));
-    told.that_if(new < old, &format!("destructive is {is} in place of {was}"));
+    told.add_if(new < old, &format!("destructive is {is} in place of {was}"));
     let strict = |retry| match retry {
-        Retry::Always => (0, "always"),
-        Retry::Safe => (1, "safe"),
-        Retry::Never => (2, "never"),
+        RetryRule::Always => (0, "always"),
+        RetryRule::Safe => (1, "safe"),
+        RetryRule::Never => (2, "never"),
     };
     let ((old, was), (new, is)) = (strict(before.retry), strict(after.retry));
-    told.that_if(new < old, &format!("retry is {is} in place of {was}"));
-    told.that_if(before.check_arguments && !after.check_arguments, "check_arguments is off");
-    told.that_if(!before.allow_commands && after.allow_commands, "allow_commands is on");
-    masking(&before.masking, &[&after.masking], told);
+    told.add_if(new < old, &format!("retry is {is} in place of {was}"));
+    told.add_if(before.check_arguments && !after.check_arguments, "check_arguments is off");
+    told.add_if(!before.allow_commands && after.allow_commands, "allow_commands is on");
+    compare_masking(&before.masking, &[&after.masking], told);
     let limit = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
-    told.bound("ask_max_bytes", Some(before.ask_max_bytes), Some(after.ask_max_bytes), bytes::write);
-    told.bound("max_result_bytes", limit(before.max_result_bytes), limit(after.max_result_bytes), bytes::write);
+    told.compare_bound("ask_max_bytes", Some(before.ask_max_bytes), Some(after.ask_max_bytes), bytes::write);
+    told.compare_bound("max_result_bytes", limit(before.max_result_bytes), limit(after.max_result_bytes), bytes::write);
     let raw = |settings: &Settings| settings.record.as_ref().is_some_and(|record| record.raw);
-    told.that_if(!raw(before) && raw(after), "record.raw is on, so that secrets are recorded as they are");
-    told.that_if(before.record.is_some() && after.record.is_none(), "record is gone, so that no call is recorded");
+    told.add_if(!raw(before) && raw(after), "record.raw is on, so that secrets are recorded as they are");
+    told.add_if(before.record.is_some() && after.record.is_none(), "record is gone, so that no call is recorded");
     for old in &before.queues {
         let Some(new) = after.queues.iter().find(|new| new.name == old.name) else { continue };
-        told.bound(&format!("queues.{}.slots", old.name), old.slots, new.slots, shown);
-        told.bound(&format!("queues.{}.waiting", old.name), old.waiting, new.waiting, shown);
+        told.compare_bound(&format!("queues.{}.slots", old.name), old.slots, new.slots, number_text);
+        told.compare_bound(&format!("queues.{}.waiting", old.name), old.waiting, new.waiting, number_text);
     }
 }
 
-fn gateway(before: &GatewayRules, after: &GatewayRules, told: &mut Told) {
-    told.bound("gateway.rate", before.rate, after.rate, shown);
+fn compare_gateway(before: &GatewayRules, after: &GatewayRules, told: &mut LoosenedRules) {
+    told.compare_bound("gateway.rate", before.rate, after.rate, number_text);
     for (key, old, new) in [
         ("gateway.max_sessions", before.max_sessions, after.max_sessions),
         ("gateway.max_connections", before.max_connections, after.max_connections),
         ("gateway.max_in_flight", before.max_in_flight, after.max_in_flight),
     ] {
-        told.bound(key, Some(old), Some(new), shown);
+        told.compare_bound(key, Some(old), Some(new), number_text);
     }
     for (key, old, new) in [
         ("gateway.max_body_bytes", before.max_body_bytes, after.max_body_bytes),
         ("gateway.max_inflight_bytes", before.max_inflight_bytes, after.max_inflight_bytes),
     ] {
-        told.bound(key, Some(old), Some(new), bytes::write);
+        told.compare_bound(key, Some(old), Some(new), bytes::write);
     }
-    told.bound("gateway.session_idle", Some(before.session_idle), Some(after.session_idle), duration::write);
+    told.compare_bound("gateway.session_idle", Some(before.session_idle), Some(after.session_idle), duration::write);
 }
 
-fn server(before: &Server, after: &Server, masks_of_all: &Masking, told: &mut Told) {
-    told.that_if(!before.enabled && after.enabled, "enabled is true, so that it may be used");
+fn compare_server(before: &ServerConfig, after: &ServerConfig, masks_of_all: &Masking, told: &mut LoosenedRules) {
+    told.add_if(!before.enabled && after.enabled, "enabled is true, so that it may be used");
     match (&before.allow, &after.allow) {
-        (Some(_), None) => told.that("allow is gone, so that every tool exists"),
-        (Some(old), Some(new)) => added(old, new).for_each(|tool| told.that(format!("allow lets {tool:?} through"))),
+        (Some(_), None) => told.add("allow is gone, so that every tool exists"),
+        (Some(old), Some(new)) => {
+            added_patterns(old, new).for_each(|tool| told.add(format!("allow lets {tool:?} through")))
+        }
         (None, _) => {}
     }
     for (key, old, new) in [("deny", &before.deny, &after.deny), ("ask", &before.ask, &after.ask)] {
-        removed(old, new).for_each(|tool| told.that(format!("{key} no longer has {tool:?}")));
+        removed_patterns(old, new).for_each(|tool| told.add(format!("{key} no longer has {tool:?}")));
     }
-    requires("requires", &before.requires, &after.requires, told);
-    tools(&before.tools, &after.tools, told);
-    masking(&before.masking, &[&after.masking, masks_of_all], told);
-    told.bound("max_concurrent", before.max_concurrent, after.max_concurrent, shown);
-    told.bound("max_list_bytes", Some(before.max_list_bytes), Some(after.max_list_bytes), bytes::write);
-    told.bound("max_message_bytes", Some(before.max_message_bytes), Some(after.max_message_bytes), bytes::write);
-    told.that_if(before.tls.verify && !after.tls.verify, "tls.verify is off, so that any certificate will do");
+    compare_requires("requires", &before.requires, &after.requires, told);
+    compare_tools(&before.tools, &after.tools, told);
+    compare_masking(&before.masking, &[&after.masking, masks_of_all], told);
+    told.compare_bound("max_concurrent", before.max_concurrent, after.max_concurrent, number_text);
+    told.compare_bound("max_list_bytes", Some(before.max_list_bytes), Some(after.max_list_bytes), bytes::write);
+    told.compare_bound(
+        "max_message_bytes",
+        Some(before.max_message_bytes),
+        Some(after.max_message_bytes),
+        bytes::write,
+    );
+    told.add_if(before.tls.verify && !after.tls.verify, "tls.verify is off, so that any certificate will do");
     let given = |inherit| match inherit {
-        Inherit::None => (0, "none"),
-        Inherit::Minimal => (1, "minimal"),
-        Inherit::Scoped => (2, "scoped"),
-        Inherit::All => (3, "all"),
+        InheritEnv::None => (0, "none"),
+        InheritEnv::Minimal => (1, "minimal"),
+        InheritEnv::Scoped => (2, "scoped"),
+        InheritEnv::All => (3, "all"),
     };
     let ((old, was), (new, is)) = (given(before.inherit_env), given(after.inherit_env));
-    told.that_if(new > old, &format!("inherit_env is {is} in place of {was}"));
+    told.add_if(new > old, &format!("inherit_env is {is} in place of {was}"));
     for variable in after.pass_env.iter().filter(|name| !before.pass_env.contains(name)) {
-        told.that(format!("pass_env has {variable:?}"));
+        told.add(format!("pass_env has {variable:?}"));
     }
 }
 
 /// Compares what is said of single tools. Of a tool that is not mentioned nothing is said.
-fn tools(before: &[ToolRules], after: &[ToolRules], told: &mut Told) {
+fn compare_tools(before: &[ToolRules], after: &[ToolRules], told: &mut LoosenedRules) {
     let nothing = |tool: &str| ToolRules { tool: tool.to_owned(), ..ToolRules::default() };
     let of = |rules: &[ToolRules], tool: &str| rules.iter().find(|rules| is_same(&rules.tool, tool)).cloned();
     let gone = before.iter().filter(|old| of(after, &old.tool).is_none()).map(|old| nothing(&old.tool));
     for new in after.iter().cloned().chain(gone) {
         let old = of(before, &new.tool).unwrap_or_else(|| nothing(&new.tool));
-        requires(&format!("tools.{}.requires", new.tool), &old.requires, &new.requires, told);
-        let harmless = |said: &Annotations| {
+        compare_requires(&format!("tools.{}.requires", new.tool), &old.requires, &new.requires, told);
+        let harmless = |said: &AnnotationOverrides| {
             let hints = [("read_only", said.read_only, true), ("destructive", said.destructive, false)];
             [hints[0], hints[1], ("idempotent", said.idempotent, true)]
         };
@@ -161,36 +169,36 @@ fn tools(before: &[ToolRules], after: &[ToolRules], told: &mut Told) {
             // What the server says of its tool counts where nothing is said here.
             let looser = old != said && old != Some(harmless) && (said == Some(harmless) || said.is_none());
             let says = said.map_or_else(|| "as its server says".to_owned(), |said| said.to_string());
-            told.that_if(looser, &format!("tools.{}.annotations.{key} is {says}", new.tool));
+            told.add_if(looser, &format!("tools.{}.annotations.{key} is {says}", new.tool));
         }
     }
 }
 
-fn requires(key: &str, before: &[String], after: &[String], told: &mut Told) {
+fn compare_requires(key: &str, before: &[String], after: &[String], told: &mut LoosenedRules) {
     for capability in before.iter().filter(|capability| !after.contains(capability)) {
-        told.that(format!("{key} no longer has {capability:?}"));
+        told.add(format!("{key} no longer has {capability:?}"));
     }
 }
 
 /// Compares masks; what is masked by one of the new ones is still masked.
-fn masking(before: &Masking, after: &[&Masking], told: &mut Told) {
+fn compare_masking(before: &Masking, after: &[&Masking], told: &mut LoosenedRules) {
     let all = after.iter().any(|masking| masking.groups.iter().any(|group| group == "all"));
     for group in &before.groups {
         let kept = all || after.iter().any(|masking| masking.groups.contains(group));
-        told.that_if(!kept, &format!("masking.groups no longer has {group:?}"));
+        told.add_if(!kept, &format!("masking.groups no longer has {group:?}"));
     }
     for pattern in &before.patterns {
         let kept = all || after.iter().any(|masking| masking.patterns.contains(pattern));
-        told.that_if(!kept, &format!("masking.patterns no longer has {pattern:?}"));
+        told.add_if(!kept, &format!("masking.patterns no longer has {pattern:?}"));
     }
     for mask in &before.custom {
         let same = after.iter().flat_map(|masking| &masking.custom).find(|new| new.pattern == mask.pattern);
         let name = mask.name.as_ref().unwrap_or(&mask.pattern);
         match same {
-            None => told.that(format!("masking.custom no longer has {name:?}")),
+            None => told.add(format!("masking.custom no longer has {name:?}")),
             // What stands in place of a secret may quote it.
             Some(new) => {
-                told.that_if(
+                told.add_if(
                     new.replacement != mask.replacement,
                     &format!("masking.custom replaces {name:?} otherwise"),
                 );
@@ -199,18 +207,18 @@ fn masking(before: &Masking, after: &[&Masking], told: &mut Told) {
     }
 }
 
-fn principal(before: &TokenRules, after: &TokenRules, told: &mut Told) {
-    told.that_if(!before.admin && after.admin, "is an admin now");
+fn compare_principal(before: &TokenRules, after: &TokenRules, told: &mut LoosenedRules) {
+    told.add_if(!before.admin && after.admin, "is an admin now");
     match (&before.selection, &after.selection) {
-        (Some(_), None) => told.that("may use every server"),
+        (Some(_), None) => told.add("may use every server"),
         (Some(old), Some(new)) => {
             for (id, tools) in new {
                 match old.iter().find(|(known, _)| known == id) {
-                    None => told.that(format!("may use the server {id:?}")),
+                    None => told.add(format!("may use the server {id:?}")),
                     Some((_, known)) if known.is_empty() => {}
-                    Some(_) if tools.is_empty() => told.that(format!("may use every tool of {id:?}")),
+                    Some(_) if tools.is_empty() => told.add(format!("may use every tool of {id:?}")),
                     Some((_, known)) => {
-                        added(known, tools).for_each(|tool| told.that(format!("may use {tool:?} of {id:?}")));
+                        added_patterns(known, tools).for_each(|tool| told.add(format!("may use {tool:?} of {id:?}")));
                     }
                 }
             }
@@ -218,17 +226,17 @@ fn principal(before: &TokenRules, after: &TokenRules, told: &mut Told) {
         (None, _) => {}
     }
     match (&before.capabilities, &after.capabilities) {
-        (Some(_), None) => told.that("needs no capabilities any more"),
+        (Some(_), None) => told.add("needs no capabilities any more"),
         (Some(old), Some(new)) => {
             for capability in new.iter().filter(|capability| !old.contains(capability)) {
-                told.that(format!("has the capability {capability:?}"));
+                told.add(format!("has the capability {capability:?}"));
             }
         }
         (None, _) => {}
     }
 }
 
-fn shown<T: ToString>(number: T) -> String {
+fn number_text<T: ToString>(number: T) -> String {
     number.to_string()
 }
 

@@ -3,7 +3,7 @@
 mod auth;
 mod gateway;
 mod lifecycle;
-mod place;
+mod position;
 mod queues;
 mod record;
 mod results;
@@ -15,15 +15,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use crate::session::Protocol;
-pub use auth::{Auth, Grant, KeyPlace, OAuth, TokenAuth};
-pub use gateway::{GatewayNames, GatewayRules, GatewayTls, TokenFrom, TokenRules};
-pub use lifecycle::{HealthProbe, Lifecycle};
-pub use place::{Located, Notice, Place, Problem};
+pub use auth::{ApiKeyLocation, OAuthConfig, OAuthGrant, ServerAuth, TokenAuth};
+pub use gateway::{GatewayNames, GatewayRules, GatewayTls, TokenRules, TokenSource};
+pub use lifecycle::{HealthProbe, LifecycleRules};
+pub use position::{FilePosition, Notice, Problem, UnexpandedText};
 pub use queues::QueueRules;
 pub use record::RecordRules;
-pub use results::{Spill, SummarizeWith, Summarizer};
-pub use settings::{CustomMask, Destructive, Input, Masking, NamesStyle, Readiness, Retry, Settings};
-pub use shadow::Shadow;
+pub use results::{SpillSettings, SummarizerKind, SummarizerRules};
+pub use settings::{ConfigInput, CustomMask, DestructiveRule, Masking, NamesStyle, ReadinessRule, RetryRule, Settings};
+pub use shadow::ShadowRules;
 
 /// A configuration file that was read. Its `Debug` shows no value that may be a secret.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,18 +31,18 @@ pub struct Config {
     /// The file; none for the built-in configuration.
     pub file: Option<PathBuf>,
     /// Whose kind of file it is.
-    pub shape: Shape,
+    pub shape: FileShape,
     /// What holds for all servers.
     pub settings: Settings,
     /// The servers, in the order of the file.
-    pub servers: Vec<Server>,
+    pub servers: Vec<ServerConfig>,
     /// What the reader should know: entries left out, keys not understood, names changed.
     pub notices: Vec<Notice>,
 }
 
 /// Whose kind of file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum FileShape {
     /// Our own `toolgate.yaml`.
     Native,
     /// `mcpServers`, as Claude Desktop, Claude Code and Cursor write it.
@@ -63,58 +63,58 @@ pub enum Shape {
     List,
 }
 
-impl Shape {
+impl FileShape {
     /// The shape in words, for messages.
     pub fn name(self) -> &'static str {
         match self {
-            Shape::Native => "toolgate.yaml",
-            Shape::McpServers => "mcpServers file",
-            Shape::VsCode => "VS Code file",
-            Shape::Gemini => "Gemini CLI file",
-            Shape::Codex => "Codex file",
-            Shape::Zed => "Zed file",
-            Shape::OpenCode => "opencode file",
-            Shape::Bare => "map of servers",
-            Shape::List => "list of servers",
+            FileShape::Native => "toolgate.yaml",
+            FileShape::McpServers => "mcpServers file",
+            FileShape::VsCode => "VS Code file",
+            FileShape::Gemini => "Gemini CLI file",
+            FileShape::Codex => "Codex file",
+            FileShape::Zed => "Zed file",
+            FileShape::OpenCode => "opencode file",
+            FileShape::Bare => "map of servers",
+            FileShape::List => "list of servers",
         }
     }
 }
 
 /// One server, as it is written.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Server {
+pub struct ServerConfig {
     /// Its id: letters, digits, `_` and `-`; one that is not is said in `problem`.
     pub id: String,
     /// Where its entry begins.
-    pub place: Place,
+    pub place: FilePosition,
     /// It may be used.
     pub enabled: bool,
     /// Why it cannot be used; the other servers can.
     pub problem: Option<Problem>,
     /// How it is reached.
-    pub kind: Kind,
+    pub kind: TransportKind,
     /// The program to run, where it is a subprocess.
-    pub command: Option<Located>,
+    pub command: Option<UnexpandedText>,
     /// The arguments of the program.
-    pub args: Vec<Located>,
+    pub args: Vec<UnexpandedText>,
     /// Variables for the program; they win over all others.
-    pub env: Vec<(String, Located)>,
+    pub env: Vec<(String, UnexpandedText)>,
     /// A file with more variables.
-    pub env_file: Option<Located>,
+    pub env_file: Option<UnexpandedText>,
     /// Which of our own variables the program gets.
-    pub inherit_env: Inherit,
+    pub inherit_env: InheritEnv,
     /// Variables of ours that the program gets where they are set, whatever `inherit_env` says.
     pub pass_env: Vec<String>,
     /// Where the program runs.
-    pub working_dir: Option<Located>,
+    pub working_dir: Option<UnexpandedText>,
     /// The address, where it is no subprocess.
-    pub url: Option<Located>,
+    pub url: Option<UnexpandedText>,
     /// Headers for every request.
-    pub headers: Vec<(String, Located)>,
+    pub headers: Vec<(String, UnexpandedText)>,
     /// How we prove who we are.
-    pub auth: Auth,
+    pub auth: ServerAuth,
     /// Files and switches for TLS.
-    pub tls: TlsFiles,
+    pub tls: ServerTls,
     /// Which era of MCP to speak.
     pub protocol: Protocol,
     /// How long things may take.
@@ -126,7 +126,7 @@ pub struct Server {
     /// How long the program may take to end, before each stronger means.
     pub grace: Duration,
     /// When it is started, watched, restarted and stopped.
-    pub lifecycle: Lifecycle,
+    pub lifecycle: LifecycleRules,
     /// The queue in which its calls wait for their turn.
     pub queue: Option<String>,
     /// The queues of single tools, by names and globs; the first that fits is used, and `queue` where none does.
@@ -149,10 +149,10 @@ pub struct Server {
     pub instructions: Option<String>,
 }
 
-impl Server {
+impl ServerConfig {
     /// A server with this id of which nothing else is said.
-    pub fn new(id: impl Into<String>, place: Place, kind: Kind) -> Self {
-        Server {
+    pub fn new(id: impl Into<String>, place: FilePosition, kind: TransportKind) -> Self {
+        ServerConfig {
             id: id.into(),
             place,
             enabled: true,
@@ -162,19 +162,19 @@ impl Server {
             args: Vec::new(),
             env: Vec::new(),
             env_file: None,
-            inherit_env: Inherit::default(),
+            inherit_env: InheritEnv::default(),
             pass_env: Vec::new(),
             working_dir: None,
             url: None,
             headers: Vec::new(),
-            auth: Auth::None,
-            tls: TlsFiles::default(),
+            auth: ServerAuth::None,
+            tls: ServerTls::default(),
             protocol: Protocol::default(),
             timeouts: Timeouts::default(),
             max_message_bytes: MAX_MESSAGE_BYTES,
             max_list_bytes: MAX_LIST_BYTES,
             grace: GRACE,
-            lifecycle: Lifecycle::default(),
+            lifecycle: LifecycleRules::default(),
             queue: None,
             tool_queues: Vec::new(),
             max_concurrent: None,
@@ -191,7 +191,7 @@ impl Server {
 
 /// How a server is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TransportKind {
     /// A subprocess.
     Stdio,
     /// Streamable HTTP of either era; it falls back to SSE where the server is an old one.
@@ -202,21 +202,21 @@ pub enum Kind {
     WebSocket,
 }
 
-impl Kind {
+impl TransportKind {
     /// The name that the configuration has for it.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Stdio => "stdio",
-            Kind::Http => "http",
-            Kind::Sse => "sse",
-            Kind::WebSocket => "websocket",
+            TransportKind::Stdio => "stdio",
+            TransportKind::Http => "http",
+            TransportKind::Sse => "sse",
+            TransportKind::WebSocket => "websocket",
         }
     }
 }
 
 /// Which of our own variables a program gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Inherit {
+pub enum InheritEnv {
     /// All.
     All,
     /// All but those that the configuration uses for other servers, to summarize or for the gateway.
@@ -230,20 +230,20 @@ pub enum Inherit {
 
 /// Files and switches for TLS.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TlsFiles {
+pub struct ServerTls {
     /// The server's certificate is checked.
     pub verify: bool,
     /// A PEM file of authorities to trust beside the system's.
-    pub ca: Option<Located>,
+    pub ca: Option<UnexpandedText>,
     /// A PEM file with our certificate.
-    pub client_certificate: Option<Located>,
+    pub client_certificate: Option<UnexpandedText>,
     /// A PEM file with the key of our certificate.
-    pub client_key: Option<Located>,
+    pub client_key: Option<UnexpandedText>,
 }
 
-impl Default for TlsFiles {
+impl Default for ServerTls {
     fn default() -> Self {
-        TlsFiles { verify: true, ca: None, client_certificate: None, client_key: None }
+        ServerTls { verify: true, ca: None, client_certificate: None, client_key: None }
     }
 }
 
@@ -283,7 +283,7 @@ pub struct ToolRules {
     /// The name of the tool on its server.
     pub tool: String,
     /// Overrides of what the server says of it; none says nothing.
-    pub annotations: Annotations,
+    pub annotations: AnnotationOverrides,
     /// Capabilities that all are needed to use it.
     pub requires: Vec<String>,
     /// Text for the model beside the tool's description.
@@ -292,7 +292,7 @@ pub struct ToolRules {
 
 /// Overrides of what a server says of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Annotations {
+pub struct AnnotationOverrides {
     /// The tool changes nothing.
     pub read_only: Option<bool>,
     /// The tool may delete or overwrite.

@@ -1,21 +1,21 @@
 //! Our own `toolgate.yaml`: read strictly, since a key that does nothing is a mistake.
 
 use super::document::Node;
-use super::entry::{self, Entry};
 use super::error::ConfigError;
+use super::field::{ConfigField, ReadContext};
 use super::foreign::check_count;
 use super::keys::{self, settings};
-use super::model::{Notice, Problem, Server, Settings, Shape};
-use super::reading::{Given, Reading};
+use super::model::{FileShape, Notice, Problem, ServerConfig, Settings};
+use super::server_entry::{self, ServerEntry};
 
 /// What a file says: what holds for all, the servers, and what the reader should know.
-pub type Said = (Settings, Vec<Server>, Vec<Notice>);
+pub type ConfigParts = (Settings, Vec<ServerConfig>, Vec<Notice>);
 
 /// Reads our own shape.
-pub fn read(root: &Node) -> Result<Said, ConfigError> {
-    let mut reading = Reading::new(Shape::Native);
+pub fn read(root: &Node) -> Result<ConfigParts, ConfigError> {
+    let mut reading = ReadContext::new(FileShape::Native);
     let mut settings = Settings::default();
-    keys::read(settings::TOP, &mut settings, &Given { node: root, field: String::new() }, &mut reading);
+    keys::read_keys(settings::TOP, &mut settings, &ConfigField { node: root, field: String::new() }, &mut reading);
     if let Some(problem) = reading.problems.into_iter().next() {
         return Err(ConfigError::Invalid(problem));
     }
@@ -34,7 +34,7 @@ pub fn read(root: &Node) -> Result<Said, ConfigError> {
         for named in entries {
             let path = format!("servers.{}", named.key);
             let place = named.place.clone();
-            let entry = Entry {
+            let entry = ServerEntry {
                 id: named.key.clone(),
                 place: place.clone(),
                 node: &named.value,
@@ -42,7 +42,7 @@ pub fn read(root: &Node) -> Result<Said, ConfigError> {
                 lifecycle: settings.lifecycle.clone(),
                 claude_code: false,
             };
-            let Some(mut server) = entry::read(entry, Shape::Native, &mut notices) else { continue };
+            let Some(mut server) = server_entry::read(entry, FileShape::Native, &mut notices) else { continue };
             if !is_id(&named.key) {
                 let text = format!("the id {:?} must be letters, digits, `_` and `-`", named.key);
                 server.problem = Some(Problem { place, field: Some(path), text });

@@ -23,7 +23,7 @@ pub fn hint<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String 
 }
 
 /// Whether two words are one but for what people write in different ways: `envFile`, `env_file` and `env-file`.
-pub fn same(one: &str, other: &str) -> bool {
+pub fn is_same_word(one: &str, other: &str) -> bool {
     letters(one).eq(letters(other))
 }
 

@@ -16,21 +16,21 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::environment::parse_dotenv;
-use super::expand::{ExpandError, Rules, Scope, expand, path_of, read_text};
-use super::model::{Config, Kind, Located, Problem, Server, Shape};
+use super::expand::{ExpandError, ExpandRules, ExpandScope, expand, read_text_file, resolve_path};
+use super::model::{Config, FileShape, Problem, ServerConfig, TransportKind, UnexpandedText};
 use super::secrets::Secrets;
 use super::variables::Variables;
 use crate::transport::endpoint::Endpoint;
-pub use gateway::{FilledGateway, FilledToken, check_tokens, resolve_gateway};
+pub use gateway::{ResolvedGateway, ResolvedToken, check_tokens, resolve_gateway};
 pub use known::known_secrets;
-pub use oauth::{FilledOAuth, resolve_oauth};
+pub use oauth::{ResolvedOAuth, resolve_oauth};
 pub use record::resolve_record_dir;
-pub use results::{FilledSpill, FilledSummarizeWith, FilledSummarizer, resolve_spill, resolve_summarizer};
-pub use shadow::{FilledShadow, resolve_shadow};
+pub use results::{ResolvedSpill, ResolvedSummarizer, ResolvedSummarizerKind, resolve_spill, resolve_summarizer};
+pub use shadow::{ResolvedShadow, resolve_shadow};
 
 /// Fills in everything about the server. `session` is what `{{.SESSION_ID}}` stands for.
 pub fn resolve(
-    server: &Server,
+    server: &ServerConfig,
     config: &Config,
     variables: &Variables,
     session: Option<&str>,
@@ -38,63 +38,69 @@ pub fn resolve(
     if let Some(problem) = &server.problem {
         return Err(problem.clone());
     }
-    let path = path_in(config.shape, &server.id);
-    let (endpoint, secrets) = filled(server, &path, config, variables, session, |filling| endpoint(filling, config))?;
+    let path = server_path(config.shape, &server.id);
+    let (endpoint, secrets) =
+        resolve_with(server, &path, config, variables, session, |filling| endpoint(filling, config))?;
     Ok(endpoint.with_secrets(secrets))
 }
 
 /// What is filled in, and what must not be seen of it. `path` is where the file has what the server stands for.
-fn filled<T>(
-    server: &Server,
+fn resolve_with<T>(
+    server: &ServerConfig,
     path: &str,
     config: &Config,
     variables: &Variables,
     session: Option<&str>,
-    fill: impl FnOnce(&mut Filling<'_>) -> Result<T, Problem>,
+    fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
 ) -> Result<(T, Secrets), Problem> {
-    let (folder, workspace) = folders(config, variables);
+    let (folder, workspace) = base_folders(config, variables);
     let settings = &config.settings;
-    let scope = Scope {
+    let scope = ExpandScope {
         variables,
         env_file: &BTreeMap::new(),
         folder: &folder,
         workspace: &workspace,
         inputs: &settings.inputs,
         session,
-        rules: Rules { commands: settings.allow_commands, bare_dollar: settings.bare_dollar },
+        rules: ExpandRules { commands: settings.allow_commands, bare_dollar: settings.bare_dollar },
     };
     let mut secrets = Secrets::default();
-    match fill(&mut Filling { server, path, scope, secrets: &mut secrets }) {
+    match fill(&mut ConfigResolver { server, path, scope, secrets: &mut secrets }) {
         Ok(filled) => Ok((filled, secrets)),
         // A problem names files, and a part of a path may be a secret.
         Err(problem) => Err(Problem { text: secrets.redact(&problem.text).into_owned(), ..problem }),
     }
 }
 
-fn endpoint(filling: &mut Filling<'_>, config: &Config) -> Result<Endpoint, Problem> {
+fn endpoint(filling: &mut ConfigResolver<'_>, config: &Config) -> Result<Endpoint, Problem> {
     with_env_file(filling, |filling| match filling.server.kind {
-        Kind::Stdio => program::program(filling, config).map(Endpoint::Stdio),
-        Kind::Http => site::site(filling).map(Endpoint::Http),
-        Kind::Sse => site::site(filling).map(Endpoint::Sse),
-        Kind::WebSocket => site::site(filling).map(Endpoint::WebSocket),
+        TransportKind::Stdio => program::resolve_program(filling, config).map(Endpoint::Stdio),
+        TransportKind::Http => site::resolve_site(filling).map(Endpoint::Http),
+        TransportKind::Sse => site::resolve_site(filling).map(Endpoint::Sse),
+        TransportKind::WebSocket => site::resolve_site(filling).map(Endpoint::WebSocket),
     })
 }
 
 /// Fills in with what the server's file of variables has, too.
 fn with_env_file<T>(
-    filling: &mut Filling<'_>,
-    fill: impl FnOnce(&mut Filling<'_>) -> Result<T, Problem>,
+    filling: &mut ConfigResolver<'_>,
+    fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
     let env_file = env_file(filling)?;
-    let Filling { server, path, scope, .. } = *filling;
-    fill(&mut Filling { server, path, scope: Scope { env_file: &env_file, ..scope }, secrets: &mut *filling.secrets })
+    let ConfigResolver { server, path, scope, .. } = *filling;
+    fill(&mut ConfigResolver {
+        server,
+        path,
+        scope: ExpandScope { env_file: &env_file, ..scope },
+        secrets: &mut *filling.secrets,
+    })
 }
 
 /// What relative paths begin at, and the workspace.
 ///
 /// That is the folder of the file, and where we work. Many clients keep their file in a folder of their own within a
 /// project, and start its servers in the project; there both are the project.
-fn folders(config: &Config, variables: &Variables) -> (PathBuf, PathBuf) {
+fn base_folders(config: &Config, variables: &Variables) -> (PathBuf, PathBuf) {
     let working = &variables.workspace;
     let Some(file) = &config.file else { return (working.clone(), working.clone()) };
     let file = working.join(file);
@@ -109,22 +115,22 @@ fn folders(config: &Config, variables: &Variables) -> (PathBuf, PathBuf) {
 }
 
 /// Where a file of this shape has the server.
-pub fn path_in(shape: Shape, id: &str) -> String {
+pub fn server_path(shape: FileShape, id: &str) -> String {
     let map = match shape {
-        Shape::Native | Shape::VsCode => "servers.",
-        Shape::McpServers | Shape::Gemini => "mcpServers.",
-        Shape::Codex => "mcp_servers.",
-        Shape::Zed => "context_servers.",
-        Shape::OpenCode => "mcp.",
-        Shape::Bare | Shape::List => "",
+        FileShape::Native | FileShape::VsCode => "servers.",
+        FileShape::McpServers | FileShape::Gemini => "mcpServers.",
+        FileShape::Codex => "mcp_servers.",
+        FileShape::Zed => "context_servers.",
+        FileShape::OpenCode => "mcp.",
+        FileShape::Bare | FileShape::List => "",
     };
     format!("{map}{id}")
 }
 
-fn env_file(filling: &mut Filling<'_>) -> Result<BTreeMap<String, String>, Problem> {
+fn env_file(filling: &mut ConfigResolver<'_>) -> Result<BTreeMap<String, String>, Problem> {
     let Some(located) = &filling.server.env_file else { return Ok(BTreeMap::new()) };
     let path = filling.path(located)?;
-    let text = read_text(&path).map_err(|error| filling.problem(located, error))?;
+    let text = read_text_file(&path).map_err(|error| filling.problem(located, error))?;
     let in_file = |error| filling.problem(located, format_args!("file {path:?}: {error}"));
     let variables = parse_dotenv(&text).map_err(in_file)?;
     variables.iter().for_each(|(name, value)| filling.secrets.add_variable(name, value));
@@ -132,19 +138,19 @@ fn env_file(filling: &mut Filling<'_>) -> Result<BTreeMap<String, String>, Probl
 }
 
 /// A server while it is filled in.
-struct Filling<'a> {
-    server: &'a Server,
+struct ConfigResolver<'a> {
+    server: &'a ServerConfig,
     path: &'a str,
-    scope: Scope<'a>,
+    scope: ExpandScope<'a>,
     secrets: &'a mut Secrets,
 }
 
-impl Filling<'_> {
-    fn expand(&mut self, located: &Located) -> Result<String, ExpandError> {
+impl ConfigResolver<'_> {
+    fn expand(&mut self, located: &UnexpandedText) -> Result<String, ExpandError> {
         expand(&located.text, &self.scope, self.secrets)
     }
 
-    fn text(&mut self, located: &Located) -> Result<String, Problem> {
+    fn text(&mut self, located: &UnexpandedText) -> Result<String, Problem> {
         let text = self.expand(located).map_err(|error| self.problem(located, error))?;
         if text.contains('\0') {
             return Err(self.problem(located, "has a zero byte in it, which no program can be given"));
@@ -152,26 +158,26 @@ impl Filling<'_> {
         Ok(text)
     }
 
-    fn path(&mut self, located: &Located) -> Result<PathBuf, Problem> {
+    fn path(&mut self, located: &UnexpandedText) -> Result<PathBuf, Problem> {
         let text = self.text(located)?;
         if text.is_empty() {
             return Err(self.problem(located, "is empty; name a file or a folder, or leave it out"));
         }
-        path_of(&text, &self.scope).map_err(|error| self.problem(located, error))
+        resolve_path(&text, &self.scope).map_err(|error| self.problem(located, error))
     }
 
-    fn optional_path(&mut self, located: Option<&Located>) -> Result<Option<PathBuf>, Problem> {
+    fn optional_path(&mut self, located: Option<&UnexpandedText>) -> Result<Option<PathBuf>, Problem> {
         located.map(|located| self.path(located)).transpose()
     }
 
     /// A problem with what stands there.
-    fn problem(&self, located: &Located, text: impl fmt::Display) -> Problem {
+    fn problem(&self, located: &UnexpandedText, text: impl fmt::Display) -> Problem {
         let field = Some(format!("{}.{}", self.path, located.field));
         Problem { place: located.place.clone(), field, text: text.to_string() }
     }
 
     /// A problem with something that does not stand there.
-    fn missing(&self, text: &str) -> Problem {
+    fn missing_problem(&self, text: &str) -> Problem {
         Problem { place: self.server.place.clone(), field: Some(self.path.to_owned()), text: text.to_owned() }
     }
 

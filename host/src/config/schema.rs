@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::keys::{Form, Key, settings};
+use super::keys::{ConfigKey, KeyForm, settings};
 
 /// The JSON Schema of `toolgate.yaml`.
 pub fn schema() -> Value {
@@ -28,41 +28,41 @@ pub fn schema() -> Value {
 }
 
 /// The schema of a map with these keys.
-pub fn object<T>(keys: &[Key<T>]) -> Value {
+pub fn object<T>(keys: &[ConfigKey<T>]) -> Value {
     let properties: Map<String, Value> =
-        keys.iter().filter(|key| key.shown).map(|key| (key.name.to_owned(), property(key))).collect();
+        keys.iter().filter(|key| key.in_schema).map(|key| (key.name.to_owned(), property(key))).collect();
     json!({"type": "object", "properties": properties, "additionalProperties": false})
 }
 
 /// The schema of such a map that may also be written as a value of this kind.
-pub fn object_or<T>(kind: &str, keys: &[Key<T>]) -> Value {
+pub fn object_or<T>(kind: &str, keys: &[ConfigKey<T>]) -> Value {
     let mut schema = object(keys);
     schema["type"] = json!(["object", kind]);
     schema
 }
 
-fn property<T>(key: &Key<T>) -> Value {
+fn property<T>(key: &ConfigKey<T>) -> Value {
     let text = || json!({"type": ["string", "number", "boolean"]});
     let mut schema = match &key.form {
-        Form::Flag => json!({"type": "boolean"}),
-        Form::Text => text(),
-        Form::Choice(words) => json!({"enum": words}),
-        Form::Span => span(),
-        Form::Spans(most) => json!({"type": "array", "items": span(), "minItems": 1, "maxItems": most}),
-        Form::Bytes => json!({"type": ["string", "integer"], "pattern": BYTES}),
-        Form::Number(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
-        Form::Fraction => json!({"type": "number", "minimum": 0, "maximum": 1}),
-        Form::Texts => json!({"type": "array", "items": text()}),
-        Form::Command => json!({"type": ["string", "array"], "items": text(), "minItems": 1}),
-        Form::TextMap => json!({"type": "object", "additionalProperties": text()}),
-        Form::Section(section) => section(),
-        Form::Sections(section) => json!({"type": "array", "items": section()}),
-        Form::NamedSections(section) => json!({"type": "object", "additionalProperties": section()}),
+        KeyForm::Flag => json!({"type": "boolean"}),
+        KeyForm::Text => text(),
+        KeyForm::Choice(words) => json!({"enum": words}),
+        KeyForm::Span => span(),
+        KeyForm::Spans(most) => json!({"type": "array", "items": span(), "minItems": 1, "maxItems": most}),
+        KeyForm::Bytes => json!({"type": ["string", "integer"], "pattern": BYTES}),
+        KeyForm::Number(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+        KeyForm::Fraction => json!({"type": "number", "minimum": 0, "maximum": 1}),
+        KeyForm::Texts => json!({"type": "array", "items": text()}),
+        KeyForm::Command => json!({"type": ["string", "array"], "items": text(), "minItems": 1}),
+        KeyForm::TextMap => json!({"type": "object", "additionalProperties": text()}),
+        KeyForm::Section(section) => section(),
+        KeyForm::Sections(section) => json!({"type": "array", "items": section()}),
+        KeyForm::NamedSections(section) => json!({"type": "object", "additionalProperties": section()}),
     };
     schema["description"] = json!(key.about);
     if !key.default.is_empty() {
         schema["default"] = serde_json::from_str(key.default).unwrap_or_default();
-    } else if !key.rule {
+    } else if !key.is_rule {
         // An empty value is no value, as the example has it; only of a rule it is a mistake.
         match schema.get_mut("type") {
             Some(Value::Array(kinds)) => kinds.push(json!("null")),

@@ -6,24 +6,24 @@ use super::variables::Variables;
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum SearchResult {
     /// A file.
     File {
         /// The file, as an absolute path.
         path: PathBuf,
         /// Where it was found.
-        found_in: Source,
+        found_in: ConfigLocation,
     },
     /// No file.
     Nothing {
         /// Where it was looked for, in this order.
-        looked: Vec<PathBuf>,
+        searched: Vec<PathBuf>,
     },
 }
 
 /// Where a file was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum ConfigLocation {
     /// The command line named it.
     Flag,
     /// The variable `TOOLGATE_CONFIG` named it.
@@ -56,32 +56,38 @@ pub enum SearchError {
 }
 
 /// Looks for the file: the one that is named, else those of the working directory, else those of the user.
-pub fn find(flag: Option<&Path>, variables: &Variables) -> Result<Found, SearchError> {
+pub fn find(flag: Option<&Path>, variables: &Variables) -> Result<SearchResult, SearchError> {
     if let Some(path) = flag {
         return find_named(path, "--config", variables);
     }
-    if let Some(path) = variables.filled("TOOLGATE_CONFIG") {
-        return named(Path::new(path), "TOOLGATE_CONFIG", Source::Variable, variables);
+    if let Some(path) = variables.non_empty("TOOLGATE_CONFIG") {
+        return named(Path::new(path), "TOOLGATE_CONFIG", ConfigLocation::Variable, variables);
     }
     let mut looked = Vec::new();
-    let here = HERE.iter().map(|name| (variables.workspace.join(name), Source::WorkingDirectory));
+    let here = HERE.iter().map(|name| (variables.workspace.join(name), ConfigLocation::WorkingDirectory));
     let folders = user_folders(variables);
-    let user = folders.iter().flat_map(|folder| USER.iter().map(|name| (folder.join(name), Source::UserFolder)));
+    let user =
+        folders.iter().flat_map(|folder| USER.iter().map(|name| (folder.join(name), ConfigLocation::UserFolder)));
     for (path, found_in) in here.chain(user) {
         if path.is_file() {
-            return Ok(Found::File { path, found_in });
+            return Ok(SearchResult::File { path, found_in });
         }
         looked.push(path);
     }
-    Ok(Found::Nothing { looked })
+    Ok(SearchResult::Nothing { searched: looked })
 }
 
 /// The file that this option or argument names.
-pub fn find_named(path: &Path, named_by: &'static str, variables: &Variables) -> Result<Found, SearchError> {
-    named(path, named_by, Source::Flag, variables)
+pub fn find_named(path: &Path, named_by: &'static str, variables: &Variables) -> Result<SearchResult, SearchError> {
+    named(path, named_by, ConfigLocation::Flag, variables)
 }
 
-fn named(path: &Path, named_by: &'static str, found_in: Source, variables: &Variables) -> Result<Found, SearchError> {
+fn named(
+    path: &Path,
+    named_by: &'static str,
+    found_in: ConfigLocation,
+    variables: &Variables,
+) -> Result<SearchResult, SearchError> {
     // A shell fills in `~` only where it stands alone, and not in `--config=~/x` or in a file of variables.
     let below_home = path.strip_prefix("~").ok().zip(variables.home.as_ref()).map(|(rest, home)| home.join(rest));
     let path = below_home.unwrap_or_else(|| variables.workspace.join(path));
@@ -89,13 +95,13 @@ fn named(path: &Path, named_by: &'static str, found_in: Source, variables: &Vari
         Ok(metadata) if metadata.is_dir() => Err(SearchError::Folder { path, named_by }),
         // What else may be wrong with it, reading it will tell.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(SearchError::Missing { path, named_by }),
-        _ => Ok(Found::File { path, found_in }),
+        _ => Ok(SearchResult::File { path, found_in }),
     }
 }
 
 /// The folders of the user's own configuration, the likelier first.
 fn user_folders(variables: &Variables) -> Vec<PathBuf> {
-    let absolute = |name: &str| variables.filled(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| variables.non_empty(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = variables.home.as_ref();
     // A relative XDG folder is to be ignored, says the specification of these folders.
     let config = absolute("XDG_CONFIG_HOME").or_else(|| home.map(|home| home.join(".config")));
@@ -141,18 +147,18 @@ mod tests {
         }
 
         /// The file below the root and where it was found.
-        fn find(&self, flag: Option<&str>) -> Option<(String, Source)> {
+        fn find(&self, flag: Option<&str>) -> Option<(String, ConfigLocation)> {
             match find(flag.map(Path::new), &self.variables).unwrap() {
-                Found::File { path, found_in } => {
+                SearchResult::File { path, found_in } => {
                     Some((path.strip_prefix(self.root.path()).unwrap().display().to_string(), found_in))
                 }
-                Found::Nothing { .. } => None,
+                SearchResult::Nothing { .. } => None,
             }
         }
     }
 
     #[track_caller]
-    fn check(machine: &Machine, flag: Option<&str>, path: &str, found_in: Source) {
+    fn check(machine: &Machine, flag: Option<&str>, path: &str, found_in: ConfigLocation) {
         assert_eq!(machine.find(flag), Some((path.to_owned(), found_in)));
     }
 
@@ -160,35 +166,35 @@ mod tests {
     fn the_first_file_found_wins() {
         let order = ["work/toolgate.yaml", "work/toolgate.yml", "work/.mcp.json", "work/mcp.json"];
         for n in 0..order.len() {
-            check(&Machine::new(&order[n..]), None, order[n], Source::WorkingDirectory);
+            check(&Machine::new(&order[n..]), None, order[n], ConfigLocation::WorkingDirectory);
         }
         let user =
             ["toolgate.yaml", "toolgate.yml", "toolgate.json"].map(|name| format!("home/.config/toolgate/{name}"));
         let user: Vec<&str> = user.iter().map(String::as_str).collect();
         for n in 0..user.len() {
-            check(&Machine::new(&user[n..]), None, user[n], Source::UserFolder);
+            check(&Machine::new(&user[n..]), None, user[n], ConfigLocation::UserFolder);
         }
         let all = Machine::new(&["work/mcp.json", "x/flag.json", "x/variable.json", user[0]]);
-        check(&all, None, "work/mcp.json", Source::WorkingDirectory);
+        check(&all, None, "work/mcp.json", ConfigLocation::WorkingDirectory);
         let all = all.set("TOOLGATE_CONFIG", "ROOT/x/variable.json");
-        check(&all, None, "x/variable.json", Source::Variable);
+        check(&all, None, "x/variable.json", ConfigLocation::Variable);
         let flag = all.root.path().join("x/flag.json").display().to_string();
-        check(&all, Some(&flag), "x/flag.json", Source::Flag);
+        check(&all, Some(&flag), "x/flag.json", ConfigLocation::Flag);
     }
 
     #[test]
     fn the_folder_of_the_user_follows_its_variable() {
         let machine = Machine::new(&["etc/toolgate/toolgate.yaml"]).set("XDG_CONFIG_HOME", "ROOT/etc");
-        check(&machine, None, "etc/toolgate/toolgate.yaml", Source::UserFolder);
+        check(&machine, None, "etc/toolgate/toolgate.yaml", ConfigLocation::UserFolder);
         let relative = Machine::new(&["home/.config/toolgate/toolgate.yml"]).set("XDG_CONFIG_HOME", "etc");
-        check(&relative, None, "home/.config/toolgate/toolgate.yml", Source::UserFolder);
+        check(&relative, None, "home/.config/toolgate/toolgate.yml", ConfigLocation::UserFolder);
     }
 
     #[test]
     fn a_named_file_may_be_relative_or_below_home() {
         let machine = Machine::new(&["work/sub/a.yaml", "home/b.yaml"]);
-        check(&machine, Some("sub/a.yaml"), "work/sub/a.yaml", Source::Flag);
-        check(&machine, Some("~/b.yaml"), "home/b.yaml", Source::Flag);
+        check(&machine, Some("sub/a.yaml"), "work/sub/a.yaml", ConfigLocation::Flag);
+        check(&machine, Some("~/b.yaml"), "home/b.yaml", ConfigLocation::Flag);
     }
 
     #[test]
@@ -205,13 +211,15 @@ mod tests {
         let error = find(None, &machine.variables).unwrap_err().to_string();
         assert!(error.ends_with("which TOOLGATE_CONFIG names"), "{error}");
         let machine = machine.set("TOOLGATE_CONFIG", "");
-        check(&machine, None, "work/toolgate.yaml", Source::WorkingDirectory);
+        check(&machine, None, "work/toolgate.yaml", ConfigLocation::WorkingDirectory);
     }
 
     #[test]
     fn with_nothing_found_all_places_are_told() {
         let machine = Machine::new(&["work/toolgate.yaml/x"]);
-        let Found::Nothing { looked } = find(None, &machine.variables).unwrap() else { panic!("a folder was taken") };
+        let SearchResult::Nothing { searched: looked } = find(None, &machine.variables).unwrap() else {
+            panic!("a folder was taken")
+        };
         assert_eq!(looked[0], machine.variables.workspace.join("toolgate.yaml"));
         assert_eq!(looked[4], machine.root.path().join("home/.config/toolgate/toolgate.yaml"));
         assert!(looked.len() >= 7);

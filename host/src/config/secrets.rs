@@ -8,7 +8,7 @@
 //! Some secrets are credentials (`rules`): these are hidden from clients too, in whatever a server says (`credentials`).
 
 mod credentials;
-mod forms;
+mod encodings;
 mod json;
 mod names;
 mod rules;
@@ -24,7 +24,7 @@ use serde_json::Value;
 
 pub use credentials::Credentials;
 pub use names::{is_harmless_variable, looks_secret};
-use rules::{Origin, is_credential};
+use rules::{SecretOrigin, is_credential};
 
 /// Values that must never be shown. Its `Debug` shows how many there are.
 #[derive(Clone, Default)]
@@ -48,15 +48,15 @@ impl Eq for Secrets {}
 impl Secrets {
     /// Adds a value. One that would hide half of every text is left out: a few bytes, a small number, a common word.
     pub fn add(&mut self, value: &str) {
-        self.add_from(Origin::Setting, value);
+        self.add_from(SecretOrigin::Setting, value);
     }
 
     /// Adds the content of a file or the output of a command.
     pub fn add_content(&mut self, value: &str) {
-        self.add_from(Origin::Content, value);
+        self.add_from(SecretOrigin::Content, value);
     }
 
-    fn add_from(&mut self, origin: Origin<'_>, value: &str) {
+    fn add_from(&mut self, origin: SecretOrigin<'_>, value: &str) {
         let value = value.trim();
         self.insert(value, is_credential(origin, value));
         if value.contains('\n') {
@@ -64,7 +64,7 @@ impl Secrets {
             for line in value.lines().map(str::trim).filter(|line| !line.starts_with("-----")) {
                 let generated = names::is_generated(line);
                 if generated || line.len() >= MIN_LINE {
-                    self.insert(line, generated && is_credential(Origin::Content, line));
+                    self.insert(line, generated && is_credential(SecretOrigin::Content, line));
                 }
                 if let Some((name, value)) = line.split_once([':', '=']).filter(|_| !value.starts_with('{')) {
                     self.add_named(name.trim(), value.trim().trim_matches(['"', '\'']));
@@ -77,7 +77,7 @@ impl Secrets {
     /// Adds the value of a variable, unless it is known to hold no secret or holds an ordinary word and does not tell.
     pub fn add_variable(&mut self, name: &str, value: &str) {
         if !is_harmless_variable(name) {
-            self.add_unless_ordinary(Origin::Named(name), name, value);
+            self.add_unless_ordinary(SecretOrigin::Named(name), name, value);
         }
     }
 
@@ -96,7 +96,7 @@ impl Secrets {
                     self.add_decoded_password(credential.trim());
                 }
             }
-            _ => self.add_unless_ordinary(Origin::Header(name), name, value),
+            _ => self.add_unless_ordinary(SecretOrigin::Header(name), name, value),
         }
     }
 
@@ -111,16 +111,16 @@ impl Secrets {
 
     /// Adds what is secret of a variable that the configuration itself sets for a program: as `add_named`, and a value that
     /// a machine has made, whatever its name is.
-    pub fn add_set(&mut self, name: &str, value: &str) {
+    pub fn add_env(&mut self, name: &str, value: &str) {
         self.add_named(name, value);
-        if !is_harmless_variable(name) && is_credential(Origin::Named(name), value) {
-            self.add_from(Origin::Named(name), value);
+        if !is_harmless_variable(name) && is_credential(SecretOrigin::Named(name), value) {
+            self.add_from(SecretOrigin::Named(name), value);
         }
     }
 
     /// Adds what is secret of a variable that a program gets: by its name, or by what the value itself calls one. A number or
     /// a path is none, whatever its variable is called: MAX_TOKENS, SSH_AUTH_SOCK.
-    pub fn add_inherited(&mut self, name: &str, value: &str) {
+    pub fn add_inherited_env(&mut self, name: &str, value: &str) {
         let plain = rules::is_path(value) || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         if !plain {
             self.add_named(name, value);
@@ -134,7 +134,7 @@ impl Secrets {
         if announced.is_some_and(looks_secret) && !argument.starts_with('-') {
             self.add(argument);
         }
-        self.add_set("", argument);
+        self.add_env("", argument);
         let mut rest = argument.trim_start_matches('-');
         // One within the other, as in `--header=Authorization: …`.
         while let Some((name, value)) = rest.split_once(['=', ':']) {
@@ -168,20 +168,20 @@ impl Secrets {
 
     /// Adds all values of the other.
     pub fn merge(&mut self, other: &Secrets) {
-        other.values.iter().for_each(|(value, credential)| self.keep(value, *credential));
+        other.values.iter().for_each(|(value, credential)| self.insert_value(value, *credential));
     }
 
     /// Takes a value out again that is one no longer.
-    pub fn forget(&mut self, value: &str) {
+    pub fn remove(&mut self, value: &str) {
         if self.values.remove(value.trim()).is_some() {
-            self.changed();
+            self.clear_caches();
         }
     }
 
     /// Takes all out that have this character.
-    pub(super) fn forget_with(&mut self, character: char) {
+    pub(super) fn remove_containing(&mut self, character: char) {
         self.values.retain(|value, _| !value.contains(character));
-        self.changed();
+        self.clear_caches();
     }
 
     /// There is none.
@@ -193,7 +193,7 @@ impl Secrets {
     /// in lower case as hosts are. What was JSON stays JSON.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let found = match self.finder.get_or_init(|| build(&self.values)) {
-            Some(finder) if finder.is_match(text) => found(finder, text),
+            Some(finder) if finder.is_match(text) => find_all(finder, text),
             _ => Vec::new(),
         };
         if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(json::replace(text, &found, REDACTED)) }
@@ -208,20 +208,20 @@ impl Secrets {
         Arc::clone(self.credentials.get_or_init(build))
     }
 
-    fn add_unless_ordinary(&mut self, origin: Origin<'_>, name: &str, value: &str) {
+    fn add_unless_ordinary(&mut self, origin: SecretOrigin<'_>, name: &str, value: &str) {
         if looks_secret(name) || !names::is_ordinary(value) {
             self.add_from(origin, value);
         }
     }
 
     fn insert(&mut self, value: &str, credential: bool) {
-        if names::is_telling(value) {
-            self.keep(value, credential);
+        if names::is_worth_hiding(value) {
+            self.insert_value(value, credential);
         }
     }
 
     /// Keeps a value; what is a credential anywhere is one everywhere.
-    fn keep(&mut self, value: &str, credential: bool) {
+    fn insert_value(&mut self, value: &str, credential: bool) {
         match self.values.get_mut(value) {
             Some(known) if *known || !credential => return,
             Some(known) => *known = true,
@@ -229,10 +229,10 @@ impl Secrets {
                 self.values.insert(value.to_owned(), credential);
             }
         }
-        self.changed();
+        self.clear_caches();
     }
 
-    fn changed(&mut self) {
+    fn clear_caches(&mut self) {
         self.finder = OnceLock::new();
         self.credentials = OnceLock::new();
     }
@@ -277,7 +277,7 @@ impl fmt::Debug for Secrets {
 }
 
 fn build(values: &BTreeMap<String, bool>) -> Option<Arc<AhoCorasick>> {
-    let forms: BTreeSet<String> = values.keys().flat_map(|value| forms::forms(value)).collect();
+    let forms: BTreeSet<String> = values.keys().flat_map(|value| encodings::encoded_forms(value)).collect();
     if forms.is_empty() {
         return None;
     }
@@ -285,13 +285,13 @@ fn build(values: &BTreeMap<String, bool>) -> Option<Arc<AhoCorasick>> {
 }
 
 /// Where secrets stand, in order.
-fn found(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
+fn find_all(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
     let places = finder.find_overlapping_iter(text).map(|found| found.range());
-    merge_found(places.filter(|place| !names::is_within_word(text, place)))
+    merge_ranges(places.filter(|place| !names::is_within_word(text, place)))
 }
 
 /// Places in the order of their ends, in order. Those that overlap are one, so that no end of a secret is left beside another.
-fn merge_found(places: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+fn merge_ranges(places: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for mut one in places {
         while let Some(before) = found.pop_if(|before| before.end > one.start) {

@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use super::document::{Document, Format, Node, Value};
+use super::document::{Document, FileFormat, Node, NodeValue};
 use super::error::ConfigError;
 use super::keys::settings::TOP;
-use super::model::Shape;
+use super::model::FileShape;
 use super::nearest;
 
 /// Where the servers of a file are.
-pub struct Found<'n> {
+pub struct ServersSection<'n> {
     /// Whose kind of file it is.
-    pub shape: Shape,
+    pub shape: FileShape,
     /// The map or list of servers.
     pub servers: &'n Node,
     /// What it is called in messages; empty where it is the whole file.
@@ -21,29 +21,30 @@ pub struct Found<'n> {
     /// It is known to be a file of Claude Code.
     pub claude_code: bool,
     /// Servers that stand elsewhere in the file, as other clients look for them, and are not read.
-    pub unread: Vec<(&'static str, &'n Node)>,
+    pub ignored: Vec<(&'static str, &'n Node)>,
 }
 
 /// Decides whose kind of file it is.
-pub fn find<'n>(document: &'n Document, file: &Path) -> Result<Found<'n>, ConfigError> {
-    let mut found = decide(document, file)?;
+pub fn find_servers<'n>(document: &'n Document, file: &Path) -> Result<ServersSection<'n>, ConfigError> {
+    let mut found = detect_shape(document, file)?;
     let places = [&["mcpServers"][..], &["mcp", "servers"], &["mcp", "mcpServers"], &["mcp"], &["servers"]];
     for (path, name) in places.iter().zip(["mcpServers", "mcp.servers", "mcp.mcpServers", "mcp", "servers"]) {
         let node = path.iter().try_fold(&document.root, |node, key| node.at(key));
         let has_servers = |node: &&Node| node.entries().unwrap_or_default().iter().any(|entry| is_server(&entry.value));
         if let Some(node) = node.filter(has_servers).filter(|_| !found.path.is_empty() && found.path != name) {
-            found.unread.push((name, node));
+            found.ignored.push((name, node));
         }
     }
     Ok(found)
 }
 
-fn decide<'n>(document: &'n Document, file: &Path) -> Result<Found<'n>, ConfigError> {
+fn detect_shape<'n>(document: &'n Document, file: &Path) -> Result<ServersSection<'n>, ConfigError> {
     let root = &document.root;
-    let found =
-        |shape, servers, path| Ok(Found { shape, servers, path, inputs: None, claude_code: false, unread: Vec::new() });
-    if let Value::List(_) = &root.value {
-        return found(Shape::List, root, "");
+    let found = |shape, servers, path| {
+        Ok(ServersSection { shape, servers, path, inputs: None, claude_code: false, ignored: Vec::new() })
+    };
+    if let NodeValue::List(_) = &root.value {
+        return found(FileShape::List, root, "");
     }
     let Some(entries) = root.entries() else {
         let text = format!("expected a map, found {}", root.describe());
@@ -52,46 +53,46 @@ fn decide<'n>(document: &'n Document, file: &Path) -> Result<Found<'n>, ConfigEr
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if let Some(servers) = root.at("mcpServers") {
         let shape = mcp_servers(servers, file);
-        let claude_code = shape == Shape::McpServers && CLAUDE_CODE.contains(&name);
-        return found(shape, servers, "mcpServers").map(|found| Found { claude_code, ..found });
+        let claude_code = shape == FileShape::McpServers && CLAUDE_CODE.contains(&name);
+        return found(shape, servers, "mcpServers").map(|found| ServersSection { claude_code, ..found });
     }
     if let Some(servers) = root.at("mcp_servers") {
-        return found(Shape::Codex, servers, "mcp_servers");
+        return found(FileShape::Codex, servers, "mcp_servers");
     }
     if let Some(servers) = root.at("context_servers") {
-        return found(Shape::Zed, servers, "context_servers");
+        return found(FileShape::Zed, servers, "context_servers");
     }
     if let Some(mcp) = root.at("mcp").filter(|mcp| mcp.entries().is_some()) {
         return match (mcp.at("servers"), mcp.at("mcpServers")) {
-            (Some(servers), _) if servers.at("command").is_none() => {
-                found(Shape::VsCode, servers, "mcp.servers").map(|found| Found { inputs: mcp.at("inputs"), ..found })
-            }
-            (_, Some(servers)) => found(Shape::McpServers, servers, "mcp.mcpServers"),
-            _ => found(Shape::OpenCode, mcp, "mcp"),
+            (Some(servers), _) if servers.at("command").is_none() => found(FileShape::VsCode, servers, "mcp.servers")
+                .map(|found| ServersSection { inputs: mcp.at("inputs"), ..found }),
+            (_, Some(servers)) => found(FileShape::McpServers, servers, "mcp.mcpServers"),
+            _ => found(FileShape::OpenCode, mcp, "mcp"),
         };
     }
-    let ours = |key: &str| TOP.iter().any(|ours| ours.shown && ours.name == key);
+    let ours = |key: &str| TOP.iter().any(|ours| ours.in_schema && ours.name == key);
     let only_ours = entries.iter().any(|entry| ours(&entry.key) && !matches!(entry.key.as_str(), "servers" | "inputs"));
     let by_name = super::has_our_name(file);
     match root.at("servers") {
-        Some(servers) if !by_name && matches!(servers.value, Value::List(_)) => {
-            return found(Shape::List, servers, "servers");
+        Some(servers) if !by_name && matches!(servers.value, NodeValue::List(_)) => {
+            return found(FileShape::List, servers, "servers");
         }
-        Some(servers) if !by_name && !only_ours && document.format == Format::Json => {
-            return found(Shape::VsCode, servers, "servers").map(|found| Found { inputs: root.at("inputs"), ..found });
+        Some(servers) if !by_name && !only_ours && document.format == FileFormat::Json => {
+            return found(FileShape::VsCode, servers, "servers")
+                .map(|found| ServersSection { inputs: root.at("inputs"), ..found });
         }
-        Some(_) => return found(Shape::Native, root, ""),
-        None if by_name => return found(Shape::Native, root, ""),
+        Some(_) => return found(FileShape::Native, root, ""),
+        None if by_name => return found(FileShape::Native, root, ""),
         None => {}
     }
     if !entries.is_empty() && entries.iter().all(|entry| is_server(&entry.value)) {
-        return found(Shape::Bare, root, "");
+        return found(FileShape::Bare, root, "");
     }
     if entries.is_empty() {
-        return found(Shape::McpServers, root, "");
+        return found(FileShape::McpServers, root, "");
     }
     if only_ours {
-        return found(Shape::Native, root, "");
+        return found(FileShape::Native, root, "");
     }
     let keys: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).take(5).collect();
     let near = keys.iter().find_map(|key| nearest::nearest(key, ROOTS).map(|root| (key, root)));
@@ -103,13 +104,13 @@ fn decide<'n>(document: &'n Document, file: &Path) -> Result<Found<'n>, ConfigEr
 }
 
 /// Gemini CLI has the same root as others; its own keys and its file give it away.
-fn mcp_servers(servers: &Node, file: &Path) -> Shape {
+fn mcp_servers(servers: &Node, file: &Path) -> FileShape {
     let in_folder = file.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".gemini");
     let has_own = |node: &Node| GEMINI.iter().any(|key| node.at(key).is_some());
     let entries = servers.entries().unwrap_or_default();
     match in_folder || entries.iter().any(|entry| has_own(&entry.value)) {
-        true => Shape::Gemini,
-        false => Shape::McpServers,
+        true => FileShape::Gemini,
+        false => FileShape::McpServers,
     }
 }
 

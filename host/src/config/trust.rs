@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::variables::Variables;
-use crate::private;
+use crate::private_files;
 
 /// The files that the user trusts.
 #[derive(Debug, Clone)]
@@ -29,9 +29,9 @@ impl TrustStore {
     /// once more. A store that cannot be read, or that others can write to, trusts
     /// nothing, and the log says why.
     pub fn is_trusted(&self, path: &Path, content: &[u8]) -> bool {
-        let (Some(folder), Ok(record)) = (&self.folder, Record::new(path, content)) else { return false };
+        let (Some(folder), Ok(record)) = (&self.folder, TrustRecord::new(path, content)) else { return false };
         let file = folder.join(record.file_name());
-        match private::read(folder, &file) {
+        match private_files::read(folder, &file) {
             Ok(found) if found == record.text() => true,
             Ok(_) => {
                 tracing::warn!(
@@ -55,19 +55,19 @@ impl TrustStore {
     pub fn trust(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         let no_home = || io::Error::new(io::ErrorKind::NotFound, "there is no folder to remember it in; set HOME");
         let folder = self.folder.as_ref().ok_or_else(no_home)?;
-        let record = Record::new(path, content)?;
-        private::own_folder(folder)?;
-        private::replace(&folder.join(record.file_name()), record.text().as_bytes())
+        let record = TrustRecord::new(path, content)?;
+        private_files::ensure_folder(folder)?;
+        private_files::replace(&folder.join(record.file_name()), record.text().as_bytes())
     }
 }
 
 /// One yes.
-struct Record {
+struct TrustRecord {
     path: PathBuf,
     digest: String,
 }
 
-impl Record {
+impl TrustRecord {
     /// The folder is followed to where it really is. The file is not: one that is linked to from elsewhere would find
     /// other programs beside it.
     fn new(path: &Path, content: &[u8]) -> io::Result<Self> {
@@ -76,7 +76,7 @@ impl Record {
             (Some(folder), Some(name)) => fs::canonicalize(folder)?.join(name),
             _ => absolute,
         };
-        Ok(Record { path, digest: hex(Sha256::new().chain_update(content)) })
+        Ok(TrustRecord { path, digest: hex(Sha256::new().chain_update(content)) })
     }
 
     fn file_name(&self) -> String {
@@ -96,7 +96,7 @@ fn hex(hash: Sha256) -> String {
 
 /// The user's folder for what programs remember.
 pub(crate) fn state_folder(variables: &Variables) -> Option<PathBuf> {
-    let absolute = |name: &str| variables.filled(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let absolute = |name: &str| variables.non_empty(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = variables.home.as_ref();
     if cfg!(windows) {
         return absolute("LOCALAPPDATA").or_else(|| home.map(|home| home.join("AppData").join("Local")));

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::model::Input;
+use super::model::ConfigInput;
 
 /// What expansion may draw on. Its `Debug` shows no value of a variable.
 #[derive(Clone)]
@@ -17,30 +17,30 @@ pub struct Variables {
     /// The folder that we work in.
     pub workspace: PathBuf,
     /// Who answers `${input:…}`.
-    pub ask: Arc<dyn Ask>,
+    pub prompter: Arc<dyn InputPrompter>,
 }
 
 /// A person who can be asked.
 ///
 /// Every use of an input asks, so whoever implements this remembers the answers, or a person is asked twice.
-pub trait Ask: Send + Sync {
+pub trait InputPrompter: Send + Sync {
     /// The answer; none where nobody answers.
-    fn ask(&self, input: &Input) -> Option<String>;
+    fn ask(&self, input: &ConfigInput) -> Option<String>;
 }
 
 /// There is no person.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct NobodyToAsk;
+pub struct NoPrompter;
 
-impl Ask for NobodyToAsk {
-    fn ask(&self, _input: &Input) -> Option<String> {
+impl InputPrompter for NoPrompter {
+    fn ask(&self, _input: &ConfigInput) -> Option<String> {
         None
     }
 }
 
 impl Variables {
     /// What this process was given, as it is now. Variables that are not UTF-8 are left out, and nobody is asked.
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -49,12 +49,12 @@ impl Variables {
             // An empty or relative home would make every file beneath it one of the working directory.
             home: std::env::home_dir().filter(|home| home.is_absolute()),
             workspace: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
-            ask: Arc::new(NobodyToAsk),
+            prompter: Arc::new(NoPrompter),
         }
     }
 
     /// The variable, where it is set and not empty.
-    pub fn filled(&self, name: &str) -> Option<&str> {
+    pub fn non_empty(&self, name: &str) -> Option<&str> {
         self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 }
@@ -75,7 +75,7 @@ impl Variables {
             environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             home: Some(PathBuf::from("/home/me")),
             workspace: PathBuf::from("/project"),
-            ask: Arc::new(NobodyToAsk),
+            prompter: Arc::new(NoPrompter),
         }
     }
 }
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn the_process_has_a_folder_and_variables() {
-        let variables = Variables::of_process();
+        let variables = Variables::from_process();
         assert!(variables.workspace.is_absolute());
         assert!(!variables.environment.is_empty());
-        assert_eq!(variables.ask.ask(&Input::default()), None);
+        assert_eq!(variables.prompter.ask(&ConfigInput::default()), None);
     }
 }

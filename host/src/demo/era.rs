@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::message::{self, Params, Refusal};
+use super::message::{self, DemoError, DemoParams};
 
 /// The versions with a handshake, newest first.
 pub(super) const HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", WITH_BATCHES, "2024-11-05"];
@@ -18,7 +18,7 @@ const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// How a request wants to be answered.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Era {
+pub(super) enum DemoEra {
     /// As the handshake said, or before it.
     Handshake,
     /// By what the request itself carries.
@@ -27,41 +27,41 @@ pub(super) enum Era {
 
 /// Whether a client may keep a result.
 #[derive(Clone, Copy)]
-pub(super) enum Keep {
+pub(super) enum CacheHint {
     /// It is the same for everyone, for ever.
     Public,
     /// It belongs to this request alone.
-    No,
+    Never,
 }
 
-impl Era {
+impl DemoEra {
     /// The era of a request, if it carries what that era asks for.
-    pub(super) fn of(method: &str, params: &Params, shaken: bool) -> Result<Era, Refusal> {
+    pub(super) fn of(method: &str, params: &DemoParams, shaken: bool) -> Result<DemoEra, DemoError> {
         let stateless = params.meta.contains_key(VERSION_KEY) || method == "server/discover";
         if !stateless && (shaken || method == "ping") {
-            return Ok(Era::Handshake);
+            return Ok(DemoEra::Handshake);
         }
         let version = required::<String>(params, VERSION_KEY)?;
         if version != STATELESS {
             let message = format!("unsupported protocol version: {version}");
-            return Err(Refusal::with_data(-32022, message, json!({"supported": supported(), "requested": version})));
+            return Err(DemoError::with_data(-32022, message, json!({"supported": supported(), "requested": version})));
         }
         required::<serde_json::Map<String, Value>>(params, CAPABILITIES_KEY)?;
-        Ok(Era::Stateless)
+        Ok(DemoEra::Stateless)
     }
 
     /// The result in the clothes of this era.
-    pub(super) fn dress(self, body: impl Serialize, keep: Keep) -> Box<RawValue> {
+    pub(super) fn wrap_result(self, body: impl Serialize, keep: CacheHint) -> Box<RawValue> {
         #[derive(Serialize)]
-        struct Dressed<T> {
+        struct EraResult<T> {
             #[serde(flatten)]
             body: T,
             #[serde(flatten)]
-            clothes: Option<Clothes>,
+            meta: Option<ResultMeta>,
         }
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Clothes {
+        struct ResultMeta {
             result_type: &'static str,
             #[serde(skip_serializing_if = "Option::is_none")]
             ttl_ms: Option<u32>,
@@ -70,15 +70,15 @@ impl Era {
             #[serde(rename = "_meta")]
             meta: Value,
         }
-        let clothes = (self == Era::Stateless).then(|| {
+        let clothes = (self == DemoEra::Stateless).then(|| {
             let (ttl_ms, cache_scope) = match keep {
-                Keep::Public => (Some(AN_HOUR_MS), Some("public")),
-                Keep::No => (None, None),
+                CacheHint::Public => (Some(AN_HOUR_MS), Some("public")),
+                CacheHint::Never => (None, None),
             };
             let meta = json!({"io.modelcontextprotocol/serverInfo": server_info()});
-            Clothes { result_type: "complete", ttl_ms, cache_scope, meta }
+            ResultMeta { result_type: "complete", ttl_ms, cache_scope, meta }
         });
-        message::json(&Dressed { body, clothes })
+        message::json(&EraResult { body, meta: clothes })
     }
 }
 
@@ -92,10 +92,12 @@ pub(super) fn server_info() -> Value {
     json!({"name": "toolgate-demo", "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn required<T: serde::de::DeserializeOwned>(params: &Params, key: &str) -> Result<T, Refusal> {
+fn required<T: serde::de::DeserializeOwned>(params: &DemoParams, key: &str) -> Result<T, DemoError> {
     let found = params.meta.get(key).and_then(|value| serde_json::from_str(value.get()).ok());
     found.ok_or_else(|| {
-        Refusal::params(format!("_meta: {key:?} is missing or malformed; without it, a client begins with initialize"))
+        DemoError::invalid_params(format!(
+            "_meta: {key:?} is missing or malformed; without it, a client begins with initialize"
+        ))
     })
 }
 

@@ -9,7 +9,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 /// A request, a notification or an answer.
 #[derive(Deserialize)]
-pub(super) struct Message {
+pub(super) struct DemoMessage {
     pub(super) id: Option<Box<RawValue>>,
     pub(super) method: Option<String>,
     pub(super) params: Option<Box<RawValue>>,
@@ -20,7 +20,7 @@ pub(super) struct Message {
 /// The parameters of all methods together. Numbers stay text, so that they keep every digit.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Params {
+pub(super) struct DemoParams {
     #[serde(rename = "_meta")]
     pub(super) meta: BTreeMap<String, Box<RawValue>>,
     pub(super) name: Option<String>,
@@ -31,61 +31,62 @@ pub(super) struct Params {
     pub(super) request_id: Option<Box<RawValue>>,
 }
 
-impl Params {
-    pub(super) fn read(params: Option<&RawValue>) -> Result<Params, Refusal> {
-        let Some(params) = params else { return Ok(Params::default()) };
-        serde_json::from_str(params.get()).map_err(|error| Refusal::params(format!("invalid params: {error}")))
+impl DemoParams {
+    pub(super) fn read(params: Option<&RawValue>) -> Result<DemoParams, DemoError> {
+        let Some(params) = params else { return Ok(DemoParams::default()) };
+        serde_json::from_str(params.get())
+            .map_err(|error| DemoError::invalid_params(format!("invalid params: {error}")))
     }
 }
 
 /// A JSON-RPC error.
 #[derive(Debug, Serialize)]
-pub(super) struct Refusal {
+pub(super) struct DemoError {
     code: i32,
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Value>,
 }
 
-impl Refusal {
-    pub(super) fn parse(message: String) -> Refusal {
-        Refusal { code: -32700, message, data: None }
+impl DemoError {
+    pub(super) fn parse_error(message: String) -> DemoError {
+        DemoError { code: -32700, message, data: None }
     }
 
-    pub(super) fn request(message: String) -> Refusal {
-        Refusal { code: -32600, message, data: None }
+    pub(super) fn invalid_request(message: String) -> DemoError {
+        DemoError { code: -32600, message, data: None }
     }
 
-    pub(super) fn method(method: &str) -> Refusal {
-        Refusal { code: -32601, message: format!("method not found: {method}"), data: None }
+    pub(super) fn method_not_found(method: &str) -> DemoError {
+        DemoError { code: -32601, message: format!("method not found: {method}"), data: None }
     }
 
-    pub(super) fn params(message: String) -> Refusal {
-        Refusal { code: -32602, message, data: None }
+    pub(super) fn invalid_params(message: String) -> DemoError {
+        DemoError { code: -32602, message, data: None }
     }
 
     /// An error of MCP itself, whose data says more.
-    pub(super) fn with_data(code: i32, message: String, data: Value) -> Refusal {
-        Refusal { code, message, data: Some(data) }
+    pub(super) fn with_data(code: i32, message: String, data: Value) -> DemoError {
+        DemoError { code, message, data: Some(data) }
     }
 }
 
 /// A result as it goes out.
-pub(super) type Answer = Result<Box<RawValue>, Refusal>;
+pub(super) type DemoResult = Result<Box<RawValue>, DemoError>;
 
 /// The line that answers the request with this id; an id that could not be read is null.
-pub(super) fn reply(id: Option<&RawValue>, answer: &Answer) -> String {
+pub(super) fn response_line(id: Option<&RawValue>, answer: &DemoResult) -> String {
     #[derive(Serialize)]
-    struct Reply<'a> {
+    struct ResponseJson<'a> {
         jsonrpc: &'static str,
         id: Option<&'a RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<&'a RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        error: Option<&'a Refusal>,
+        error: Option<&'a DemoError>,
     }
     let result = answer.as_deref().ok();
-    json(&Reply { jsonrpc: "2.0", id, result, error: answer.as_ref().err() }).get().to_owned()
+    json(&ResponseJson { jsonrpc: "2.0", id, result, error: answer.as_ref().err() }).get().to_owned()
 }
 
 /// Any shape of ours as JSON text on one line.

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::era::{Era, Keep, supported};
-use super::message::{Answer, Params, Refusal};
+use super::era::{CacheHint, DemoEra, supported};
+use super::message::{DemoError, DemoParams, DemoResult};
 use super::tools;
 
 /// What the server can do.
@@ -17,21 +17,21 @@ pub(super) const INSTRUCTIONS: &str = "A server for trying things. Nothing it do
                                        invented: the same for the same city, whatever the day.";
 
 /// Answers a request.
-pub(super) fn answer(method: &str, params: &Params, era: Era) -> Answer {
+pub(super) fn answer(method: &str, params: &DemoParams, era: DemoEra) -> DemoResult {
     let list = |body: Value| match &params.cursor {
-        Some(cursor) => Err(Refusal::params(format!("unknown cursor {cursor:?}: each list has one page"))),
-        None => Ok(era.dress(body, Keep::Public)),
+        Some(cursor) => Err(DemoError::invalid_params(format!("unknown cursor {cursor:?}: each list has one page"))),
+        None => Ok(era.wrap_result(body, CacheHint::Public)),
     };
     match (method, era) {
-        ("ping", Era::Handshake) => Ok(era.dress(json!({}), Keep::No)),
-        ("server/discover", Era::Stateless) => Ok(era.dress(discovery(), Keep::Public)),
+        ("ping", DemoEra::Handshake) => Ok(era.wrap_result(json!({}), CacheHint::Never)),
+        ("server/discover", DemoEra::Stateless) => Ok(era.wrap_result(discovery(), CacheHint::Public)),
         ("tools/list", _) => list(json!({"tools": tools::list()})),
         ("resources/list", _) => list(json!({"resources": [readme()]})),
         ("resources/templates/list", _) => list(json!({"resourceTemplates": [square()]})),
-        ("resources/read", _) => Ok(era.dress(json!({"contents": [read(params, era)?]}), Keep::Public)),
+        ("resources/read", _) => Ok(era.wrap_result(json!({"contents": [read(params, era)?]}), CacheHint::Public)),
         ("prompts/list", _) => list(json!({"prompts": [greet()]})),
-        ("prompts/get", _) => Ok(era.dress(greeting(params)?, Keep::No)),
-        _ => Err(Refusal::method(method)),
+        ("prompts/get", _) => Ok(era.wrap_result(greeting(params)?, CacheHint::Never)),
+        _ => Err(DemoError::method_not_found(method)),
     }
 }
 
@@ -57,16 +57,17 @@ fn square() -> Value {
     })
 }
 
-fn read(params: &Params, era: Era) -> Result<Value, Refusal> {
-    let uri = params.uri.as_deref().ok_or_else(|| Refusal::params("resources/read needs a uri".to_owned()))?;
+fn read(params: &DemoParams, era: DemoEra) -> Result<Value, DemoError> {
+    let uri =
+        params.uri.as_deref().ok_or_else(|| DemoError::invalid_params("resources/read needs a uri".to_owned()))?;
     if uri == README_URI {
         return Ok(json!({"uri": uri, "mimeType": "text/markdown", "text": README}));
     }
     let number = uri.strip_prefix(SQUARE_URI).and_then(|number| number.parse::<i64>().ok());
     let Some(number) = number.map(i128::from) else {
         // 2026-07-28 has no code of its own for this.
-        let code = if era == Era::Stateless { -32602 } else { -32002 };
-        return Err(Refusal::with_data(code, format!("no such resource: {uri}"), json!({"uri": uri})));
+        let code = if era == DemoEra::Stateless { -32602 } else { -32002 };
+        return Err(DemoError::with_data(code, format!("no such resource: {uri}"), json!({"uri": uri})));
     };
     Ok(json!({"uri": uri, "mimeType": "text/plain", "text": (number * number).to_string()}))
 }
@@ -79,16 +80,16 @@ fn greet() -> Value {
     })
 }
 
-fn greeting(params: &Params) -> Result<Value, Refusal> {
+fn greeting(params: &DemoParams) -> Result<Value, DemoError> {
     match params.name.as_deref() {
         Some("greet") => {}
-        Some(other) => return Err(Refusal::params(format!("no such prompt: {other:?}; there is \"greet\""))),
-        None => return Err(Refusal::params("prompts/get needs a name".to_owned())),
+        Some(other) => return Err(DemoError::invalid_params(format!("no such prompt: {other:?}; there is \"greet\""))),
+        None => return Err(DemoError::invalid_params("prompts/get needs a name".to_owned())),
     }
     let name = params.arguments.as_ref().and_then(|arguments| arguments.get("name"));
-    let name: String = name
-        .and_then(|name| serde_json::from_str(name.get()).ok())
-        .ok_or_else(|| Refusal::params("prompt \"greet\": the argument \"name\" is missing or no string".to_owned()))?;
+    let name: String = name.and_then(|name| serde_json::from_str(name.get()).ok()).ok_or_else(|| {
+        DemoError::invalid_params("prompt \"greet\": the argument \"name\" is missing or no string".to_owned())
+    })?;
     let text = format!("Greet {name} in one friendly sentence.");
     let content = json!({"type": "text", "text": text});
     Ok(json!({"description": "Asks for a greeting.", "messages": [{"role": "user", "content": content}]}))

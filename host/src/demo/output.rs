@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The output, shared by the reading loop and the sleeps.
 #[derive(Clone)]
-pub(super) struct Output(Arc<Mutex<dyn Write + Send>>);
+pub(super) struct DemoOutput(Arc<Mutex<dyn Write + Send>>);
 
-impl Output {
-    pub(super) fn new(output: impl Write + Send + 'static) -> Output {
-        Output(Arc::new(Mutex::new(output)))
+impl DemoOutput {
+    pub(super) fn new(output: impl Write + Send + 'static) -> DemoOutput {
+        DemoOutput(Arc::new(Mutex::new(output)))
     }
 
     /// Writes one line, whole.
@@ -22,18 +22,18 @@ impl Output {
 
 /// Where the answer to one request goes.
 #[derive(Clone)]
-pub(super) enum Outlet {
+pub(super) enum ReplyTarget {
     /// To the output, at once.
-    Line(Output),
+    Line(DemoOutput),
     /// To the other answers of its batch.
-    Batch(Arc<Batch>),
+    Batch(Arc<BatchReply>),
 }
 
-impl Outlet {
-    pub(super) fn answer(&self, text: String) -> io::Result<()> {
+impl ReplyTarget {
+    pub(super) fn send(&self, text: String) -> io::Result<()> {
         match self {
-            Outlet::Line(output) => output.line(&text),
-            Outlet::Batch(batch) => {
+            ReplyTarget::Line(output) => output.line(&text),
+            ReplyTarget::Batch(batch) => {
                 batch.answers.lock().unwrap_or_else(PoisonError::into_inner).push(text);
                 Ok(())
             }
@@ -42,18 +42,18 @@ impl Outlet {
 }
 
 /// The answers of a batch. Each of its requests holds it; when the last one lets go, they are written as one array.
-pub(super) struct Batch {
-    output: Output,
+pub(super) struct BatchReply {
+    output: DemoOutput,
     answers: Mutex<Vec<String>>,
 }
 
-impl Batch {
-    pub(super) fn new(output: Output) -> Arc<Batch> {
-        Arc::new(Batch { output, answers: Mutex::default() })
+impl BatchReply {
+    pub(super) fn new(output: DemoOutput) -> Arc<BatchReply> {
+        Arc::new(BatchReply { output, answers: Mutex::default() })
     }
 }
 
-impl Drop for Batch {
+impl Drop for BatchReply {
     fn drop(&mut self) {
         let answers = self.answers.get_mut().unwrap_or_else(PoisonError::into_inner);
         // A batch of notifications is not answered at all.

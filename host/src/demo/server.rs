@@ -6,20 +6,20 @@ use std::sync::Arc;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::era::{Era, HANDSHAKE, Keep, WITH_BATCHES, server_info};
-use super::message::{Answer, Message, Params, Refusal, reply};
+use super::era::{CacheHint, DemoEra, HANDSHAKE, WITH_BATCHES, server_info};
+use super::message::{DemoError, DemoMessage, DemoParams, DemoResult, response_line};
 use super::methods::{self, CAPABILITIES, INSTRUCTIONS};
-use super::output::{Batch, Outlet, Output};
-use super::sleeps::{Sleep, Sleeps};
-use super::tools::{self, Called, ToolResult};
+use super::output::{BatchReply, DemoOutput, ReplyTarget};
+use super::sleeps::{RunningSleeps, SleepRequest};
+use super::tools::{self, DemoCallOutcome, DemoToolResult};
 
 /// Serves MCP, a message a line, until the input ends. Sleeps that still run then are dropped.
 pub fn serve(mut input: impl BufRead, output: impl Write + Send + 'static) -> io::Result<()> {
-    let mut server = Server::new(output);
+    let mut server = DemoServer::new(output);
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
         if !line.trim_ascii().is_empty() {
-            server.take(&line)?;
+            server.handle_line(&line)?;
         }
         line.clear();
     }
@@ -27,50 +27,56 @@ pub fn serve(mut input: impl BufRead, output: impl Write + Send + 'static) -> io
 }
 
 /// One connection of the demo server.
-pub(super) struct Server {
-    output: Output,
+pub(super) struct DemoServer {
+    output: DemoOutput,
     /// What the handshake agreed on, where there was one.
     version: Option<&'static str>,
-    sleeps: Sleeps,
+    sleeps: RunningSleeps,
 }
 
 /// What a request leads to.
-enum Step {
+enum RequestOutcome {
     Answer(Box<RawValue>),
-    Sleep(Sleep),
+    Sleep(SleepRequest),
 }
 
-impl Server {
+impl DemoServer {
     /// A server that writes its lines there.
     pub(super) fn new(output: impl Write + Send + 'static) -> Self {
-        Server { output: Output::new(output), version: None, sleeps: Sleeps::default() }
+        DemoServer { output: DemoOutput::new(output), version: None, sleeps: RunningSleeps::default() }
     }
 
     /// Takes a line.
-    pub(super) fn take(&mut self, line: &[u8]) -> io::Result<()> {
+    pub(super) fn handle_line(&mut self, line: &[u8]) -> io::Result<()> {
         let text: Box<RawValue> = match serde_json::from_slice(line) {
             Ok(text) => text,
-            Err(error) => return self.refuse(Refusal::parse(format!("no JSON: {error}"))),
+            Err(error) => return self.write_error(DemoError::parse_error(format!("no JSON: {error}"))),
         };
         if !text.get().starts_with('[') {
-            return self.message(&text, &Outlet::Line(self.output.clone()));
+            return self.message(&text, &ReplyTarget::Line(self.output.clone()));
         }
         let messages: Vec<Box<RawValue>> = match (self.version, serde_json::from_str(text.get())) {
             (Some(WITH_BATCHES), Ok(messages)) => messages,
-            _ => return self.refuse(Refusal::request(format!("batches are of version {WITH_BATCHES} only"))),
+            _ => {
+                return self
+                    .write_error(DemoError::invalid_request(format!("batches are of version {WITH_BATCHES} only")));
+            }
         };
         if messages.is_empty() {
-            return self.refuse(Refusal::request("an empty batch".to_owned()));
+            return self.write_error(DemoError::invalid_request("an empty batch".to_owned()));
         }
-        let batch = Batch::new(self.output.clone());
-        messages.iter().try_for_each(|message| self.message(message, &Outlet::Batch(Arc::clone(&batch))))
+        let batch = BatchReply::new(self.output.clone());
+        messages.iter().try_for_each(|message| self.message(message, &ReplyTarget::Batch(Arc::clone(&batch))))
     }
 
-    fn message(&mut self, text: &RawValue, outlet: &Outlet) -> io::Result<()> {
-        let message: Message = match serde_json::from_str(text.get()) {
+    fn message(&mut self, text: &RawValue, outlet: &ReplyTarget) -> io::Result<()> {
+        let message: DemoMessage = match serde_json::from_str(text.get()) {
             Ok(message) => message,
             Err(error) => {
-                return outlet.answer(reply(None, &Err(Refusal::request(format!("no JSON-RPC message: {error}")))));
+                return outlet.send(response_line(
+                    None,
+                    &Err(DemoError::invalid_request(format!("no JSON-RPC message: {error}"))),
+                ));
             }
         };
         match (message.method, message.id) {
@@ -81,42 +87,52 @@ impl Server {
             }
             // An answer, though nothing was asked.
             (None, _) if message.result.is_some() || message.error.is_some() => Ok(()),
-            (None, id) => outlet.answer(reply(id.as_deref(), &Err(Refusal::request("no method".to_owned())))),
+            (None, id) => {
+                outlet.send(response_line(id.as_deref(), &Err(DemoError::invalid_request("no method".to_owned()))))
+            }
         }
     }
 
-    fn request(&mut self, id: &RawValue, method: &str, params: Option<&RawValue>, outlet: &Outlet) -> io::Result<()> {
-        match self.step(method, params) {
-            Ok(Step::Answer(result)) => outlet.answer(reply(Some(id), &Ok(result))),
-            Ok(Step::Sleep(sleep)) => self.sleeps.start(id.to_owned(), sleep, outlet.clone(), self.output.clone()),
-            Err(refusal) => outlet.answer(reply(Some(id), &Err(refusal))),
+    fn request(
+        &mut self,
+        id: &RawValue,
+        method: &str,
+        params: Option<&RawValue>,
+        outlet: &ReplyTarget,
+    ) -> io::Result<()> {
+        match self.dispatch(method, params) {
+            Ok(RequestOutcome::Answer(result)) => outlet.send(response_line(Some(id), &Ok(result))),
+            Ok(RequestOutcome::Sleep(sleep)) => {
+                self.sleeps.start(id.to_owned(), sleep, outlet.clone(), self.output.clone())
+            }
+            Err(refusal) => outlet.send(response_line(Some(id), &Err(refusal))),
         }
     }
 
-    fn step(&mut self, method: &str, params: Option<&RawValue>) -> Result<Step, Refusal> {
-        let params = Params::read(params)?;
+    fn dispatch(&mut self, method: &str, params: Option<&RawValue>) -> Result<RequestOutcome, DemoError> {
+        let params = DemoParams::read(params)?;
         if method == "initialize" {
-            return self.initialize(&params).map(Step::Answer);
+            return self.initialize(&params).map(RequestOutcome::Answer);
         }
-        let era = Era::of(method, &params, self.version.is_some())?;
+        let era = DemoEra::of(method, &params, self.version.is_some())?;
         if method != "tools/call" {
-            return methods::answer(method, &params, era).map(Step::Answer);
+            return methods::answer(method, &params, era).map(RequestOutcome::Answer);
         }
         Ok(match tools::call(&params)? {
-            Called::Done(result) => Step::Answer(era.dress(result, Keep::No)),
-            Called::Sleeping(_) if !self.sleeps.have_room() => {
-                let result = ToolResult::error("too many sleeps run already; wait for one to end".to_owned());
-                Step::Answer(era.dress(result, Keep::No))
+            DemoCallOutcome::Done(result) => RequestOutcome::Answer(era.wrap_result(result, CacheHint::Never)),
+            DemoCallOutcome::Sleeping(_) if !self.sleeps.have_room() => {
+                let result = DemoToolResult::error("too many sleeps run already; wait for one to end".to_owned());
+                RequestOutcome::Answer(era.wrap_result(result, CacheHint::Never))
             }
-            Called::Sleeping(duration) => {
-                Step::Sleep(Sleep { duration, era, token: params.meta.get("progressToken").cloned() })
+            DemoCallOutcome::Sleeping(duration) => {
+                RequestOutcome::Sleep(SleepRequest { duration, era, token: params.meta.get("progressToken").cloned() })
             }
         })
     }
 
-    fn initialize(&mut self, params: &Params) -> Answer {
+    fn initialize(&mut self, params: &DemoParams) -> DemoResult {
         let asked = params.protocol_version.as_deref();
-        let asked = asked.ok_or_else(|| Refusal::params("initialize needs a protocolVersion".to_owned()))?;
+        let asked = asked.ok_or_else(|| DemoError::invalid_params("initialize needs a protocolVersion".to_owned()))?;
         let version = HANDSHAKE.into_iter().find(|version| *version == asked).unwrap_or(HANDSHAKE[0]);
         self.version = Some(version);
         let result = json!({
@@ -125,19 +141,19 @@ impl Server {
             "serverInfo": server_info(),
             "instructions": INSTRUCTIONS,
         });
-        Ok(Era::Handshake.dress(result, Keep::No))
+        Ok(DemoEra::Handshake.wrap_result(result, CacheHint::Never))
     }
 
     /// Notifications are never answered, so one that makes no sense is passed over.
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
         if method == "notifications/cancelled"
-            && let Ok(Params { request_id: Some(id), .. }) = Params::read(params)
+            && let Ok(DemoParams { request_id: Some(id), .. }) = DemoParams::read(params)
         {
             self.sleeps.cancel(&id);
         }
     }
 
-    fn refuse(&self, refusal: Refusal) -> io::Result<()> {
-        self.output.line(&reply(None, &Err(refusal)))
+    fn write_error(&self, refusal: DemoError) -> io::Result<()> {
+        self.output.line(&response_line(None, &Err(refusal)))
     }
 }

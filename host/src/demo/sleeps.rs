@@ -9,31 +9,31 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::era::{Era, Keep};
-use super::message::{json, reply};
-use super::output::{Outlet, Output};
-use super::tools::ToolResult;
+use super::era::{CacheHint, DemoEra};
+use super::message::{json, response_line};
+use super::output::{DemoOutput, ReplyTarget};
+use super::tools::DemoToolResult;
 
 /// A sleep that was asked for.
-pub(super) struct Sleep {
+pub(super) struct SleepRequest {
     pub(super) duration: Duration,
     /// The era of the request.
-    pub(super) era: Era,
+    pub(super) era: DemoEra,
     /// The name under which its progress is wanted.
     pub(super) token: Option<Box<RawValue>>,
 }
 
 /// The sleeps that run, by the id of their request. Dropping them ends them, unanswered.
 #[derive(Default)]
-pub(super) struct Sleeps(HashMap<String, Running>);
+pub(super) struct RunningSleeps(HashMap<String, SleepThread>);
 
-struct Running {
+struct SleepThread {
     /// Dropped, it wakes the sleeper.
-    awake: Sender<()>,
+    waker: Sender<()>,
     thread: JoinHandle<()>,
 }
 
-impl Sleeps {
+impl RunningSleeps {
     /// Whether one more may run: each costs a thread.
     pub(super) fn have_room(&mut self) -> bool {
         self.0.retain(|_, running| !running.thread.is_finished());
@@ -41,14 +41,20 @@ impl Sleeps {
     }
 
     /// Begins a sleep, which answers by itself when it is over.
-    pub(super) fn start(&mut self, id: Box<RawValue>, sleep: Sleep, outlet: Outlet, output: Output) -> io::Result<()> {
+    pub(super) fn start(
+        &mut self,
+        id: Box<RawValue>,
+        sleep: SleepRequest,
+        outlet: ReplyTarget,
+        output: DemoOutput,
+    ) -> io::Result<()> {
         let (awake, woken) = mpsc::channel();
         let key = id.get().to_owned();
         let thread = thread::Builder::new().name("sleep".to_owned()).spawn(move || {
             // Where the output is broken, the reading loop meets it too, and ends.
             let _ = sleep.run(&woken, &id, &outlet, &output);
         })?;
-        if let Some(older) = self.0.insert(key, Running { awake, thread }) {
+        if let Some(older) = self.0.insert(key, SleepThread { waker: awake, thread }) {
             older.end();
         }
         Ok(())
@@ -62,22 +68,22 @@ impl Sleeps {
     }
 }
 
-impl Drop for Sleeps {
+impl Drop for RunningSleeps {
     fn drop(&mut self) {
         self.0.drain().for_each(|(_, running)| running.end());
     }
 }
 
-impl Running {
+impl SleepThread {
     fn end(self) {
-        drop(self.awake);
+        drop(self.waker);
         // A sleeper that panicked has ended, which is all that is wanted here.
         let _ = self.thread.join();
     }
 }
 
-impl Sleep {
-    fn run(&self, woken: &Receiver<()>, id: &RawValue, outlet: &Outlet, output: &Output) -> io::Result<()> {
+impl SleepRequest {
+    fn run(&self, woken: &Receiver<()>, id: &RawValue, outlet: &ReplyTarget, output: &DemoOutput) -> io::Result<()> {
         let began = Instant::now();
         let mut passed = Duration::ZERO;
         loop {
@@ -92,21 +98,21 @@ impl Sleep {
                 break;
             }
         }
-        let result = ToolResult::text(format!("slept for {} seconds", self.duration.as_secs_f64()));
-        outlet.answer(reply(Some(id), &Ok(self.era.dress(result, Keep::No))))
+        let result = DemoToolResult::text(format!("slept for {} seconds", self.duration.as_secs_f64()));
+        outlet.send(response_line(Some(id), &Ok(self.era.wrap_result(result, CacheHint::Never))))
     }
 }
 
 fn progress(token: &RawValue, passed: Duration, total: Duration) -> String {
     #[derive(Serialize)]
-    struct Notification<'a> {
+    struct ProgressNotification<'a> {
         jsonrpc: &'static str,
         method: &'static str,
-        params: Progress<'a>,
+        params: ProgressParams<'a>,
     }
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
-    struct Progress<'a> {
+    struct ProgressParams<'a> {
         progress_token: &'a RawValue,
         progress: f64,
         total: f64,
@@ -114,8 +120,8 @@ fn progress(token: &RawValue, passed: Duration, total: Duration) -> String {
     }
     let (passed, total) = (passed.as_secs_f64(), total.as_secs_f64());
     let message = format!("{passed:.1} of {total} seconds");
-    let params = Progress { progress_token: token, progress: passed, total, message };
-    json(&Notification { jsonrpc: "2.0", method: "notifications/progress", params }).get().to_owned()
+    let params = ProgressParams { progress_token: token, progress: passed, total, message };
+    json(&ProgressNotification { jsonrpc: "2.0", method: "notifications/progress", params }).get().to_owned()
 }
 
 /// How many sleeps may run at once.

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::message::{self, Params, Refusal};
+use super::message::{self, DemoError, DemoParams};
 use super::{SERVERS, forecast, picture};
 
 /// What a call comes to.
-pub(super) enum Called {
+pub(super) enum DemoCallOutcome {
     /// It is done.
-    Done(ToolResult),
+    Done(DemoToolResult),
     /// It is done after a while.
     Sleeping(Duration),
 }
@@ -22,30 +22,34 @@ pub(super) enum Called {
 /// The result of a tool.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ToolResult {
+pub(super) struct DemoToolResult {
     content: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<Box<RawValue>>,
     is_error: bool,
 }
 
-impl ToolResult {
-    pub(super) fn text(text: String) -> ToolResult {
-        ToolResult { content: vec![json!({"type": "text", "text": text})], structured_content: None, is_error: false }
+impl DemoToolResult {
+    pub(super) fn text(text: String) -> DemoToolResult {
+        DemoToolResult {
+            content: vec![json!({"type": "text", "text": text})],
+            structured_content: None,
+            is_error: false,
+        }
     }
 
-    fn structured(text: String, content: &impl Serialize) -> ToolResult {
-        ToolResult { structured_content: Some(message::json(content)), ..ToolResult::text(text) }
+    fn structured(text: String, content: &impl Serialize) -> DemoToolResult {
+        DemoToolResult { structured_content: Some(message::json(content)), ..DemoToolResult::text(text) }
     }
 
-    pub(super) fn error(text: String) -> ToolResult {
-        ToolResult { is_error: true, ..ToolResult::text(text) }
+    pub(super) fn error(text: String) -> DemoToolResult {
+        DemoToolResult { is_error: true, ..DemoToolResult::text(text) }
     }
 }
 
 /// All tools as `tools/list` shows them, in the catalog's order.
 pub(super) fn list() -> Vec<Value> {
-    let describe = |tool: &Tool| {
+    let describe = |tool: &CatalogTool| {
         let mut described = json!({
             "name": tool.name,
             "description": tool.description,
@@ -63,31 +67,33 @@ pub(super) fn list() -> Vec<Value> {
 }
 
 /// Calls a tool. A tool that is not there is the caller's mistake; arguments that do not fit are for the model to read.
-pub(super) fn call(params: &Params) -> Result<Called, Refusal> {
-    let name = params.name.as_deref().ok_or_else(|| Refusal::params("tools/call needs a name".to_owned()))?;
+pub(super) fn call(params: &DemoParams) -> Result<DemoCallOutcome, DemoError> {
+    let name = params.name.as_deref().ok_or_else(|| DemoError::invalid_params("tools/call needs a name".to_owned()))?;
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
-        return Err(Refusal::params(format!("no such tool: {name:?}")));
+        return Err(DemoError::invalid_params(format!("no such tool: {name:?}")));
     };
     let none = BTreeMap::new();
-    let arguments = Arguments(params.arguments.as_ref().unwrap_or(&none));
+    let arguments = CallArguments(params.arguments.as_ref().unwrap_or(&none));
     let called = arguments.require(&tool.schema).and_then(|()| run(name, &arguments));
-    Ok(called.unwrap_or_else(|why| Called::Done(ToolResult::error(format!("invalid arguments for {name:?}: {why}")))))
+    Ok(called.unwrap_or_else(|why| {
+        DemoCallOutcome::Done(DemoToolResult::error(format!("invalid arguments for {name:?}: {why}")))
+    }))
 }
 
-fn run(name: &str, arguments: &Arguments<'_>) -> Result<Called, String> {
-    Ok(Called::Done(match name {
-        "echo" => ToolResult::text(arguments.read("text", "a string")?),
+fn run(name: &str, arguments: &CallArguments<'_>) -> Result<DemoCallOutcome, String> {
+    Ok(DemoCallOutcome::Done(match name {
+        "echo" => DemoToolResult::text(arguments.read("text", "a string")?),
         "add" => add(arguments.number("a")?, arguments.number("b")?)?,
-        "sleep" => return sleep(arguments.read("seconds", "a number")?).map(Called::Sleeping),
-        "picture" => ToolResult { content: vec![picture::content()], ..ToolResult::text(String::new()) },
-        "fail" => ToolResult::error(arguments.read("message", "a string")?),
+        "sleep" => return sleep(arguments.read("seconds", "a number")?).map(DemoCallOutcome::Sleeping),
+        "picture" => DemoToolResult { content: vec![picture::content()], ..DemoToolResult::text(String::new()) },
+        "fail" => DemoToolResult::error(arguments.read("message", "a string")?),
         "forecast" => {
             let days = if arguments.0.contains_key("days") { arguments.read("days", "a whole number")? } else { 3 };
             let forecast = forecast::of(arguments.read("city", "a string")?, days)?;
-            ToolResult::structured(forecast.to_string(), &forecast)
+            DemoToolResult::structured(forecast.to_string(), &forecast)
         }
         // Only a catalog with a tool too many comes here.
-        _ => ToolResult::error(format!("the tool {name:?} is not made yet")),
+        _ => DemoToolResult::error(format!("the tool {name:?} is not made yet")),
     }))
 }
 
@@ -104,7 +110,7 @@ enum Number {
     Float(f64),
 }
 
-fn add(a: Number, b: Number) -> Result<ToolResult, String> {
+fn add(a: Number, b: Number) -> Result<DemoToolResult, String> {
     #[derive(Serialize)]
     struct Sum {
         sum: Box<RawValue>,
@@ -122,7 +128,7 @@ fn add(a: Number, b: Number) -> Result<ToolResult, String> {
         None if (float(a) + float(b)).is_finite() => message::json(&(float(a) + float(b))),
         None => return Err("the sum is too large".to_owned()),
     };
-    Ok(ToolResult::structured(sum.get().to_owned(), &Sum { sum }))
+    Ok(DemoToolResult::structured(sum.get().to_owned(), &Sum { sum }))
 }
 
 fn sum_schema() -> Value {
@@ -130,9 +136,9 @@ fn sum_schema() -> Value {
 }
 
 /// The arguments of a call.
-struct Arguments<'a>(&'a BTreeMap<String, Box<RawValue>>);
+struct CallArguments<'a>(&'a BTreeMap<String, Box<RawValue>>);
 
-impl Arguments<'_> {
+impl CallArguments<'_> {
     /// Names all required properties that are missing, not only the first.
     fn require(&self, schema: &Value) -> Result<(), String> {
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -158,20 +164,20 @@ impl Arguments<'_> {
 }
 
 #[derive(Deserialize)]
-struct Server {
-    tools: Vec<Tool>,
+struct CatalogServer {
+    tools: Vec<CatalogTool>,
 }
 
 #[derive(Deserialize)]
-struct Tool {
+struct CatalogTool {
     name: String,
     description: String,
     schema: Value,
     annotations: Value,
 }
 
-static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-    let servers: BTreeMap<String, Server> =
+static TOOLS: LazyLock<Vec<CatalogTool>> = LazyLock::new(|| {
+    let servers: BTreeMap<String, CatalogServer> =
         serde_json::from_str(SERVERS).expect("the demo catalog is JSON of its shape");
     servers.into_values().flat_map(|server| server.tools).collect()
 });

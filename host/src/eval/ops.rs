@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::gates;
-use super::shapes::{FailureShape, LifecycleEventShape, MasksShape, Ordered, RangeShape, fields, raw};
+use super::gate_ops;
+use super::shapes::{EvalFailure, EvalLifecycleEvent, EvalMasks, EvalWaitRange, OrderedMap, fields, raw};
 use super::to_json;
 use crate::decide::Decide;
-use crate::failure::in_full;
+use crate::failure::format_chain;
 use crate::logic::types::{Tool, ToolRef, arguments, catalog, filtering, lifecycle, naming, recovery};
-use crate::words::{Named, Say};
+use crate::words::{ErrorText, NamedCase};
 
 /// The operations that there are.
 pub const NAMES: [&str; 14] = [
@@ -30,10 +30,10 @@ pub const NAMES: [&str; 14] = [
 ];
 
 /// Why there is no answer, in words.
-pub type Outcome = Result<Box<RawValue>, String>;
+pub type OpResult = Result<Box<RawValue>, String>;
 
 /// Runs the operation on the fields of its line.
-pub fn run(logic: &mut impl Decide, op: &str, line: &str) -> Outcome {
+pub fn run(logic: &mut impl Decide, op: &str, line: &str) -> OpResult {
     match op {
         "normalize" => normalize(logic, fields(line)?),
         "split" => split(logic, fields(line)?),
@@ -45,8 +45,8 @@ pub fn run(logic: &mut impl Decide, op: &str, line: &str) -> Outcome {
         "truncate" => truncate(logic, fields(line)?),
         "fit" => fit(logic, fields(line)?),
         "backoff" => backoff(logic, fields(line)?),
-        "resolve" => gates::resolve(logic, fields(line)?),
-        "execute" => gates::execute(logic, fields(line)?),
+        "resolve" => gate_ops::resolve(logic, fields(line)?),
+        "execute" => gate_ops::execute(logic, fields(line)?),
         "lifecycle" => lifecycle(logic, fields(line)?),
         "instructions" => instructions(logic, fields(line)?),
         other => Err(format!("unknown op {other:?}; there are: {}", NAMES.join(", "))),
@@ -54,161 +54,165 @@ pub fn run(logic: &mut impl Decide, op: &str, line: &str) -> Outcome {
 }
 
 /// An answer as JSON.
-pub fn shown<T: Serialize>(value: &T) -> Outcome {
+pub fn json_result<T: Serialize>(value: &T) -> OpResult {
     raw(to_json(value))
 }
 
 /// A failure of the logic itself, in words.
-pub fn broken(error: impl std::error::Error) -> String {
-    in_full(&error)
+pub fn logic_error_text(error: impl std::error::Error) -> String {
+    format_chain(&error)
 }
 
 /// The word `op`, which every operation has and which has been read already.
-type Op = serde::de::IgnoredAny;
+type IgnoredOp = serde::de::IgnoredAny;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Name {
+struct NameOp {
     #[serde(rename = "op")]
-    _op: Op,
+    _op: IgnoredOp,
     name: String,
 }
 
-fn normalize(logic: &mut impl Decide, Name { name, .. }: Name) -> Outcome {
-    shown(&logic.normalize(&name).map_err(broken)?)
+fn normalize(logic: &mut impl Decide, NameOp { name, .. }: NameOp) -> OpResult {
+    json_result(&logic.normalize(&name).map_err(logic_error_text)?)
 }
 
 #[derive(Serialize)]
-struct RefShape {
+struct EvalToolRef {
     server: String,
     tool: String,
 }
 
-fn split(logic: &mut impl Decide, Name { name, .. }: Name) -> Outcome {
-    let ToolRef { server, tool } = logic.split(&name).map_err(broken)?.map_err(|error| error.say())?;
-    shown(&RefShape { server, tool })
+fn split(logic: &mut impl Decide, NameOp { name, .. }: NameOp) -> OpResult {
+    let ToolRef { server, tool } = logic.split(&name).map_err(logic_error_text)?.map_err(|error| error.error_text())?;
+    json_result(&EvalToolRef { server, tool })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Arguments {
+struct ArgumentsOp {
     #[serde(rename = "op")]
-    _op: Op,
+    _op: IgnoredOp,
     text: String,
     schema: Option<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
-struct ParsedShape {
+struct EvalParsed {
     arguments: Box<RawValue>,
     stage: &'static str,
     notes: Vec<String>,
 }
 
-fn arguments(logic: &mut impl Decide, op: Arguments) -> Outcome {
+fn arguments(logic: &mut impl Decide, op: ArgumentsOp) -> OpResult {
     let schema = op.schema.map(|schema| schema.get().to_owned());
-    let parsed = logic.parse_arguments(&op.text, schema.as_ref()).map_err(broken)?.map_err(|refusal| refusal.say())?;
+    let parsed = logic
+        .parse_arguments(&op.text, schema.as_ref())
+        .map_err(logic_error_text)?
+        .map_err(|refusal| refusal.error_text())?;
     let arguments::Parsed { arguments, stage, notes } = parsed;
     let notes = notes.into_iter().map(|note| note.text).collect();
-    shown(&ParsedShape { arguments: raw(arguments)?, stage: stage.name(), notes })
+    json_result(&EvalParsed { arguments: raw(arguments)?, stage: stage.name(), notes })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Filter {
+struct FilterOp {
     #[serde(rename = "op")]
-    _op: Op,
+    _op: IgnoredOp,
     allow: Option<Vec<String>>,
     deny: Option<Vec<String>>,
     tools: Vec<String>,
 }
 
-fn filter(logic: &mut impl Decide, op: Filter) -> Outcome {
+fn filter(logic: &mut impl Decide, op: FilterOp) -> OpResult {
     let rules = filtering::Rules { allow: op.allow, deny: op.deny.unwrap_or_default() };
-    shown(&logic.filter(&rules, &op.tools).map_err(broken)?)
+    json_result(&logic.filter(&rules, &op.tools).map_err(logic_error_text)?)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Classify {
+struct ClassifyOp {
     #[serde(rename = "op")]
-    _op: Op,
-    failure: FailureShape,
+    _op: IgnoredOp,
+    failure: EvalFailure,
     phase: Option<String>,
     attempt: Option<u32>,
     #[serde(default)]
-    tool: Safety,
+    tool: EvalSafety,
     retry: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "an object")]
-struct Safety {
+struct EvalSafety {
     read_only: bool,
     idempotent: bool,
 }
 
 #[derive(Serialize)]
-struct ActionShape {
+struct EvalAction {
     action: &'static str,
     trace: Vec<String>,
 }
 
-fn classify(logic: &mut impl Decide, op: Classify) -> Outcome {
+fn classify(logic: &mut impl Decide, op: ClassifyOp) -> OpResult {
     let context = recovery::Context {
-        phase: op.phase.as_deref().map_or_else(|| op.failure.phase(), Named::parse)?,
+        phase: op.phase.as_deref().map_or_else(|| op.failure.phase(), NamedCase::parse)?,
         attempt: op.attempt.unwrap_or(1),
         read_only: op.tool.read_only,
         idempotent: op.tool.idempotent,
-        retry: op.retry.as_deref().map_or(Ok(recovery::RetryPolicy::Safe), Named::parse)?,
+        retry: op.retry.as_deref().map_or(Ok(recovery::RetryPolicy::Safe), NamedCase::parse)?,
     };
-    let recovery::Decision { action, trace } = logic.classify(&op.failure.failure()?, context).map_err(broken)?;
-    shown(&ActionShape { action: action.name(), trace })
+    let recovery::Decision { action, trace } =
+        logic.classify(&op.failure.failure()?, context).map_err(logic_error_text)?;
+    json_result(&EvalAction { action: action.name(), trace })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Extract {
+struct ExtractOp {
     #[serde(rename = "op")]
-    _op: Op,
+    _op: IgnoredOp,
     result: Box<RawValue>,
 }
 
 #[derive(Serialize)]
-struct ExtractedShape {
+struct EvalExtracted {
     content: String,
     is_error: bool,
 }
 
-fn extract(logic: &mut impl Decide, op: Extract) -> Outcome {
+fn extract(logic: &mut impl Decide, op: ExtractOp) -> OpResult {
     let result = op.result.get().to_owned();
-    let extracted = logic.extract(&result).map_err(broken)?.map_err(|unreadable| unreadable.say())?;
-    shown(&ExtractedShape { content: extracted.text, is_error: extracted.is_error })
+    let extracted = logic.extract(&result).map_err(logic_error_text)?.map_err(|unreadable| unreadable.error_text())?;
+    json_result(&EvalExtracted { content: extracted.text, is_error: extracted.is_error })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Mask {
+struct MaskOp {
     #[serde(rename = "op")]
-    _op: Op,
+    _op: IgnoredOp,
     groups: Option<Vec<String>>,
     patterns: Option<Vec<String>>,
     #[serde(default)]
-    custom: Vec<super::shapes::CustomShape>,
+    custom: Vec<super::shapes::EvalCustomMask>,
     text: String,
 }
 
-fn mask(logic: &mut impl Decide, op: Mask) -> Outcome {
-    let Mask { groups, patterns, custom, text, .. } = op;
-    let masks = MasksShape { groups: groups.unwrap_or_default(), patterns: patterns.unwrap_or_default(), custom };
-    shown(&logic.mask(&masks.into(), &text).map_err(broken)?.map_err(|error| error.say())?)
+fn mask(logic: &mut impl Decide, op: MaskOp) -> OpResult {
+    let MaskOp { groups, patterns, custom, text, .. } = op;
+    let masks = EvalMasks { groups: groups.unwrap_or_default(), patterns: patterns.unwrap_or_default(), custom };
+    json_result(&logic.mask(&masks.into(), &text).map_err(logic_error_text)?.map_err(|error| error.error_text())?)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Truncate {
+struct TruncateOp {
     #[serde(rename = "op")]
-    _op: Op,
+    _op: IgnoredOp,
     text: String,
     max_bytes: i64,
     #[serde(default = "too_long")]
@@ -219,80 +223,80 @@ fn too_long() -> String {
     "text exceeded the limit".to_owned()
 }
 
-fn truncate(logic: &mut impl Decide, op: Truncate) -> Outcome {
+fn truncate(logic: &mut impl Decide, op: TruncateOp) -> OpResult {
     // No limit is zero to the logic; people also write a negative number.
     let max_bytes = u64::try_from(op.max_bytes).unwrap_or(0);
-    shown(&logic.truncate(&op.text, max_bytes, &op.why).map_err(broken)?)
+    json_result(&logic.truncate(&op.text, max_bytes, &op.why).map_err(logic_error_text)?)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Fit {
+struct FitOp {
     #[serde(rename = "op")]
-    _op: Op,
+    _op: IgnoredOp,
     target: String,
     #[serde(default)]
     prefix: String,
-    tools: Vec<CandidateShape>,
+    tools: Vec<EvalCandidate>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct CandidateShape {
+struct EvalCandidate {
     server: String,
     tool: String,
     schema: Option<Box<RawValue>>,
 }
 
 #[derive(Serialize)]
-struct FittedShape {
+struct EvalFittedTool {
     name: String,
     server: String,
     tool: String,
     schema: Box<RawValue>,
 }
 
-fn fit(logic: &mut impl Decide, op: Fit) -> Outcome {
-    let audience = naming::Audience { target: Named::parse(&op.target)?, prefix: op.prefix };
-    let candidate = |shape: CandidateShape| naming::Candidate {
+fn fit(logic: &mut impl Decide, op: FitOp) -> OpResult {
+    let audience = naming::Audience { target: NamedCase::parse(&op.target)?, prefix: op.prefix };
+    let candidate = |shape: EvalCandidate| naming::Candidate {
         tool: ToolRef { server: shape.server, tool: shape.tool },
         schema: shape.schema.map(|schema| schema.get().to_owned()),
     };
     let tools: Vec<naming::Candidate> = op.tools.into_iter().map(candidate).collect();
-    let fitted = logic.fit(&tools, &audience).map_err(broken)?.map_err(|error| error.say())?;
+    let fitted = logic.fit(&tools, &audience).map_err(logic_error_text)?.map_err(|error| error.error_text())?;
     let shape = |fitted: naming::FittedTool| {
         let ToolRef { server, tool } = fitted.tool;
-        Ok(FittedShape { name: fitted.name, server, tool, schema: raw(fitted.schema)? })
+        Ok(EvalFittedTool { name: fitted.name, server, tool, schema: raw(fitted.schema)? })
     };
-    shown(&fitted.into_iter().map(shape).collect::<Result<Vec<_>, String>>()?)
+    json_result(&fitted.into_iter().map(shape).collect::<Result<Vec<_>, String>>()?)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Backoff {
+struct BackoffOp {
     #[serde(rename = "op")]
-    _op: Op,
+    _op: IgnoredOp,
     attempt: u32,
     schedule_ms: Option<Vec<u64>>,
 }
 
-fn backoff(logic: &mut impl Decide, op: Backoff) -> Outcome {
-    shown(&logic.restart_delay(op.attempt, op.schedule_ms.as_deref()).map_err(broken)?)
+fn backoff(logic: &mut impl Decide, op: BackoffOp) -> OpResult {
+    json_result(&logic.restart_delay(op.attempt, op.schedule_ms.as_deref()).map_err(logic_error_text)?)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Lifecycle {
+struct LifecycleOp {
     #[serde(rename = "op")]
-    _op: Op,
+    _op: IgnoredOp,
     #[serde(default)]
-    policy: PolicyShape,
+    policy: EvalPolicy,
     events: Vec<TimedEvent>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "an object")]
-struct PolicyShape {
+struct EvalPolicy {
     eager: Option<bool>,
     acquire_limit_ms: Option<u64>,
     restart_delays_ms: Option<Vec<u64>>,
@@ -305,38 +309,38 @@ struct PolicyShape {
 #[serde(deny_unknown_fields, expecting = "an object")]
 struct TimedEvent {
     at_ms: u64,
-    event: LifecycleEventShape,
+    event: EvalLifecycleEvent,
 }
 
 #[derive(Serialize)]
-struct StepShape {
+struct EvalStep {
     at_ms: u64,
     state: &'static str,
-    commands: Vec<CommandShape>,
+    commands: Vec<EvalCommand>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum CommandShape {
+enum EvalCommand {
     Connect,
     Probe,
     Stop,
-    WaitUntil(RangeShape),
+    WaitUntil(EvalWaitRange),
 }
 
-impl From<lifecycle::Command> for CommandShape {
+impl From<lifecycle::Command> for EvalCommand {
     fn from(command: lifecycle::Command) -> Self {
         match command {
-            lifecycle::Command::Connect => CommandShape::Connect,
-            lifecycle::Command::Probe => CommandShape::Probe,
-            lifecycle::Command::Stop => CommandShape::Stop,
-            lifecycle::Command::WaitUntil(range) => CommandShape::WaitUntil(range.into()),
+            lifecycle::Command::Connect => EvalCommand::Connect,
+            lifecycle::Command::Probe => EvalCommand::Probe,
+            lifecycle::Command::Stop => EvalCommand::Stop,
+            lifecycle::Command::WaitUntil(range) => EvalCommand::WaitUntil(range.into()),
         }
     }
 }
 
-fn lifecycle(logic: &mut impl Decide, op: Lifecycle) -> Outcome {
-    let default = logic.default_policy().map_err(broken)?;
+fn lifecycle(logic: &mut impl Decide, op: LifecycleOp) -> OpResult {
+    let default = logic.default_policy().map_err(logic_error_text)?;
     let given = op.policy;
     let policy = lifecycle::Policy {
         eager: given.eager.unwrap_or(default.eager),
@@ -345,59 +349,59 @@ fn lifecycle(logic: &mut impl Decide, op: Lifecycle) -> Outcome {
         health_interval_ms: given.health_interval_ms.unwrap_or(default.health_interval_ms),
         idle_timeout_ms: given.idle_timeout_ms.unwrap_or(default.idle_timeout_ms),
     };
-    let mut server = logic.initial(given.enabled.unwrap_or(true)).map_err(broken)?;
+    let mut server = logic.initial(given.enabled.unwrap_or(true)).map_err(logic_error_text)?;
     let mut steps = Vec::new();
     for TimedEvent { at_ms, event } in op.events {
-        let transition = logic.step(server, &event.0, &policy, at_ms).map_err(broken)?;
+        let transition = logic.step(server, &event.0, &policy, at_ms).map_err(logic_error_text)?;
         server = transition.server;
-        let commands = transition.commands.into_iter().map(CommandShape::from).collect();
-        steps.push(StepShape { at_ms, state: server.state.name(), commands });
+        let commands = transition.commands.into_iter().map(EvalCommand::from).collect();
+        steps.push(EvalStep { at_ms, state: server.state.name(), commands });
     }
-    shown(&steps)
+    json_result(&steps)
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Instructions {
+struct InstructionsOp {
     #[serde(rename = "op")]
-    _op: Op,
+    _op: IgnoredOp,
     #[serde(default)]
-    servers: Ordered<NotesShape>,
+    servers: OrderedMap<EvalNotes>,
     #[serde(default)]
-    failed: Ordered<String>,
+    failed: OrderedMap<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "an object")]
-struct NotesShape {
+struct EvalNotes {
     instructions: Option<String>,
     prompts: Vec<String>,
-    tools: Ordered<String>,
+    tools: OrderedMap<String>,
 }
 
-fn instructions(logic: &mut impl Decide, op: Instructions) -> Outcome {
-    let offer = |(server, notes): &(String, NotesShape)| {
+fn instructions(logic: &mut impl Decide, op: InstructionsOp) -> OpResult {
+    let offer = |(server, notes): &(String, EvalNotes)| {
         let tool = |(name, _): &(String, String)| Tool {
             name: name.clone(),
             description: None,
             input_schema: None,
-            annotations: super::shapes::AnnotationsShape::default().into(),
+            annotations: super::shapes::EvalAnnotations::default().into(),
         };
         catalog::Offered { server: server.clone(), tools: notes.tools.0.iter().map(tool).collect() }
     };
     let offers: Vec<catalog::Offered> = op.servers.0.iter().map(offer).collect();
     // The names are those that the model would see.
-    let exposed = logic.expose(&offers, &naming::NamingStyle::DoubleUnderscore).map_err(broken)?;
+    let exposed = logic.expose(&offers, &naming::NamingStyle::DoubleUnderscore).map_err(logic_error_text)?;
     let name_of = |server: &str, tool: &str| {
         let same = |exposed: &&catalog::ExposedTool| exposed.tool.server == server && exposed.tool.tool == tool;
         exposed.iter().find(same).map_or_else(|| tool.to_owned(), |exposed| exposed.name.clone())
     };
-    let notes = |(server, notes): (String, NotesShape)| {
+    let notes = |(server, notes): (String, EvalNotes)| {
         let note = |(tool, text): (String, String)| catalog::ToolNote { name: name_of(&server, &tool), text };
         let tools = notes.tools.0.into_iter().map(note).collect();
         catalog::ServerNotes { instructions: notes.instructions, prompts: notes.prompts, tools, server }
     };
     let servers: Vec<catalog::ServerNotes> = op.servers.0.into_iter().map(notes).collect();
     let failed = op.failed.0.into_iter().map(|(server, reason)| catalog::FailedServer { server, reason });
-    shown(&logic.instructions(&servers, &failed.collect::<Vec<_>>()).map_err(broken)?)
+    json_result(&logic.instructions(&servers, &failed.collect::<Vec<_>>()).map_err(logic_error_text)?)
 }

@@ -10,23 +10,23 @@ use serde_json::value::RawValue;
 use crate::logic::types::{
     Annotations, Failure, HttpFailure, Phase, RpcFailure, Tool, WaitRange, execution, filtering, lifecycle, masking,
 };
-use crate::words::Named;
+use crate::words::NamedCase;
 
 /// A JSON object whose members keep their order.
 #[derive(Debug)]
-pub struct Ordered<T>(pub Vec<(String, T)>);
+pub struct OrderedMap<T>(pub Vec<(String, T)>);
 
-impl<T> Default for Ordered<T> {
+impl<T> Default for OrderedMap<T> {
     fn default() -> Self {
-        Ordered(Vec::new())
+        OrderedMap(Vec::new())
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrderedMap<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members<T>(std::marker::PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
-            type Value = Ordered<T>;
+        struct OrderedMapVisitor<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OrderedMapVisitor<T> {
+            type Value = OrderedMap<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
@@ -38,10 +38,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
                     }
                     members.push((key, value));
                 }
-                Ok(Ordered(members))
+                Ok(OrderedMap(members))
             }
         }
-        deserializer.deserialize_map(Members(std::marker::PhantomData))
+        deserializer.deserialize_map(OrderedMapVisitor(std::marker::PhantomData))
     }
 }
 
@@ -70,9 +70,9 @@ macro_rules! word_or_object {
 }
 
 /// Servers by id, as `resolve`, `execute` and `route --servers` take them.
-pub type Servers = Ordered<ServerShape>;
+pub type EvalServers = OrderedMap<EvalServer>;
 
-impl Servers {
+impl EvalServers {
     /// Gives a tool another schema.
     pub fn set_schema(&mut self, server: &str, tool: &str, schema: String) -> Result<(), String> {
         let schema = raw(schema.trim().to_owned())?;
@@ -86,10 +86,10 @@ impl Servers {
 /// One server.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a server: an object with tools and rules")]
-pub struct ServerShape {
+pub struct EvalServer {
     /// Its tools, which count as offered.
     #[serde(default)]
-    pub tools: Vec<ToolShape>,
+    pub tools: Vec<EvalTool>,
     /// Names and globs that are let through.
     pub allow: Option<Vec<String>>,
     /// Names and globs that are kept out.
@@ -103,10 +103,10 @@ pub struct ServerShape {
     pub requires: Vec<String>,
     /// Overrides of annotations, by tool.
     #[serde(default)]
-    pub annotations: Ordered<AnnotationsShape>,
+    pub annotations: OrderedMap<EvalAnnotations>,
 }
 
-impl ServerShape {
+impl EvalServer {
     /// What the server would offer.
     pub fn tools(&self) -> Vec<Tool> {
         self.tools.iter().map(|tool| tool.tool.clone()).collect()
@@ -117,7 +117,7 @@ impl ServerShape {
         let mut tools: Vec<filtering::ToolRules> = Vec::new();
         let rules_of = |name: &str| filtering::ToolRules {
             tool: name.to_owned(),
-            annotations: AnnotationsShape::default().into(),
+            annotations: EvalAnnotations::default().into(),
             requires: Vec::new(),
         };
         for tool in self.tools.iter().filter(|tool| !tool.requires.is_empty()) {
@@ -142,48 +142,48 @@ impl ServerShape {
 
 /// A tool: its name, or an object.
 #[derive(Debug)]
-pub struct ToolShape {
+pub struct EvalTool {
     /// The tool as a server would list it.
     pub tool: Tool,
     requires: Vec<String>,
 }
 
 word_or_object!(
-    ToolShape,
+    EvalTool,
     "the name of a tool, or an object with \"name\"",
-    |name: &str| Ok::<_, String>(ToolShape { tool: tool(name.to_owned()), requires: Vec::new() }),
+    |name: &str| Ok::<_, String>(EvalTool { tool: tool(name.to_owned()), requires: Vec::new() }),
     |map| {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Object {
+        struct ToolObject {
             name: String,
             description: Option<String>,
             schema: Option<Box<RawValue>>,
             #[serde(default)]
-            annotations: AnnotationsShape,
+            annotations: EvalAnnotations,
             #[serde(default)]
             requires: Vec<String>,
         }
-        let object = Object::deserialize(MapAccessDeserializer::new(map))?;
+        let object = ToolObject::deserialize(MapAccessDeserializer::new(map))?;
         let tool = Tool {
             description: object.description,
             input_schema: object.schema.map(|schema| schema.get().to_owned()),
             annotations: object.annotations.into(),
             ..tool(object.name)
         };
-        Ok(ToolShape { tool, requires: object.requires })
+        Ok(EvalTool { tool, requires: object.requires })
     }
 );
 
 fn tool(name: String) -> Tool {
-    let annotations = AnnotationsShape::default().into();
+    let annotations = EvalAnnotations::default().into();
     Tool { name, description: None, input_schema: None, annotations }
 }
 
 /// Annotations under our names, or under those of MCP.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "annotations: an object of booleans")]
-pub struct AnnotationsShape {
+pub struct EvalAnnotations {
     #[serde(alias = "readOnlyHint")]
     read_only: Option<bool>,
     #[serde(alias = "destructiveHint")]
@@ -197,9 +197,9 @@ pub struct AnnotationsShape {
     _title: Option<String>,
 }
 
-impl From<AnnotationsShape> for Annotations {
-    fn from(shape: AnnotationsShape) -> Self {
-        let AnnotationsShape { read_only, destructive, idempotent, open_world, .. } = shape;
+impl From<EvalAnnotations> for Annotations {
+    fn from(shape: EvalAnnotations) -> Self {
+        let EvalAnnotations { read_only, destructive, idempotent, open_world, .. } = shape;
         Annotations { read_only, destructive, idempotent, open_world }
     }
 }
@@ -207,14 +207,14 @@ impl From<AnnotationsShape> for Annotations {
 /// A call; arguments are the text that a model wrote, or JSON as it stands.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a call: an object with name and arguments")]
-pub struct CallShape {
+pub struct EvalCall {
     #[serde(default)]
     id: String,
     name: String,
     arguments: Option<Box<RawValue>>,
 }
 
-impl CallShape {
+impl EvalCall {
     /// The call.
     pub fn into_call(self) -> execution::ToolCall {
         let arguments = self.arguments.as_deref().map_or("", RawValue::get);
@@ -226,21 +226,21 @@ impl CallShape {
 /// A selection of servers and their tools.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a selection: an object with servers")]
-pub struct SelectionShape {
-    servers: Option<Vec<SelectedShape>>,
+pub struct EvalSelection {
+    servers: Option<Vec<EvalSelectedServer>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a selected server: an object with name and tools")]
-struct SelectedShape {
+struct EvalSelectedServer {
     name: String,
     tools: Option<Vec<String>>,
 }
 
-impl SelectionShape {
+impl EvalSelection {
     /// The selection; an object without `servers` selects nothing in particular.
     pub fn into_selection(self) -> Option<Vec<filtering::SelectedServer>> {
-        let selected = |server: SelectedShape| filtering::SelectedServer {
+        let selected = |server: EvalSelectedServer| filtering::SelectedServer {
             id: server.name,
             tools: server.tools.unwrap_or_default(),
         };
@@ -251,19 +251,19 @@ impl SelectionShape {
 /// What to mask.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "masks: an object with groups, patterns and custom")]
-pub struct MasksShape {
+pub struct EvalMasks {
     #[serde(default)]
     pub groups: Vec<String>,
     #[serde(default)]
     pub patterns: Vec<String>,
     #[serde(default)]
-    pub custom: Vec<CustomShape>,
+    pub custom: Vec<EvalCustomMask>,
 }
 
 /// A mask of one's own.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a custom mask: an object with pattern and replacement")]
-pub struct CustomShape {
+pub struct EvalCustomMask {
     pattern: String,
     #[serde(default = "masked")]
     replacement: String,
@@ -273,9 +273,10 @@ fn masked() -> String {
     "[MASKED]".to_owned()
 }
 
-impl From<MasksShape> for masking::Masks {
-    fn from(shape: MasksShape) -> Self {
-        let custom = |mask: CustomShape| masking::CustomMask { pattern: mask.pattern, replacement: mask.replacement };
+impl From<EvalMasks> for masking::Masks {
+    fn from(shape: EvalMasks) -> Self {
+        let custom =
+            |mask: EvalCustomMask| masking::CustomMask { pattern: mask.pattern, replacement: mask.replacement };
         let custom = shape.custom.into_iter().map(custom).collect();
         masking::Masks { groups: shape.groups, patterns: shape.patterns, custom }
     }
@@ -284,7 +285,7 @@ impl From<MasksShape> for masking::Masks {
 /// A failure, with the fields of every kind.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a failure: an object with kind")]
-pub struct FailureShape {
+pub struct EvalFailure {
     kind: String,
     status: Option<u16>,
     #[serde(default)]
@@ -314,7 +315,7 @@ const KINDS: [&str; 12] = [
     "restart-failed",
 ];
 
-impl FailureShape {
+impl EvalFailure {
     /// How far the operation had come; not knowing better, it was sent.
     pub fn phase(&self) -> Result<Phase, String> {
         self.phase.as_deref().map_or(Ok(Phase::Sent), Phase::parse)
@@ -352,12 +353,12 @@ impl FailureShape {
 
 /// An event of an execution.
 #[derive(Debug)]
-pub struct EventShape(pub execution::Event);
+pub struct EvalEvent(pub execution::Event);
 
 word_or_object!(
-    EventShape,
+    EvalEvent,
     "an event: a word, or an object with one member",
-    |word: &str| Ok::<_, String>(EventShape(match word {
+    |word: &str| Ok::<_, String>(EvalEvent(match word {
         "connected" => execution::Event::Connected,
         "reconnected" => execution::Event::Reconnected,
         "authenticated" => execution::Event::Authenticated,
@@ -372,53 +373,53 @@ word_or_object!(
         }
     })),
     |map: A| {
-        let event = single(map, |kind, map: &mut A| {
+        let event = read_single_member(map, |kind, map: &mut A| {
             Ok(match kind {
                 "answered" => execution::Event::Answered(map.next_value::<Box<RawValue>>()?.get().to_owned()),
                 "forwarded" => {
-                    let SummaryShape { is_error } = map.next_value()?;
+                    let EvalSummary { is_error } = map.next_value()?;
                     execution::Event::Forwarded(execution::Summary { is_error })
                 }
                 "failed" => {
-                    let shape: FailureShape = map.next_value()?;
+                    let shape: EvalFailure = map.next_value()?;
                     let failure = shape.failure().map_err(A::Error::custom)?;
                     let phase = shape.phase().map_err(A::Error::custom)?;
                     execution::Event::Failed(execution::Failed { failure, phase })
                 }
                 "approved" => execution::Event::Approved(map.next_value()?),
                 "condensed" => {
-                    let CondensedShape { kept, summary } = map.next_value()?;
+                    let EvalCondensed { kept, summary } = map.next_value()?;
                     execution::Event::Condensed(execution::Condensed { kept, summary })
                 }
                 other => return Err(A::Error::custom(format!("unknown event {other:?}"))),
             })
         })?;
-        Ok(EventShape(event))
+        Ok(EvalEvent(event))
     }
 );
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with is_error")]
-struct SummaryShape {
+struct EvalSummary {
     #[serde(default)]
     is_error: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with kept and summary")]
-struct CondensedShape {
+struct EvalCondensed {
     kept: Option<String>,
     summary: Option<String>,
 }
 
 /// An event of a lifecycle.
 #[derive(Debug)]
-pub struct LifecycleEventShape(pub lifecycle::Event);
+pub struct EvalLifecycleEvent(pub lifecycle::Event);
 
 word_or_object!(
-    LifecycleEventShape,
+    EvalLifecycleEvent,
     "an event: a word, or {\"failed\": …}",
-    |word: &str| Ok::<_, String>(LifecycleEventShape(match word {
+    |word: &str| Ok::<_, String>(EvalLifecycleEvent(match word {
         "enabled" => lifecycle::Event::Enabled,
         "disabled" => lifecycle::Event::Disabled,
         "wanted" => lifecycle::Event::Wanted,
@@ -439,16 +440,16 @@ word_or_object!(
         }
     })),
     |map: A| {
-        let failure = single(map, |kind, map: &mut A| match kind {
-            "failed" => map.next_value::<FailureShape>()?.failure().map_err(A::Error::custom),
+        let failure = read_single_member(map, |kind, map: &mut A| match kind {
+            "failed" => map.next_value::<EvalFailure>()?.failure().map_err(A::Error::custom),
             other => Err(A::Error::custom(format!("unknown event {other:?}"))),
         })?;
-        Ok(LifecycleEventShape(lifecycle::Event::Failed(failure)))
+        Ok(EvalLifecycleEvent(lifecycle::Event::Failed(failure)))
     }
 );
 
 /// Reads an object that has exactly one member.
-fn single<'de, A: MapAccess<'de>, T>(
+fn read_single_member<'de, A: MapAccess<'de>, T>(
     mut map: A,
     read: impl FnOnce(&str, &mut A) -> Result<T, A::Error>,
 ) -> Result<T, A::Error> {
@@ -462,14 +463,14 @@ fn single<'de, A: MapAccess<'de>, T>(
 
 /// A span of time.
 #[derive(Serialize)]
-pub struct RangeShape {
+pub struct EvalWaitRange {
     min_ms: u64,
     max_ms: u64,
 }
 
-impl From<WaitRange> for RangeShape {
+impl From<WaitRange> for EvalWaitRange {
     fn from(range: WaitRange) -> Self {
-        RangeShape { min_ms: range.min_ms, max_ms: range.max_ms }
+        EvalWaitRange { min_ms: range.min_ms, max_ms: range.max_ms }
     }
 }
 

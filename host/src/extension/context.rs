@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::failure::{Failed, Failure};
-use crate::gate::{CallOptions, Gate, GateError, View};
+use crate::failure::{Failure, RequestError};
+use crate::gate::{CallOptions, Gate, GateError, GateView};
 use crate::logic::types::filtering::SelectedServer;
 use crate::registry::{Link, Registry};
 use crate::session::Session;
@@ -13,26 +13,26 @@ use crate::session::Session;
 /// What one store may reach.
 #[derive(Clone, Default)]
 pub struct ToolgateCtx {
-    pub(super) servers: Option<Arc<Servers>>,
-    pub(super) tools: Option<Arc<Tools>>,
+    pub(super) servers: Option<Arc<GrantedServers>>,
+    pub(super) tools: Option<Arc<GrantedTools>>,
 }
 
 /// The servers that a store may send requests to.
-pub(super) struct Servers {
+pub(super) struct GrantedServers {
     gate: Gate,
     granted: Vec<String>,
     /// What last went wrong with each: a new session is opened in place of this one, for this reason.
-    broken: Mutex<HashMap<String, Broken>>,
+    failed_requests: Mutex<HashMap<String, FailedRequest>>,
 }
 
 /// A request that failed.
-pub(super) struct Broken {
+pub(super) struct FailedRequest {
     pub session: Arc<Session>,
-    pub failed: Failed,
+    pub failed: RequestError,
 }
 
 /// The tools that a store may call.
-pub(super) struct Tools {
+pub(super) struct GrantedTools {
     pub gate: Arc<Gate>,
     pub options: CallOptions,
 }
@@ -55,51 +55,54 @@ impl ToolgateCtx {
             return Ok(Self { servers: None, ..self });
         }
         let selected = |id: &String| SelectedServer { id: id.clone(), tools: Vec::new() };
-        let view = View { selection: Some(granted.iter().map(selected).collect()), ..View::default() };
+        let view = GateView { selection: Some(granted.iter().map(selected).collect()), ..GateView::default() };
         let gate = Gate::open(registry, view)?;
-        Ok(Self { servers: Some(Arc::new(Servers { gate, granted, broken: Mutex::default() })), ..self })
+        Ok(Self {
+            servers: Some(Arc::new(GrantedServers { gate, granted, failed_requests: Mutex::default() })),
+            ..self
+        })
     }
 
     /// Lets the store list and call tools as this gate decides (`toolgate:client/tools`): for plugins. All its calls are
     /// made with these options.
     pub fn with_tools(self, gate: Arc<Gate>, options: CallOptions) -> Self {
-        Self { tools: Some(Arc::new(Tools { gate, options })), ..self }
+        Self { tools: Some(Arc::new(GrantedTools { gate, options })), ..self }
     }
 
     /// The servers that the store may reach, if this is one of them.
-    pub(super) fn reach(&self, server: &str) -> Result<Arc<Servers>, Failed> {
+    pub(super) fn granted_servers(&self, server: &str) -> Result<Arc<GrantedServers>, RequestError> {
         let granted = self.servers.as_ref().filter(|servers| servers.granted.iter().any(|granted| granted == server));
         granted.cloned().ok_or_else(|| {
             let all = match &self.servers {
                 Some(servers) => format!("only {}", servers.granted.join(", ")),
                 None => "no server at all".to_owned(),
             };
-            Failed::unsent(Failure::NeedsAuth(format!("this component was granted {all}")))
+            RequestError::unsent(Failure::NeedsAuth(format!("this component was granted {all}")))
         })
     }
 }
 
-impl Servers {
+impl GrantedServers {
     /// A server, as this store has it.
-    pub fn link(&self, server: &str) -> Result<Arc<Link>, Failed> {
-        let missing = || Failed::unsent(Failure::Connect(format!("no server {server:?} is configured any more")));
+    pub fn link(&self, server: &str) -> Result<Arc<Link>, RequestError> {
+        let missing = || RequestError::unsent(Failure::Connect(format!("no server {server:?} is configured any more")));
         self.gate.link(server).ok_or_else(missing)
     }
 
     /// Notes that a request over this session failed.
-    pub fn broke(&self, server: &str, session: &Arc<Session>, failed: &Failed) {
-        let broken = Broken { session: Arc::clone(session), failed: failed.clone() };
-        self.broken().insert(server.to_owned(), broken);
+    pub fn note_failure(&self, server: &str, session: &Arc<Session>, failed: &RequestError) {
+        let broken = FailedRequest { session: Arc::clone(session), failed: failed.clone() };
+        self.failed_requests().insert(server.to_owned(), broken);
     }
 
     /// What last went wrong with a server and nobody has mended yet.
-    pub fn take_broken(&self, server: &str) -> Option<Broken> {
-        self.broken().remove(server)
+    pub fn take_failure(&self, server: &str) -> Option<FailedRequest> {
+        self.failed_requests().remove(server)
     }
 
-    fn broken(&self) -> MutexGuard<'_, HashMap<String, Broken>> {
+    fn failed_requests(&self) -> MutexGuard<'_, HashMap<String, FailedRequest>> {
         // Each change leaves it whole.
-        self.broken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failed_requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,25 +7,25 @@ use tokio::time::Instant;
 use wasmtime::component::Accessor;
 
 use super::bindings::toolgate::client::transport::{Failed as Said, Host, HostWithStore};
-use super::context::{Broken, Servers};
+use super::context::{FailedRequest, GrantedServers};
 use super::{Toolgate, ToolgateCtx};
-use crate::failure::{Failed, Failure};
-use crate::gate::turn;
+use crate::failure::{Failure, RequestError};
+use crate::gate::enter_queues;
 use crate::logic::types::{Json, Phase};
 use crate::registry::{Lease, Link};
-use crate::session::{Patience, Request};
-use crate::stats::Outcome;
+use crate::session::{RequestTimeouts, SessionRequest};
+use crate::stats::StatsOutcome;
 
 impl Host for ToolgateCtx {}
 
 impl<T: Send + 'static> HostWithStore<T> for Toolgate {
     async fn request(store: &Accessor<T, Self>, server: String, method: String, params: Json) -> Result<Json, Said> {
-        let servers = store.with(|mut store| store.get().reach(&server)).map_err(say)?;
+        let servers = store.with(|mut store| store.get().granted_servers(&server)).map_err(say)?;
         request(&servers, &server, &method, &params).await.map_err(say)
     }
 
     async fn reconnect(store: &Accessor<T, Self>, server: String) -> Result<(), Said> {
-        let servers = store.with(|mut store| store.get().reach(&server)).map_err(say)?;
+        let servers = store.with(|mut store| store.get().granted_servers(&server)).map_err(say)?;
         reconnect(&servers, &server).await.map_err(say)
     }
 
@@ -34,13 +34,13 @@ impl<T: Send + 'static> HostWithStore<T> for Toolgate {
     }
 }
 
-async fn request(servers: &Servers, server: &str, method: &str, params: &str) -> Result<String, Failed> {
+async fn request(servers: &GrantedServers, server: &str, method: &str, params: &str) -> Result<String, RequestError> {
     let link = servers.link(server)?;
     let timeouts = link.server().timeouts;
-    let patience = Patience { quiet: timeouts.call, total: timeouts.total.max(timeouts.call) };
+    let patience = RequestTimeouts { idle: timeouts.call, total: timeouts.total.max(timeouts.call) };
     let call = method == "tools/call";
     let _turn = match call {
-        true => turn(&link, params, patience, |_| ()).await?,
+        true => enter_queues(&link, params, patience, |_| ()).await?,
         false => None,
     };
     let lease = link.lease().await.map_err(|unavailable| unavailable.to_failed())?;
@@ -50,36 +50,36 @@ async fn request(servers: &Servers, server: &str, method: &str, params: &str) ->
     let counted = call.then(|| link.stats().begin());
     let begun = Instant::now();
     let session = lease.session();
-    let outcome = session.request(Request { method, params, patience, progress: None }).await;
+    let outcome = session.request(SessionRequest { method, params, timeouts: patience, progress: None }).await;
     if let Some(counted) = counted {
-        counted.finish(begun.elapsed(), if outcome.is_ok() { Outcome::Ok } else { Outcome::Failed });
+        counted.finish(begun.elapsed(), if outcome.is_ok() { StatsOutcome::Ok } else { StatsOutcome::Failed });
     }
     match outcome {
         Ok(reply) => Ok(reply.into_json()),
         Err(failed) => {
             if matches!(failed.failure, Failure::Timeout { .. }) {
-                link.doubt(session);
+                link.report_timeout(session);
             }
-            servers.broke(server, session, &failed);
+            servers.note_failure(server, session, &failed);
             Err(failed)
         }
     }
 }
 
 /// All tools of a server as one page: the list is the registry's, which has read what calls will need of it.
-async fn list(link: &Link, lease: &Lease) -> Result<String, Failed> {
+async fn list(link: &Link, lease: &Lease) -> Result<String, RequestError> {
     let tools = link.tools_of(lease).await.map_err(|unavailable| unavailable.to_failed())?;
     let items: Vec<&str> = tools.definitions.iter().map(|definition| definition.raw.get()).collect();
     Ok(format!(r#"{{"tools":[{}]}}"#, items.join(",")))
 }
 
-async fn reconnect(servers: &Servers, server: &str) -> Result<(), Failed> {
+async fn reconnect(servers: &GrantedServers, server: &str) -> Result<(), RequestError> {
     let link: Arc<Link> = servers.link(server)?;
-    match servers.take_broken(server) {
-        Some(Broken { failed, .. }) if failed.failure.wants_authorization() => {
+    match servers.take_failure(server) {
+        Some(FailedRequest { failed, .. }) if failed.failure.wants_authorization() => {
             return link.reauthenticate(Some(&failed)).await;
         }
-        Some(Broken { session, .. }) => link.give_up(&session),
+        Some(FailedRequest { session, .. }) => link.discard_session(&session),
         // Another call has seen to it already.
         None => {}
     }
@@ -87,7 +87,7 @@ async fn reconnect(servers: &Servers, server: &str) -> Result<(), Failed> {
 }
 
 /// A failure in the words of the component.
-fn say(failed: Failed) -> Said {
+fn say(failed: RequestError) -> Said {
     let phase = if failed.sent { Phase::Sent } else { Phase::NotSent };
     Said { failure: (&failed.failure).into(), phase }
 }

@@ -1,31 +1,34 @@
 //! Addresses that a server sends a person to: masks leave them alone, or the person would come to another place.
 
-use crate::json::{Mark, Object};
+use crate::json::{JsonObject, MemberFinder};
 
 /// The questions of an answer, where it has any and one of them has an address.
-pub(super) fn questions(answer: &str) -> Option<Object> {
+pub(super) fn questions_with_urls(answer: &str) -> Option<JsonObject> {
     // Nearly no answer has both.
     if !ASKED.is_in(answer) || !URL.is_in(answer) {
         return None;
     }
-    Object::read(Object::read(answer)?.get(REQUESTS)?.get())
+    JsonObject::read(JsonObject::read(answer)?.get(REQUESTS)?.get())
 }
 
 /// A masked answer with the addresses of these questions as they were.
-pub(super) fn put_back(masked: String, questions: &Object) -> String {
+pub(super) fn restore_urls(masked: String, questions: &JsonObject) -> String {
     restored(&masked, questions).unwrap_or(masked)
 }
 
-fn restored(masked: &str, questions: &Object) -> Option<String> {
-    let mut answer = Object::read(masked)?;
-    let mut shown = Object::read(answer.get(REQUESTS)?.get())?;
+fn restored(masked: &str, questions: &JsonObject) -> Option<String> {
+    let mut answer = JsonObject::read(masked)?;
+    let mut shown = JsonObject::read(answer.get(REQUESTS)?.get())?;
     let mut changed = false;
     for (key, question) in questions.iter() {
-        let params = Object::read(question.get()).and_then(|question| Object::read(question.get("params")?.get()));
-        let (Some(params), Some(mut own)) = (params, shown.get(key).and_then(|own| Object::read(own.get()))) else {
+        let params =
+            JsonObject::read(question.get()).and_then(|question| JsonObject::read(question.get("params")?.get()));
+        let (Some(params), Some(mut own)) = (params, shown.get(key).and_then(|own| JsonObject::read(own.get()))) else {
             continue;
         };
-        let Some(mut own_params) = own.get("params").and_then(|params| Object::read(params.get())) else { continue };
+        let Some(mut own_params) = own.get("params").and_then(|params| JsonObject::read(params.get())) else {
+            continue;
+        };
         for name in EXEMPT {
             if let Some(value) = params.get(name) {
                 own_params.set(name, value);
@@ -42,8 +45,8 @@ fn restored(masked: &str, questions: &Object) -> Option<String> {
 /// The members of a question that stay as they are: where a person goes, and how the server says that it is done.
 pub(crate) const EXEMPT: [&str; 2] = ["url", "elicitationId"];
 const REQUESTS: &str = "inputRequests";
-static ASKED: Mark = Mark::new("\"inputRequests\"");
-static URL: Mark = Mark::new("\"url\"");
+static ASKED: MemberFinder = MemberFinder::new("\"inputRequests\"");
+static URL: MemberFinder = MemberFinder::new("\"url\"");
 
 #[cfg(test)]
 mod tests {
@@ -54,9 +57,9 @@ mod tests {
         let answer = r#"{"resultType":"input_required","inputRequests":{"k 1":{"method":"elicitation/create","params":{"mode":"url","url":"https://x.example/?token=a","message":"a"}},"l":{"method":"roots/list"}}}"#;
         let masked = r#"{"resultType":"input_required","inputRequests":{"k 1":{"method":"elicitation/create","params":{"mode":"url","url":"https://x.example/?token=*","message":"*"}},"l":{"method":"roots/list"}}}"#;
         let expected = r#"{"resultType":"input_required","inputRequests":{"k 1":{"method":"elicitation/create","params":{"mode":"url","url":"https://x.example/?token=a","message":"*"}},"l":{"method":"roots/list"}}}"#;
-        let questions = questions(answer).unwrap();
-        assert_eq!(put_back(masked.to_owned(), &questions), expected);
-        assert_eq!(put_back("no object".to_owned(), &questions), "no object");
-        assert!(super::questions(r#"{"inputRequests":{}}"#).is_none());
+        let questions = questions_with_urls(answer).unwrap();
+        assert_eq!(restore_urls(masked.to_owned(), &questions), expected);
+        assert_eq!(restore_urls("no object".to_owned(), &questions), "no object");
+        assert!(super::questions_with_urls(r#"{"inputRequests":{}}"#).is_none());
     }
 }

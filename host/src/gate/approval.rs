@@ -80,7 +80,7 @@ mod tests {
         let tool = "x\" of the server \"safe\" be called?\nRule: none\u{2028}\u{fe0f}";
         let lines = asked(tool, "{\"a\":\"```\\n```\u{2029}toolgate asks\"}").in_lines();
         assert_eq!(lines.lines().count(), 6, "{lines}");
-        assert!(!lines.contains(|letter| letter != '\n' && visible::hides(letter)), "{lines:?}");
+        assert!(!lines.contains(|letter| letter != '\n' && visible::is_hidden_char(letter)), "{lines:?}");
         assert!(
             lines.starts_with(r#"toolgate asks for approval: may the tool "x\" of the server \"safe\" be"#),
             "{lines}"

@@ -10,16 +10,16 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{Instrument, debug};
 
-use super::errand::Errand;
-use super::finished::Watched;
-use super::forwarded::Parts;
-use super::{CallEvent, Core, Gate, GateError, OnEvent};
-use crate::decide::Answer;
-use crate::failure::Failed;
-use crate::json::Object;
+use super::call_runner::CallRunner;
+use super::finished_call::ObservedCall;
+use super::forwarded::ResultParts;
+use super::{CallEvent, Gate, GateBackend, GateError, OnEvent};
+use crate::decide::LogicResult;
+use crate::failure::RequestError;
+use crate::json::JsonObject;
 use crate::logic::types::execution::{Directive, Event, Question, ToolCall, ToolResult};
-use crate::logic::{LONG, Supervisor, Ticket};
-use crate::plan::{self, Plan};
+use crate::logic::{CallTicket, LONG, Supervisor};
+use crate::plan::{self, CallPlan};
 use crate::session::{Caller, Reply};
 use crate::telemetry::Span;
 use crate::transport::BoxFuture;
@@ -39,7 +39,7 @@ pub enum Consent {
     /// The person said no.
     No,
     /// There is nobody to ask.
-    Nobody,
+    NoApprover,
     /// The answer comes with another call: this one ends as [`GateError::Pending`], as if it had never been made.
     Pending,
 }
@@ -65,18 +65,18 @@ pub struct CallOptions {
 
 /// What a call came to.
 #[derive(Debug)]
-pub struct Called {
+pub struct CallOutcome {
     /// The result, for the model.
     pub result: ToolResult,
     /// How long it took.
     pub latency: Duration,
     /// The last failure on the way, with what the result has no place for.
-    pub failure: Option<Failed>,
+    pub failure: Option<RequestError>,
     /// The answer as the server wrote it, where it did not go through the component; its blocks are then only here.
     pub answer: Option<Reply>,
 }
 
-impl Called {
+impl CallOutcome {
     /// The content blocks of the answer, as JSON.
     pub fn content(&self) -> Vec<&str> {
         match &self.answer {
@@ -94,14 +94,14 @@ impl Called {
     }
 
     /// Every other member of the answer, `_meta` among them.
-    pub fn more(&self) -> Object {
+    pub fn more(&self) -> JsonObject {
         match &self.answer {
             Some(reply) => {
-                let mut more = Object::read(reply.json()).unwrap_or_default();
+                let mut more = JsonObject::read(reply.json()).unwrap_or_default();
                 more.retain(|name| !matches!(name, "content" | "structuredContent" | "isError" | "resultType"));
                 more
             }
-            None => self.result.more.as_deref().and_then(Object::read).unwrap_or_default(),
+            None => self.result.more.as_deref().and_then(JsonObject::read).unwrap_or_default(),
         }
     }
 
@@ -116,7 +116,7 @@ impl Called {
         ToolResult { content, structured, more, ..self.result }
     }
 
-    fn parts(&self) -> Parts<'_> {
+    fn parts(&self) -> ResultParts<'_> {
         self.answer.as_ref().and_then(|reply| serde_json::from_str(reply.json()).ok()).unwrap_or_default()
     }
 }
@@ -126,21 +126,21 @@ impl Gate {
     /// is at fault.
     ///
     /// Dropping the future cancels the call, and tells the server so.
-    pub async fn call(&self, call: ToolCall, options: &CallOptions) -> Result<Called, GateError> {
+    pub async fn call(&self, call: ToolCall, options: &CallOptions) -> Result<CallOutcome, GateError> {
         let running = self.calls.enter(&call.id).ok_or(GateError::Closed)?;
         // Not for every level: it would be a thirtieth of what a call through the gateway costs.
         let span = tracing::debug_span!("call", call = call.id);
         let id = call.id.clone();
         let trace = Span::begin("tools/call", &options.caller);
-        let watched = Watched::begin(self, options);
+        let watched = ObservedCall::begin(self, options);
         let (begun, mut directive) = {
             let _decided = trace.step("toolgate.begin");
             self.begin(call, watched.is_some())?
         };
-        let mut errand = Errand::new(self, options, id, trace);
+        let mut errand = CallRunner::new(self, options, id, trace);
         let waits = options.events.as_ref().map(|tell| (tell, errand.started()));
-        let mut end = End { begun, watched, waits, is_unmade: false };
-        let begun = &end.begun;
+        let mut end = CallGuard { call: begun, observed: watched, abandon_listener: waits, is_discarded: false };
+        let begun = &end.call;
         let result = async {
             loop {
                 let event = {
@@ -157,7 +157,7 @@ impl Gate {
                         let event = work.as_mut().poll(context);
                         // What is to be sent is on its way by now, and its answer is not there yet.
                         if event.is_pending() && !std::mem::replace(&mut is_ready, true) {
-                            begun.core.pool.get_ready(&begun.ticket);
+                            begun.core.pool.prepare_result(&begun.ticket);
                         }
                         event
                     });
@@ -167,45 +167,45 @@ impl Gate {
                         event = work => event,
                     }
                 };
-                if errand.pending {
+                if errand.approval_pending {
                     return Err(GateError::Pending);
                 }
                 let _decided = errand.trace.step("toolgate.next");
                 directive = self.next(begun, event)?;
                 // Only an answer that is there already may still be made shorter.
-                if errand.is_late() && !matches!(directive, Directive::Done(_) | Directive::Condense(_)) {
+                if errand.is_overdue() && !matches!(directive, Directive::Done(_) | Directive::Condense(_)) {
                     directive = Directive::Done(begun.core.pool.ask_call(&begun.ticket, Supervisor::break_off)?);
                 }
             }
         }
         .instrument(span)
         .await;
-        end.waits = None;
+        end.abandon_listener = None;
         if matches!(result, Err(GateError::Pending)) {
-            end.is_unmade = true;
+            end.is_discarded = true;
             errand.trace.pending();
         }
         let called = errand.finish(result?);
-        if let Some(watched) = &mut end.watched {
+        if let Some(watched) = &mut end.observed {
             watched.finish(&called);
         }
         Ok(called)
     }
 
     /// Begins a call. Where its story is to be kept, somebody must take it when it is over.
-    fn begin(&self, call: ToolCall, keep: bool) -> Answer<(Begun, Directive)> {
+    fn begin(&self, call: ToolCall, keep: bool) -> LogicResult<(ComponentCall, Directive)> {
         let core = self.sync();
-        let (ticket, directive) = core.pool.begin(&core.opened, call, keep)?;
-        Ok((Begun { core, ticket }, directive))
+        let (ticket, directive) = core.pool.begin(&core.gate_offers, call, keep)?;
+        Ok((ComponentCall { core, ticket }, directive))
     }
 
     /// What follows an event. A long answer takes the component a while to read.
-    fn next(&self, begun: &Begun, event: Event) -> Answer<Directive> {
+    fn next(&self, begun: &ComponentCall, event: Event) -> LogicResult<Directive> {
         let next = |event| begun.next(event);
         match event {
             Event::Answered(json) if json.len() > LONG => {
                 let (mut event, mut directive) = (Some(Event::Answered(json)), None);
-                self.registry().aside()(&mut || directive = event.take().map(next));
+                self.registry().blocking_runner()(&mut || directive = event.take().map(next));
                 directive.unwrap_or_else(|| next(Event::Cancelled))
             }
             event => next(event),
@@ -213,56 +213,56 @@ impl Gate {
     }
 
     /// What a call would do, found out without doing it; servers that it needs are connected.
-    pub async fn plan(&self, call: ToolCall) -> Result<Result<Plan, ToolResult>, GateError> {
+    pub async fn plan(&self, call: ToolCall) -> Result<Result<CallPlan, ToolResult>, GateError> {
         let id = call.id.clone();
         let (begun, mut directive) = self.begin(call, false)?;
-        let end = End { begun, watched: None, waits: None, is_unmade: false };
+        let end = CallGuard { call: begun, observed: None, abandon_listener: None, is_discarded: false };
         let options = CallOptions::default();
         let trace = Span::begin("toolgate.plan", &options.caller);
-        let mut errand = Errand::new(self, &options, id, trace);
+        let mut errand = CallRunner::new(self, &options, id, trace);
         while matches!(directive, Directive::Connect(_)) {
             let event = errand.run(directive).await;
-            directive = end.begun.next(event)?;
+            directive = end.call.next(event)?;
         }
-        let Begun { core, ticket } = &end.begun;
-        Ok(core.pool.ask_call(ticket, |logic, execution| plan::read(logic, execution, directive))?)
+        let ComponentCall { core, ticket } = &end.call;
+        Ok(core.pool.ask_call(ticket, |logic, execution| plan::plan_from(logic, execution, directive))?)
     }
 }
 
 /// A call under way in an instance of the component.
-struct Begun {
-    core: Arc<Core>,
-    ticket: Ticket,
+struct ComponentCall {
+    core: Arc<GateBackend>,
+    ticket: CallTicket,
 }
 
-impl Begun {
-    fn next(&self, event: Event) -> Answer<Directive> {
-        self.core.pool.next(&self.core.opened, &self.ticket, event)
+impl ComponentCall {
+    fn next(&self, event: Event) -> LogicResult<Directive> {
+        self.core.pool.next(&self.core.gate_offers, &self.ticket, event)
     }
 }
 
 /// Forgets a call when nobody waits for it any more, and has it looked at, however it ended.
-struct End<'a> {
-    begun: Begun,
-    watched: Option<Box<Watched>>,
+struct CallGuard<'a> {
+    call: ComponentCall,
+    observed: Option<Box<ObservedCall>>,
     /// Who hears of it should nobody wait for its end, and since when somebody does.
-    waits: Option<(&'a OnEvent, Instant)>,
+    abandon_listener: Option<(&'a OnEvent, Instant)>,
     /// It counts as never made: a question that waits is no end of a call.
-    is_unmade: bool,
+    is_discarded: bool,
 }
 
-impl Drop for End<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
-        if let Some((tell, since)) = self.waits.take()
-            && let Ok(Directive::Done(result)) = self.begun.next(Event::Cancelled)
+        if let Some((tell, since)) = self.abandon_listener.take()
+            && let Ok(Directive::Done(result)) = self.call.next(Event::Cancelled)
         {
             tell(CallEvent::Abandoned { result: Box::new(result), latency: since.elapsed() });
         }
-        let (ended, past) = self.begun.core.pool.end(&self.begun.ticket);
+        let (ended, past) = self.call.core.pool.end(&self.call.ticket);
         if let Err(error) = ended {
             debug!("a call could not be ended: {error}");
         }
-        if let Some(watched) = self.watched.take().filter(|_| !self.is_unmade) {
+        if let Some(watched) = self.observed.take().filter(|_| !self.is_discarded) {
             watched.end(past);
         }
     }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::CallOptions;
 use crate::logic::types::execution::{Question, ToolResult};
-use crate::session::{During, Progress};
+use crate::session::{ActiveCallers, Progress};
 
 /// Something that happened to a call on its way.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub enum CallEvent {
         /// What, as the server wrote it, masked.
         data: Box<RawValue>,
         /// For whom the server worked when the line came; it may work on other calls too.
-        during: During,
+        callers: ActiveCallers,
         /// Tells this line from all others.
         number: u64,
     },

@@ -1,19 +1,19 @@
 //! What the host says happened, in the words of the component.
 
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 use crate::logic::LogicError;
 use crate::logic::types::{Phase, catalog, execution};
-use crate::words::Say;
+use crate::words::ErrorText;
 
 /// A failure as an event of a call.
-pub fn event(failed: &Failed) -> execution::Event {
+pub fn event(failed: &RequestError) -> execution::Event {
     let phase = if failed.sent { Phase::Sent } else { Phase::NotSent };
     execution::Event::Failed(execution::Failed { failure: (&failed.failure).into(), phase })
 }
 
 /// A fault of the component, where a failure of a server is expected.
-pub fn internal(error: &LogicError) -> Failed {
-    Failed::unsent(Failure::Protocol(format!("the component could not take the server's tools: {error}")))
+pub fn internal(error: &LogicError) -> RequestError {
+    RequestError::unsent(Failure::Protocol(format!("the component could not take the server's tools: {error}")))
 }
 
 /// A note on an offer, in words.
@@ -24,7 +24,7 @@ pub fn note(note: &execution::OfferNote) -> String {
         execution::OfferNote::Unusable(tool) => {
             format!("left out a tool whose name is empty or longer than 512 bytes: {:?}", shortened(tool))
         }
-        execution::OfferNote::AmbiguousGrant(grant) => grant.say(),
+        execution::OfferNote::AmbiguousGrant(grant) => grant.error_text(),
         execution::OfferNote::UnknownServer(server) => format!("no server {server:?} is configured"),
     }
 }

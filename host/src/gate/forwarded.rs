@@ -7,10 +7,10 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json::{self, Long, Mark};
+use crate::json::{self, LongestString, MemberFinder};
 
 /// What an answer of plain text says.
-pub struct Plain {
+pub struct PlainText {
     /// The text of all blocks, each on lines of its own.
     pub text: String,
     /// The tool says that it failed.
@@ -18,37 +18,37 @@ pub struct Plain {
 }
 
 /// The blocks of an answer, as they are written.
-struct Answer<'a> {
+struct TextBlocks<'a> {
     texts: Vec<&'a str>,
     is_error: bool,
 }
 
 /// Reads an answer, of which one string may be known already; `None` where it is anything but text, or has more bytes of it
 /// than this.
-pub fn read(answer: &str, long: Long, most: u64) -> Option<Plain> {
+pub fn read_plain_text(answer: &str, long: LongestString, most: u64) -> Option<PlainText> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     // What is much longer is not read for nothing, and structured content counts as it is written.
     if answer.len() > most && (answer.len() / 3 > most || STRUCTURED.is_in(answer)) {
         return None;
     }
-    let Answer { texts, is_error } = blocks(answer, long)?;
+    let TextBlocks { texts, is_error } = blocks(answer, long)?;
     let text = match texts.as_slice() {
         // The usual case, and the one where a copy would be felt.
-        [only] => json::text_of(only)?,
-        several => several.iter().map(|text| json::text_of(text)).collect::<Option<Vec<_>>>()?.join("\n"),
+        [only] => json::decode_string(only)?,
+        several => several.iter().map(|text| json::decode_string(text)).collect::<Option<Vec<_>>>()?.join("\n"),
     };
-    (text.len() <= most).then_some(Plain { text, is_error })
+    (text.len() <= most).then_some(PlainText { text, is_error })
 }
 
 /// The blocks of an answer that has some, and all of them text.
-fn blocks(answer: &str, long: Long) -> Option<Answer<'_>> {
+fn blocks(answer: &str, long: LongestString) -> Option<TextBlocks<'_>> {
     plain_blocks(answer, long).or_else(|| read_blocks(answer)).filter(|answer| !answer.texts.is_empty())
 }
 
 /// The blocks of an answer that is written as most are: each member once.
-fn plain_blocks(answer: &str, long: Long) -> Option<Answer<'_>> {
+fn plain_blocks(answer: &str, long: LongestString) -> Option<TextBlocks<'_>> {
     let (mut texts, mut content, mut is_error) = (Vec::new(), 0, None);
-    json::whole(answer, long, |skim| {
+    json::scan_whole(answer, long, |skim| {
         skim.object(|skim, name| match name {
             "content" => {
                 content += 1;
@@ -75,14 +75,14 @@ fn plain_blocks(answer: &str, long: Long) -> Option<Answer<'_>> {
             _ => skim.value().map(drop),
         })
     })?;
-    (content == 1).then(|| Answer { texts, is_error: is_error == Some("true") })
+    (content == 1).then(|| TextBlocks { texts, is_error: is_error == Some("true") })
 }
 
 /// The same of any answer.
-fn read_blocks(answer: &str) -> Option<Answer<'_>> {
+fn read_blocks(answer: &str) -> Option<TextBlocks<'_>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Read<'a> {
+    struct ResultBody<'a> {
         #[serde(borrow)]
         content: Vec<Block<'a>>,
         #[serde(default)]
@@ -95,17 +95,17 @@ fn read_blocks(answer: &str) -> Option<Answer<'_>> {
         #[serde(borrow)]
         text: &'a RawValue,
     }
-    let Read { content, is_error } = serde_json::from_str(answer).ok()?;
+    let ResultBody { content, is_error } = serde_json::from_str(answer).ok()?;
     let plain = content.iter().all(|block| block.kind == "text");
-    plain.then(|| Answer { texts: content.iter().map(|block| block.text.get()).collect(), is_error })
+    plain.then(|| TextBlocks { texts: content.iter().map(|block| block.text.get()).collect(), is_error })
 }
 
 /// What is to be known of an answer that is passed on as it is; `None` where it cannot be read, or has more bytes of text
 /// than this.
-pub fn pass(json: &str, most: u64) -> Option<Plain> {
+pub fn read_passed_through(json: &str, most: u64) -> Option<PlainText> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Marked {
+    struct ErrorFlag {
         #[serde(default)]
         is_error: bool,
     }
@@ -115,10 +115,10 @@ pub fn pass(json: &str, most: u64) -> Option<Plain> {
     let text = String::new();
     // Nearly no answer says that it failed, and to find out where it says so is to read all of it.
     if IS_ERROR.values(json).all(|value| value.starts_with("false")) {
-        return json.starts_with('{').then_some(Plain { text, is_error: false });
+        return json.starts_with('{').then_some(PlainText { text, is_error: false });
     }
-    let Marked { is_error } = serde_json::from_str(json).ok()?;
-    Some(Plain { text, is_error })
+    let ErrorFlag { is_error } = serde_json::from_str(json).ok()?;
+    Some(PlainText { text, is_error })
 }
 
 /// Whether the text of an answer has at most so many bytes; structured content counts as it is written.
@@ -156,7 +156,7 @@ fn escapes(json: &str) -> usize {
 
 /// The most bytes that the text of an answer can have; `None` where it is anything but text.
 fn text_len(answer: &str) -> Option<usize> {
-    let texts = blocks(answer, Long::default())?.texts;
+    let texts = blocks(answer, LongestString::default())?.texts;
     // Each stands between quotes, and one is joined to the next by the end of a line.
     Some(texts.iter().map(|text| text.len().saturating_sub(1) - escapes(text)).sum::<usize>() - 1)
 }
@@ -164,7 +164,7 @@ fn text_len(answer: &str) -> Option<usize> {
 /// The parts of an answer that nobody has looked at yet.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Parts<'a> {
+pub struct ResultParts<'a> {
     /// Its blocks, as the server wrote them.
     #[serde(borrow)]
     pub content: Vec<&'a RawValue>,
@@ -177,9 +177,9 @@ pub struct Parts<'a> {
 const LEAST_AROUND: &str = r#"{"content":[{"type":"text","text":""}]}"#;
 /// The members that most answers have.
 const USUAL: [&str; 2] = [r#""isError":false"#, r#""resultType":"complete""#];
-static TWO_BACKSLASHES: Mark = Mark::new(r"\\");
-static IS_ERROR: Mark = Mark::new("\"isError\"");
-static STRUCTURED: Mark = Mark::new("\"structuredContent\"");
+static TWO_BACKSLASHES: MemberFinder = MemberFinder::new(r"\\");
+static IS_ERROR: MemberFinder = MemberFinder::new("\"isError\"");
+static STRUCTURED: MemberFinder = MemberFinder::new("\"structuredContent\"");
 
 #[cfg(test)]
 mod tests {
@@ -197,8 +197,11 @@ mod tests {
             let (json, text) = (answer(&texts), texts.join("\n"));
             assert!(!fits(&json, text.len() as u64 - 1), "{json}");
             assert!(fits(&json, text.len() as u64 + 8), "{json}");
-            assert!(read(&json, Long::default(), text.len() as u64 - 1).is_none(), "{json}");
-            assert_eq!(read(&json, Long::default(), text.len() as u64).map(|plain| plain.text), Some(text));
+            assert!(read_plain_text(&json, LongestString::default(), text.len() as u64 - 1).is_none(), "{json}");
+            assert_eq!(
+                read_plain_text(&json, LongestString::default(), text.len() as u64).map(|plain| plain.text),
+                Some(text)
+            );
         }
         assert!(fits(&answer(&[&long]), 1000));
         let backslashes = r"\\\".repeat(200);
@@ -253,7 +256,7 @@ mod tests {
             (r#"{"structuredContent":{}}"#, None),
         ];
         for (json, expected) in rows {
-            let read = read(json, Long::default(), 100).map(|plain| (plain.text, plain.is_error));
+            let read = read_plain_text(json, LongestString::default(), 100).map(|plain| (plain.text, plain.is_error));
             assert_eq!(read, expected.map(|(text, failed)| (text.to_owned(), failed)), "{json}");
         }
     }

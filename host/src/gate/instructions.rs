@@ -4,11 +4,11 @@ use serde::Deserialize;
 
 use super::{Gate, GateError, naming};
 use crate::config::model::ToolRules;
-use crate::decide::{Answer, Decide};
-use crate::json::Text;
+use crate::decide::{Decide, LogicResult};
+use crate::json::LossyString;
 use crate::logic::types::catalog::{ExposedTool, FailedServer, ServerNotes, ToolNote};
 use crate::registry::{Link, Unavailable};
-use crate::session::{Kind, Listing, Session};
+use crate::session::{ListKind, Listing, Session};
 
 impl Gate {
     /// One text for the model, of all servers that the gate may use; they are connected for it.
@@ -24,7 +24,7 @@ impl Gate {
                 Err(why) => failed.push(self.failed(link, &why)),
             }
         }
-        Ok(self.core().pool.ask(0, |logic| logic.instructions(&notes, &failed))?)
+        Ok(self.backend().pool.ask(0, |logic| logic.instructions(&notes, &failed))?)
     }
 
     /// The same of what is known at this moment, with tools named in this style: of servers that are not connected, what the
@@ -39,18 +39,19 @@ impl Gate {
             let (mut own, mut prompts) = (None, Vec::new());
             if self.admits(link.id()) {
                 own = self.instructions_of(&link)?;
-                prompts = link.known_others(Kind::Prompts).map(|listing| descriptions(&listing)).unwrap_or_default();
+                prompts =
+                    link.known_others(ListKind::Prompts).map(|listing| descriptions(&listing)).unwrap_or_default();
             }
             let note = self.note(&link, own, &prompts, &tools)?;
             if note.instructions.is_some() || !note.prompts.is_empty() || !note.tools.is_empty() {
                 notes.push(note);
             }
         }
-        Ok(self.core().pool.ask(0, |logic| logic.instructions(&notes, &[]))?)
+        Ok(self.backend().pool.ask(0, |logic| logic.instructions(&notes, &[]))?)
     }
 
     /// What a server wants a model to know: by the configuration, else by its own account, where it is connected.
-    pub(crate) fn instructions_of(&self, link: &Link) -> Answer<Option<String>> {
+    pub(crate) fn instructions_of(&self, link: &Link) -> LogicResult<Option<String>> {
         let configured = link.server().instructions.clone();
         if configured.is_some() {
             return Ok(configured);
@@ -64,7 +65,7 @@ impl Gate {
         let links = self.registry().links();
         let known = |server: &str| links.iter().find(|link| link.id() == server);
         let failed: Vec<_> = failed.iter().filter_map(|(server, why)| Some(self.failed(known(server)?, why))).collect();
-        Ok(self.core().pool.ask(0, |logic| logic.instructions(&[], &failed))?)
+        Ok(self.backend().pool.ask(0, |logic| logic.instructions(&[], &failed))?)
     }
 
     fn failed(&self, link: &Link, why: &Unavailable) -> FailedServer {
@@ -75,7 +76,7 @@ impl Gate {
     }
 
     async fn notes(&self, link: &Link, session: &Session, tools: &[ExposedTool]) -> Result<ServerNotes, GateError> {
-        let prompts = match session.list(Kind::Prompts).await {
+        let prompts = match session.list(ListKind::Prompts).await {
             _ if !self.admits(link.id()) => Vec::new(),
             Ok(listing) => descriptions(&listing),
             Err(why) => {
@@ -124,7 +125,7 @@ fn descriptions(prompts: &Listing) -> Vec<String> {
 fn description(prompt: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Prompt {
-        description: Option<Text>,
+        description: Option<LossyString>,
     }
     serde_json::from_str::<Prompt>(prompt).ok()?.description.map(String::from)
 }

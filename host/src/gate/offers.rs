@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use super::{Core, Current, Gate, GateError, failures};
+use super::{CurrentBackend, Gate, GateBackend, GateError, failures};
 use crate::decide::Decide;
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 use crate::logic::types::{Phase, catalog, recovery};
-use crate::registry::{Lease, Link, Tools, Unavailable};
+use crate::registry::{Lease, Link, ToolList, Unavailable};
 
 /// What became of an attempt to bring all offers up to date.
 #[derive(Debug, Default)]
-pub struct Refreshed {
+pub struct RefreshOutcome {
     /// Servers that cannot be used, and why.
     pub failed: Vec<(String, Unavailable)>,
     /// Tools that are not as in the last offer of their server; a first offer changes nothing.
-    pub changes: Vec<ToolChange>,
+    pub changes: Vec<ServerToolChange>,
 }
 
 /// A tool that is not as before.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToolChange {
+pub struct ServerToolChange {
     /// The server of the tool.
     pub server: String,
     /// Its name on its server.
@@ -35,11 +35,11 @@ pub struct ToolChange {
 impl Gate {
     /// Connects all servers that the gate may use, side by side, and takes what they offer now. One that is being
     /// restarted offers what it did before, and is not waited for; nor is one that has failed to start.
-    pub async fn refresh(&self) -> Refreshed {
+    pub async fn refresh(&self) -> RefreshOutcome {
         let links = self.links();
         let offers = links.iter().map(|link| async move {
             let offer = match link.known_tools().filter(|_| link.is_restarting()) {
-                Some(tools) => self.take_tools(link, &tools),
+                Some(tools) => self.offer_tools(link, &tools),
                 None => match link.lease_if_it_starts().await {
                     Ok(lease) => self.offer(link, lease).await.map(|(_, changes)| changes),
                     Err(why) => Err(why),
@@ -47,7 +47,7 @@ impl Gate {
             };
             (link.id().to_owned(), offer)
         });
-        let mut refreshed = Refreshed::default();
+        let mut refreshed = RefreshOutcome::default();
         for (server, outcome) in futures_util::future::join_all(offers).await {
             match outcome {
                 Ok(changes) => refreshed.changes.extend(changes),
@@ -59,11 +59,11 @@ impl Gate {
 
     /// Takes what servers are known to offer, without asking any.
     pub fn take_known(&self) {
-        self.take_known_into(&self.core());
+        self.take_known_into(&self.backend());
     }
 
-    fn take_known_into(&self, core: &Core) {
-        let is_current = core.edition == self.registry.edition();
+    fn take_known_into(&self, core: &GateBackend) {
+        let is_current = core.config_version == self.registry.config_version();
         for link in self.links() {
             let taken = match link.known_tools() {
                 _ if link.is_disabled() => core.withdraw(link.id()),
@@ -81,42 +81,43 @@ impl Gate {
         Ok(self.offer(link, link.lease().await?).await?.0)
     }
 
-    async fn offer(&self, link: &Link, mut lease: Lease) -> Result<(Lease, Vec<ToolChange>), Unavailable> {
+    async fn offer(&self, link: &Link, mut lease: Lease) -> Result<(Lease, Vec<ServerToolChange>), Unavailable> {
         let mut listed = link.tools_of(&lease).await;
         if let Err(Unavailable::Failed(failed)) = &listed
-            && let Some(OnceMore { pause, new_session }) = self.once_more(link, failed)
+            && let Some(ListRetry { pause, new_session }) = self.list_retry(link, failed)
         {
             tokio::time::sleep(pause).await;
             if new_session {
-                link.give_up(lease.session());
+                link.discard_session(lease.session());
                 lease = link.lease().await?;
             }
             listed = link.tools_of(&lease).await;
         }
         let tools = listed?;
-        Ok((lease, self.take_tools(link, &tools)?))
+        Ok((lease, self.offer_tools(link, &tools)?))
     }
 
     /// Whether and how a list is asked for a second time: a site that is busy or lost the session may be well again.
-    fn once_more(&self, link: &Link, failed: &Failed) -> Option<OnceMore> {
+    fn list_retry(&self, link: &Link, failed: &RequestError) -> Option<ListRetry> {
         let Failure::Http(error) = &failed.failure else { return None };
         let phase = if failed.sent { Phase::Sent } else { Phase::NotSent };
         let retry = recovery::RetryPolicy::Safe;
         let context = recovery::Context { phase, attempt: 1, read_only: true, idempotent: true, retry };
         let failure = (&failed.failure).into();
-        let decision = self.core().pool.ask(0, |logic| logic.classify(&failure, context)).ok()?;
+        let decision = self.backend().pool.ask(0, |logic| logic.classify(&failure, context)).ok()?;
         let new_session = match decision.action {
             recovery::Action::RetrySameSession => false,
             recovery::Action::RetryNewSession => true,
             _ => return None,
         };
         let pause = error.retry_after.unwrap_or(if new_session { Duration::ZERO } else { PAUSE });
-        (pause < link.server().timeouts.list).then_some(OnceMore { pause, new_session })
+        (pause < link.server().timeouts.list).then_some(ListRetry { pause, new_session })
     }
 
-    fn take_tools(&self, link: &Link, tools: &Arc<Tools>) -> Result<Vec<ToolChange>, Unavailable> {
+    fn offer_tools(&self, link: &Link, tools: &Arc<ToolList>) -> Result<Vec<ServerToolChange>, Unavailable> {
         // A gate that was opened before a server was configured knows nothing of it.
-        let core = if self.core().edition == self.registry.edition() { self.core() } else { self.sync() };
+        let core =
+            if self.backend().config_version == self.registry.config_version() { self.backend() } else { self.sync() };
         let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for retired in retired.iter().filter_map(Weak::upgrade) {
             // A call that began before the configuration changed may wait for just this.
@@ -129,16 +130,16 @@ impl Gate {
 
     /// Takes in what has changed since the gate was last used: what it may see, the configuration, and lists of tools. Says
     /// what it is asked with now.
-    pub(super) fn sync(&self) -> Arc<Core> {
+    pub(super) fn sync(&self) -> Arc<GateBackend> {
         let (core, view) = {
             let current = self.current();
-            (Arc::clone(&current.core), current.view)
+            (Arc::clone(&current.backend), current.view_version)
         };
-        let (count, views) = (self.registry.tools_count(), self.views.load(Ordering::SeqCst));
+        let (count, views) = (self.registry.tools_count(), self.view_version.load(Ordering::SeqCst));
         if core.has_seen(count) && view == views {
             return core;
         }
-        let core = match core.edition == self.registry.edition() && view == views {
+        let core = match core.config_version == self.registry.config_version() && view == views {
             true => core,
             false => match self.reopen(views) {
                 Ok(core) => core,
@@ -149,28 +150,29 @@ impl Gate {
             },
         };
         self.take_known_into(&core);
-        core.seen.store(count, Ordering::SeqCst);
+        core.tools_seen.store(count, Ordering::SeqCst);
         core
     }
 
     /// Begins anew with the configuration of now and with the view of this number, or a later one. Calls under way end as
     /// they began.
-    fn reopen(&self, views: u64) -> Result<Arc<Core>, GateError> {
+    fn reopen(&self, views: u64) -> Result<Arc<GateBackend>, GateError> {
         // Those of servers that have not changed go on.
-        self.apart().retain(|_, link| !link.is_retired());
-        let core = self.registry.open_core(&self.view())?;
+        self.scoped_links().retain(|_, link| !link.is_retired());
+        let core = self.registry.open_backend(&self.view())?;
         let mut current = self.current();
-        let before = std::mem::replace(&mut *current, Current { core: Arc::clone(&core), view: views });
+        let before =
+            std::mem::replace(&mut *current, CurrentBackend { backend: Arc::clone(&core), view_version: views });
         drop(current);
         let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
         retired.retain(|core| core.strong_count() > 0);
-        retired.push(Arc::downgrade(&before.core));
+        retired.push(Arc::downgrade(&before.backend));
         Ok(core)
     }
 }
 
 /// How a list is asked for a second time.
-struct OnceMore {
+struct ListRetry {
     pause: Duration,
     new_session: bool,
 }

@@ -2,15 +2,15 @@
 
 use crate::config::is_id;
 use crate::config::model::{
-    Config, Destructive, GatewayNames, Masking, NamesStyle, Problem, Retry, Server, TokenRules,
+    Config, DestructiveRule, GatewayNames, Masking, NamesStyle, Problem, RetryRule, ServerConfig, TokenRules,
 };
-use crate::decide::{Answer, Decide};
+use crate::decide::{Decide, LogicResult};
 use crate::logic::types::{Annotations, execution, filtering, masking, naming, recovery};
-use crate::words::Say;
+use crate::words::ErrorText;
 
 /// What one gate is to see of the configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct View {
+pub struct GateView {
     /// The servers and tools that it may use; `None` means all, and an empty list none: all that it names are switched off.
     pub selection: Option<Vec<filtering::SelectedServer>>,
     /// What the principal has been granted; `None` means that no principal is given.
@@ -24,7 +24,7 @@ pub struct View {
 }
 
 /// The settings of a gate.
-pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer<execution::Settings> {
+pub fn settings(logic: &mut impl Decide, config: &Config, view: &GateView) -> LogicResult<execution::Settings> {
     let mut settings = logic.default_settings(&[])?;
     let of_file = &config.settings;
     // To the component a selection names a server at least, and a gate without servers has none to select from.
@@ -35,9 +35,9 @@ pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer
         selection: view.selection.clone().filter(|_| !none),
         read_only: of_file.read_only,
         destructive: match of_file.destructive {
-            Destructive::Allow => filtering::DestructivePolicy::Allow,
-            Destructive::Ask => filtering::DestructivePolicy::Ask,
-            Destructive::Deny => filtering::DestructivePolicy::Deny,
+            DestructiveRule::Allow => filtering::DestructivePolicy::Allow,
+            DestructiveRule::Ask => filtering::DestructivePolicy::Ask,
+            DestructiveRule::Deny => filtering::DestructivePolicy::Deny,
         },
         capabilities: view.capabilities.clone(),
     };
@@ -46,15 +46,15 @@ pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer
     settings.describe_server = of_file.describe_server;
     settings.check_arguments = of_file.check_arguments;
     settings.retry = match of_file.retry {
-        Retry::Safe => recovery::RetryPolicy::Safe,
-        Retry::Always => recovery::RetryPolicy::Always,
-        Retry::Never => recovery::RetryPolicy::Never,
+        RetryRule::Safe => recovery::RetryPolicy::Safe,
+        RetryRule::Always => recovery::RetryPolicy::Always,
+        RetryRule::Never => recovery::RetryPolicy::Never,
     };
-    settings.masks = in_words(&of_file.masking);
+    settings.masks = to_masks(&of_file.masking);
     settings.server_masks = usable
         .iter()
         .filter(|server| server.problem.is_none() && server.masking != Masking::default())
-        .map(|server| execution::ServerMasks { server: server.id.clone(), masks: in_words(&server.masking) })
+        .map(|server| execution::ServerMasks { server: server.id.clone(), masks: to_masks(&server.masking) })
         .collect();
     if view.pass_through {
         settings.form = execution::ResultForm::PassThrough;
@@ -67,14 +67,14 @@ pub fn settings(logic: &mut impl Decide, config: &Config, view: &View) -> Answer
 }
 
 /// Finds what only the component can see to be wrong with single servers, so that the others can be used.
-pub fn find_problems(logic: &mut impl Decide, config: &mut Config) -> Answer<()> {
+pub fn find_problems(logic: &mut impl Decide, config: &mut Config) -> LogicResult<()> {
     for server in &mut config.servers {
         if server.problem.is_some() || server.masking == Masking::default() {
             continue;
         }
-        if let Err(error) = logic.mask(&in_words(&server.masking), "")? {
+        if let Err(error) = logic.mask(&to_masks(&server.masking), "")? {
             let field = Some(format!("servers.{}.masking", server.id));
-            server.problem = Some(Problem { place: server.place.clone(), field, text: error.say() });
+            server.problem = Some(Problem { place: server.place.clone(), field, text: error.error_text() });
         }
     }
     Ok(())
@@ -82,7 +82,7 @@ pub fn find_problems(logic: &mut impl Decide, config: &mut Config) -> Answer<()>
 
 /// A server with a problem is known to the component, so that a call to it hears of the problem; one whose id is none
 /// cannot be called at all.
-fn is_usable(server: &Server) -> bool {
+fn is_usable(server: &ServerConfig) -> bool {
     server.enabled && is_id(&server.id)
 }
 
@@ -115,7 +115,7 @@ pub fn masks(config: &Config, server: &str) -> bool {
     [Some(&config.settings.masking), own].into_iter().flatten().any(|masking| *masking != Masking::default())
 }
 
-fn rules(server: &Server) -> filtering::ServerRules {
+fn rules(server: &ServerConfig) -> filtering::ServerRules {
     filtering::ServerRules {
         id: server.id.clone(),
         rules: filtering::Rules { allow: server.allow.clone(), deny: server.deny.clone() },
@@ -138,7 +138,7 @@ fn rules(server: &Server) -> filtering::ServerRules {
     }
 }
 
-fn in_words(masking: &Masking) -> masking::Masks {
+fn to_masks(masking: &Masking) -> masking::Masks {
     let custom = |mask: &crate::config::model::CustomMask| masking::CustomMask {
         pattern: mask.pattern.clone(),
         replacement: mask.replacement.clone(),
@@ -153,7 +153,7 @@ fn in_words(masking: &Masking) -> masking::Masks {
 /// What is said about one server, for whoever wants to know whether it fits: the rules for all, and for each token what it
 /// may use of the server, with its principal.
 pub fn policies_about(config: &Config, server: &str) -> Vec<(Option<String>, filtering::Policy)> {
-    let policy = |rules, view: View| filtering::Policy {
+    let policy = |rules, view: GateView| filtering::Policy {
         servers: vec![rules],
         selection: view.selection,
         read_only: false,
@@ -161,8 +161,8 @@ pub fn policies_about(config: &Config, server: &str) -> Vec<(Option<String>, fil
         capabilities: view.capabilities,
     };
     let Some(found) = config.servers.iter().find(|known| known.id == server) else { return Vec::new() };
-    let all = (None, policy(rules(found), View::default()));
-    let bare = rules(&Server::new(server, found.place.clone(), found.kind));
+    let all = (None, policy(rules(found), GateView::default()));
+    let bare = rules(&ServerConfig::new(server, found.place.clone(), found.kind));
     let of_tokens =
         views(config).into_iter().filter(|(_, view)| view.selection.is_some() || view.capabilities.is_some());
     std::iter::once(all).chain(of_tokens.map(|(name, view)| (Some(name), policy(bare.clone(), view)))).collect()
@@ -173,17 +173,17 @@ pub const LOCAL: &str = "local";
 
 /// What the tokens of a configuration let their principals use, in its order. The component knows no server that is
 /// switched off in the configuration.
-pub fn views(config: &Config) -> Vec<(String, View)> {
+pub fn views(config: &Config) -> Vec<(String, GateView)> {
     let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
     let selected =
         |(id, tools): &(String, Vec<String>)| filtering::SelectedServer { id: id.clone(), tools: tools.clone() };
-    let view = |token: &TokenRules| View {
+    let view = |token: &TokenRules| GateView {
         selection: token
             .selection
             .as_ref()
             .map(|servers| servers.iter().filter(|(id, _)| usable(id)).map(selected).collect()),
         capabilities: token.capabilities.clone(),
-        ..View::default()
+        ..GateView::default()
     };
     config.settings.gateway.tokens.iter().map(|token| (token.principal.clone(), view(token))).collect()
 }

@@ -14,15 +14,15 @@ use super::client::Principal;
 use super::recent::RecentCall;
 use crate::calendar::Utc;
 use crate::gate::{CallEvent, CallOptions, OnEvent, millis};
-use crate::json::Object;
+use crate::json::JsonObject;
 use crate::logic::types::execution::ToolCall;
-use crate::registry::{Link, Readiness, Status, state_name};
-use crate::shadow::{self, Counts, Divergence};
-use crate::words::Named;
+use crate::registry::{Link, ReadinessReport, ServerStatus, state_name};
+use crate::shadow::{self, Divergence, ShadowCounts};
+use crate::words::NamedCase;
 
 /// An answer to an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
+pub struct ApiResponse {
     /// The status.
     pub status: u16,
     /// The JSON text.
@@ -31,7 +31,7 @@ pub struct Reply {
 
 /// What an operator may do to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum ServerAction {
     /// Switch it on.
     Enable,
     /// Switch it off.
@@ -40,13 +40,13 @@ pub enum Action {
     Reconnect,
 }
 
-impl Action {
+impl ServerAction {
     /// Reads the last part of the path.
     pub fn read(text: &str) -> Option<Self> {
         match text {
-            "enable" => Some(Action::Enable),
-            "disable" => Some(Action::Disable),
-            "reconnect" => Some(Action::Reconnect),
+            "enable" => Some(ServerAction::Enable),
+            "disable" => Some(ServerAction::Disable),
+            "reconnect" => Some(ServerAction::Reconnect),
             _ => None,
         }
     }
@@ -54,21 +54,21 @@ impl Action {
 
 impl Gateway {
     /// Whether the gateway is ready, by the configured measure. What is wrong with a server is for those who may use it.
-    pub fn ready(&self, principal: Option<&Principal>) -> Reply {
+    pub fn ready(&self, principal: Option<&Principal>) -> ApiResponse {
         let readiness = self.registry().readiness();
         let status = if readiness.ready { 200 } else { 503 };
         let mut answer = json!({"ready": readiness.ready});
         if let Some(principal) = principal {
-            answer["warnings"] = self.warnings(&readiness, principal, &self.seen_by(principal));
+            answer["warnings"] = self.warnings(&readiness, principal, &self.visible_to(principal));
         }
         reply(status, &answer)
     }
 
     /// How the servers are that the principal may use, and the gateway itself; what it was told, and its doors where tokens
     /// are asked for, is for admins, who see all servers, as does everybody who is bounded by no rule of their own.
-    pub fn servers(&self, principal: &Principal) -> Reply {
+    pub fn servers(&self, principal: &Principal) -> ApiResponse {
         let readiness = self.registry().readiness();
-        let seen = self.seen_by(principal);
+        let seen = self.visible_to(principal);
         let statuses = self.registry().statuses();
         let servers = statuses.iter().filter(|status| seen.has(&status.server)).map(|status| self.status(status));
         reply(
@@ -83,27 +83,27 @@ impl Gateway {
     }
 
     /// The servers that are shown to a principal: those of which it may use a tool, or all that is beside the tools.
-    fn seen_by(&self, principal: &Principal) -> Seen {
+    fn visible_to(&self, principal: &Principal) -> VisibleServers {
         if principal.admin {
-            return Seen::All;
+            return VisibleServers::All;
         }
-        let Ok(gate) = self.desk(principal) else {
-            return Seen::These { servers: HashSet::new(), tools: HashSet::new() };
+        let Ok(gate) = self.operator_gate(principal) else {
+            return VisibleServers::Only { servers: HashSet::new(), tools: HashSet::new() };
         };
         if !gate.is_bounded() {
-            return Seen::All;
+            return VisibleServers::All;
         }
         gate.take_known();
         let tools = gate.tools(&gate.style()).unwrap_or_default();
-        let sources = gate.sources().into_iter().map(|link| link.id().to_owned());
-        Seen::These {
+        let sources = gate.admitted_links().into_iter().map(|link| link.id().to_owned());
+        VisibleServers::Only {
             servers: sources.chain(tools.iter().map(|tool| tool.tool.server.clone())).collect(),
             tools: tools.into_iter().map(|tool| (tool.tool.server, tool.tool.tool)).collect(),
         }
     }
 
     /// What does not work, and rules that fit no tool. What others may use is for admins.
-    fn warnings(&self, readiness: &Readiness, principal: &Principal, seen: &Seen) -> Value {
+    fn warnings(&self, readiness: &ReadinessReport, principal: &Principal, seen: &VisibleServers) -> Value {
         let mut rules = self.registry().unmatched_rules();
         rules.retain(|rule| principal.admin || rule.principal.as_ref().is_none_or(|name| *name == principal.name));
         let warnings = readiness.warnings.iter().chain(rules.iter().map(|rule| &rule.warning));
@@ -123,7 +123,7 @@ impl Gateway {
         }
         // Where no token is asked for, whoever asks has found the door.
         if principal.admin || *principal == Principal::anybody() {
-            let doors = self.doors().into_iter().map(|door| {
+            let doors = self.listeners().into_iter().map(|door| {
                 let stats = door.load.stats();
                 let refused: u64 = stats.refused().iter().map(|(_, count)| count).sum();
                 json!({
@@ -137,12 +137,12 @@ impl Gateway {
     }
 
     /// Does something to a server.
-    pub fn act(&self, server: &str, action: Action) -> Reply {
+    pub fn act(&self, server: &str, action: ServerAction) -> ApiResponse {
         let registry = self.registry();
         let known = match action {
-            Action::Enable => registry.enable(server),
-            Action::Disable => registry.disable(server),
-            Action::Reconnect => registry.reconnect(server),
+            ServerAction::Enable => registry.enable(server),
+            ServerAction::Disable => registry.disable(server),
+            ServerAction::Reconnect => registry.reconnect(server),
         };
         match registry.status(server).filter(|_| known) {
             Some(status) => reply(200, &self.status(&status)),
@@ -151,8 +151,8 @@ impl Gateway {
     }
 
     /// The tools that this principal may use. Servers that have never listed any are connected for it, for a while.
-    pub async fn tools(&self, principal: &Principal) -> Reply {
-        let gate = match self.desk(principal) {
+    pub async fn tools(&self, principal: &Principal) -> ApiResponse {
+        let gate = match self.operator_gate(principal) {
             Ok(gate) => gate,
             Err(refused) => return refused,
         };
@@ -175,18 +175,18 @@ impl Gateway {
             }
         };
         gate.take_known();
-        let style = self.inside.shown().options.names.clone().unwrap_or_else(|| gate.style());
+        let style = self.state.active().options.names.clone().unwrap_or_else(|| gate.style());
         let tools = match gate.tools(&style) {
             Ok(tools) => tools,
             Err(error) => return reply(500, &json!({"error": error.to_string()})),
         };
         let shown = tools.iter().map(|tool| {
-            let mut out = Object::default();
+            let mut out = JsonObject::default();
             // The name by which clients call it.
-            out.set("name", if self.inside.expose.is_some() { &tool.tool.tool } else { &tool.name });
+            out.set("name", if self.state.expose.is_some() { &tool.tool.tool } else { &tool.name });
             out.set("server", &tool.tool.server);
             out.set("tool", &tool.tool.tool);
-            let definition = gate.definition(&tool.tool).and_then(|raw| Object::read(raw.get()));
+            let definition = gate.definition(&tool.tool).and_then(|raw| JsonObject::read(raw.get()));
             let mut definition = definition.unwrap_or_default();
             // What a server writes there does not say whose tool it is.
             definition.retain(|name| !matches!(name, "name" | "server" | "tool"));
@@ -197,18 +197,18 @@ impl Gateway {
             (tool.tool.server.clone(), out)
         });
         let mut shown: Vec<_> = shown.collect();
-        if let Err(error) = gate.mask_described(&mut shown) {
+        if let Err(error) = gate.mask_descriptions(&mut shown) {
             return reply(500, &json!({"error": error.to_string()}));
         }
-        let mut out = Object::default();
+        let mut out = JsonObject::default();
         out.set("tools", &shown.iter().map(|(_, tool)| tool).collect::<Vec<_>>());
-        let failed = failed.iter().map(|(server, why)| json!({"server": server, "reason": self.clean(why)}));
+        let failed = failed.iter().map(|(server, why)| json!({"server": server, "reason": self.redact(why)}));
         out.set("failed", &failed.collect::<Vec<_>>());
-        Reply { status: 200, body: self.clean(&out.to_text()) }
+        ApiResponse { status: 200, body: self.redact(&out.to_text()) }
     }
 
     /// The calls of late, the newest first: the principal's own, or everybody's for admins.
-    pub fn calls(&self, principal: &Principal, most: usize) -> Reply {
+    pub fn calls(&self, principal: &Principal, most: usize) -> ApiResponse {
         let own = |call: &RecentCall| principal.admin || call.principal == principal.name;
         let calls = self.recent().last(most, own).into_iter().map(|call| {
             json!({
@@ -226,12 +226,12 @@ impl Gateway {
             })
         });
         let calls: Vec<_> = calls.collect();
-        Reply { status: 200, body: self.clean(&json!({"calls": calls}).to_string()) }
+        ApiResponse { status: 200, body: self.redact(&json!({"calls": calls}).to_string()) }
     }
 
     /// Whether anything is asked beside the logic that decides, and what it would have decided otherwise, the newest first: of
     /// the principal's own calls, or of everybody's for admins. What it is and how it does on all calls is for admins.
-    pub fn shade(&self, principal: &Principal, most: usize) -> Reply {
+    pub fn shadow_report(&self, principal: &Principal, most: usize) -> ApiResponse {
         let own = |divergence: &Divergence| principal.admin || divergence.principal == principal.name;
         let shadow = self.shadow().map(|shadow| {
             let report = shadow.report();
@@ -246,14 +246,14 @@ impl Gateway {
                 })
             });
             let off = match report.state() {
-                shadow::State::Running => None,
-                shadow::State::Off(why) => Some(why),
+                shadow::ShadowState::Running => None,
+                shadow::ShadowState::Off(why) => Some(why),
             };
             let divergences: Vec<_> = divergences.collect();
             if !principal.admin {
                 return json!({"running": off.is_none(), "divergences": divergences});
             }
-            let Counts { same, different, dropped, failed } = report.counts();
+            let ShadowCounts { same, different, dropped, failed } = report.counts();
             let kinds: serde_json::Map<_, _> =
                 report.kinds().map(|(kind, count)| (kind.name().to_owned(), count.into())).collect();
             json!({
@@ -262,11 +262,11 @@ impl Gateway {
                 "divergences": divergences,
             })
         });
-        Reply { status: 200, body: self.clean(&json!({"shadow": shadow}).to_string()) }
+        ApiResponse { status: 200, body: self.redact(&json!({"shadow": shadow}).to_string()) }
     }
 
     /// Calls a tool for an operator who tries it.
-    pub async fn try_call(&self, principal: &Principal, body: &[u8]) -> Reply {
+    pub async fn try_call(&self, principal: &Principal, body: &[u8]) -> ApiResponse {
         #[derive(Deserialize)]
         struct Body {
             name: String,
@@ -276,24 +276,24 @@ impl Gateway {
         let Ok(Body { name, arguments }) = serde_json::from_slice::<Body>(body) else {
             return reply(400, &json!({"error": "send {\"name\": …, \"arguments\": an object or text}"}));
         };
-        if let Err(refused) = bounds::tool_name(&name) {
+        if let Err(refused) = bounds::check_tool_name(&name) {
             return reply(400, &json!({"error": refused.message}));
         }
         let arguments = arguments.map_or_else(String::new, |raw| {
             serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
         });
-        let gate = match self.desk(principal) {
+        let gate = match self.operator_gate(principal) {
             Ok(gate) => gate,
             Err(refused) => return refused,
         };
         gate.take_known();
-        let name = match &self.inside.expose {
+        let name = match &self.state.expose {
             Some(server) => format!("{server}.{name}"),
             None => name,
         };
         let call = ToolCall::new(name, arguments);
         let (inside, who, note) =
-            (Arc::clone(&self.inside), principal.name.clone(), self.inside.relay.note(&principal.name));
+            (Arc::clone(&self.state), principal.name.clone(), self.state.relay.track_work(&principal.name));
         let events: OnEvent = Arc::new(move |event| match event {
             CallEvent::Abandoned { result, latency } => inside.remember(&who, *result, latency),
             event => note(event),
@@ -308,18 +308,24 @@ impl Gateway {
             Err(error) => return reply(500, &json!({"error": error.to_string()})),
         };
         let body =
-            serde_json::to_string(&called.shown()).expect("shapes have string keys only, so they are always JSON");
-        self.inside.remember(&principal.name, called.result, called.latency);
-        Reply { status: 200, body: self.clean(&body) }
+            serde_json::to_string(&called.as_json()).expect("shapes have string keys only, so they are always JSON");
+        self.state.remember(&principal.name, called.result, called.latency);
+        ApiResponse { status: 200, body: self.redact(&body) }
     }
 
     /// The figures for Prometheus, of the servers and tools that the principal may use.
     pub fn metrics(&self, principal: &Principal) -> String {
-        let (doors, shadow) = (self.doors(), self.shadow());
-        super::metrics::render(self.registry(), &self.inside.tally, &doors, shadow.as_deref(), &self.seen_by(principal))
+        let (doors, shadow) = (self.listeners(), self.shadow());
+        super::metrics::render(
+            self.registry(),
+            &self.state.call_counts,
+            &doors,
+            shadow.as_deref(),
+            &self.visible_to(principal),
+        )
     }
 
-    fn status(&self, status: &Status) -> Value {
+    fn status(&self, status: &ServerStatus) -> Value {
         let calls = &status.calls;
         let queues = status.queues.iter().map(|queue| {
             json!({
@@ -336,7 +342,7 @@ impl Gateway {
             "for_s": seconds_since(status.since),
             "era": status.era,
             "version": status.version,
-            "name": status.name.as_deref().map(|name| self.clean(name)),
+            "name": status.name.as_deref().map(|name| self.redact(name)),
             "tools": status.tools,
             "cut_lists": status.cut_lists,
             "connections": status.connections,
@@ -348,7 +354,7 @@ impl Gateway {
                 "max_ms": calls.max.map(millis),
             },
             "last_error": status.last_error.as_ref().map(|error| {
-                json!({"text": self.clean(&error.text), "at": timestamp(error.at), "ago_s": seconds_since(error.at)})
+                json!({"text": self.redact(&error.text), "at": timestamp(error.at), "ago_s": seconds_since(error.at)})
             }),
             "last_check": status.last_check.map(timestamp),
             "started_in_ms": status.started_in.map(millis),
@@ -360,42 +366,42 @@ impl Gateway {
     }
 
     fn warning(&self, warning: &crate::registry::Warning) -> Value {
-        json!({"server": warning.server, "text": self.clean(&warning.text), "since": timestamp(warning.since)})
+        json!({"server": warning.server, "text": self.redact(&warning.text), "since": timestamp(warning.since)})
     }
 
     /// A text without secrets.
-    fn clean(&self, text: &str) -> String {
+    fn redact(&self, text: &str) -> String {
         self.registry().secrets().redact(text).into_owned()
     }
 }
 
 /// The servers that somebody is shown, and their tools.
-pub(super) enum Seen {
+pub(super) enum VisibleServers {
     All,
-    These { servers: HashSet<String>, tools: HashSet<(String, String)> },
+    Only { servers: HashSet<String>, tools: HashSet<(String, String)> },
 }
 
-impl Seen {
+impl VisibleServers {
     pub(super) fn has(&self, server: &str) -> bool {
         match self {
-            Seen::All => true,
-            Seen::These { servers, .. } => servers.contains(server),
+            VisibleServers::All => true,
+            VisibleServers::Only { servers, .. } => servers.contains(server),
         }
     }
 
     pub(super) fn has_tool(&self, server: &str, tool: &str) -> bool {
         match self {
-            Seen::All => true,
-            Seen::These { tools, .. } => tools.contains(&(server.to_owned(), tool.to_owned())),
+            VisibleServers::All => true,
+            VisibleServers::Only { tools, .. } => tools.contains(&(server.to_owned(), tool.to_owned())),
         }
     }
 }
 
-fn reply(status: u16, body: &Value) -> Reply {
-    Reply { status, body: body.to_string() }
+fn reply(status: u16, body: &Value) -> ApiResponse {
+    ApiResponse { status, body: body.to_string() }
 }
 
-fn missing(server: &str) -> Reply {
+fn missing(server: &str) -> ApiResponse {
     reply(404, &json!({"error": format!("no server {server:?} is configured")}))
 }
 

@@ -12,22 +12,22 @@ pub(super) fn cut(text: &mut String, most: usize) {
 }
 
 /// Refuses the name of a tool that is none, before anything else is done with it.
-pub(super) fn tool_name(name: &str) -> Result<(), RpcError> {
-    within("tool name", name, MOST_NAME)
+pub(super) fn check_tool_name(name: &str) -> Result<(), RpcError> {
+    check_length("tool name", name, MOST_NAME)
 }
 
 /// The same for a prompt.
-pub(super) fn prompt_name(name: &str) -> Result<(), RpcError> {
-    within("prompt name", name, MOST_NAME)
+pub(super) fn check_prompt_name(name: &str) -> Result<(), RpcError> {
+    check_length("prompt name", name, MOST_NAME)
 }
 
 /// The same for the address of a resource.
-pub(super) fn uri(uri: &str) -> Result<(), RpcError> {
-    within("resource address", uri, MOST_URI)
+pub(super) fn check_uri(uri: &str) -> Result<(), RpcError> {
+    check_length("resource address", uri, MOST_URI)
 }
 
 /// Refuses to keep what a client can be asked where it says more than any client has to say.
-pub(super) fn capabilities(capabilities: &str) -> Result<(), RpcError> {
+pub(super) fn check_capabilities(capabilities: &str) -> Result<(), RpcError> {
     if capabilities.len() <= MOST_CAPABILITIES {
         return Ok(());
     }
@@ -39,10 +39,10 @@ pub(super) fn capabilities(capabilities: &str) -> Result<(), RpcError> {
 }
 
 /// Refuses to watch more resources for one client than are kept for it.
-pub(super) fn watched<'a>(uris: impl Iterator<Item = &'a str>) -> Result<(), RpcError> {
+pub(super) fn check_subscriptions<'a>(uris: impl Iterator<Item = &'a str>) -> Result<(), RpcError> {
     let (mut count, mut bytes) = (0, 0);
     for address in uris {
-        uri(address)?;
+        check_uri(address)?;
         (count, bytes) = (count + 1, bytes + address.len());
     }
     if count <= MOST_WATCHED && bytes <= MOST_WATCHED_BYTES {
@@ -56,7 +56,7 @@ pub(super) fn watched<'a>(uris: impl Iterator<Item = &'a str>) -> Result<(), Rpc
 }
 
 /// Refuses a batch of more messages than are answered at once.
-pub(super) fn batch(messages: usize) -> Result<(), RpcError> {
+pub(super) fn check_batch(messages: usize) -> Result<(), RpcError> {
     if messages <= MOST_BATCH {
         return Ok(());
     }
@@ -64,7 +64,7 @@ pub(super) fn batch(messages: usize) -> Result<(), RpcError> {
     Err(RpcError::new(INVALID_REQUEST, text))
 }
 
-fn within(what: &str, text: &str, most: usize) -> Result<(), RpcError> {
+fn check_length(what: &str, text: &str, most: usize) -> Result<(), RpcError> {
     if text.len() <= most {
         return Ok(());
     }
@@ -109,20 +109,25 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_refused_without_being_said_again() {
-        assert!(tool_name(&"n".repeat(1024)).is_ok() && uri(&"u".repeat(8192)).is_ok());
-        for error in [tool_name(&"ä".repeat(600)), prompt_name(&"n".repeat(4_000_000)), uri(&"u".repeat(8193))] {
+        assert!(check_tool_name(&"n".repeat(1024)).is_ok() && check_uri(&"u".repeat(8192)).is_ok());
+        for error in
+            [check_tool_name(&"ä".repeat(600)), check_prompt_name(&"n".repeat(4_000_000)), check_uri(&"u".repeat(8193))]
+        {
             let error = error.unwrap_err();
             assert_eq!(error.code, -32602);
             assert!(error.message.starts_with("invalid ") && error.message.len() < 300, "{}", error.message);
         }
-        assert!(capabilities(&"c".repeat(16 << 10)).is_ok() && capabilities(&"c".repeat((16 << 10) + 1)).is_err());
+        assert!(
+            check_capabilities(&"c".repeat(16 << 10)).is_ok()
+                && check_capabilities(&"c".repeat((16 << 10) + 1)).is_err()
+        );
     }
 
     #[test]
     fn the_resources_that_one_client_hears_of_are_counted_and_weighed() {
         let watch = |count: usize, size: usize| {
             let address = "u".repeat(size);
-            watched(std::iter::repeat_n(address.as_str(), count))
+            check_subscriptions(std::iter::repeat_n(address.as_str(), count))
         };
         assert!(watch(1000, 20).is_ok() && watch(1001, 20).is_err());
         assert!(watch(32, 8192).is_ok() && watch(33, 8192).is_err() && watch(1, 8193).is_err());

@@ -30,28 +30,28 @@ impl Principal {
 }
 
 /// A way to a client, for messages beside the answer to a request: progress, logs, questions.
-pub trait Outlet: Send + Sync + 'static {
+pub trait ClientSink: Send + Sync + 'static {
     /// Sends one JSON-RPC message, where there is room for it.
-    fn send(&self, text: String) -> Result<(), Unsent>;
+    fn send(&self, text: String) -> Result<(), SinkError>;
 
     /// Waits until there may be room again; what happens after this is called is not missed.
-    fn room(&self) -> BoxFuture<'_, ()> {
+    fn wait_for_room(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::pending())
     }
 }
 
 /// Why a message was not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unsent {
+pub enum SinkError {
     /// There is no room for it now; this is the message.
     Full(String),
     /// It cannot arrive any more.
-    Gone,
+    Closed,
 }
 
-impl dyn Outlet + '_ {
+impl dyn ClientSink + '_ {
     /// Sends what may be lost.
-    pub(super) fn tell(&self, text: String) {
+    pub(super) fn send_or_drop(&self, text: String) {
         // Who does not read on misses it.
         let _ = self.send(text);
     }
@@ -59,11 +59,11 @@ impl dyn Outlet + '_ {
     /// Sends a message as soon as there is room for it; false where it cannot arrive any more.
     pub(super) async fn deliver(&self, mut text: String) -> bool {
         loop {
-            let room = self.room();
+            let room = self.wait_for_room();
             text = match self.send(text) {
                 Ok(()) => return true,
-                Err(Unsent::Gone) => return false,
-                Err(Unsent::Full(text)) => text,
+                Err(SinkError::Closed) => return false,
+                Err(SinkError::Full(text)) => text,
             };
             // There may be room that nobody tells of.
             let _ = tokio::time::timeout(PATIENCE, room).await;
@@ -75,15 +75,15 @@ impl dyn Outlet + '_ {
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One message of a client.
-pub struct Incoming {
+pub struct ClientMessage {
     /// The JSON text.
     pub text: String,
     /// Where its parts are, where the door has found them already.
-    pub places: Option<Places>,
+    pub ranges: Option<Places>,
     /// What HTTP said beside it; none on standard input.
     pub headers: Option<McpHeaders>,
     /// The way for what belongs to this message.
-    pub outlet: Arc<dyn Outlet>,
+    pub sink: Arc<dyn ClientSink>,
     /// Lets the messages of a batch in; without it a batch is refused.
     pub batch: Option<Box<dyn Admission>>,
 }
@@ -92,11 +92,11 @@ pub struct Incoming {
 pub trait Admission: Send + Sync + 'static {
     /// Lets the next message in, which counts until the place is dropped. Says what the message is, by whether it asks for an
     /// answer and by its id; one that is over a bound gets the answer that this returns as an error.
-    fn admit(&self, asks: bool, id: Option<&str>) -> Result<Place, String>;
+    fn admit(&self, asks: bool, id: Option<&str>) -> Result<AdmissionGuard, String>;
 }
 
 /// The place of one message among those that are counted, which it has until this is dropped.
-pub type Place = Box<dyn Any + Send>;
+pub type AdmissionGuard = Box<dyn Any + Send>;
 
 /// What MCP puts into the headers of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -112,33 +112,33 @@ pub struct McpHeaders {
 }
 
 /// The answer to a message.
-pub struct Answer {
+pub struct GatewayResponse {
     /// The JSON text.
     pub text: String,
     /// The status that it has over HTTP.
     pub status: u16,
     /// What is left to be done, which happens when this is dropped: the client need not wait for it.
-    pub rest: Option<Rest>,
+    pub deferred: Option<DeferredWork>,
 }
 
 /// What does something when it is dropped.
-pub type Rest = Box<dyn Any + Send>;
+pub type DeferredWork = Box<dyn Any + Send>;
 
-impl Answer {
+impl GatewayResponse {
     /// An answer after which nothing is left to be done.
     pub fn new(text: String, status: u16) -> Self {
-        Answer { text, status, rest: None }
+        GatewayResponse { text, status, deferred: None }
     }
 }
 
 /// What is behind the door for one client.
-pub trait Client: Send + Sync + 'static {
+pub trait ClientHandler: Send + Sync + 'static {
     /// Takes a message (a request, a notification, an answer, or a batch) and gives the answer, where it gets one.
     /// Dropping the future cancels the request.
-    fn take(self: Arc<Self>, message: Incoming) -> BoxFuture<'static, Option<Answer>>;
+    fn handle(self: Arc<Self>, message: ClientMessage) -> BoxFuture<'static, Option<GatewayResponse>>;
 
     /// Ends what only waits for news: it has no end of its own, and the door is about to close.
-    fn end_news(&self);
+    fn end_subscriptions(&self);
 
     /// Cancels what is under way: each request gets an answer that says so.
     fn cancel(&self);
@@ -148,13 +148,17 @@ pub trait Client: Send + Sync + 'static {
 }
 
 /// Lets clients in.
-pub trait House: Send + Sync + 'static {
+pub trait ClientFactory: Send + Sync + 'static {
     /// A client of the initialize era, with a session of its own; `outlet` is for what the gateway sends unasked.
-    fn open(&self, principal: &Principal, outlet: Arc<dyn Outlet>) -> Result<Arc<dyn Client>, GateError>;
+    fn open_client(
+        &self,
+        principal: &Principal,
+        outlet: Arc<dyn ClientSink>,
+    ) -> Result<Arc<dyn ClientHandler>, GateError>;
 
     /// The clients of 2026-07-28 that show the same token; they have no session.
-    fn stateless(&self, principal: &Principal) -> Result<Arc<dyn Client>, GateError>;
+    fn stateless_client(&self, principal: &Principal) -> Result<Arc<dyn ClientHandler>, GateError>;
 
     /// Those of them that are there.
-    fn all_stateless(&self) -> Vec<Arc<dyn Client>>;
+    fn stateless_clients(&self) -> Vec<Arc<dyn ClientHandler>>;
 }

@@ -5,33 +5,33 @@
 //! cut goes on in its session.
 
 mod body;
-mod call;
 mod channel;
 mod connection;
+mod connections;
 mod content;
 mod control;
-mod desk;
 mod hosts;
 mod load;
 mod media;
-mod message;
-mod opening;
+mod message_class;
 mod options;
-mod pace;
 mod pages;
-mod places;
+mod pending_response;
 mod post;
 mod rate;
 mod refusal;
+mod routing;
 mod session;
 mod sessions;
-mod shares;
-mod single;
+mod single_headers;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod timer;
 mod tls;
 mod tokens;
+mod usage;
+mod widening;
 
 use std::future::Future;
 use std::io;
@@ -49,81 +49,82 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tracing::{error, info, warn};
 
-use super::client::{House, Principal};
-use crate::vigil::Vigil;
-use connection::Guest;
-pub use control::{Applied, Control, Prepared};
-use control::{Current, Rules};
-use desk::Desk;
-use hosts::Hosts;
-pub(super) use load::Slot;
-pub use load::{DoorStats, Load};
-pub(super) use message::{Message, NO_BATCH, is_batch};
-pub use options::{Limits, Options, Rate, TlsFiles};
-use pace::Pace;
-pub use pages::{PageBody, PageEvent, PageRequest, PageResponse, Pages};
-use rate::Buckets;
-pub(super) use refusal::Refusal;
-use sessions::Sessions;
+use super::client::{ClientFactory, Principal};
+use crate::spin_wait::SpinWait;
+use connection::AcceptedStream;
+pub use control::{AppliedChange, HttpControl, PreparedChange};
+use control::{CurrentRules, HttpRules};
+use hosts::AllowedHosts;
+pub(super) use load::RequestSlot;
+pub use load::{LoadLimiter, LoadStats};
+pub(super) use message_class::{MessageClass, NO_BATCH, is_batch};
+pub use options::{CertificateFiles, GatewayLimits, HttpOptions, RateLimit};
+pub use pages::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
+use rate::RateLimiter;
+pub(super) use refusal::HttpRefusal;
+use routing::HttpState;
+use sessions::HttpSessions;
+use timer::ConnectionTimer;
 use tls::Certificate;
-use tokens::Doorkeeper;
+use tokens::Authenticator;
 pub use tokens::Tokens;
 
 /// A door that listens, and lets nobody in before it is served.
-pub struct Door {
+pub struct HttpServer {
     listener: Listener,
     address: SocketAddr,
-    current: Arc<Current>,
-    sessions: Arc<Sessions>,
+    rules: Arc<CurrentRules>,
+    sessions: Arc<HttpSessions>,
     certificate: Option<Arc<Certificate>>,
-    load: Arc<Load>,
-    control: Control,
+    load: Arc<LoadLimiter>,
+    control: HttpControl,
 }
 
-impl Door {
+impl HttpServer {
     /// Listens. An address that others can reach needs tokens.
-    pub async fn bind(options: Options) -> Result<Self, DoorError> {
+    pub async fn bind(options: HttpOptions) -> Result<Self, HttpServerError> {
         let address = options.address;
         if options.tokens.is_empty() && !address.ip().to_canonical().is_loopback() {
-            return Err(DoorError::Unprotected { address });
+            return Err(HttpServerError::Unprotected { address });
         }
-        let hosts = Hosts::parse(&options.hosts)?;
+        let hosts = AllowedHosts::parse(&options.hosts)?;
         let certificate = options.tls.clone().map(Certificate::open).transpose()?;
-        let listener = TcpListener::bind(address).await.map_err(|source| DoorError::Address { address, source })?;
-        let address = listener.local_addr().map_err(|source| DoorError::Address { address, source })?;
-        let keeper = Doorkeeper::new(options.tokens.clone(), options.dashboard.clone(), Principal::anybody());
+        let listener =
+            TcpListener::bind(address).await.map_err(|source| HttpServerError::Address { address, source })?;
+        let address = listener.local_addr().map_err(|source| HttpServerError::Address { address, source })?;
+        let keeper = Authenticator::new(options.tokens.clone(), options.dashboard.clone(), Principal::anybody());
         Ok(Self::new(Listener::Tcp(listener), address, hosts, certificate, keeper, options))
     }
 
     /// A door at a socket of this machine. Whoever may open the socket is the local admin, so it must be the user's own.
     #[cfg(unix)]
-    pub fn at_socket(listener: UnixListener, limits: Limits) -> Self {
+    pub fn at_socket(listener: UnixListener, limits: GatewayLimits) -> Self {
         let address = connection::HERE;
-        let options = Options { limits, ..Options::new(address) };
-        let keeper = Doorkeeper::new(Tokens::default(), Tokens::default(), Principal::local());
-        Self::new(Listener::Unix(listener), address, Hosts::default(), None, keeper, options)
+        let options = HttpOptions { limits, ..HttpOptions::new(address) };
+        let keeper = Authenticator::new(Tokens::default(), Tokens::default(), Principal::local());
+        Self::new(Listener::Unix(listener), address, AllowedHosts::default(), None, keeper, options)
     }
 
     fn new(
         listener: Listener,
         address: SocketAddr,
-        hosts: Hosts,
+        hosts: AllowedHosts,
         certificate: Option<Arc<Certificate>>,
-        keeper: Doorkeeper,
-        options: Options,
+        keeper: Authenticator,
+        options: HttpOptions,
     ) -> Self {
-        let load = Arc::new(Load::new(&options.limits));
-        load.set(&options.limits, keeper.knows_several());
-        let current = Current::new(Rules {
+        let load = Arc::new(LoadLimiter::new(&options.limits));
+        load.set(&options.limits, keeper.has_several_principals());
+        let current = CurrentRules::new(HttpRules {
             limits: options.limits.clone(),
             hosts,
-            keeper,
-            buckets: options.rate.map(|rate| Arc::new(Buckets::new(rate))),
+            authenticator: keeper,
+            rate_limiter: options.rate.map(|rate| Arc::new(RateLimiter::new(rate))),
         });
-        let sessions = Sessions::new(current.clone(), load.clone());
+        let sessions = HttpSessions::new(current.clone(), load.clone());
         let control =
-            Control::new(address, current.clone(), load.clone(), sessions.clone(), certificate.clone(), options);
-        Door { listener, address, current, sessions, certificate, load, control }
+            HttpControl::new(address, current.clone(), load.clone(), sessions.clone(), certificate.clone(), options);
+        HttpServer { listener, address, rules: current, sessions, certificate, load, control }
     }
 
     /// Where it listens, with the port that it got.
@@ -132,44 +133,49 @@ impl Door {
     }
 
     /// Changes it while it is served.
-    pub fn control(&self) -> Control {
+    pub fn control(&self) -> HttpControl {
         self.control.clone()
     }
 
     /// What it carries and turns away, for whoever shows it.
-    pub fn load(&self) -> Arc<Load> {
+    pub fn load(&self) -> Arc<LoadLimiter> {
         self.load.clone()
     }
 
     /// Lets clients in until `stop`; then lets requests in flight finish for a while, cancels the rest, and closes every
     /// session.
-    pub async fn serve(self, house: Arc<dyn House>, pages: Arc<dyn Pages>, stop: impl Future<Output = ()>) {
+    pub async fn serve(
+        self,
+        house: Arc<dyn ClientFactory>,
+        pages: Arc<dyn PageHandler>,
+        stop: impl Future<Output = ()>,
+    ) {
         let (stopping, stopped) = watch::channel(false);
         let sessions = self.sessions;
-        let desk = Arc::new(Desk {
-            house,
+        let desk = Arc::new(HttpState {
+            client_factory: house,
             pages,
             load: self.load,
             sessions: sessions.clone(),
-            current: self.current,
+            rules: self.rules,
             stopping: stopped,
-            vigil: Arc::new(Vigil::for_requests()),
+            spin_wait: Arc::new(SpinWait::for_requests()),
         });
         // Ends with what is served.
         let mut watch = JoinSet::new();
         let keeper = desk.clone();
-        watch.spawn(async move { keeper.vigil.keep().await });
+        watch.spawn(async move { keeper.spin_wait.run().await });
         let mut connections = JoinSet::new();
         accept(&self.listener, &desk, self.certificate, &mut connections, stop).await;
         drop(self.listener);
         stopping.send_replace(true);
-        desk.house.all_stateless().iter().for_each(|client| client.end_news());
-        if !finished(&mut connections, desk.rules().limits.grace).await {
+        desk.client_factory.stateless_clients().iter().for_each(|client| client.end_subscriptions());
+        if !wait_all(&mut connections, desk.rules().limits.grace).await {
             info!(connections = connections.len(), "the rest is cancelled: the time to finish is over");
             // Each gets its answer before its connection is closed.
             sessions.cancel_all();
-            desk.house.all_stateless().iter().for_each(|client| client.cancel());
-            finished(&mut connections, FAREWELL).await;
+            desk.client_factory.stateless_clients().iter().for_each(|client| client.cancel());
+            wait_all(&mut connections, FAREWELL).await;
             connections.shutdown().await;
         }
         sessions.end_all().await;
@@ -178,7 +184,7 @@ impl Door {
 
 /// Why a door cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum DoorError {
+pub enum HttpServerError {
     /// The address cannot be had.
     #[error("cannot listen on {address}")]
     Address {
@@ -231,18 +237,18 @@ enum Listener {
 }
 
 impl Listener {
-    async fn accept(&self) -> io::Result<Guest> {
+    async fn accept(&self) -> io::Result<AcceptedStream> {
         match self {
-            Listener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| Guest::Tcp(stream, peer)),
+            Listener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| AcceptedStream::Tcp(stream, peer)),
             #[cfg(unix)]
-            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Guest::Unix(stream)),
+            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| AcceptedStream::Unix(stream)),
         }
     }
 }
 
 async fn accept(
     listener: &Listener,
-    desk: &Arc<Desk>,
+    desk: &Arc<HttpState>,
     certificate: Option<Arc<Certificate>>,
     connections: &mut JoinSet<()>,
     stop: impl Future<Output = ()>,
@@ -259,7 +265,7 @@ async fn accept(
                 continue;
             }
             Some(ended) = connections.join_next() => {
-                tell(ended);
+                log_panic(ended);
                 continue;
             }
             accepted = listener.accept() => match accepted {
@@ -272,26 +278,26 @@ async fn accept(
                 }
             },
         };
-        let pace = Pace::new(&desk.rules().limits);
-        if let Some(entered) = desk.load.places.enter(guest.peer().ip().to_canonical(), pace.clone()) {
+        let pace = ConnectionTimer::new(&desk.rules().limits);
+        if let Some(entered) = desk.load.connections.admit(guest.peer().ip().to_canonical(), pace.clone()) {
             let place = entered.connection.clone();
             let serve = connection::serve(desk.clone(), certificate.clone(), entered, pace, guest);
-            place.served_by(connections.spawn(serve));
+            place.set_task(connections.spawn(serve));
         }
     }
 }
 
 /// Waits for all connections, for at most so long; says whether all have ended.
-async fn finished(connections: &mut JoinSet<()>, limit: Duration) -> bool {
+async fn wait_all(connections: &mut JoinSet<()>, limit: Duration) -> bool {
     let all = async {
         while let Some(ended) = connections.join_next().await {
-            tell(ended);
+            log_panic(ended);
         }
     };
     timeout(limit, all).await.is_ok()
 }
 
-fn tell(ended: Result<(), JoinError>) {
+fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::OpenDoor;
-use super::api::Seen;
-use super::http::DoorStats;
+use super::OpenListener;
+use super::api::VisibleServers;
+use super::http::LoadStats;
 use crate::config::secrets::Secrets;
 use crate::logic;
 use crate::logic::types::ToolRef;
@@ -16,14 +16,14 @@ use crate::logic::types::lifecycle::State;
 use crate::queue::QueueStats;
 use crate::record::RecordStats;
 use crate::registry::{Registry, state_name};
-use crate::shadow::{self, Counts, Shadow};
-use crate::words::Named;
+use crate::shadow::{self, Shadow, ShadowCounts};
+use crate::words::NamedCase;
 
 /// Counts calls by tool and by how they ended.
 #[derive(Debug, Default)]
-pub(super) struct Tally(Mutex<BTreeMap<(String, String, &'static str), u64>>);
+pub(super) struct ToolCallCounts(Mutex<BTreeMap<(String, String, &'static str), u64>>);
 
-impl Tally {
+impl ToolCallCounts {
     /// Counts a call. Names come from clients and servers, so there is a limit to how many are told apart.
     pub(super) fn add(&self, tool: Option<&ToolRef>, code: Code) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,7 +36,11 @@ impl Tally {
     }
 
     /// The counts of what somebody is shown. Tools whose names are the same without secrets are counted together.
-    fn shown(&self, seen: &Seen, secrets: &Secrets) -> BTreeMap<(String, String, &'static str), u64> {
+    fn visible_counts(
+        &self,
+        seen: &VisibleServers,
+        secrets: &Secrets,
+    ) -> BTreeMap<(String, String, &'static str), u64> {
         let mut shown = BTreeMap::new();
         for ((server, tool, code), count) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             // Names that led nowhere are counted together.
@@ -52,14 +56,14 @@ impl Tally {
 /// All figures of what somebody is shown, in the text format of Prometheus.
 pub(super) fn render(
     registry: &Registry,
-    tally: &Tally,
-    doors: &[OpenDoor],
+    tally: &ToolCallCounts,
+    doors: &[OpenListener],
     shadow: Option<&Shadow>,
-    seen: &Seen,
+    seen: &VisibleServers,
 ) -> String {
-    let mut page = Page::default();
+    let mut page = MetricsPage::default();
     page.family("toolgate_calls_total", "counter", "Calls of tools, by how they ended.");
-    for ((server, tool, code), count) in tally.shown(seen, &registry.secrets()) {
+    for ((server, tool, code), count) in tally.visible_counts(seen, &registry.secrets()) {
         page.sample("toolgate_calls_total", &[("server", &server), ("tool", &tool), ("code", code)], count);
     }
     let links = registry.links();
@@ -95,7 +99,7 @@ pub(super) fn render(
     // The samples of a family stand together.
     let mut queues = registry.queues();
     let used = |name: &str| statuses.iter().any(|status| status.queues.iter().any(|queue| queue.name == name));
-    queues.retain(|queue| matches!(seen, Seen::All) || used(&queue.name));
+    queues.retain(|queue| matches!(seen, VisibleServers::All) || used(&queue.name));
     let mut queue = |name: &str, kind: &str, help: &str, figure: fn(&QueueStats) -> u64| {
         page.family(name, kind, help);
         for queue in &queues {
@@ -106,27 +110,27 @@ pub(super) fn render(
     queue("toolgate_queue_waiting", "gauge", "Calls that wait for their turn.", |queue| queue.waiting as u64);
     let refused = |queue: &QueueStats| queue.refused + queue.timed_out;
     queue("toolgate_queue_refused_total", "counter", "Calls that a queue turned away.", refused);
-    of_doors(&mut page, doors);
+    write_listeners(&mut page, doors);
     if let Some(recorder) = registry.recorder() {
-        of_records(&mut page, recorder.stats());
+        write_records(&mut page, recorder.stats());
     }
     page.family("toolgate_ready", "gauge", "Whether the gateway is ready, by the configured measure.");
     page.sample("toolgate_ready", &[], u64::from(registry.readiness().ready));
     page.family("toolgate_component_traps_total", "counter", "How often the component broke off and was replaced.");
     page.sample("toolgate_component_traps_total", &[], logic::traps());
     if let Some(shadow) = shadow {
-        of_shadow(&mut page, shadow);
+        write_shadow(&mut page, shadow);
     }
     page.0
 }
 
 /// How the candidate in the shade does.
-fn of_shadow(page: &mut Page, shadow: &Shadow) {
+fn write_shadow(page: &mut MetricsPage, shadow: &Shadow) {
     let report = shadow.report();
     page.family("toolgate_shadow_running", "gauge", "Whether the candidate in the shade is asked.");
-    page.sample("toolgate_shadow_running", &[], u64::from(report.state() == shadow::State::Running));
+    page.sample("toolgate_shadow_running", &[], u64::from(report.state() == shadow::ShadowState::Running));
     page.family("toolgate_shadow_calls_total", "counter", "Calls that the candidate was to be asked about.");
-    let Counts { same, different, dropped, failed } = report.counts();
+    let ShadowCounts { same, different, dropped, failed } = report.counts();
     for (outcome, count) in [("same", same), ("different", different), ("dropped", dropped), ("failed", failed)] {
         page.sample("toolgate_shadow_calls_total", &[("outcome", outcome)], count);
     }
@@ -137,9 +141,9 @@ fn of_shadow(page: &mut Page, shadow: &Shadow) {
 }
 
 /// What the doors carry, and what they turned away.
-fn of_doors(page: &mut Page, doors: &[OpenDoor]) {
+fn write_listeners(page: &mut MetricsPage, doors: &[OpenListener]) {
     let doors: Vec<_> = doors.iter().map(|door| (door.name, door.load.stats())).collect();
-    let mut each = |name: &str, kind: &str, help: &str, figure: fn(&DoorStats) -> u64| {
+    let mut each = |name: &str, kind: &str, help: &str, figure: fn(&LoadStats) -> u64| {
         page.family(name, kind, help);
         for (door, stats) in &doors {
             page.sample(name, &[("door", door)], figure(stats));
@@ -160,7 +164,7 @@ fn of_doors(page: &mut Page, doors: &[OpenDoor]) {
 }
 
 /// What is recorded, and what is not.
-fn of_records(page: &mut Page, stats: RecordStats) {
+fn write_records(page: &mut MetricsPage, stats: RecordStats) {
     let RecordStats { written, dropped, failed, withheld, bytes } = stats;
     page.family("toolgate_records_total", "counter", "Calls that are recorded.");
     page.sample("toolgate_records_total", &[], written);
@@ -173,9 +177,9 @@ fn of_records(page: &mut Page, stats: RecordStats) {
 }
 
 #[derive(Default)]
-struct Page(String);
+struct MetricsPage(String);
 
-impl Page {
+impl MetricsPage {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
@@ -228,10 +232,10 @@ mod tests {
 
     #[test]
     fn labels_are_escaped_and_bounded() {
-        let mut page = Page::default();
+        let mut page = MetricsPage::default();
         page.sample("x", &[("a", "b\"c\\d\ne")], 1);
         assert_eq!(page.0, "x{a=\"b\\\"c\\\\d\\ne\"} 1\n");
-        let tally = Tally::default();
+        let tally = ToolCallCounts::default();
         for n in 0..MOST_SERIES + 100 {
             tally.add(Some(&ToolRef { server: "a".to_owned(), tool: n.to_string() }), Code::Ok);
         }
@@ -242,16 +246,17 @@ mod tests {
 
     #[test]
     fn names_of_tools_show_no_secret_and_no_label_comes_twice() {
-        let tally = Tally::default();
+        let tally = ToolCallCounts::default();
         let mut secrets = Secrets::default();
         secrets.add("Zq9-planted/secret");
         for tool in ["get_Zq9-planted/secret", "get_Zq9-planted_secret", "get"] {
             tally.add(Some(&ToolRef { server: "a".to_owned(), tool: tool.to_owned() }), Code::Ok);
         }
-        let shown = tally.shown(&Seen::All, &secrets).into_iter();
+        let shown = tally.visible_counts(&VisibleServers::All, &secrets).into_iter();
         let shown: Vec<_> = shown.map(|((_, tool, _), count)| (tool, count)).collect();
         assert_eq!(shown, [("get".to_owned(), 1), ("get_[REDACTED]".to_owned(), 2)]);
-        let seen = Seen::These { servers: Default::default(), tools: [("a".to_owned(), "get".to_owned())].into() };
-        assert_eq!(tally.shown(&seen, &secrets).len(), 1);
+        let seen =
+            VisibleServers::Only { servers: Default::default(), tools: [("a".to_owned(), "get".to_owned())].into() };
+        assert_eq!(tally.visible_counts(&seen, &secrets).len(), 1);
     }
 }

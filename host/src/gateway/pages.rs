@@ -11,15 +11,15 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::Gateway;
-use super::api::{Action, Reply};
+use super::api::{ApiResponse, ServerAction};
 use super::client::Principal;
-use super::http::{PageBody, PageEvent, PageRequest, PageResponse, Pages};
+use super::http::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
 use crate::transport::BoxFuture;
 
 /// The pages of a gateway.
-pub struct Site(pub Arc<Gateway>);
+pub struct GatewayPages(pub Arc<Gateway>);
 
-impl Pages for Site {
+impl PageHandler for GatewayPages {
     fn answer(&self, request: PageRequest) -> BoxFuture<'static, Option<PageResponse>> {
         let gateway = Arc::clone(&self.0);
         Box::pin(async move {
@@ -28,7 +28,7 @@ impl Pages for Site {
                 (&Method::GET, []) => Some(dashboard()),
                 (&Method::GET, ["health"]) => Some(json(200, r#"{"status":"ok"}"#.to_owned())),
                 (&Method::GET, ["ready"]) => {
-                    let Reply { status, body } = gateway.ready(request.principal.as_ref());
+                    let ApiResponse { status, body } = gateway.ready(request.principal.as_ref());
                     Some(json(status, body))
                 }
                 (_, [] | ["health"] | ["ready"]) => Some(not_allowed(&request.method, READ)),
@@ -41,7 +41,7 @@ impl Pages for Site {
         })
     }
 
-    fn takes_content(&self, method: &Method, path: &str, principal: &Principal) -> bool {
+    fn accepts_body(&self, method: &Method, path: &str, principal: &Principal) -> bool {
         let parts = path.split('/').filter(|part| !part.is_empty());
         principal.admin && method == Method::POST && parts.eq(["api", "v1", "mcp", "call"])
     }
@@ -65,13 +65,13 @@ async fn api(
         ["servers"] if get => gateway.servers(principal),
         ["mcp", "tools"] if get => gateway.tools(principal).await,
         ["calls"] if get => gateway.calls(principal, limit(request.query.as_deref())),
-        ["shadow"] if get => gateway.shade(principal, limit(request.query.as_deref())),
+        ["shadow"] if get => gateway.shadow_report(principal, limit(request.query.as_deref())),
         // Nobody has shown a token to a door that asks for none.
         ["servers", ..] | ["mcp", "call"] if post && *principal == Principal::anybody() => {
             return Some(unauthorized(TOKEN));
         }
         ["servers", ..] | ["mcp", "call"] if post && !principal.admin => forbidden(),
-        ["servers", server, action] if post => gateway.act(server, Action::read(action)?),
+        ["servers", server, action] if post => gateway.act(server, ServerAction::read(action)?),
         ["mcp", "call"] if post => gateway.try_call(principal, &request.body).await,
         ["servers", _, _] | ["mcp", "call"] => return Some(not_allowed(&request.method, "POST")),
         ["servers"] | ["mcp", "tools"] | ["calls"] | ["shadow"] | ["events"] | ["metrics"] => {
@@ -151,8 +151,8 @@ fn not_allowed(method: &Method, allowed: &'static str) -> PageResponse {
     response
 }
 
-fn forbidden() -> Reply {
-    Reply { status: 403, body: json!({"error": "this token may look, and do nothing"}).to_string() }
+fn forbidden() -> ApiResponse {
+    ApiResponse { status: 403, body: json!({"error": "this token may look, and do nothing"}).to_string() }
 }
 
 fn json(status: u16, body: String) -> PageResponse {

@@ -59,28 +59,28 @@ impl RecentCall {
 
 /// The calls of late.
 #[derive(Debug)]
-pub struct Recent {
-    kept: Mutex<Kept>,
+pub struct RecentCalls {
+    buffer: Mutex<CallBuffer>,
     count: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CallBuffer {
     calls: VecDeque<RecentCall>,
     bytes: usize,
 }
 
-impl Default for Recent {
+impl Default for RecentCalls {
     fn default() -> Self {
-        Recent { kept: Mutex::default(), count: watch::Sender::new(0) }
+        RecentCalls { buffer: Mutex::default(), count: watch::Sender::new(0) }
     }
 }
 
-impl Recent {
+impl RecentCalls {
     /// Keeps a call, and forgets the oldest.
     pub(super) fn add(&self, call: RecentCall) {
         let call = call.shortened();
-        let mut kept = self.kept();
+        let mut kept = self.buffer();
         kept.bytes += call.size();
         kept.calls.push_back(call);
         while kept.calls.len() > MOST || kept.bytes > MOST_BYTES {
@@ -98,7 +98,7 @@ impl Recent {
 
     /// The last so many that are wanted, the newest first.
     pub fn last(&self, most: usize, wanted: impl Fn(&RecentCall) -> bool) -> Vec<RecentCall> {
-        self.kept().calls.iter().rev().filter(|call| wanted(call)).take(most).cloned().collect()
+        self.buffer().calls.iter().rev().filter(|call| wanted(call)).take(most).cloned().collect()
     }
 
     /// Counts the calls: who waits for it to change hears of each.
@@ -106,8 +106,8 @@ impl Recent {
         self.count.subscribe()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn buffer(&self) -> MutexGuard<'_, CallBuffer> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,12 +142,12 @@ mod tests {
 
     #[test]
     fn calls_of_any_size_take_little_and_the_oldest_are_forgotten() {
-        let recent = Recent::default();
+        let recent = RecentCalls::default();
         for number in 0..600 {
             recent.add(call(&format!("{number}{}", "n".repeat(1000)), vec!["note".repeat(1000); 100]));
         }
-        let sizes = |kept: &Kept| (kept.calls.len(), kept.bytes);
-        let (count, bytes) = sizes(&recent.kept());
+        let sizes = |kept: &CallBuffer| (kept.calls.len(), kept.bytes);
+        let (count, bytes) = sizes(&recent.buffer());
         assert!(bytes <= MOST_BYTES && (30..500).contains(&count), "{count} calls, {bytes} bytes");
         let newest = &recent.last(1, |_| true)[0];
         assert!(newest.name.starts_with("599n") && newest.name.ends_with('…') && newest.name.len() <= MOST_NAME);
@@ -159,7 +159,7 @@ mod tests {
             recent.add(call("a", vec!["note".to_owned()]));
         }
         assert_eq!(recent.last(usize::MAX, |_| true).len(), MOST);
-        let sum = recent.kept().calls.iter().map(RecentCall::size).sum::<usize>();
-        assert_eq!(recent.kept().bytes, sum);
+        let sum = recent.buffer().calls.iter().map(RecentCall::size).sum::<usize>();
+        assert_eq!(recent.buffer().bytes, sum);
     }
 }

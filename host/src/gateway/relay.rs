@@ -9,19 +9,19 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::front::{Asker, Front};
+use super::client_session::{ClientRequest, ClientSession};
 use crate::failure::RpcError;
 use crate::gate::{CallEvent, OnEvent};
-use crate::session::{During, Handler, Nobody, Question, Topics};
+use crate::session::{ActiveCallers, Handler, NullHandler, ServerQuestion, Topics};
 use crate::transport::BoxFuture;
 
 /// Brings questions of servers to clients. It is the handler of the registry that a gateway is built on.
 #[derive(Default)]
 pub struct Relay {
     /// The requests that each server works on, by its connection.
-    working: Mutex<HashMap<u64, Vec<Work>, FxBuildHasher>>,
+    active: Mutex<HashMap<u64, Vec<ActiveRequest>, FxBuildHasher>>,
     /// The servers of which it was told that nobody knows whom they ask.
-    confused: Mutex<HashSet<String>>,
+    ambiguous_servers: Mutex<HashSet<String>>,
     /// What clients were asked to do at an address of a server and may not have done yet, the oldest first.
     elicitations: Mutex<VecDeque<Elicitation>>,
 }
@@ -30,34 +30,34 @@ pub struct Relay {
 struct Elicitation {
     connection: u64,
     id: String,
-    front: Weak<Front>,
+    client: Weak<ClientSession>,
 }
 
 /// A request that a server works on.
-struct Work {
+struct ActiveRequest {
     principal: Arc<str>,
-    state: State,
+    state: RequestState,
 }
 
-enum State {
+enum RequestState {
     /// Somebody waits for the answer, and may be asked, or not.
-    Awaited(Option<Arc<Asker>>),
+    Awaited(Option<Arc<ClientRequest>>),
     /// Nobody waits for it any more, and the server may not know yet; until then it may log what is of the request.
     GivenUp { until: Instant },
 }
 
 /// A request that a server works on, for as long as this lives.
-pub(super) struct Working {
+pub(super) struct WorkGuard {
     relay: Arc<Relay>,
     connection: u64,
     principal: Arc<str>,
-    asker: Option<Arc<Asker>>,
+    request: Option<Arc<ClientRequest>>,
     answered: bool,
 }
 
 /// Whom a server means with a question.
-enum Meant {
-    Client(Arc<Asker>),
+enum QuestionTarget {
+    Client(Arc<ClientRequest>),
     /// It works for several clients, and nobody knows for which of them it asks.
     Several,
     Nobody,
@@ -65,71 +65,71 @@ enum Meant {
 
 impl Relay {
     /// A server works on a request of this principal from now on; whoever can be asked for it is asked.
-    pub(super) fn enter(
+    pub(super) fn start_work(
         self: &Arc<Self>,
         connection: u64,
         principal: &Arc<str>,
-        asker: Option<&Arc<Asker>>,
-    ) -> Working {
+        asker: Option<&Arc<ClientRequest>>,
+    ) -> WorkGuard {
         let (principal, asker) = (Arc::clone(principal), asker.cloned());
-        let work = Work { principal: Arc::clone(&principal), state: State::Awaited(asker.clone()) };
-        self.working().entry(connection).or_default().push(work);
-        Working { relay: Arc::clone(self), connection, principal, asker, answered: false }
+        let work = ActiveRequest { principal: Arc::clone(&principal), state: RequestState::Awaited(asker.clone()) };
+        self.active().entry(connection).or_default().push(work);
+        WorkGuard { relay: Arc::clone(self), connection, principal, request: asker, answered: false }
     }
 
     /// A client is asked to do something at an address of a server, and hears when the server says that it is done.
-    pub(super) fn expect(&self, connection: u64, id: String, front: &Weak<Front>) {
+    pub(super) fn expect_elicitation(&self, connection: u64, id: String, front: &Weak<ClientSession>) {
         let mut elicitations = self.elicitations();
-        elicitations.retain(|known| known.front.strong_count() > 0);
+        elicitations.retain(|known| known.client.strong_count() > 0);
         if elicitations.len() == MOST_ELICITATIONS {
             elicitations.pop_front();
         }
-        elicitations.push_back(Elicitation { connection, id, front: Weak::clone(front) });
+        elicitations.push_back(Elicitation { connection, id, client: Weak::clone(front) });
     }
 
     /// Notes for whom servers work, where nobody is there to be asked.
-    pub(super) fn note(self: &Arc<Self>, principal: &str) -> OnEvent {
+    pub(super) fn track_work(self: &Arc<Self>, principal: &str) -> OnEvent {
         let (relay, principal) = (Arc::clone(self), Arc::from(principal));
-        let working: Mutex<Option<Working>> = Mutex::default();
-        let set = move |now: Option<Working>| {
+        let working: Mutex<Option<WorkGuard>> = Mutex::default();
+        let set = move |now: Option<WorkGuard>| {
             std::mem::replace(&mut *working.lock().unwrap_or_else(PoisonError::into_inner), now)
         };
         Arc::new(move |event| match event {
-            CallEvent::Requesting { connection, .. } => drop(set(Some(relay.enter(connection, &principal, None)))),
-            CallEvent::Answered => set(None).into_iter().for_each(Working::end),
+            CallEvent::Requesting { connection, .. } => drop(set(Some(relay.start_work(connection, &principal, None)))),
+            CallEvent::Answered => set(None).into_iter().for_each(WorkGuard::end),
             _ => {}
         })
     }
 
     /// The one client that a server can mean; where it works for several, nobody knows which.
-    fn meant(&self, connection: u64) -> Meant {
-        let working = self.working();
+    fn question_target(&self, connection: u64) -> QuestionTarget {
+        let working = self.active();
         let works = working.get(&connection).into_iter().flatten();
         let mut askers = works.filter_map(|work| match &work.state {
-            State::Awaited(asker) => Some(asker.as_ref()),
-            State::GivenUp { .. } => None,
+            RequestState::Awaited(asker) => Some(asker.as_ref()),
+            RequestState::GivenUp { .. } => None,
         });
         match askers.next() {
-            None => Meant::Nobody,
-            Some(Some(first)) if askers.all(|asker| asker.is_some_and(|asker| asker.leads_to_the_client_of(first))) => {
-                Meant::Client(Arc::clone(first))
+            None => QuestionTarget::Nobody,
+            Some(Some(first)) if askers.all(|asker| asker.is_some_and(|asker| asker.has_same_client(first))) => {
+                QuestionTarget::Client(Arc::clone(first))
             }
-            Some(None) if askers.all(|asker| asker.is_none()) => Meant::Nobody,
-            Some(_) => Meant::Several,
+            Some(None) if askers.all(|asker| asker.is_none()) => QuestionTarget::Nobody,
+            Some(_) => QuestionTarget::Several,
         }
     }
 
     /// Waits until a server works on no request of this client any more.
-    async fn deserted(&self, connection: u64, mut asker: Arc<Asker>) {
+    async fn wait_abandoned(&self, connection: u64, mut asker: Arc<ClientRequest>) {
         loop {
-            asker.over().await;
-            let working = self.working();
+            asker.wait_idle().await;
+            let working = self.active();
             let works = working.get(&connection).into_iter().flatten();
             let mut askers = works.filter_map(|work| match &work.state {
-                State::Awaited(asker) => asker.as_ref(),
-                State::GivenUp { .. } => None,
+                RequestState::Awaited(asker) => asker.as_ref(),
+                RequestState::GivenUp { .. } => None,
             });
-            match askers.find(|other| other.leads_to_the_client_of(&asker)) {
+            match askers.find(|other| other.has_same_client(&asker)) {
                 Some(other) => asker = Arc::clone(other),
                 None => return,
             }
@@ -137,9 +137,9 @@ impl Relay {
     }
 
     /// What a server hears where nobody knows whom it means; whoever runs the gateway hears of it once.
-    fn confusion(&self, question: &Question) -> RpcError {
-        let Question { server, topic, .. } = question;
-        let mut confused = self.confused.lock().unwrap_or_else(PoisonError::into_inner);
+    fn ambiguity_error(&self, question: &ServerQuestion) -> RpcError {
+        let ServerQuestion { server, topic, .. } = question;
+        let mut confused = self.ambiguous_servers.lock().unwrap_or_else(PoisonError::into_inner);
         if confused.insert(server.clone()) {
             warn!(
                 server,
@@ -160,8 +160,8 @@ impl Relay {
         self.elicitations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn working(&self) -> MutexGuard<'_, HashMap<u64, Vec<Work>, FxBuildHasher>> {
-        self.working.lock().unwrap_or_else(PoisonError::into_inner)
+    fn active(&self) -> MutexGuard<'_, HashMap<u64, Vec<ActiveRequest>, FxBuildHasher>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -170,56 +170,56 @@ impl Handler for Relay {
         Topics { roots: true, roots_changed: true, sampling: true, elicitation: true, url_elicitation: true }
     }
 
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+    fn answer(&self, question: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         let connection = question.connection;
-        match self.meant(connection) {
-            Meant::Client(asker) => Box::pin(async move {
-                let deserted = self.deserted(connection, Arc::clone(&asker));
+        match self.question_target(connection) {
+            QuestionTarget::Client(asker) => Box::pin(async move {
+                let deserted = self.wait_abandoned(connection, Arc::clone(&asker));
                 asker.ask(question, deserted).await
             }),
-            Meant::Several => Box::pin(std::future::ready(Err(self.confusion(&question)))),
-            Meant::Nobody => Box::pin(async move { Nobody.answer(question).await }),
+            QuestionTarget::Several => Box::pin(std::future::ready(Err(self.ambiguity_error(&question)))),
+            QuestionTarget::Nobody => Box::pin(async move { NullHandler.answer(question).await }),
         }
     }
 
-    fn during(&self, connection: u64) -> During {
-        let (working, now) = (self.working(), Instant::now());
+    fn active_callers(&self, connection: u64) -> ActiveCallers {
+        let (working, now) = (self.active(), Instant::now());
         let works = working.get(&connection).into_iter().flatten().filter(|work| work.counts(now));
         let mut awaited = false;
         let mut principals = works.map(|work| {
-            awaited |= matches!(work.state, State::Awaited(_));
+            awaited |= matches!(work.state, RequestState::Awaited(_));
             &work.principal
         });
-        let Some(first) = principals.next() else { return During::Nobody };
+        let Some(first) = principals.next() else { return ActiveCallers::Unknown };
         let alone = principals.all(|other| other == first);
         match (alone, awaited) {
-            (true, true) => During::One(Arc::clone(first)),
-            (true, false) => During::Deserted(Arc::clone(first)),
-            (false, _) => During::Several,
+            (true, true) => ActiveCallers::One(Arc::clone(first)),
+            (true, false) => ActiveCallers::Abandoned(Arc::clone(first)),
+            (false, _) => ActiveCallers::Several,
         }
     }
 
-    fn elicited(&self, connection: u64, elicitation: &str) {
+    fn elicitation_completed(&self, connection: u64, elicitation: &str) {
         let mut elicitations = self.elicitations();
         let is_it = |known: &Elicitation| known.connection == connection && known.id == elicitation;
         let Some(known) = elicitations.iter().position(is_it).and_then(|place| elicitations.remove(place)) else {
             return;
         };
         drop(elicitations);
-        if let Some(front) = known.front.upgrade() {
-            front.tell_elicited(elicitation);
+        if let Some(front) = known.client.upgrade() {
+            front.notify_elicited(elicitation);
         }
     }
 }
 
-impl Work {
+impl ActiveRequest {
     fn counts(&self, now: Instant) -> bool {
-        !matches!(self.state, State::GivenUp { until } if until <= now)
+        !matches!(self.state, RequestState::GivenUp { until } if until <= now)
     }
 
-    fn is_of(&self, working: &Working) -> bool {
-        let State::Awaited(asker) = &self.state else { return false };
-        match (asker, &working.asker) {
+    fn is_of(&self, working: &WorkGuard) -> bool {
+        let RequestState::Awaited(asker) = &self.state else { return false };
+        match (asker, &working.request) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (None, None) => self.principal == working.principal,
             _ => false,
@@ -227,24 +227,24 @@ impl Work {
     }
 }
 
-impl Working {
+impl WorkGuard {
     /// The server has answered: nothing that it says from now on is of the request.
     pub(super) fn end(mut self) {
         self.answered = true;
     }
 }
 
-impl Drop for Working {
+impl Drop for WorkGuard {
     fn drop(&mut self) {
         let now = Instant::now();
-        let mut working = self.relay.working();
+        let mut working = self.relay.active();
         let works = working.get_mut(&self.connection);
         if let Some(works) = works
             && let Some(place) = works.iter().position(|work| work.is_of(self))
         {
             let work = works.swap_remove(place);
             if !self.answered {
-                works.push(Work { state: State::GivenUp { until: now + LINGER }, ..work });
+                works.push(ActiveRequest { state: RequestState::GivenUp { until: now + LINGER }, ..work });
             }
             works.retain(|work| work.counts(now));
             if works.is_empty() {
@@ -255,8 +255,8 @@ impl Drop for Working {
             working.retain(|_, works| works.iter().any(|work| work.counts(now)));
         }
         drop(working);
-        if let Some(asker) = &self.asker {
-            asker.left();
+        if let Some(asker) = &self.request {
+            asker.finish_work();
         }
     }
 }

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 /// The key of this process; what another one has sealed is not known here.
-pub(crate) struct Seal {
+pub(crate) struct StateSealer {
     /// None where there were no random numbers for it: then nothing is known again.
     key: Option<[u8; 32]>,
     /// Tells this process from all others, such as a gateway behind this one, whose states pass as they are.
@@ -24,12 +24,12 @@ pub(crate) struct Seal {
     /// Tells the states of this process from each other.
     next: AtomicU64,
     /// The states that were used, by principal.
-    used: Mutex<HashMap<String, Used>>,
+    spent: Mutex<HashMap<String, SpentStates>>,
 }
 
 /// The states of one principal that were used and have not lapsed.
 #[derive(Default)]
-struct Used {
+struct SpentStates {
     /// Their numbers, and when they lapse; the first used first.
     states: VecDeque<(u64, u64)>,
     /// Where more were used than are remembered: whatever lapses at this second or before counts as used.
@@ -38,7 +38,7 @@ struct Used {
 
 /// How far a call has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ApprovalStage {
     /// A person was asked whether it may be made.
     Asked,
     /// A person has said yes.
@@ -47,22 +47,22 @@ pub(super) enum Stage {
 
 /// The call that a state is of: nobody can use it for another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Subject {
+pub(super) struct SealedCall {
     pub(super) principal: String,
     pub(super) server: String,
     pub(super) tool: String,
     pub(super) arguments: String,
     /// The rules that it was decided by.
-    pub(super) rules: Rules,
+    pub(super) rules: RulesVersion,
 }
 
 /// Which version of the rules a call was decided by: that of the servers, and that of what each principal may use.
-pub(super) type Rules = (u64, u64);
+pub(super) type RulesVersion = (u64, u64);
 
 /// A state that a client brings back.
 #[derive(Debug)]
-pub(super) struct Sealed {
-    pub(super) stage: Stage,
+pub(super) struct SealedState {
+    pub(super) stage: ApprovalStage,
     /// The state of the server behind, which is in it.
     pub(super) inner: Option<Box<RawValue>>,
     number: u64,
@@ -70,17 +70,17 @@ pub(super) struct Sealed {
     tag: Vec<u8>,
 }
 
-impl Seal {
+impl StateSealer {
     pub(super) fn new() -> Self {
         let (mut key, mut name) = ([0; 32], [0; 9]);
         let random = rustls::crypto::ring::default_provider().secure_random;
         let drawn = random.fill(&mut key).and_then(|()| random.fill(&mut name));
-        Seal {
+        StateSealer {
             key: drawn.is_ok().then_some(key),
             name: URL_SAFE_NO_PAD.encode(name),
             since: Instant::now(),
             next: AtomicU64::new(0),
-            used: Mutex::default(),
+            spent: Mutex::default(),
         }
     }
 
@@ -90,7 +90,7 @@ impl Seal {
     }
 
     /// A state for a call, with that of the server behind in it.
-    pub(super) fn close(&self, stage: Stage, subject: &Subject, inner: Option<&RawValue>) -> Option<String> {
+    pub(super) fn seal(&self, stage: ApprovalStage, subject: &SealedCall, inner: Option<&RawValue>) -> Option<String> {
         let until = (self.since.elapsed() + LAPSE).as_secs();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let tag = URL_SAFE_NO_PAD.encode(self.tag(stage, (number, until), subject, inner)?);
@@ -99,32 +99,32 @@ impl Seal {
     }
 
     /// Reads a state that has the form of this process's; whether it is one is another question.
-    pub(super) fn read(&self, state: &str) -> Option<Sealed> {
+    pub(super) fn read(&self, state: &str) -> Option<SealedState> {
         let text: String = serde_json::from_str(state).ok()?;
         let mut parts = text.strip_prefix(MARK)?.strip_prefix(&self.name)?.strip_prefix('/')?.split('/');
         let stage = parts.next()?;
-        let stage = [Stage::Asked, Stage::Approved].into_iter().find(|known| known.name() == stage)?;
+        let stage = [ApprovalStage::Asked, ApprovalStage::Approved].into_iter().find(|known| known.name() == stage)?;
         let number = parts.next()?.parse().ok()?;
         let until = parts.next()?.parse().ok()?;
         let tag = URL_SAFE_NO_PAD.decode(parts.next()?).ok()?;
         let inner = String::from_utf8(URL_SAFE_NO_PAD.decode(parts.next()?).ok()?).ok()?;
         let inner = Some(inner).filter(|inner| !inner.is_empty());
         let inner = inner.map(RawValue::from_string).transpose().ok()?;
-        parts.next().is_none().then_some(Sealed { stage, inner, number, until, tag })
+        parts.next().is_none().then_some(SealedState { stage, inner, number, until, tag })
     }
 
     /// Whether this process made the state, for this call, and not long ago.
-    pub(super) fn knows(&self, sealed: &Sealed, subject: &Subject) -> bool {
+    pub(super) fn verify(&self, sealed: &SealedState, subject: &SealedCall) -> bool {
         let tag = self.tag(sealed.stage, (sealed.number, sealed.until), subject, sealed.inner.as_deref());
         let same = tag.is_some_and(|tag| bool::from(tag[..].ct_eq(&sealed.tag[..])));
         same && self.since.elapsed().as_secs() <= sealed.until
     }
 
     /// Uses a state that is known, which can be done once; says whether this was the first time.
-    pub(super) fn spend(&self, sealed: &Sealed, principal: &str) -> bool {
+    pub(super) fn spend(&self, sealed: &SealedState, principal: &str) -> bool {
         let now = self.since.elapsed().as_secs();
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let Used { states, forgotten } = used.entry(principal.to_owned()).or_default();
+        let mut used = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let SpentStates { states, forgotten } = used.entry(principal.to_owned()).or_default();
         if forgotten.is_some_and(|second| sealed.until <= second) {
             return false;
         }
@@ -144,9 +144,9 @@ impl Seal {
     /// The keyed digest of what a state says (HMAC, RFC 2104).
     fn tag(
         &self,
-        stage: Stage,
+        stage: ApprovalStage,
         (number, until): (u64, u64),
-        subject: &Subject,
+        subject: &SealedCall,
         inner: Option<&RawValue>,
     ) -> Option<[u8; 32]> {
         let key = self.key?;
@@ -156,7 +156,7 @@ impl Seal {
             block
         };
         let mut digest = Sha256::new().chain_update(block(0x36));
-        let Subject { principal, server, tool, arguments, rules } = subject;
+        let SealedCall { principal, server, tool, arguments, rules } = subject;
         let numbers = [number, until, rules.0, rules.1].map(u64::to_be_bytes);
         let texts = [stage.name(), principal, server, tool, arguments, inner.map_or("", RawValue::get)];
         for part in texts.iter().map(|text| text.as_bytes()).chain([numbers.as_flattened()]) {
@@ -168,11 +168,11 @@ impl Seal {
     }
 }
 
-impl Stage {
+impl ApprovalStage {
     fn name(self) -> &'static str {
         match self {
-            Stage::Asked => "asked",
-            Stage::Approved => "approved",
+            ApprovalStage::Asked => "asked",
+            ApprovalStage::Approved => "approved",
         }
     }
 }
@@ -189,46 +189,58 @@ const MOST_USED: usize = 4096;
 mod tests {
     use super::*;
 
-    fn subject(arguments: &str) -> Subject {
+    fn subject(arguments: &str) -> SealedCall {
         let [principal, server, tool] = ["ann", "k8s", "delete"].map(str::to_owned);
-        Subject { principal, server, tool, arguments: arguments.to_owned(), rules: (1, 1) }
+        SealedCall { principal, server, tool, arguments: arguments.to_owned(), rules: (1, 1) }
     }
 
-    fn read(seal: &Seal, state: &str) -> Option<Sealed> {
+    fn read(seal: &StateSealer, state: &str) -> Option<SealedState> {
         seal.read(&serde_json::to_string(state).unwrap())
     }
 
     #[test]
     fn a_state_is_known_again_with_what_is_in_it_and_for_its_call_alone() {
-        let (seal, other) = (Seal::new(), Seal::new());
+        let (seal, other) = (StateSealer::new(), StateSealer::new());
         let inner = RawValue::from_string(r#""\u00e9 {\"a\":1}""#.to_owned()).unwrap();
         for inner in [None, Some(&*inner)] {
-            let state = seal.close(Stage::Approved, &subject("{}"), inner).unwrap();
+            let state = seal.seal(ApprovalStage::Approved, &subject("{}"), inner).unwrap();
             let read = || read(&seal, &state).expect("it is of our form");
             let sealed = read();
             assert_eq!(
                 (sealed.stage, sealed.inner.as_deref().map(RawValue::get)),
-                (Stage::Approved, inner.map(RawValue::get))
+                (ApprovalStage::Approved, inner.map(RawValue::get))
             );
-            assert!(seal.knows(&sealed, &subject("{}")));
-            assert!(!seal.knows(&sealed, &subject(r#"{"a":1}"#)), "other arguments");
-            assert!(!seal.knows(&sealed, &Subject { principal: "bob".to_owned(), ..subject("{}") }), "somebody else");
+            assert!(seal.verify(&sealed, &subject("{}")));
+            assert!(!seal.verify(&sealed, &subject(r#"{"a":1}"#)), "other arguments");
             assert!(
-                !seal.knows(&sealed, &Subject { server: "k8sd".to_owned(), tool: "elete".to_owned(), ..subject("{}") })
+                !seal.verify(&sealed, &SealedCall { principal: "bob".to_owned(), ..subject("{}") }),
+                "somebody else"
+            );
+            assert!(
+                !seal.verify(
+                    &sealed,
+                    &SealedCall { server: "k8sd".to_owned(), tool: "elete".to_owned(), ..subject("{}") }
+                )
             );
             for rules in [(2, 1), (1, 2)] {
-                assert!(!seal.knows(&sealed, &Subject { rules, ..subject("{}") }), "other rules");
+                assert!(!seal.verify(&sealed, &SealedCall { rules, ..subject("{}") }), "other rules");
             }
-            assert!(!other.knows(&sealed, &subject("{}")), "another process");
+            assert!(!other.verify(&sealed, &subject("{}")), "another process");
             assert!(other.read(&serde_json::to_string(&state).unwrap()).is_none(), "another process's passes as it is");
-            assert!(!seal.knows(&Sealed { until: sealed.until + 1, ..read() }, &subject("{}")), "a longer time");
-            assert!(!seal.knows(&Sealed { number: sealed.number + 1, ..read() }, &subject("{}")), "another question");
-            assert!(!seal.knows(&Sealed { stage: Stage::Asked, ..read() }, &subject("{}")), "another stage");
+            assert!(!seal.verify(&SealedState { until: sealed.until + 1, ..read() }, &subject("{}")), "a longer time");
+            assert!(
+                !seal.verify(&SealedState { number: sealed.number + 1, ..read() }, &subject("{}")),
+                "another question"
+            );
+            assert!(
+                !seal.verify(&SealedState { stage: ApprovalStage::Asked, ..read() }, &subject("{}")),
+                "another stage"
+            );
         }
         let since = seal.since.checked_sub(LAPSE * 2).expect("the clock has begun");
-        let late = Seal { key: seal.key, name: seal.name.clone(), since, ..Seal::new() };
-        let sealed = read(&seal, &seal.close(Stage::Asked, &subject("{}"), None).unwrap()).unwrap();
-        assert!(seal.knows(&sealed, &subject("{}")) && !late.knows(&sealed, &subject("{}")), "it lapses");
+        let late = StateSealer { key: seal.key, name: seal.name.clone(), since, ..StateSealer::new() };
+        let sealed = read(&seal, &seal.seal(ApprovalStage::Asked, &subject("{}"), None).unwrap()).unwrap();
+        assert!(seal.verify(&sealed, &subject("{}")) && !late.verify(&sealed, &subject("{}")), "it lapses");
         assert!(seal.read("7").is_none());
         let name = seal.name();
         for rest in [
@@ -244,8 +256,8 @@ mod tests {
 
     #[test]
     fn a_state_is_used_once_however_many_others_are() {
-        let seal = Seal::new();
-        let state = || read(&seal, &seal.close(Stage::Asked, &subject("{}"), None).unwrap()).unwrap();
+        let seal = StateSealer::new();
+        let state = || read(&seal, &seal.seal(ApprovalStage::Asked, &subject("{}"), None).unwrap()).unwrap();
         let (first, others) = (state(), state());
         assert!(seal.spend(&first, "ann") && !seal.spend(&first, "ann"));
         assert!(seal.spend(&others, "bob"), "what one principal uses is nothing to another");
@@ -256,6 +268,6 @@ mod tests {
         }
         assert!(!seal.spend(&first, "ann"), "what was forgotten counts as used");
         assert!(seal.spend(&state(), "bob"));
-        assert!(seal.used.lock().unwrap()["ann"].states.len() <= MOST_USED);
+        assert!(seal.spent.lock().unwrap()["ann"].states.len() <= MOST_USED);
     }
 }

@@ -15,21 +15,21 @@ use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use super::Gateway;
-use super::http::{Door, Limits};
-use super::pages::Site;
+use super::http::{GatewayLimits, HttpServer};
+use super::pages::GatewayPages;
 use crate::config::variables::Variables;
-use crate::private;
+use crate::private_files;
 
 /// Where the sockets of this user's gateways are.
 pub fn folder(variables: &Variables) -> PathBuf {
     let user = rustix::process::geteuid().as_raw();
     // A relative XDG folder is to be ignored, says the specification of these folders.
-    let given = variables.filled("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let given = variables.non_empty("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
     // Who was started without a login has the same folder all the same.
     let usual = || Some(PathBuf::from(format!("/run/user/{user}"))).filter(|folder| folder.is_dir());
     match given.or_else(usual) {
         Some(runtime) => runtime.join("toolgate"),
-        None => Path::new(variables.filled("TMPDIR").unwrap_or("/tmp")).join(format!("toolgate-{user}")),
+        None => Path::new(variables.non_empty("TMPDIR").unwrap_or("/tmp")).join(format!("toolgate-{user}")),
     }
 }
 
@@ -40,7 +40,7 @@ pub fn path(folder: &Path, pid: u32) -> PathBuf {
 
 /// A gateway that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Running {
+pub struct RunningGateway {
     /// Its process id.
     pub pid: u32,
     /// Its socket.
@@ -48,13 +48,13 @@ pub struct Running {
 }
 
 /// The gateways that run, by their process ids. Sockets that dead ones left are removed.
-pub async fn running(folder: &Path) -> io::Result<Vec<Running>> {
+pub async fn find_running(folder: &Path) -> io::Result<Vec<RunningGateway>> {
     let entries = match fs::symlink_metadata(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         // In a folder that others can write to, anybody could pass for a gateway.
         metadata => {
-            private::check_owner(&metadata?)?;
-            private::check_folder(folder)?;
+            private_files::check_owner(&metadata?)?;
+            private_files::check_folder(folder)?;
             fs::read_dir(folder)?
         }
     };
@@ -71,7 +71,7 @@ pub async fn running(folder: &Path) -> io::Result<Vec<Running>> {
             // It has just ended.
             Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {}
             // One that has no time to answer is there.
-            Ok(_) | Err(_) => found.push(Running { pid, path }),
+            Ok(_) | Err(_) => found.push(RunningGateway { pid, path }),
         }
     }
     found.sort_by_key(|running| running.pid);
@@ -79,18 +79,18 @@ pub async fn running(folder: &Path) -> io::Result<Vec<Running>> {
 }
 
 /// A gateway that can be found. Dropping it takes its socket away.
-pub struct Announced {
-    name: Name,
+pub struct GatewaySocket {
+    name: SocketFile,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
 
 /// Lets commands of this user find the gateway, and ask it. That this cannot be is a warning: its clients lose nothing.
-pub async fn announce(gateway: &Arc<Gateway>, folder: &Path) -> Option<Announced> {
+pub async fn announce(gateway: &Arc<Gateway>, folder: &Path) -> Option<GatewaySocket> {
     let opened = match prepare(folder) {
         Ok(()) => {
             // Also removes what is left of others.
-            let _ = running(folder).await;
+            let _ = find_running(folder).await;
             open(folder)
         }
         Err(error) => Err(error),
@@ -103,18 +103,18 @@ pub async fn announce(gateway: &Arc<Gateway>, folder: &Path) -> Option<Announced
             return None;
         }
     };
-    let door = Door::at_socket(listener, Limits { grace: GRACE, ..Limits::default() });
-    gateway.show_door("socket", name.0.display().to_string(), door.load());
+    let door = HttpServer::at_socket(listener, GatewayLimits { grace: GRACE, ..GatewayLimits::default() });
+    gateway.add_listener("socket", name.0.display().to_string(), door.load());
     let (stop, stopped) = oneshot::channel();
-    let pages = Arc::new(Site(Arc::clone(gateway)));
+    let pages = Arc::new(GatewayPages(Arc::clone(gateway)));
     let serve = door.serve(Arc::clone(gateway) as _, pages, async {
         // Whoever drops the other end wants it to end, too.
         let _ = stopped.await;
     });
-    Some(Announced { name, stop, served: tokio::spawn(serve) })
+    Some(GatewaySocket { name, stop, served: tokio::spawn(serve) })
 }
 
-impl Announced {
+impl GatewaySocket {
     /// Where it is found.
     pub fn path(&self) -> &Path {
         &self.name.0
@@ -131,9 +131,9 @@ impl Announced {
 }
 
 /// The name of a socket; it goes with its owner.
-struct Name(PathBuf);
+struct SocketFile(PathBuf);
 
-impl Drop for Name {
+impl Drop for SocketFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -141,23 +141,23 @@ impl Drop for Name {
 
 /// Makes the folder, and sees to it that it is ours alone.
 fn prepare(folder: &Path) -> io::Result<()> {
-    private::prepare(folder)?;
+    private_files::ensure_real_folder(folder)?;
     if fs::symlink_metadata(folder)?.mode() & 0o077 != 0 {
         fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     }
     Ok(())
 }
 
-fn open(folder: &Path) -> io::Result<(Name, UnixListener)> {
+fn open(folder: &Path) -> io::Result<(SocketFile, UnixListener)> {
     let path = path(folder, std::process::id());
     // Under its own name it is seen only when somebody listens: what refuses connections is taken for dead.
     // The longer name comes first: one that is too long for the system is found out before anybody is told of it.
-    let new = Name(path.with_extension("fresh"));
+    let new = SocketFile(path.with_extension("fresh"));
     let _ = fs::remove_file(&new.0);
     let listener = UnixListener::bind(&new.0)?;
     fs::set_permissions(&new.0, Permissions::from_mode(0o600))?;
     fs::rename(&new.0, &path)?;
-    Ok((Name(path), listener))
+    Ok((SocketFile(path), listener))
 }
 
 const ENDING: &str = "sock";
@@ -186,15 +186,15 @@ mod tests {
     async fn a_socket_is_the_users_alone_and_goes_with_its_owner() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("run/toolgate");
-        assert_eq!(running(&folder).await.unwrap(), []);
+        assert_eq!(find_running(&folder).await.unwrap(), []);
         prepare(&folder).unwrap();
         fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
         prepare(&folder).unwrap();
         let (name, listener) = open(&folder).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&name.0)), (0o700, 0o600));
-        let here = Running { pid: std::process::id(), path: name.0.clone() };
-        assert_eq!(running(&folder).await.unwrap(), [here]);
+        let here = RunningGateway { pid: std::process::id(), path: name.0.clone() };
+        assert_eq!(find_running(&folder).await.unwrap(), [here]);
         drop((name, listener));
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     }
@@ -208,7 +208,7 @@ mod tests {
             fs::write(place.path().join(other), "").unwrap();
         }
         assert!(stale.exists());
-        assert_eq!(running(place.path()).await.unwrap(), []);
+        assert_eq!(find_running(place.path()).await.unwrap(), []);
         assert!(!stale.exists());
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3);
     }
@@ -217,7 +217,7 @@ mod tests {
     async fn a_folder_that_others_can_write_to_is_not_believed() {
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
-        assert!(running(place.path()).await.is_err());
+        assert!(find_running(place.path()).await.is_err());
         assert!(prepare(place.path()).is_err());
         let file = place.path().join("file");
         fs::write(&file, "").unwrap();

@@ -16,51 +16,57 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::bounds;
-use super::client::{Admission, Answer, Client, House, Incoming, Outlet, Place, Principal};
-use super::http::{Limits, Load, Message, Refusal, Slot, is_batch};
+use super::client::{
+    Admission, AdmissionGuard, ClientFactory, ClientHandler, ClientMessage, ClientSink, GatewayResponse, Principal,
+};
+use super::http::{GatewayLimits, HttpRefusal, LoadLimiter, MessageClass, RequestSlot, is_batch};
 use crate::session::message;
-use crate::vigil::Vigil;
-use input::{Lines, Read};
-use output::Output;
+use crate::spin_wait::SpinWait;
+use input::{ClientLines, LineRead};
+use output::ClientOutput;
 
 /// A door for one client.
-pub struct Door {
-    control: Control,
-    load: Arc<Load>,
+pub struct StdioServer {
+    control: StdioControl,
+    load: Arc<LoadLimiter>,
     grace: Duration,
 }
 
 /// Changes a door while it is served.
 #[derive(Clone)]
-pub struct Control {
-    load: Arc<Load>,
+pub struct StdioControl {
+    load: Arc<LoadLimiter>,
     /// The longest message, in bytes.
-    most: Arc<AtomicUsize>,
+    max_message_bytes: Arc<AtomicUsize>,
 }
 
-impl Control {
+impl StdioControl {
     /// Takes other limits; how long requests may take at the end stays the same.
-    pub fn set(&self, limits: &Limits) {
-        self.most.store(limits.max_body_bytes, Ordering::Relaxed);
-        self.load.set(&of_one(limits), false);
+    pub fn set(&self, limits: &GatewayLimits) {
+        self.max_message_bytes.store(limits.max_body_bytes, Ordering::Relaxed);
+        self.load.set(&single_client_limits(limits), false);
     }
 }
 
-impl Door {
+impl StdioServer {
     /// A door with these limits.
-    pub fn new(limits: &Limits) -> Self {
-        let load = Arc::new(Load::new(&of_one(limits)));
+    pub fn new(limits: &GatewayLimits) -> Self {
+        let load = Arc::new(LoadLimiter::new(&single_client_limits(limits)));
         let most = Arc::new(AtomicUsize::new(limits.max_body_bytes));
-        Door { control: Control { load: Arc::clone(&load), most }, load, grace: limits.grace }
+        StdioServer {
+            control: StdioControl { load: Arc::clone(&load), max_message_bytes: most },
+            load,
+            grace: limits.grace,
+        }
     }
 
     /// Changes it while it is served.
-    pub fn control(&self) -> Control {
+    pub fn control(&self) -> StdioControl {
         self.control.clone()
     }
 
     /// What it carries and turns away, for whoever shows it.
-    pub fn load(&self) -> Arc<Load> {
+    pub fn load(&self) -> Arc<LoadLimiter> {
         Arc::clone(&self.load)
     }
 
@@ -69,20 +75,20 @@ impl Door {
     /// All that was read by then is answered: requests may take as long as the limits' `grace`, and are cancelled then.
     pub async fn serve(
         self,
-        house: &dyn House,
+        house: &dyn ClientFactory,
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let (output, writer) = Output::open(output, Arc::clone(&self.load));
+        let (output, writer) = ClientOutput::open(output, Arc::clone(&self.load));
         let principal = Arc::new(Principal::local());
-        let client = house.open(&principal, Arc::clone(&output) as _).map_err(io::Error::other)?;
-        let (grace, running, vigil) = (self.grace, JoinSet::new(), Arc::new(Vigil::for_requests()));
+        let client = house.open_client(&principal, Arc::clone(&output) as _).map_err(io::Error::other)?;
+        let (grace, running, vigil) = (self.grace, JoinSet::new(), Arc::new(SpinWait::for_requests()));
         // Ends with what is served.
         let mut watch = JoinSet::new();
         let keeper = Arc::clone(&vigil);
-        watch.spawn(async move { keeper.keep().await });
-        let mut served = Served { door: self, principal, client, output, writer, running, vigil };
+        watch.spawn(async move { keeper.run().await });
+        let mut served = StdioConnection { server: self, principal, client, output, writer, running, spin_wait: vigil };
         let ended = served.read(input, pin!(stop)).await;
         served.end(grace).await;
         ended
@@ -90,24 +96,24 @@ impl Door {
 }
 
 /// A client that is served.
-struct Served {
-    door: Door,
+struct StdioConnection {
+    server: StdioServer,
     principal: Arc<Principal>,
-    client: Arc<dyn Client>,
-    output: Arc<Output>,
+    client: Arc<dyn ClientHandler>,
+    output: Arc<ClientOutput>,
     writer: JoinHandle<io::Result<()>>,
     running: JoinSet<()>,
-    vigil: Arc<Vigil>,
+    spin_wait: Arc<SpinWait>,
 }
 
-impl Served {
+impl StdioConnection {
     /// Hands over messages as they come.
     async fn read(
         &mut self,
         input: impl AsyncRead + Unpin,
         mut stop: Pin<&mut impl Future<Output = ()>>,
     ) -> io::Result<()> {
-        let mut lines = Lines::new(input, Arc::clone(&self.door.control.most));
+        let mut lines = ClientLines::new(input, Arc::clone(&self.server.control.max_message_bytes));
         loop {
             let read = tokio::select! {
                 read = lines.next() => read?,
@@ -117,78 +123,79 @@ impl Served {
             };
             while self.running.try_join_next().is_some() {}
             let text = match read {
-                Read::Message(text) => text,
-                Read::TooLong { most, id } => {
-                    let refusal = Refusal::too_long("line", most).code(INVALID_REQUEST);
+                LineRead::Message(text) => text,
+                LineRead::TooLong { most, id } => {
+                    let refusal = HttpRefusal::too_long("line", most).code(INVALID_REQUEST);
                     self.output.answer(refusal.answer(id.as_deref()));
                     continue;
                 }
-                Read::End => return Ok(()),
+                LineRead::End => return Ok(()),
             };
-            let room = if self.is_easy(text.len()) { Room::Enter } else { self.room(&text, &mut stop).await };
+            let room =
+                if self.has_room(text.len()) { LineAdmission::Counted } else { self.admission(&text, &mut stop).await };
             let slot = match room {
                 // Each of its messages enters by itself.
-                Room::Enter if is_batch(&text) => {
-                    let mut slot = self.door.load.aside();
-                    slot.hold(text.len()).map(|()| slot)
+                LineAdmission::Counted if is_batch(&text) => {
+                    let mut slot = self.server.load.uncounted_slot();
+                    slot.reserve(text.len()).map(|()| slot)
                 }
-                Room::Enter => self.door.load.enter(&self.principal).and_then(|mut slot| {
-                    slot.hold(text.len())?;
+                LineAdmission::Counted => self.server.load.admit(&self.principal).and_then(|mut slot| {
+                    slot.reserve(text.len())?;
                     Ok(slot)
                 }),
-                Room::Aside => Ok(self.door.load.aside()),
-                Room::Ends(refusal) => {
-                    self.output.answer(refused(&text, &refusal));
+                LineAdmission::Uncounted => Ok(self.server.load.uncounted_slot()),
+                LineAdmission::Stop(refusal) => {
+                    self.output.answer(refusal_text(&text, &refusal));
                     return Ok(());
                 }
             };
             match slot {
-                Ok(slot) => self.take(text, slot),
-                Err(refusal) => self.output.answer(refused(&text, &refusal)),
+                Ok(slot) => self.spawn_message(text, slot),
+                Err(refusal) => self.output.answer(refusal_text(&text, &refusal)),
             }
         }
     }
 
     /// Whether a message of so many bytes need not be looked at to be let in.
-    fn is_easy(&self, bytes: usize) -> bool {
-        self.door.load.has_room(bytes) && !self.output.is_behind()
+    fn has_room(&self, bytes: usize) -> bool {
+        self.server.load.has_room(bytes) && !self.output.is_behind()
     }
 
     /// How a message is let in where there is much already.
-    async fn room(&mut self, text: &str, stop: &mut Pin<&mut impl Future<Output = ()>>) -> Room {
+    async fn admission(&mut self, text: &str, stop: &mut Pin<&mut impl Future<Output = ()>>) -> LineAdmission {
         // What can be answered at once is no longer there then.
         tokio::task::yield_now().await;
         // What no message is gets an answer.
-        let asks = Message::peek(text).map_or(true, |message| message.asks);
+        let asks = MessageClass::classify(text).map_or(true, |message| message.wants_response);
         if !asks {
             // It makes room, or lets something go on that waits.
-            return Room::Aside;
+            return LineAdmission::Uncounted;
         }
         while self.output.is_behind() {
             tokio::select! {
-                () = self.output.read_on() => {}
-                _ = &mut self.writer => return Room::Ends(ending()),
-                () = &mut *stop => return Room::Ends(ending()),
+                () = self.output.wait_for_reader() => {}
+                _ = &mut self.writer => return LineAdmission::Stop(ending()),
+                () = &mut *stop => return LineAdmission::Stop(ending()),
             }
         }
-        Room::Enter
+        LineAdmission::Counted
     }
 
-    fn take(&mut self, text: String, slot: Slot) {
+    fn spawn_message(&mut self, text: String, slot: RequestSlot) {
         let (client, output) = (Arc::clone(&self.client), Arc::clone(&self.output));
         let batch = is_batch(&text).then(|| {
-            let (load, principal) = (Arc::clone(&self.door.load), Arc::clone(&self.principal));
+            let (load, principal) = (Arc::clone(&self.server.load), Arc::clone(&self.principal));
             Box::new(BatchAdmission { load, principal }) as _
         });
         // Now, so that nobody stays awake for it between here and there.
-        let asked = self.vigil.asked();
+        let asked = self.spin_wait.start_request();
         self.running.spawn(async move {
             let places = message::Places::find(&text);
-            let outlet = Arc::clone(&output) as Arc<dyn Outlet>;
-            let message = Incoming { text, places, headers: None, outlet, batch };
-            let answer = client.take(message).await;
+            let outlet = Arc::clone(&output) as Arc<dyn ClientSink>;
+            let message = ClientMessage { text, ranges: places, headers: None, sink: outlet, batch };
+            let answer = client.handle(message).await;
             drop(slot);
-            if let Some(Answer { text, rest, .. }) = answer {
+            if let Some(GatewayResponse { text, deferred: rest, .. }) = answer {
                 output.answer(text);
                 // Where all runs on one thread, as in `toolgate serve`, nobody who has the answer comes before this.
                 drop(rest);
@@ -199,11 +206,11 @@ impl Served {
 
     /// Lets what runs come to its end.
     async fn end(mut self, grace: Duration) {
-        self.client.end_news();
-        if !self.writer.is_finished() && !finished(&mut self.running, grace).await {
+        self.client.end_subscriptions();
+        if !self.writer.is_finished() && !wait_all(&mut self.running, grace).await {
             // Each gets an answer that says so.
             self.client.cancel();
-            finished(&mut self.running, CLOSE).await;
+            wait_all(&mut self.running, CLOSE).await;
         }
         self.running.shutdown().await;
         self.client.close().await;
@@ -217,50 +224,50 @@ impl Served {
 }
 
 /// The limits where all is for one client: what it has not read yet may be as large as a message.
-fn of_one(limits: &Limits) -> Limits {
-    Limits { max_event_bytes: limits.max_body_bytes, ..limits.clone() }
+fn single_client_limits(limits: &GatewayLimits) -> GatewayLimits {
+    GatewayLimits { max_event_bytes: limits.max_body_bytes, ..limits.clone() }
 }
 
 /// How a message is let in.
-enum Room {
+enum LineAdmission {
     /// As one that is counted.
-    Enter,
+    Counted,
     /// Beside what is counted.
-    Aside,
+    Uncounted,
     /// Not at all: nothing more is read.
-    Ends(Refusal),
+    Stop(HttpRefusal),
 }
 
 /// Lets the messages of a batch in.
 struct BatchAdmission {
-    load: Arc<Load>,
+    load: Arc<LoadLimiter>,
     principal: Arc<Principal>,
 }
 
 impl Admission for BatchAdmission {
-    fn admit(&self, asks: bool, id: Option<&str>) -> Result<Place, String> {
+    fn admit(&self, asks: bool, id: Option<&str>) -> Result<AdmissionGuard, String> {
         if !asks {
             // It makes room, or lets something go on that waits.
             return Ok(Box::new(()));
         }
-        let slot = self.load.enter(&self.principal);
+        let slot = self.load.admit(&self.principal);
         slot.map(|slot| Box::new(slot) as _).map_err(|refusal| refusal.answer(id))
     }
 }
 
 /// Waits for all that runs, for at most so long; says whether all of it has ended.
-async fn finished(running: &mut JoinSet<()>, limit: Duration) -> bool {
+async fn wait_all(running: &mut JoinSet<()>, limit: Duration) -> bool {
     timeout(limit, async { while running.join_next().await.is_some() {} }).await.is_ok()
 }
 
 /// What the requests of a message are answered that is not let in.
-fn refused(text: &str, refusal: &Refusal) -> String {
+fn refusal_text(text: &str, refusal: &HttpRefusal) -> String {
     let answer = |part: &str| match message::read(part) {
         Ok(message::Incoming::Request { id, .. }) => Some(refusal.answer(Some(id.get()))),
         _ => None,
     };
     let answers: Vec<_> = match message::batch(text) {
-        Some(Ok(parts)) if bounds::batch(parts.len()).is_ok() => {
+        Some(Ok(parts)) if bounds::check_batch(parts.len()).is_ok() => {
             parts.iter().filter_map(|part| answer(part.get())).collect()
         }
         _ => return answer(text).unwrap_or_else(|| refusal.answer(None)),
@@ -268,8 +275,8 @@ fn refused(text: &str, refusal: &Refusal) -> String {
     if answers.is_empty() { refusal.answer(None) } else { format!("[{}]", answers.join(",")) }
 }
 
-fn ending() -> Refusal {
-    Refusal::busy("the gateway ends, and has not begun with this request")
+fn ending() -> HttpRefusal {
+    HttpRefusal::busy("the gateway ends, and has not begun with this request")
 }
 
 const INVALID_REQUEST: i32 = -32600;

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-use crate::private;
+use crate::private_files;
 
 /// Takes the component from the folder, or compiles it and leaves it there. A cache that cannot be used is a warning.
 pub(crate) fn load<E>(
@@ -38,8 +38,8 @@ pub(crate) fn load<E>(
 
 /// One name for each component, engine configuration and version, since only these together fit a compiled file.
 fn key(engine: &Engine, digest: &str) -> String {
-    struct Feed(Sha256);
-    impl Hasher for Feed {
+    struct Sha256Hasher(Sha256);
+    impl Hasher for Sha256Hasher {
         fn write(&mut self, bytes: &[u8]) {
             self.0.update(bytes);
         }
@@ -47,7 +47,7 @@ fn key(engine: &Engine, digest: &str) -> String {
             0
         }
     }
-    let mut feed = Feed(Sha256::new());
+    let mut feed = Sha256Hasher(Sha256::new());
     digest.hash(&mut feed);
     engine.precompile_compatibility_hash().hash(&mut feed);
     env!("CARGO_PKG_VERSION").hash(&mut feed);
@@ -56,14 +56,14 @@ fn key(engine: &Engine, digest: &str) -> String {
 
 /// The component in this file; none where there is no file, or one that is not ours, not whole, or of another engine.
 fn read(path: &Path, engine: &Engine) -> io::Result<Option<Component>> {
-    match path.parent().map(private::check_code_folder) {
+    match path.parent().map(private_files::check_code_folder) {
         Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Some(Ok(())) => {}
         // There is no such folder yet.
         _ => return Ok(None),
     }
-    let Ok(file) = private::open(path) else { return Ok(None) };
-    if !sealed(file)? {
+    let Ok(file) = private_files::open(path) else { return Ok(None) };
+    if !is_intact(file)? {
         return Ok(None);
     }
     #[allow(unsafe_code, reason = "the file is whole and ours: only this user could write it, and this module did")]
@@ -78,12 +78,12 @@ fn read(path: &Path, engine: &Engine) -> io::Result<Option<Component>> {
 /// Writes to a name of its own and renames, so that no reader ever sees a part.
 fn write(path: &Path, component: &Component) -> io::Result<()> {
     let Some(folder) = path.parent() else { return Ok(()) };
-    private::own_code_folder(folder)?;
+    private_files::ensure_code_folder(folder)?;
     let image = component.serialize().map_err(|error| io::Error::other(error.to_string()))?;
-    let mut seal = Seal::default();
+    let mut seal = Checksum::default();
     seal.update(&image);
     let part = path.with_extension(part_extension());
-    let written = private::file(&part).and_then(|mut file| {
+    let written = private_files::create_file(&part).and_then(|mut file| {
         file.write_all(&image)?;
         file.write_all(&seal.finish())?;
         file.sync_all()
@@ -124,9 +124,9 @@ fn part_extension() -> String {
 }
 
 /// Whether the last bytes of the file are the seal of all before.
-fn sealed(file: File) -> io::Result<bool> {
+fn is_intact(file: File) -> io::Result<bool> {
     let Some(length) = file.metadata()?.len().checked_sub(SEAL_BYTES as u64) else { return Ok(false) };
-    let mut seal = Seal::default();
+    let mut seal = Checksum::default();
     let mut image = file.take(length);
     let mut buffer = vec![0; 64 * 1024];
     let mut filled = 0;
@@ -149,12 +149,12 @@ fn sealed(file: File) -> io::Result<bool> {
 
 /// The length and a sum over words, in four lanes for speed: SHA-256 would cost more than all the rest of a start.
 #[derive(Default)]
-struct Seal {
+struct Checksum {
     length: u64,
     lanes: [u64; 4],
 }
 
-impl Seal {
+impl Checksum {
     fn update(&mut self, bytes: &[u8]) {
         self.length += bytes.len() as u64;
         let (blocks, rest) = bytes.as_chunks::<BLOCK>();

@@ -2,7 +2,7 @@
 
 use super::bindings::exports::toolgate::logic::execution as generated;
 use super::error::LogicError;
-use super::instance::{Handle, Instance};
+use super::instance::{Instance, ResourceHandle};
 use super::types::{
     Annotations, Failure, Json, Tool, ToolRef, Trace, WaitRange, arguments, catalog, content, execution, filtering,
     lifecycle, masking, naming, recovery,
@@ -10,19 +10,19 @@ use super::types::{
 
 /// A catalog in one instance.
 #[derive(Debug, PartialEq, Eq)]
-pub struct CatalogHandle(Handle);
+pub struct CatalogHandle(ResourceHandle);
 
 /// A masker in one instance.
 #[derive(Debug, PartialEq, Eq)]
-pub struct MaskerHandle(Handle);
+pub struct MaskerHandle(ResourceHandle);
 
 /// A gate in one instance.
 #[derive(Debug, PartialEq, Eq)]
-pub struct GateHandle(Handle);
+pub struct GateHandle(ResourceHandle);
 
 /// A call under way in one instance.
 #[derive(Debug, PartialEq, Eq)]
-pub struct ExecutionHandle(Handle);
+pub struct ExecutionHandle(ResourceHandle);
 
 /// What lies ahead of a call.
 #[derive(Debug)]
@@ -33,17 +33,17 @@ pub enum Outlook {
     Started(ExecutionHandle, execution::Directive),
 }
 
-type Answer<T> = Result<T, LogicError>;
+type LogicResult<T> = Result<T, LogicError>;
 
 /// `naming`
 impl Instance {
     /// Turns the first `__` into `.` where the name has no dot.
-    pub fn normalize(&mut self, name: &str) -> Answer<String> {
+    pub fn normalize(&mut self, name: &str) -> LogicResult<String> {
         self.call(|logic, store| logic.toolgate_logic_naming().call_normalize(store, name))
     }
 
     /// Splits `server.tool`, without a catalog.
-    pub fn split(&mut self, name: &str) -> Answer<Result<ToolRef, naming::NameError>> {
+    pub fn split(&mut self, name: &str) -> LogicResult<Result<ToolRef, naming::NameError>> {
         self.call(|logic, store| logic.toolgate_logic_naming().call_split(store, name))
     }
 
@@ -52,7 +52,7 @@ impl Instance {
         &mut self,
         tools: &[naming::Candidate],
         audience: &naming::Audience,
-    ) -> Answer<Result<Vec<naming::FittedTool>, naming::FitError>> {
+    ) -> LogicResult<Result<Vec<naming::FittedTool>, naming::FitError>> {
         self.call(|logic, store| logic.toolgate_logic_naming().call_fit(store, tools, audience))
     }
 }
@@ -64,7 +64,7 @@ impl Instance {
         &mut self,
         text: &str,
         schema: Option<&Json>,
-    ) -> Answer<Result<arguments::Parsed, arguments::Refusal>> {
+    ) -> LogicResult<Result<arguments::Parsed, arguments::Refusal>> {
         self.call(|logic, store| logic.toolgate_logic_arguments().call_parse(store, text, schema))
     }
 }
@@ -72,7 +72,7 @@ impl Instance {
 /// `filtering`
 impl Instance {
     /// Keeps the names that the rules let through, in their order.
-    pub fn filter(&mut self, rules: &filtering::Rules, tools: &[String]) -> Answer<Vec<String>> {
+    pub fn filter(&mut self, rules: &filtering::Rules, tools: &[String]) -> LogicResult<Vec<String>> {
         self.call(|logic, store| logic.toolgate_logic_filtering().call_filter(store, rules, tools))
     }
 
@@ -82,7 +82,7 @@ impl Instance {
         policy: &filtering::Policy,
         tool: &ToolRef,
         annotations: Annotations,
-    ) -> Answer<Result<filtering::Decision, filtering::PolicyError>> {
+    ) -> LogicResult<Result<filtering::Decision, filtering::PolicyError>> {
         self.call(|logic, store| logic.toolgate_logic_filtering().call_decide(store, policy, tool, annotations))
     }
 
@@ -92,7 +92,7 @@ impl Instance {
         policy: &filtering::Policy,
         server: &str,
         tools: &[String],
-    ) -> Answer<Vec<filtering::Unmatched>> {
+    ) -> LogicResult<Vec<filtering::Unmatched>> {
         self.call(|logic, store| logic.toolgate_logic_filtering().call_find_unmatched(store, policy, server, tools))
     }
 }
@@ -100,7 +100,7 @@ impl Instance {
 /// `catalog`
 impl Instance {
     /// Builds a routing table.
-    pub fn new_catalog(&mut self, servers: &[catalog::Offered], bare_names: bool) -> Answer<CatalogHandle> {
+    pub fn new_catalog(&mut self, servers: &[catalog::Offered], bare_names: bool) -> LogicResult<CatalogHandle> {
         let resource = self.call(|logic, store| {
             logic.toolgate_logic_catalog().catalog().call_constructor(store, servers, bare_names)
         })?;
@@ -112,7 +112,7 @@ impl Instance {
         &mut self,
         catalog: &CatalogHandle,
         name: &str,
-    ) -> Answer<Result<catalog::Route, naming::NameError>> {
+    ) -> LogicResult<Result<catalog::Route, naming::NameError>> {
         let catalog = self.resource(&catalog.0)?;
         self.call(|logic, store| logic.toolgate_logic_catalog().catalog().call_resolve(store, catalog, name))
     }
@@ -122,18 +122,18 @@ impl Instance {
         &mut self,
         catalog: &CatalogHandle,
         style: &naming::NamingStyle,
-    ) -> Answer<Vec<catalog::ExposedTool>> {
+    ) -> LogicResult<Vec<catalog::ExposedTool>> {
         let catalog = self.resource(&catalog.0)?;
         self.call(|logic, store| logic.toolgate_logic_catalog().catalog().call_tools(store, catalog, style))
     }
 
     /// Frees a catalog.
-    pub fn drop_catalog(&mut self, catalog: CatalogHandle) -> Answer<()> {
+    pub fn drop_catalog(&mut self, catalog: CatalogHandle) -> LogicResult<()> {
         self.drop_handle(&catalog.0)
     }
 
     /// How the second offer differs from the first.
-    pub fn changes(&mut self, before: &[Tool], after: &[Tool]) -> Answer<Vec<catalog::ToolChange>> {
+    pub fn changes(&mut self, before: &[Tool], after: &[Tool]) -> LogicResult<Vec<catalog::ToolChange>> {
         self.call(|logic, store| logic.toolgate_logic_catalog().call_changes(store, before, after))
     }
 
@@ -142,7 +142,7 @@ impl Instance {
         &mut self,
         servers: &[catalog::ServerNotes],
         failed: &[catalog::FailedServer],
-    ) -> Answer<String> {
+    ) -> LogicResult<String> {
         self.call(|logic, store| logic.toolgate_logic_catalog().call_instructions(store, servers, failed))
     }
 }
@@ -150,22 +150,22 @@ impl Instance {
 /// `recovery` and `backoff`
 impl Instance {
     /// Whether a failed operation may be tried again.
-    pub fn classify(&mut self, failure: &Failure, context: recovery::Context) -> Answer<recovery::Decision> {
+    pub fn classify(&mut self, failure: &Failure, context: recovery::Context) -> LogicResult<recovery::Decision> {
         self.call(|logic, store| logic.toolgate_logic_recovery().call_classify(store, failure, context))
     }
 
     /// The delay before a restart, in milliseconds, after so many restarts.
-    pub fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> Answer<u64> {
+    pub fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> LogicResult<u64> {
         self.call(|logic, store| logic.toolgate_logic_backoff().call_restart_delay(store, restarts, schedule_ms))
     }
 
     /// The delay with room for jitter.
-    pub fn spread(&mut self, delay_ms: u64) -> Answer<WaitRange> {
+    pub fn spread(&mut self, delay_ms: u64) -> LogicResult<WaitRange> {
         self.call(|logic, store| logic.toolgate_logic_backoff().call_spread(store, delay_ms))
     }
 
     /// The wait before the one retry of an operation.
-    pub fn retry_wait(&mut self, retry_after_ms: Option<u64>) -> Answer<WaitRange> {
+    pub fn retry_wait(&mut self, retry_after_ms: Option<u64>) -> LogicResult<WaitRange> {
         self.call(|logic, store| logic.toolgate_logic_backoff().call_retry_wait(store, retry_after_ms))
     }
 }
@@ -173,12 +173,12 @@ impl Instance {
 /// `lifecycle`
 impl Instance {
     /// The settings of the machine where nothing is said.
-    pub fn default_policy(&mut self) -> Answer<lifecycle::Policy> {
+    pub fn default_policy(&mut self) -> LogicResult<lifecycle::Policy> {
         self.call(|logic, store| logic.toolgate_logic_lifecycle().call_default_policy(store))
     }
 
     /// A server before its first event.
-    pub fn initial(&mut self, enabled: bool) -> Answer<lifecycle::Server> {
+    pub fn initial(&mut self, enabled: bool) -> LogicResult<lifecycle::Server> {
         self.call(|logic, store| logic.toolgate_logic_lifecycle().call_initial(store, enabled))
     }
 
@@ -189,12 +189,12 @@ impl Instance {
         event: &lifecycle::Event,
         policy: &lifecycle::Policy,
         now_ms: u64,
-    ) -> Answer<lifecycle::Transition> {
+    ) -> LogicResult<lifecycle::Transition> {
         self.call(|logic, store| logic.toolgate_logic_lifecycle().call_step(store, server, event, policy, now_ms))
     }
 
     /// Whether the server counts as ready.
-    pub fn counts_as_ready(&mut self, server: lifecycle::Server) -> Answer<bool> {
+    pub fn counts_as_ready(&mut self, server: lifecycle::Server) -> LogicResult<bool> {
         self.call(|logic, store| logic.toolgate_logic_lifecycle().call_counts_as_ready(store, server))
     }
 }
@@ -202,17 +202,17 @@ impl Instance {
 /// `content`
 impl Instance {
     /// Reads the `result` member of an answer to `tools/call`.
-    pub fn extract(&mut self, result: &Json) -> Answer<Result<content::Extracted, content::Unreadable>> {
+    pub fn extract(&mut self, result: &Json) -> LogicResult<Result<content::Extracted, content::Unreadable>> {
         self.call(|logic, store| logic.toolgate_logic_content().call_extract(store, result))
     }
 
     /// Cuts at a line end and says so; zero means no limit.
-    pub fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> Answer<String> {
+    pub fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> LogicResult<String> {
         self.call(|logic, store| logic.toolgate_logic_content().call_truncate(store, text, max_bytes, why))
     }
 
     /// About how many tokens a text is.
-    pub fn estimate_tokens(&mut self, text: &str) -> Answer<u64> {
+    pub fn estimate_tokens(&mut self, text: &str) -> LogicResult<u64> {
         self.call(|logic, store| logic.toolgate_logic_content().call_estimate_tokens(store, text))
     }
 }
@@ -220,35 +220,35 @@ impl Instance {
 /// `masking`
 impl Instance {
     /// Compiles masks.
-    pub fn new_masker(&mut self, masks: &masking::Masks) -> Answer<Result<MaskerHandle, masking::MaskError>> {
+    pub fn new_masker(&mut self, masks: &masking::Masks) -> LogicResult<Result<MaskerHandle, masking::MaskError>> {
         let made = self.call(|logic, store| logic.toolgate_logic_masking().masker().call_constructor(store, masks))?;
         Ok(made.map(|resource| MaskerHandle(self.handle(resource))))
     }
 
     /// Replaces what the masks find.
-    pub fn mask(&mut self, masker: &MaskerHandle, text: &str) -> Answer<String> {
+    pub fn mask(&mut self, masker: &MaskerHandle, text: &str) -> LogicResult<String> {
         let masker = self.resource(&masker.0)?;
         self.call(|logic, store| logic.toolgate_logic_masking().masker().call_mask(store, masker, text))
     }
 
     /// Replaces what the masks find in a JSON text, which stays JSON.
-    pub fn mask_json(&mut self, masker: &MaskerHandle, text: &Json) -> Answer<Json> {
+    pub fn mask_json(&mut self, masker: &MaskerHandle, text: &Json) -> LogicResult<Json> {
         let masker = self.resource(&masker.0)?;
         self.call(|logic, store| logic.toolgate_logic_masking().masker().call_mask_json(store, masker, text))
     }
 
     /// Frees a masker.
-    pub fn drop_masker(&mut self, masker: MaskerHandle) -> Answer<()> {
+    pub fn drop_masker(&mut self, masker: MaskerHandle) -> LogicResult<()> {
         self.drop_handle(&masker.0)
     }
 
     /// The names of the built-in patterns.
-    pub fn pattern_names(&mut self) -> Answer<Vec<String>> {
+    pub fn pattern_names(&mut self) -> LogicResult<Vec<String>> {
         self.call(|logic, store| logic.toolgate_logic_masking().call_pattern_names(store))
     }
 
     /// The names of the built-in groups.
-    pub fn group_names(&mut self) -> Answer<Vec<String>> {
+    pub fn group_names(&mut self) -> LogicResult<Vec<String>> {
         self.call(|logic, store| logic.toolgate_logic_masking().call_group_names(store))
     }
 }
@@ -256,37 +256,44 @@ impl Instance {
 /// `execution`
 impl Instance {
     /// The settings of a gate where nothing is said, for these servers.
-    pub fn default_settings(&mut self, servers: &[String]) -> Answer<execution::Settings> {
+    pub fn default_settings(&mut self, servers: &[String]) -> LogicResult<execution::Settings> {
         self.call(|logic, store| logic.toolgate_logic_execution().call_default_settings(store, servers))
     }
 
     /// Compiles the settings of a gate.
-    pub fn new_gate(&mut self, settings: &execution::Settings) -> Answer<Result<GateHandle, execution::SettingsError>> {
+    pub fn new_gate(
+        &mut self,
+        settings: &execution::Settings,
+    ) -> LogicResult<Result<GateHandle, execution::SettingsError>> {
         let made =
             self.call(|logic, store| logic.toolgate_logic_execution().gate().call_constructor(store, settings))?;
         Ok(made.map(|resource| GateHandle(self.handle(resource))))
     }
 
     /// Takes what `tools/list` of a server said; it replaces the server's last offer.
-    pub fn offer(&mut self, gate: &GateHandle, server: &str, tools: &[Tool]) -> Answer<Vec<execution::OfferNote>> {
+    pub fn offer(&mut self, gate: &GateHandle, server: &str, tools: &[Tool]) -> LogicResult<Vec<execution::OfferNote>> {
         let gate = self.resource(&gate.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_offer(store, gate, server, tools))
     }
 
     /// Forgets the server's offer.
-    pub fn withdraw(&mut self, gate: &GateHandle, server: &str) -> Answer<()> {
+    pub fn withdraw(&mut self, gate: &GateHandle, server: &str) -> LogicResult<()> {
         let gate = self.resource(&gate.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_withdraw(store, gate, server))
     }
 
     /// The tools that a gate may use, in the given style.
-    pub fn gate_tools(&mut self, gate: &GateHandle, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
+    pub fn gate_tools(
+        &mut self,
+        gate: &GateHandle,
+        style: &naming::NamingStyle,
+    ) -> LogicResult<Vec<catalog::ExposedTool>> {
         let gate = self.resource(&gate.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_tools(store, gate, style))
     }
 
     /// Whether a gate may have what a server has beside its tools.
-    pub fn gate_admits(&mut self, gate: &GateHandle, server: &str) -> Answer<bool> {
+    pub fn gate_admits(&mut self, gate: &GateHandle, server: &str) -> LogicResult<bool> {
         let gate = self.resource(&gate.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_admits(store, gate, server))
     }
@@ -296,7 +303,7 @@ impl Instance {
         &mut self,
         gate: &GateHandle,
         call: &execution::ToolCall,
-    ) -> Answer<(ExecutionHandle, execution::Directive)> {
+    ) -> LogicResult<(ExecutionHandle, execution::Directive)> {
         let gate = self.resource(&gate.0)?;
         let started =
             self.call(|logic, store| logic.toolgate_logic_execution().gate().call_begin(store, gate, call))?;
@@ -304,7 +311,7 @@ impl Instance {
     }
 
     /// Begins a call in the shortest way: where its answer may be forwarded unread, all is said at once.
-    pub fn foresee(&mut self, gate: &GateHandle, call: &execution::ToolCall) -> Answer<Outlook> {
+    pub fn foresee(&mut self, gate: &GateHandle, call: &execution::ToolCall) -> LogicResult<Outlook> {
         let gate = self.resource(&gate.0)?;
         let outlook =
             self.call(|logic, store| logic.toolgate_logic_execution().gate().call_foresee(store, gate, call))?;
@@ -317,30 +324,30 @@ impl Instance {
     }
 
     /// Masks any JSON that a server wrote as its results are masked.
-    pub fn gate_mask_json(&mut self, gate: &GateHandle, server: &str, text: &Json) -> Answer<Json> {
+    pub fn gate_mask_json(&mut self, gate: &GateHandle, server: &str, text: &Json) -> LogicResult<Json> {
         let gate = self.resource(&gate.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().gate().call_mask_json(store, gate, server, text))
     }
 
     /// Frees a gate; calls that it began go on.
-    pub fn drop_gate(&mut self, gate: GateHandle) -> Answer<()> {
+    pub fn drop_gate(&mut self, gate: GateHandle) -> LogicResult<()> {
         self.drop_handle(&gate.0)
     }
 
     /// Takes what happened to a call and says what to do next.
-    pub fn next(&mut self, execution: &ExecutionHandle, event: &execution::Event) -> Answer<execution::Directive> {
+    pub fn next(&mut self, execution: &ExecutionHandle, event: &execution::Event) -> LogicResult<execution::Directive> {
         let execution = self.resource(&execution.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().execution().call_next(store, execution, event))
     }
 
     /// How a call was decided so far; after `done` the result has it.
-    pub fn trace(&mut self, execution: &ExecutionHandle) -> Answer<Trace> {
+    pub fn trace(&mut self, execution: &ExecutionHandle) -> LogicResult<Trace> {
         let execution = self.resource(&execution.0)?;
         self.call(|logic, store| logic.toolgate_logic_execution().execution().call_trace(store, execution))
     }
 
     /// Frees a call.
-    pub fn drop_execution(&mut self, execution: ExecutionHandle) -> Answer<()> {
+    pub fn drop_execution(&mut self, execution: ExecutionHandle) -> LogicResult<()> {
         self.drop_handle(&execution.0)
     }
 }

@@ -12,8 +12,8 @@ use wasmtime::component::{Component as Compiled, Linker};
 use super::bindings::LogicPre;
 use super::error::{BadComponent, LogicError};
 use super::instance::Instance;
-use super::options::{Cache, Options};
-use super::state::{Budget, State};
+use super::options::{Cache, ComponentOptions};
+use super::state::{MemoryBudget, StoreState};
 use super::{cache, contract, engine, wasi};
 use crate::ownership;
 
@@ -26,8 +26,8 @@ pub const EMBEDDED_DIGEST: &str = env!("TOOLGATE_LOGIC_DIGEST");
 /// A component of world `logic`, ready to be instantiated any number of times and from any thread.
 #[derive(Clone)]
 pub struct Component {
-    pre: LogicPre<State>,
-    options: Options,
+    pre: LogicPre<StoreState>,
+    options: ComponentOptions,
     digest: String,
     /// What it was made of, where that is not [`EMBEDDED`].
     bytes: Option<Arc<[u8]>>,
@@ -36,13 +36,13 @@ pub struct Component {
 
 impl Component {
     /// The component that this crate was built with.
-    pub fn embedded(options: &Options) -> Result<Self, LogicError> {
+    pub fn embedded(options: &ComponentOptions) -> Result<Self, LogicError> {
         // The digest is known from the build, so the bytes are touched only where the cache does not have them.
         Self::load(EMBEDDED, EMBEDDED_DIGEST.to_owned(), options)
     }
 
     /// A component from a file that nobody else can change.
-    pub fn from_file(path: impl AsRef<Path>, options: &Options) -> Result<Self, LogicError> {
+    pub fn from_file(path: impl AsRef<Path>, options: &ComponentOptions) -> Result<Self, LogicError> {
         let path = path.as_ref();
         let mut bytes = Vec::new();
         ownership::open(path)
@@ -56,7 +56,7 @@ impl Component {
     }
 
     /// A component from memory.
-    pub fn from_bytes(bytes: &[u8], options: &Options) -> Result<Self, LogicError> {
+    pub fn from_bytes(bytes: &[u8], options: &ComponentOptions) -> Result<Self, LogicError> {
         check_form(bytes)?;
         let mut component = Self::load(bytes, format!("{:x}", Sha256::digest(bytes)), options)?;
         component.bytes = (component.digest != EMBEDDED_DIGEST).then(|| bytes.into());
@@ -73,11 +73,11 @@ impl Component {
 
     /// Makes an instance, in microseconds.
     pub fn instantiate(&self) -> Result<Instance, LogicError> {
-        self.instantiate_within(None)
+        self.instantiate_with_budget(None)
     }
 
     /// Makes an instance whose memory is counted together with that of others.
-    pub(super) fn instantiate_within(&self, budget: Option<Arc<Budget>>) -> Result<Instance, LogicError> {
+    pub(super) fn instantiate_with_budget(&self, budget: Option<Arc<MemoryBudget>>) -> Result<Instance, LogicError> {
         Instance::new(&self.pre, &self.options, budget)
     }
 
@@ -98,7 +98,7 @@ impl Component {
     }
 
     /// The options that it was loaded with.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &ComponentOptions {
         &self.options
     }
 
@@ -107,7 +107,7 @@ impl Component {
         self.warning.as_deref()
     }
 
-    fn load(bytes: &[u8], digest: String, options: &Options) -> Result<Self, LogicError> {
+    fn load(bytes: &[u8], digest: String, options: &ComponentOptions) -> Result<Self, LogicError> {
         let engine = engine::engine(options)?;
         let (compiled, warning) = compile(&engine, bytes, &digest, &options.cache)?;
         let pre = link(&engine, &compiled, &options.cache)?;
@@ -143,7 +143,7 @@ fn compile(
 }
 
 /// Links the imports and finds the exports, or lists all that does not fit.
-fn link(engine: &Engine, compiled: &Compiled, cache: &Cache) -> Result<LogicPre<State>, LogicError> {
+fn link(engine: &Engine, compiled: &Compiled, cache: &Cache) -> Result<LogicPre<StoreState>, LogicError> {
     let mut linker = Linker::new(engine);
     let mismatch = |error: wasmtime::Error| LogicError::from(BadComponent::Mismatch(format!("{error:#}")));
     let forbidden = wasi::link(engine, compiled, &mut linker).map_err(mismatch)?;

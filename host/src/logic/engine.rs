@@ -3,11 +3,11 @@
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
 use super::error::LogicError;
-use super::options::{Allocation, Options};
+use super::options::{Allocation, ComponentOptions};
 use super::state::TABLE_ELEMENTS;
 
 /// Makes an engine for these options.
-pub(super) fn engine(options: &Options) -> Result<Engine, LogicError> {
+pub(super) fn engine(options: &ComponentOptions) -> Result<Engine, LogicError> {
     let mut config = Config::new();
     config.cranelift_opt_level(OptLevel::Speed).parallel_compilation(true);
     config.consume_fuel(options.limits.fuel.is_some());

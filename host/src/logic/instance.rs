@@ -9,26 +9,26 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
 use super::bindings::{Logic, LogicPre};
 use super::error::LogicError;
-use super::options::{Allocation, Limits, Options};
-use super::state::{Budget, OverMemory, State};
+use super::options::{Allocation, ComponentOptions, InstanceLimits};
+use super::state::{MemoryBudget, MemoryExceeded, StoreState};
 
 /// A component that is ready to decide; one thread at a time.
 pub struct Instance {
     logic: Logic,
-    store: Store<State>,
-    limits: Limits,
+    store: Store<StoreState>,
+    limits: InstanceLimits,
     id: u64,
     dead: bool,
 }
 
 impl Instance {
     pub(super) fn new(
-        pre: &LogicPre<State>,
-        options: &Options,
-        budget: Option<Arc<Budget>>,
+        pre: &LogicPre<StoreState>,
+        options: &ComponentOptions,
+        budget: Option<Arc<MemoryBudget>>,
     ) -> Result<Self, LogicError> {
         let limits = options.limits;
-        let mut store = Store::new(pre.engine(), State::new(limits.memory_bytes, budget));
+        let mut store = Store::new(pre.engine(), StoreState::new(limits.memory_bytes, budget));
         store.limiter(|state| state);
         // What is copied out of the component is bounded like the memory that it comes from: lists count as they are here.
         store.set_hostcall_fuel(limits.memory_bytes / 2);
@@ -55,7 +55,7 @@ impl Instance {
     /// Makes one bounded call; after any error the instance is dead, since its state may be half written.
     pub(super) fn call<R>(
         &mut self,
-        call: impl FnOnce(&Logic, &mut Store<State>) -> wasmtime::Result<R>,
+        call: impl FnOnce(&Logic, &mut Store<StoreState>) -> wasmtime::Result<R>,
     ) -> Result<R, LogicError> {
         if self.dead {
             return Err(LogicError::Dead);
@@ -68,17 +68,17 @@ impl Instance {
     }
 
     /// Wraps what the component handed out, so that no other instance takes it for its own.
-    pub(super) fn handle(&self, resource: ResourceAny) -> Handle {
-        Handle { instance: self.id, resource }
+    pub(super) fn handle(&self, resource: ResourceAny) -> ResourceHandle {
+        ResourceHandle { instance: self.id, resource }
     }
 
     /// The resource behind a handle, if it is one of this instance.
-    pub(super) fn resource(&self, handle: &Handle) -> Result<ResourceAny, LogicError> {
+    pub(super) fn resource(&self, handle: &ResourceHandle) -> Result<ResourceAny, LogicError> {
         if handle.instance == self.id { Ok(handle.resource) } else { Err(LogicError::ForeignHandle) }
     }
 
     /// Frees what is behind a handle; a dead instance has nothing left to free.
-    pub(super) fn drop_handle(&mut self, handle: &Handle) -> Result<(), LogicError> {
+    pub(super) fn drop_handle(&mut self, handle: &ResourceHandle) -> Result<(), LogicError> {
         let resource = self.resource(handle)?;
         if self.dead {
             return Ok(());
@@ -95,17 +95,17 @@ impl fmt::Debug for Instance {
 
 /// A resource, and the instance that it lives in. Not `Copy`, so that it is freed once.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Handle {
+pub(super) struct ResourceHandle {
     instance: u64,
     resource: ResourceAny,
 }
 
-fn refuel(store: &mut Store<State>, limits: Limits) -> wasmtime::Result<()> {
+fn refuel(store: &mut Store<StoreState>, limits: InstanceLimits) -> wasmtime::Result<()> {
     limits.fuel.map_or(Ok(()), |fuel| store.set_fuel(fuel))
 }
 
-pub(super) fn explain(error: &wasmtime::Error, state: &State, limits: Limits) -> LogicError {
-    if let Some(OverMemory { limit }) = error.downcast_ref() {
+pub(super) fn explain(error: &wasmtime::Error, state: &StoreState, limits: InstanceLimits) -> LogicError {
+    if let Some(MemoryExceeded { limit }) = error.downcast_ref() {
         return LogicError::Memory { limit: *limit };
     }
     match (error.downcast_ref::<Trap>(), limits.fuel) {

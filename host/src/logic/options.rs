@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 /// All that can be chosen when a component is loaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct ComponentOptions {
     /// What one call may use.
-    pub limits: Limits,
+    pub limits: InstanceLimits,
     /// Where instances live.
     pub allocation: Allocation,
     /// Where the compiled component is kept.
@@ -16,14 +16,14 @@ pub struct Options {
 
 /// What one call may use before it is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct InstanceLimits {
     /// The fuel of one call, about one unit an instruction; `None` counts nothing, which is faster.
     pub fuel: Option<u64>,
     /// The most memory that an instance may have.
     pub memory_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for InstanceLimits {
     fn default() -> Self {
         Self { fuel: Some(20_000_000_000), memory_bytes: 256 << 20 }
     }

@@ -8,55 +8,55 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
-use super::state::Budget;
+use super::state::MemoryBudget;
 use super::types::{Tool, execution};
-use super::{Component, LogicError, Offers, Past, Servers, Supervisor};
-use crate::decide::{Answer, Decide, ExecutionId, GateId};
+use super::{AllowedServers, CallHistory, Component, LogicError, OfferedTools, Supervisor};
+use crate::decide::{Decide, ExecutionId, GateId, LogicResult};
 
 /// The instances for gates of equal settings.
-pub struct Pool {
+pub struct InstancePool {
     component: Component,
     settings: Arc<execution::Settings>,
-    servers: Arc<Servers>,
-    seats: Vec<Mutex<Option<Seat>>>,
-    house: Arc<House>,
-    budget: Arc<Budget>,
+    servers: Arc<AllowedServers>,
+    slots: Vec<Mutex<Option<PooledInstance>>>,
+    pool_set: Arc<PoolSet>,
+    budget: Arc<MemoryBudget>,
     /// When it was last used, by the count of the house.
-    used: AtomicU64,
+    last_used: AtomicU64,
 }
 
 /// All pools of a registry: there is one bound for the instances of all of them.
-pub struct House {
-    pools: Mutex<Vec<Weak<Pool>>>,
-    budget: Arc<Budget>,
+pub struct PoolSet {
+    pools: Mutex<Vec<Weak<InstancePool>>>,
+    budget: Arc<MemoryBudget>,
     /// How many seats are taken.
-    taken: AtomicUsize,
+    instance_count: AtomicUsize,
     /// Counts uses, to tell what was not used for long.
-    uses: AtomicU64,
+    use_counter: AtomicU64,
 }
 
 /// A gate that was opened: what its servers offer now. Each instance that decides for it is told when it next does.
 #[derive(Default)]
-pub struct Opened {
-    offers: Mutex<Offers>,
+pub struct GateOffers {
+    offers: Mutex<OfferedTools>,
     /// Counts the changes of the offers.
     version: AtomicU64,
 }
 
 /// A call under way, and the instance that it is in. Only whoever carries the call out uses it.
 #[derive(Debug)]
-pub struct Ticket {
-    seat: AtomicUsize,
+pub struct CallTicket {
+    slot: AtomicUsize,
     execution: AtomicU64,
 }
 
-impl Ticket {
+impl CallTicket {
     fn new(seat: usize, execution: ExecutionId) -> Self {
-        Ticket { seat: AtomicUsize::new(seat), execution: AtomicU64::new(execution.0) }
+        CallTicket { slot: AtomicUsize::new(seat), execution: AtomicU64::new(execution.0) }
     }
 
-    fn seat(&self) -> usize {
-        self.seat.load(Ordering::Relaxed)
+    fn slot(&self) -> usize {
+        self.slot.load(Ordering::Relaxed)
     }
 
     fn execution(&self) -> ExecutionId {
@@ -64,60 +64,68 @@ impl Ticket {
     }
 
     fn set(&self, seat: usize, execution: ExecutionId) {
-        self.seat.store(seat, Ordering::Relaxed);
+        self.slot.store(seat, Ordering::Relaxed);
         self.execution.store(execution.0, Ordering::Relaxed);
     }
 }
 
 /// An instance in a pool.
-struct Seat {
+struct PooledInstance {
     logic: Supervisor,
-    gates: Vec<Known>,
-    house: Arc<House>,
+    gates: Vec<KnownGate>,
+    pool_set: Arc<PoolSet>,
 }
 
 /// A gate that an instance was told of.
-struct Known {
-    opened: Weak<Opened>,
+struct KnownGate {
+    opened: Weak<GateOffers>,
     id: GateId,
     /// The version of the offers that it was told.
     version: u64,
 }
 
-impl Opened {
-    fn offers(&self) -> MutexGuard<'_, Offers> {
+impl GateOffers {
+    fn offers(&self) -> MutexGuard<'_, OfferedTools> {
         self.offers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The offers of now, and their version.
-    fn now(&self) -> (Offers, u64) {
+    fn current_offers(&self) -> (OfferedTools, u64) {
         let offers = self.offers();
         (Arc::clone(&offers), self.version.load(Ordering::SeqCst))
     }
 }
 
-impl Pool {
+impl InstancePool {
     /// A pool for gates of these settings, which must be good ones.
     pub fn open(
-        house: &Arc<House>,
+        house: &Arc<PoolSet>,
         component: &Component,
         settings: execution::Settings,
-    ) -> Answer<Result<Arc<Self>, execution::SettingsError>> {
+    ) -> LogicResult<Result<Arc<Self>, execution::SettingsError>> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let seats = (0..cores.clamp(LEAST_SEATS, MOST_SEATS)).map(|_| Mutex::default()).collect();
-        let (servers, settings) = (Arc::new(Servers::of(&settings)), Arc::new(settings));
+        let (servers, settings) = (Arc::new(AllowedServers::of(&settings)), Arc::new(settings));
         let part = component.options().limits.memory_bytes.saturating_mul(INSTANCES_OF_ONE);
-        let budget = Budget::new(part, Some(Arc::clone(&house.budget)));
+        let budget = MemoryBudget::new(part, Some(Arc::clone(&house.budget)));
         let (component, house, used) = (component.clone(), Arc::clone(house), AtomicU64::new(0));
-        let pool = Arc::new(Pool { component, settings, servers, seats, house, budget, used });
+        let pool = Arc::new(InstancePool {
+            component,
+            settings,
+            servers,
+            slots: seats,
+            pool_set: house,
+            budget,
+            last_used: used,
+        });
         {
-            let (mut seat, _) = pool.any(0)?;
+            let (mut seat, _) = pool.acquire(0)?;
             match seat.logic().open_gate(&pool.settings)? {
                 Ok(id) => seat.logic().close_gate(id)?,
                 Err(error) => return Ok(Err(error)),
             }
         }
-        let house = &pool.house;
+        let house = &pool.pool_set;
         let mut pools = house.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));
@@ -126,42 +134,51 @@ impl Pool {
     }
 
     /// Asks something that is no matter of a gate, about so many bytes.
-    pub fn ask<R>(&self, bytes: usize, question: impl FnOnce(&mut Supervisor) -> Answer<R>) -> Answer<R> {
-        question(self.any(bytes)?.0.logic())
+    pub fn ask<R>(&self, bytes: usize, question: impl FnOnce(&mut Supervisor) -> LogicResult<R>) -> LogicResult<R> {
+        question(self.acquire(bytes)?.0.logic())
     }
 
     /// Asks something of a gate, about so many bytes.
     pub fn ask_gate<R>(
         &self,
-        opened: &Arc<Opened>,
+        opened: &Arc<GateOffers>,
         bytes: usize,
-        question: impl FnOnce(&mut Supervisor, GateId) -> Answer<R>,
-    ) -> Answer<R> {
-        let (mut seat, _) = self.any(bytes)?;
-        let id = self.gate(&mut seat, opened)?;
+        question: impl FnOnce(&mut Supervisor, GateId) -> LogicResult<R>,
+    ) -> LogicResult<R> {
+        let (mut seat, _) = self.acquire(bytes)?;
+        let id = self.sync_gate(&mut seat, opened)?;
         question(seat.logic(), id)
     }
 
     /// Takes what a server offers to a gate now.
-    pub fn offer(&self, opened: &Arc<Opened>, server: &str, tools: &Arc<[Tool]>) -> Answer<Vec<execution::OfferNote>> {
-        self.change(opened, |logic, id| logic.offer_shared(id, server, tools))
+    pub fn offer(
+        &self,
+        opened: &Arc<GateOffers>,
+        server: &str,
+        tools: &Arc<[Tool]>,
+    ) -> LogicResult<Vec<execution::OfferNote>> {
+        self.change_offers(opened, |logic, id| logic.offer_shared(id, server, tools))
     }
 
     /// Forgets what a server offered to a gate.
-    pub fn withdraw(&self, opened: &Arc<Opened>, server: &str) -> Answer<()> {
-        self.change(opened, |logic, id| logic.withdraw(id, server))
+    pub fn withdraw(&self, opened: &Arc<GateOffers>, server: &str) -> LogicResult<()> {
+        self.change_offers(opened, |logic, id| logic.withdraw(id, server))
     }
 
-    fn change<R>(&self, opened: &Arc<Opened>, change: impl FnOnce(&mut Supervisor, GateId) -> Answer<R>) -> Answer<R> {
-        let (mut seat, _) = self.any(0)?;
-        let id = self.gate(&mut seat, opened)?;
+    fn change_offers<R>(
+        &self,
+        opened: &Arc<GateOffers>,
+        change: impl FnOnce(&mut Supervisor, GateId) -> LogicResult<R>,
+    ) -> LogicResult<R> {
+        let (mut seat, _) = self.acquire(0)?;
+        let id = self.sync_gate(&mut seat, opened)?;
         let answer = change(seat.logic(), id)?;
         let changed = seat.logic().offers(id)?;
         let mut offers = opened.offers();
         *offers = changed;
         let version = opened.version.fetch_add(1, Ordering::SeqCst) + 1;
         drop(offers);
-        if let Some(known) = seat.seat().gates.iter_mut().find(|known| known.id == id) {
+        if let Some(known) = seat.instance().gates.iter_mut().find(|known| known.id == id) {
             known.version = version;
         }
         Ok(answer)
@@ -170,40 +187,45 @@ impl Pool {
     /// Begins a call of a gate. Where its story is to be kept, somebody must take it when it is over.
     pub fn begin(
         &self,
-        opened: &Arc<Opened>,
+        opened: &Arc<GateOffers>,
         call: execution::ToolCall,
         keep: bool,
-    ) -> Answer<(Ticket, execution::Directive)> {
-        let (mut seat, place) = self.any(call.arguments.len())?;
-        let id = self.gate(&mut seat, opened)?;
+    ) -> LogicResult<(CallTicket, execution::Directive)> {
+        let (mut seat, place) = self.acquire(call.arguments.len())?;
+        let id = self.sync_gate(&mut seat, opened)?;
         let logic = seat.logic();
-        logic.keep_calls(keep);
+        logic.keep_history(keep);
         let (execution, directive) = logic.begin(id, call)?;
-        Ok((Ticket::new(place, execution), directive))
+        Ok((CallTicket::new(place, execution), directive))
     }
 
     /// Tells a call what happened, and says what follows.
-    pub fn next(&self, opened: &Arc<Opened>, ticket: &Ticket, event: execution::Event) -> Answer<execution::Directive> {
+    pub fn next(
+        &self,
+        opened: &Arc<GateOffers>,
+        ticket: &CallTicket,
+        event: execution::Event,
+    ) -> LogicResult<execution::Directive> {
         if let execution::Event::Answered(json) = &event
             && json.len() > LONG
-            && ticket.seat() < self.short()
+            && ticket.slot() < self.short_slots()
         {
             self.move_call(opened, ticket, json.len())?;
         }
-        let mut seat = self.at(ticket)?;
+        let mut seat = self.instance_of(ticket)?;
         // A call that waited for a server finds what that offers; others have decided on what there was.
         if let execution::Event::Connected = event {
-            self.gate(&mut seat, opened)?;
+            self.sync_gate(&mut seat, opened)?;
         }
         seat.logic().next(ticket.execution(), event)
     }
 
     /// Moves a call to an instance that decides on what is long; where there is none to be had, it stays where it is.
-    fn move_call(&self, opened: &Arc<Opened>, ticket: &Ticket, bytes: usize) -> Answer<()> {
-        let Ok((mut other, place)) = self.any(bytes) else { return Ok(()) };
-        let Ok(id) = self.gate(&mut other, opened) else { return Ok(()) };
+    fn move_call(&self, opened: &Arc<GateOffers>, ticket: &CallTicket, bytes: usize) -> LogicResult<()> {
+        let Ok((mut other, place)) = self.acquire(bytes) else { return Ok(()) };
+        let Ok(id) = self.sync_gate(&mut other, opened) else { return Ok(()) };
         // Nobody who has an instance for short ones waits for one for long ones.
-        let call = self.at(ticket)?.logic().take_call(ticket.execution())?;
+        let call = self.instance_of(ticket)?.logic().take_call(ticket.execution())?;
         ticket.set(place, other.logic().put_call(call, id));
         Ok(())
     }
@@ -211,25 +233,25 @@ impl Pool {
     /// Asks the instance of a call about it.
     pub fn ask_call<R>(
         &self,
-        ticket: &Ticket,
-        question: impl FnOnce(&mut Supervisor, ExecutionId) -> Answer<R>,
-    ) -> Answer<R> {
-        question(self.at(ticket)?.logic(), ticket.execution())
+        ticket: &CallTicket,
+        question: impl FnOnce(&mut Supervisor, ExecutionId) -> LogicResult<R>,
+    ) -> LogicResult<R> {
+        question(self.instance_of(ticket)?.logic(), ticket.execution())
     }
 
     /// The host waits, and there is time to get ready for the end of a call.
-    pub fn get_ready(&self, ticket: &Ticket) {
-        if let Ok(mut seat) = self.at(ticket) {
-            seat.logic().get_ready(ticket.execution());
+    pub fn prepare_result(&self, ticket: &CallTicket) {
+        if let Ok(mut seat) = self.instance_of(ticket) {
+            seat.logic().prepare_result(ticket.execution());
         }
     }
 
     /// Forgets a call, and gives its story, where that was to be kept.
-    pub fn end(&self, ticket: &Ticket) -> (Answer<()>, Option<Past>) {
-        match self.at(ticket) {
+    pub fn end(&self, ticket: &CallTicket) -> (LogicResult<()>, Option<CallHistory>) {
+        match self.instance_of(ticket) {
             Ok(mut seat) => {
                 let ended = seat.logic().end(ticket.execution());
-                (ended, seat.logic().take_past(ticket.execution()))
+                (ended, seat.logic().take_history(ticket.execution()))
             }
             Err(error) => (Err(error), None),
         }
@@ -237,19 +259,20 @@ impl Pool {
 
     /// How much linear memory its instances have.
     pub fn memory_bytes(&self) -> usize {
-        let memory = |seat: &Mutex<Option<Seat>>| lock(seat).as_ref().map_or(0, |seat| seat.logic.memory_bytes());
-        self.seats.iter().map(memory).sum()
+        let memory =
+            |seat: &Mutex<Option<PooledInstance>>| lock(seat).as_ref().map_or(0, |seat| seat.logic.memory_bytes());
+        self.slots.iter().map(memory).sum()
     }
 
     /// The gate in an instance, told of all that its servers offer now.
-    fn gate(&self, seat: &mut Guard<'_>, opened: &Arc<Opened>) -> Answer<GateId> {
-        let Seat { logic, gates, .. } = seat.seat();
+    fn sync_gate(&self, seat: &mut InstanceGuard<'_>, opened: &Arc<GateOffers>) -> LogicResult<GateId> {
+        let PooledInstance { logic, gates, .. } = seat.instance();
         let version = opened.version.load(Ordering::SeqCst);
-        let is_it = |known: &Known| std::ptr::eq(known.opened.as_ptr(), Arc::as_ptr(opened));
+        let is_it = |known: &KnownGate| std::ptr::eq(known.opened.as_ptr(), Arc::as_ptr(opened));
         if let Some(place) = gates.iter().position(is_it) {
             let known = &mut gates[place];
             if known.version != version {
-                let (offers, version) = opened.now();
+                let (offers, version) = opened.current_offers();
                 logic.set_offers(known.id, &offers)?;
                 known.version = version;
             }
@@ -258,9 +281,9 @@ impl Pool {
             gates[..=place].rotate_right(1);
             return Ok(id);
         }
-        let (offers, version) = opened.now();
+        let (offers, version) = opened.current_offers();
         // Gates of those that are gone are forgotten, and beyond a few those that were not used for long.
-        let most = if logic.floor() > MOST_FLOOR { FEW_GATES } else { MOST_GATES };
+        let most = if logic.base_memory() > MOST_FLOOR { FEW_GATES } else { MOST_GATES };
         let mut place = 0;
         while place < gates.len() {
             let known = &gates[place];
@@ -271,110 +294,111 @@ impl Pool {
             }
         }
         let id = logic.open_shared(&self.settings, &self.servers, &offers)?;
-        gates.insert(0, Known { opened: Arc::downgrade(opened), id, version });
+        gates.insert(0, KnownGate { opened: Arc::downgrade(opened), id, version });
         Ok(id)
     }
 
     /// How many instances decide on what is short.
-    fn short(&self) -> usize {
-        self.seats.len() / 2
+    fn short_slots(&self) -> usize {
+        self.slots.len() / 2
     }
 
     /// An instance for a question about so many bytes that nobody uses this moment: one that is there, else a new one, else
     /// the first that is free again.
-    fn any(&self, bytes: usize) -> Answer<(Guard<'_>, usize)> {
-        self.used.store(self.house.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        let places = if bytes > LONG { self.short()..self.seats.len() } else { 0..self.short() };
+    fn acquire(&self, bytes: usize) -> LogicResult<(InstanceGuard<'_>, usize)> {
+        self.last_used.store(self.pool_set.use_counter.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        let places = if bytes > LONG { self.short_slots()..self.slots.len() } else { 0..self.short_slots() };
         let mut empty = None;
         for place in places.clone() {
-            let seat = &self.seats[place];
+            let seat = &self.slots[place];
             let seat = match seat.try_lock() {
                 Ok(seat) => seat,
                 Err(TryLockError::Poisoned(broken)) => broken.into_inner(),
                 Err(TryLockError::WouldBlock) => continue,
             };
             if seat.is_some() {
-                return Ok((Guard(seat), place));
+                return Ok((InstanceGuard(seat), place));
             }
             empty.get_or_insert((seat, place));
         }
         let (mut seat, place) = empty.unwrap_or_else(|| {
-            let place = places.start + self.used.load(Ordering::Relaxed) as usize % places.len();
-            (lock(&self.seats[place]), place)
+            let place = places.start + self.last_used.load(Ordering::Relaxed) as usize % places.len();
+            (lock(&self.slots[place]), place)
         });
         if seat.is_none() {
             let budget = Some(Arc::clone(&self.budget));
-            let logic = self.house.make_room(self, || Supervisor::within(self.component.clone(), budget))?;
-            *seat = Some(Seat { logic, gates: Vec::new(), house: Arc::clone(&self.house) });
+            let logic =
+                self.pool_set.make_instance(self, || Supervisor::with_budget(self.component.clone(), budget))?;
+            *seat = Some(PooledInstance { logic, gates: Vec::new(), pool_set: Arc::clone(&self.pool_set) });
         }
-        Ok((Guard(seat), place))
+        Ok((InstanceGuard(seat), place))
     }
 
-    fn at(&self, ticket: &Ticket) -> Answer<Guard<'_>> {
-        let seat = lock(self.seats.get(ticket.seat()).ok_or(LogicError::ForeignHandle)?);
-        if seat.is_none() { Err(LogicError::ForeignHandle) } else { Ok(Guard(seat)) }
+    fn instance_of(&self, ticket: &CallTicket) -> LogicResult<InstanceGuard<'_>> {
+        let seat = lock(self.slots.get(ticket.slot()).ok_or(LogicError::ForeignHandle)?);
+        if seat.is_none() { Err(LogicError::ForeignHandle) } else { Ok(InstanceGuard(seat)) }
     }
 
     /// Lets an instance go that no call is in; says whether there was one.
-    fn let_go(&self) -> bool {
-        let idle = |seat: &&Mutex<Option<Seat>>| match seat.try_lock() {
+    fn drop_idle(&self) -> bool {
+        let idle = |seat: &&Mutex<Option<PooledInstance>>| match seat.try_lock() {
             Ok(mut seat) => seat.take_if(|seat| !seat.logic.is_busy()).is_some(),
             Err(_) => false,
         };
         // The last ones first: the first one is used most.
-        self.seats.iter().rev().find(idle).is_some()
+        self.slots.iter().rev().find(idle).is_some()
     }
 }
 
-impl House {
+impl PoolSet {
     /// Room for the instances of this component.
     pub fn new(component: &Component) -> Arc<Self> {
         let limit = component.options().limits.memory_bytes.saturating_mul(INSTANCES_OF_ALL);
         let (pools, taken, uses) = Default::default();
-        Arc::new(House { pools, budget: Budget::new(limit, None), taken, uses })
+        Arc::new(PoolSet { pools, budget: MemoryBudget::new(limit, None), instance_count: taken, use_counter: uses })
     }
 
     /// Makes an instance for a pool, after others have let theirs go where there are too many.
-    fn make_room<R>(&self, asking: &Pool, make: impl FnOnce() -> Answer<R>) -> Answer<R> {
-        if self.taken.fetch_add(1, Ordering::SeqCst) >= MOST_TAKEN {
+    fn make_instance<R>(&self, asking: &InstancePool, make: impl FnOnce() -> LogicResult<R>) -> LogicResult<R> {
+        if self.instance_count.fetch_add(1, Ordering::SeqCst) >= MOST_TAKEN {
             let mut pools: Vec<_> = {
                 let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
                 pools.iter().filter_map(Weak::upgrade).collect()
             };
-            pools.sort_by_key(|pool| pool.used.load(Ordering::Relaxed));
+            pools.sort_by_key(|pool| pool.last_used.load(Ordering::Relaxed));
             let mut others = pools.iter().filter(|pool| !std::ptr::eq(&***pool, asking));
             // Where a call is in each of them there is one more, as there must be: each pool has at least one.
-            others.find(|pool| pool.let_go());
+            others.find(|pool| pool.drop_idle());
         }
         make().inspect_err(|_| {
-            self.taken.fetch_sub(1, Ordering::SeqCst);
+            self.instance_count.fetch_sub(1, Ordering::SeqCst);
         })
     }
 }
 
-impl Drop for Seat {
+impl Drop for PooledInstance {
     fn drop(&mut self) {
-        self.house.taken.fetch_sub(1, Ordering::SeqCst);
+        self.pool_set.instance_count.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// An instance that is in use; when that is over, it gives back what it does not need.
-struct Guard<'a>(MutexGuard<'a, Option<Seat>>);
+struct InstanceGuard<'a>(MutexGuard<'a, Option<PooledInstance>>);
 
-impl Guard<'_> {
-    fn seat(&mut self) -> &mut Seat {
+impl InstanceGuard<'_> {
+    fn instance(&mut self) -> &mut PooledInstance {
         self.0.as_mut().expect("only seats that are taken are used")
     }
 
     fn logic(&mut self) -> &mut Supervisor {
-        &mut self.seat().logic
+        &mut self.instance().logic
     }
 }
 
-impl Drop for Guard<'_> {
+impl Drop for InstanceGuard<'_> {
     fn drop(&mut self) {
-        let Some(Seat { logic, gates, .. }) = &mut *self.0 else { return };
-        if logic.shed() {
+        let Some(PooledInstance { logic, gates, .. }) = &mut *self.0 else { return };
+        if logic.release_if_grown() {
             // The next instance need not be told at once of gates that may not be used again.
             let mut first = true;
             gates.retain(|known| {
@@ -385,7 +409,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-fn lock(seat: &Mutex<Option<Seat>>) -> MutexGuard<'_, Option<Seat>> {
+fn lock(seat: &Mutex<Option<PooledInstance>>) -> MutexGuard<'_, Option<PooledInstance>> {
     // A panic while the component was asked leaves the supervisor as whole as a trap does.
     seat.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,15 +8,15 @@ use wasmtime::ResourceLimiter;
 
 /// The data of a store; all that a component can reach.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct StoreState {
     memory_limit: usize,
     memory_used: usize,
-    budget: Option<Arc<Budget>>,
+    budget: Option<Arc<MemoryBudget>>,
     stderr: Vec<u8>,
 }
 
-impl State {
-    pub(super) fn new(memory_limit: usize, budget: Option<Arc<Budget>>) -> Self {
+impl StoreState {
+    pub(super) fn new(memory_limit: usize, budget: Option<Arc<MemoryBudget>>) -> Self {
         Self { memory_limit, memory_used: 0, budget, stderr: Vec::new() }
     }
 
@@ -45,12 +45,12 @@ impl State {
     }
 }
 
-impl ResourceLimiter for State {
+impl ResourceLimiter for StoreState {
     fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
         let used = self.memory_used.saturating_add(desired.saturating_sub(current));
         // An error and not `false`: the guest's allocator would only break off with a text of its own.
         if used > self.memory_limit || maximum.is_some_and(|maximum| desired > maximum) {
-            return Err(OverMemory { limit: self.memory_limit }.into());
+            return Err(MemoryExceeded { limit: self.memory_limit }.into());
         }
         if let Some(budget) = &self.budget {
             budget.take(used - self.memory_used)?;
@@ -69,7 +69,7 @@ impl ResourceLimiter for State {
     }
 }
 
-impl Drop for State {
+impl Drop for StoreState {
     fn drop(&mut self) {
         if let Some(budget) = &self.budget {
             budget.give_back(self.memory_used);
@@ -79,24 +79,24 @@ impl Drop for State {
 
 /// The memory that several instances may have together.
 #[derive(Debug)]
-pub struct Budget {
+pub struct MemoryBudget {
     limit: usize,
     used: AtomicUsize,
     /// One that this is a part of.
-    whole: Option<Arc<Budget>>,
+    parent: Option<Arc<MemoryBudget>>,
 }
 
-impl Budget {
+impl MemoryBudget {
     /// So many bytes, as a part of another budget where there is one.
-    pub fn new(limit: usize, whole: Option<Arc<Budget>>) -> Arc<Self> {
-        Arc::new(Budget { limit, used: AtomicUsize::new(0), whole })
+    pub fn new(limit: usize, whole: Option<Arc<MemoryBudget>>) -> Arc<Self> {
+        Arc::new(MemoryBudget { limit, used: AtomicUsize::new(0), parent: whole })
     }
 
-    fn take(&self, bytes: usize) -> Result<(), OverMemory> {
+    fn take(&self, bytes: usize) -> Result<(), MemoryExceeded> {
         let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
         let taken = self.used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more);
-        taken.map_err(|_| OverMemory { limit: self.limit })?;
-        let of_whole = self.whole.as_ref().map_or(Ok(()), |whole| whole.take(bytes));
+        taken.map_err(|_| MemoryExceeded { limit: self.limit })?;
+        let of_whole = self.parent.as_ref().map_or(Ok(()), |whole| whole.take(bytes));
         of_whole.inspect_err(|_| {
             self.used.fetch_sub(bytes, Ordering::SeqCst);
         })
@@ -104,7 +104,7 @@ impl Budget {
 
     fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::SeqCst);
-        if let Some(whole) = &self.whole {
+        if let Some(whole) = &self.parent {
             whole.give_back(bytes);
         }
     }
@@ -112,18 +112,18 @@ impl Budget {
 
 /// The memory limit was reached.
 #[derive(Debug)]
-pub(super) struct OverMemory {
+pub(super) struct MemoryExceeded {
     /// How many bytes there may be.
     pub limit: usize,
 }
 
-impl fmt::Display for OverMemory {
+impl fmt::Display for MemoryExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("memory limit reached")
     }
 }
 
-impl std::error::Error for OverMemory {}
+impl std::error::Error for MemoryExceeded {}
 
 /// The most elements of a table, in the pool too.
 pub(super) const TABLE_ELEMENTS: usize = 20_000;
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn last_words_are_the_panic_without_its_advice() {
-        let mut state = State::new(0, None);
+        let mut state = StoreState::new(0, None);
         state.write_stderr(
             b"\nthread '<unnamed>' panicked at src/a.rs:1:2:\nno way\nnote: run with `RUST_BACKTRACE=1`\n",
         );
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn stderr_keeps_its_first_bytes_and_no_more() {
-        let mut state = State::new(0, None);
+        let mut state = StoreState::new(0, None);
         state.write_stderr(b"first ");
         state.write_stderr(&[b'x'; 2 * STDERR_BYTES]);
         assert_eq!(state.stderr.len(), STDERR_BYTES);
@@ -157,17 +157,18 @@ mod tests {
 
     #[test]
     fn memories_share_one_account() {
-        let mut state = State::new(3 << 16, None);
+        let mut state = StoreState::new(3 << 16, None);
         assert!(state.memory_growing(0, 1 << 16, None).unwrap());
         assert!(state.memory_growing(0, 2 << 16, None).unwrap());
         assert_eq!(state.memory_used(), 3 << 16);
-        assert!(state.memory_growing(2 << 16, 3 << 16, None).unwrap_err().is::<OverMemory>());
+        assert!(state.memory_growing(2 << 16, 3 << 16, None).unwrap_err().is::<MemoryExceeded>());
     }
 
     #[test]
     fn instances_share_a_budget_and_give_back_what_they_had() {
-        let all = Budget::new(5, None);
-        let [mut one, mut other] = [4, 3].map(|most| State::new(100, Some(Budget::new(most, Some(Arc::clone(&all))))));
+        let all = MemoryBudget::new(5, None);
+        let [mut one, mut other] =
+            [4, 3].map(|most| StoreState::new(100, Some(MemoryBudget::new(most, Some(Arc::clone(&all))))));
         assert!(one.memory_growing(0, 5, None).is_err(), "its own part has four");
         assert!(one.memory_growing(0, 3, None).unwrap());
         assert!(other.memory_growing(0, 3, None).is_err(), "two are left of all");

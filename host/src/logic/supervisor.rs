@@ -15,14 +15,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::state::Budget;
+use super::state::MemoryBudget;
 use super::types::{Annotations, Tool, ToolRef, execution, filtering, lifecycle};
 use super::{Component, GateHandle, Instance, LogicError};
-use crate::decide::{Answer, Decide, ExecutionId, GateId};
-pub use call::Past;
-use call::{CallRecord, Place, build_gate};
+use crate::decide::{Decide, ExecutionId, GateId, LogicResult};
+pub use call::CallHistory;
+use call::{CallRecord, CallState, build_gate};
 pub(crate) use call::{directive_bytes, event_bytes};
-pub use checked::Servers;
+pub use checked::AllowedServers;
 
 /// A component that is always ready to decide.
 pub struct Supervisor {
@@ -30,17 +30,17 @@ pub struct Supervisor {
     /// `None` where the last one was given back, or died and no other could be started; the next question starts one.
     instance: Option<Instance>,
     /// What it and its gates need of memory, without calls.
-    floor: usize,
+    base_memory: usize,
     /// The last instance was given back and did not break off.
-    shed: bool,
+    released: bool,
     /// Where the memory of its instances is counted, beside that of others.
-    budget: Option<Arc<Budget>>,
+    budget: Option<Arc<MemoryBudget>>,
     gates: BTreeMap<GateId, GateRecord>,
     /// Boxed, so that little is moved where one of them comes or goes.
     calls: BTreeMap<ExecutionId, Box<CallRecord>>,
     /// Calls that are over and whose story was wanted, until somebody takes it.
-    past: BTreeMap<ExecutionId, Past>,
-    keeps: bool,
+    histories: BTreeMap<ExecutionId, CallHistory>,
+    keeps_history: bool,
     next_id: u64,
     replacements: u64,
     /// Why an instance was replaced, until somebody asks.
@@ -59,13 +59,13 @@ impl fmt::Debug for Supervisor {
 }
 
 /// What servers have offered, in the order in which they first did.
-pub type Offers = Arc<Vec<(String, Arc<[Tool]>)>>;
+pub type OfferedTools = Arc<Vec<(String, Arc<[Tool]>)>>;
 
 struct GateRecord {
     settings: Arc<execution::Settings>,
     /// The servers that its calls may name.
-    servers: Arc<Servers>,
-    offers: Offers,
+    servers: Arc<AllowedServers>,
+    offers: OfferedTools,
     handle: Option<GateHandle>,
     /// Why it could not be rebuilt.
     broken: Option<String>,
@@ -81,25 +81,25 @@ static STARTED: AtomicU64 = AtomicU64::new(0);
 
 impl Supervisor {
     /// Starts an instance of the component.
-    pub fn new(component: Component) -> Answer<Self> {
-        Supervisor::within(component, None)
+    pub fn new(component: Component) -> LogicResult<Self> {
+        Supervisor::with_budget(component, None)
     }
 
     /// Starts an instance of the component whose memory is counted together with that of others.
-    pub(super) fn within(component: Component, budget: Option<Arc<Budget>>) -> Answer<Self> {
-        let instance = component.instantiate_within(budget.clone())?;
+    pub(super) fn with_budget(component: Component, budget: Option<Arc<MemoryBudget>>) -> LogicResult<Self> {
+        let instance = component.instantiate_with_budget(budget.clone())?;
         let floor = instance.memory_bytes();
         let (gates, calls, past) = Default::default();
         Ok(Supervisor {
             component,
             instance: Some(instance),
-            floor,
-            shed: false,
+            base_memory: floor,
+            released: false,
             budget,
             gates,
             calls,
-            past,
-            keeps: false,
+            histories: past,
+            keeps_history: false,
             // No two have a call or a gate of the same number, so that an old number means nothing to a new one.
             next_id: STARTED.fetch_add(1, Ordering::Relaxed) << 32,
             replacements: 0,
@@ -109,7 +109,7 @@ impl Supervisor {
     }
 
     /// The same for a component on which nothing depends: its replacements are not among the [`traps`].
-    pub fn beside(component: Component) -> Answer<Self> {
+    pub fn new_uncounted(component: Component) -> LogicResult<Self> {
         Ok(Supervisor { counted: false, ..Supervisor::new(component)? })
     }
 
@@ -134,7 +134,7 @@ impl Supervisor {
     }
 
     /// Whether a server counts as ready.
-    pub fn counts_as_ready(&mut self, server: lifecycle::Server) -> Answer<bool> {
+    pub fn counts_as_ready(&mut self, server: lifecycle::Server) -> LogicResult<bool> {
         self.ask(|logic| logic.counts_as_ready(server))
     }
 
@@ -144,33 +144,33 @@ impl Supervisor {
         policy: &filtering::Policy,
         tool: &ToolRef,
         annotations: Annotations,
-    ) -> Answer<Result<filtering::Decision, filtering::PolicyError>> {
+    ) -> LogicResult<Result<filtering::Decision, filtering::PolicyError>> {
         self.ask(|logic| logic.decide(policy, tool, annotations))
     }
 
     /// Whether the stories of calls that begin from now on are kept until somebody takes them.
-    pub fn keep_calls(&mut self, keep: bool) {
-        self.keeps = keep;
+    pub fn keep_history(&mut self, keep: bool) {
+        self.keeps_history = keep;
     }
 
     /// The host waits, and there is time to get ready for the end of a call.
-    pub fn get_ready(&mut self, execution: ExecutionId) {
+    pub fn prepare_result(&mut self, execution: ExecutionId) {
         if let Some(call) = self.calls.get_mut(&execution) {
-            call.spell_out();
+            call.build_predicted();
         }
     }
 
     /// The story of a call that is over, once, where it was to be kept.
-    pub fn take_past(&mut self, execution: ExecutionId) -> Option<Past> {
-        self.past.remove(&execution)
+    pub fn take_history(&mut self, execution: ExecutionId) -> Option<CallHistory> {
+        self.histories.remove(&execution)
     }
 
     /// Ends a call that the component goes on with though its time is over, in the words of the host.
-    pub fn break_off(&mut self, execution: ExecutionId) -> Answer<execution::ToolResult> {
+    pub fn break_off(&mut self, execution: ExecutionId) -> LogicResult<execution::ToolResult> {
         let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
         let fault = LogicError::Contract { what: "the call does not end, though its time is over".to_owned() };
         let result = call.ended_result(&fault);
-        if let Some(last) = call.said.as_mut().and_then(|said| said.last_mut()) {
+        if let Some(last) = call.directives.as_mut().and_then(|said| said.last_mut()) {
             *last = execution::Directive::Done(result.clone());
         }
         self.fault = Some(fault);
@@ -179,14 +179,14 @@ impl Supervisor {
     }
 
     /// Asks the instance; if it breaks off, the answer is the error, and the next question finds a new instance.
-    fn ask<R>(&mut self, question: impl FnOnce(&mut Instance) -> Answer<R>) -> Answer<R> {
-        let answer = question(self.live()?);
-        self.settle();
+    fn ask<R>(&mut self, question: impl FnOnce(&mut Instance) -> LogicResult<R>) -> LogicResult<R> {
+        let answer = question(self.ensure_instance()?);
+        self.replace_if_dead();
         answer
     }
 
     /// The instance, or a new one where the last has died.
-    fn live(&mut self) -> Answer<&mut Instance> {
+    fn ensure_instance(&mut self) -> LogicResult<&mut Instance> {
         if self.instance.as_ref().is_none_or(Instance::is_dead) {
             self.replace()?;
         }
@@ -195,17 +195,17 @@ impl Supervisor {
 
     /// Replaces an instance that has just died, so that calls under way go on at once. Where that fails, whoever asks
     /// next tries again and is told why it cannot be done.
-    fn settle(&mut self) {
+    fn replace_if_dead(&mut self) {
         if self.instance.as_ref().is_some_and(Instance::is_dead) {
             drop(self.replace());
         }
     }
 
     /// Starts a new instance and brings it to where the old one stood.
-    fn replace(&mut self) -> Answer<()> {
+    fn replace(&mut self) -> LogicResult<()> {
         loop {
-            self.calls.values_mut().for_each(|call| call.displace());
-            if !std::mem::take(&mut self.shed) {
+            self.calls.values_mut().for_each(|call| call.unload());
+            if !std::mem::take(&mut self.released) {
                 self.replacements += 1;
                 TRAPS.fetch_add(u64::from(self.counted), Ordering::Relaxed);
                 // Whoever asked has been told why, but nobody else.
@@ -213,20 +213,20 @@ impl Supervisor {
             }
             // The dead one goes first: in a pool that is full, its place is the only one.
             self.instance = None;
-            let mut instance = self.component.instantiate_within(self.budget.clone())?;
+            let mut instance = self.component.instantiate_with_budget(self.budget.clone())?;
             // What breaks the new instance off again is left behind, so each round has less to feed.
-            if !self.feed_gates(&mut instance) {
+            if !self.rebuild_gates(&mut instance) {
                 continue;
             }
-            self.floor = instance.memory_bytes();
-            if self.feed_calls(&mut instance) {
+            self.base_memory = instance.memory_bytes();
+            if self.replay_calls(&mut instance) {
                 self.instance = Some(instance);
                 return Ok(());
             }
         }
     }
 
-    fn feed_gates(&mut self, instance: &mut Instance) -> bool {
+    fn rebuild_gates(&mut self, instance: &mut Instance) -> bool {
         for gate in self.gates.values_mut().filter(|gate| gate.broken.is_none()) {
             gate.handle = None;
             match build_gate(instance, &gate.settings, &gate.offers) {
@@ -240,12 +240,12 @@ impl Supervisor {
         true
     }
 
-    fn feed_calls(&mut self, instance: &mut Instance) -> bool {
-        for call in self.calls.values_mut().filter(|call| matches!(call.place, Place::Nowhere)) {
-            match call.feed(instance, self.gates.get(&call.gate)) {
-                Ok(running) => call.place = Place::Running(Box::new(running)),
+    fn replay_calls(&mut self, instance: &mut Instance) -> bool {
+        for call in self.calls.values_mut().filter(|call| matches!(call.state, CallState::Unloaded)) {
+            match call.replay(instance, self.gates.get(&call.gate)) {
+                Ok(running) => call.state = CallState::Loaded(Box::new(running)),
                 Err(error) => {
-                    call.place = Place::Broken(error.to_string());
+                    call.state = CallState::Broken(error.to_string());
                     return false;
                 }
             }
@@ -253,7 +253,7 @@ impl Supervisor {
         true
     }
 
-    fn gate(&mut self, id: GateId) -> Answer<&mut GateRecord> {
+    fn gate(&mut self, id: GateId) -> LogicResult<&mut GateRecord> {
         match self.gates.get_mut(&id) {
             Some(GateRecord { broken: Some(reason), .. }) => Err(LogicError::Trap { reason: reason.clone() }),
             Some(gate) => Ok(gate),
@@ -266,60 +266,61 @@ impl Supervisor {
     fn change_offers<R>(
         &mut self,
         id: GateId,
-        offers: Offers,
-        change: impl FnOnce(&mut Instance, &GateHandle) -> Answer<R>,
-    ) -> Answer<R> {
-        self.live()?;
+        offers: OfferedTools,
+        change: impl FnOnce(&mut Instance, &GateHandle) -> LogicResult<R>,
+    ) -> LogicResult<R> {
+        self.ensure_instance()?;
         let handle = self.gate(id)?.handle.take().ok_or(LogicError::Dead)?;
         let before = self.memory_bytes();
-        let answer = self.live().and_then(|instance| change(instance, &handle));
+        let answer = self.ensure_instance().and_then(|instance| change(instance, &handle));
         if answer.is_ok() {
             let grown = self.memory_bytes().saturating_sub(before);
             let gate = self.gate(id)?;
             if !Arc::ptr_eq(&gate.offers, &offers) {
-                self.floor += grown;
+                self.base_memory += grown;
             }
             let gate = self.gate(id)?;
             gate.handle = Some(handle);
             gate.offers = offers;
         }
-        self.settle();
+        self.replace_if_dead();
         answer
     }
 
     /// Lets a call go, but for its story where that is to be kept, and says where it stood.
-    fn leave(&mut self, id: ExecutionId) -> Option<Place> {
-        let CallRecord { settings, call, offers, events, said, place, .. } = *self.calls.remove(&id)?;
+    fn remove_call(&mut self, id: ExecutionId) -> Option<CallState> {
+        let CallRecord { settings, call, offers, events, directives: said, state: place, .. } =
+            *self.calls.remove(&id)?;
         if let Some(said) = said {
-            self.past.insert(id, Past { settings, call, offers, events, said });
+            self.histories.insert(id, CallHistory { settings, call, offers, events, directives: said });
         }
         Some(place)
     }
 
     /// What the call is to do next, now that it has been fed; it is forgotten when it is over.
-    fn directive(&mut self, id: ExecutionId) -> Answer<execution::Directive> {
+    fn directive(&mut self, id: ExecutionId) -> LogicResult<execution::Directive> {
         let call = self.calls.get_mut(&id).ok_or(LogicError::ForeignHandle)?;
-        let mut directive = match &mut call.place {
-            Place::Running(running) => running.directive.take().ok_or(LogicError::Dead)?,
-            Place::Ahead(ahead) => execution::Directive::Request(ahead.request.take().ok_or(LogicError::Dead)?),
-            Place::Broken(reason) => {
+        let mut directive = match &mut call.state {
+            CallState::Loaded(running) => running.directive.take().ok_or(LogicError::Dead)?,
+            CallState::Predicted(ahead) => execution::Directive::Request(ahead.request.take().ok_or(LogicError::Dead)?),
+            CallState::Broken(reason) => {
                 let reason = std::mem::take(reason);
                 execution::Directive::Done(call.broken_result(&reason))
             }
-            Place::Nowhere => return Err(LogicError::Dead),
+            CallState::Unloaded => return Err(LogicError::Dead),
         };
         // What is foreseen was checked when it was foreseen.
-        if !matches!(call.place, Place::Ahead(_))
+        if !matches!(call.state, CallState::Predicted(_))
             && let Err(fault) = call.check(&mut directive)
         {
             directive = execution::Directive::Done(call.ended_result(&fault));
             self.fault = Some(fault);
         }
-        if let Some(said) = &mut call.said {
+        if let Some(said) = &mut call.directives {
             said.push(directive.clone());
         }
         match directive {
-            execution::Directive::Request(_) => call.spent.requests += 1,
+            execution::Directive::Request(_) => call.usage.requests += 1,
             // What the call came to stands, even if clearing up after it breaks the component off.
             execution::Directive::Done(_) => drop(self.end(id)),
             _ => {}

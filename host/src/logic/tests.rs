@@ -5,21 +5,21 @@ use std::path::Path;
 
 use super::*;
 
-fn load(options: &Options) -> Component {
+fn load(options: &ComponentOptions) -> Component {
     Component::embedded(options).expect("the embedded component loads")
 }
 
 /// The default options, with a cache that all tests share: compiling is the slow part.
-pub(super) fn quick() -> Options {
+pub(super) fn quick() -> ComponentOptions {
     cached(&Path::new(env!("OUT_DIR")).join("test-cache"))
 }
 
-fn cached(folder: &Path) -> Options {
-    Options { cache: Cache::Dir(folder.to_owned()), ..Options::default() }
+fn cached(folder: &Path) -> ComponentOptions {
+    ComponentOptions { cache: Cache::Dir(folder.to_owned()), ..ComponentOptions::default() }
 }
 
-fn limited(fuel: Option<u64>, memory_bytes: usize) -> Options {
-    Options { limits: Limits { fuel, memory_bytes }, ..quick() }
+fn limited(fuel: Option<u64>, memory_bytes: usize) -> ComponentOptions {
+    ComponentOptions { limits: InstanceLimits { fuel, memory_bytes }, ..quick() }
 }
 
 /// Why these bytes are refused.
@@ -127,7 +127,7 @@ fn a_component_that_does_not_fit_in_its_memory_does_not_start() {
 
 #[test]
 fn a_pool_gives_what_it_has_and_takes_it_back() {
-    let options = Options { allocation: Allocation::Pooled { instances: 2 }, ..quick() };
+    let options = ComponentOptions { allocation: Allocation::Pooled { instances: 2 }, ..quick() };
     let component = load(&options);
     let mut one = component.instantiate().unwrap();
     let _other = component.instantiate().unwrap();
@@ -158,9 +158,9 @@ fn a_file_that_is_too_large_or_not_there_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.wasm");
     fs::File::create(&path).unwrap().set_len((64 << 20) + 1).unwrap();
-    let error = Component::from_file(&path, &Options::default()).unwrap_err();
+    let error = Component::from_file(&path, &ComponentOptions::default()).unwrap_err();
     assert!(matches!(error, LogicError::BadFile { source: BadComponent::TooLarge { .. }, .. }), "{error}");
-    let error = Component::from_file(folder.path().join("none.wasm"), &Options::default()).unwrap_err();
+    let error = Component::from_file(folder.path().join("none.wasm"), &ComponentOptions::default()).unwrap_err();
     assert!(matches!(error, LogicError::Unreadable { .. }), "{error}");
 }
 

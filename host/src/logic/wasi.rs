@@ -5,10 +5,10 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, ComponentType, Linker, LinkerInstance, Lower, Resource, ResourceType};
 use wasmtime::{Engine, Result, StoreContextMut};
 
-use super::state::State;
+use super::state::StoreState;
 
 /// Links what the component imports, and names every import that is not allowed.
-pub(super) fn link(engine: &Engine, component: &Component, linker: &mut Linker<State>) -> Result<Vec<String>> {
+pub(super) fn link(engine: &Engine, component: &Component, linker: &mut Linker<StoreState>) -> Result<Vec<String>> {
     let mut forbidden = Vec::new();
     for (import, item) in component.component_type().imports(engine) {
         let (Some(interface), ComponentItem::ComponentInstance(instance)) = (allowed(import), item.ty) else {
@@ -44,7 +44,7 @@ fn allowed(import: &str) -> Option<&str> {
     (known && version.starts_with("0.2.")).then_some(interface)
 }
 
-fn link_resource(linker: &mut LinkerInstance<'_, State>, name: &str) -> Result<bool> {
+fn link_resource(linker: &mut LinkerInstance<'_, StoreState>, name: &str) -> Result<bool> {
     let ty = match name {
         "error" => ResourceType::host::<IoError>(),
         "pollable" => ResourceType::host::<Pollable>(),
@@ -58,8 +58,8 @@ fn link_resource(linker: &mut LinkerInstance<'_, State>, name: &str) -> Result<b
     Ok(true)
 }
 
-fn link_function(linker: &mut LinkerInstance<'_, State>, interface: &str, name: &str) -> Result<bool> {
-    type Store<'a> = StoreContextMut<'a, State>;
+fn link_function(linker: &mut LinkerInstance<'_, StoreState>, interface: &str, name: &str) -> Result<bool> {
+    type Store<'a> = StoreContextMut<'a, StoreState>;
     match (interface, name) {
         ("wasi:cli/environment", "get-environment") => {
             linker.func_wrap(name, |_: Store, ()| Ok((Vec::<(String, String)>::new(),)))
@@ -98,8 +98,8 @@ fn link_function(linker: &mut LinkerInstance<'_, State>, interface: &str, name: 
     Ok(true)
 }
 
-fn link_stream(linker: &mut LinkerInstance<'_, State>, name: &str) -> Result<bool> {
-    type Store<'a> = StoreContextMut<'a, State>;
+fn link_stream(linker: &mut LinkerInstance<'_, StoreState>, name: &str) -> Result<bool> {
+    type Store<'a> = StoreContextMut<'a, StoreState>;
     let (resource, method) = name.trim_start_matches("[method]").split_once('.').unwrap_or_default();
     match (resource, method) {
         ("input-stream", "read" | "blocking-read") => {
@@ -176,7 +176,7 @@ mod tests {
     use wasmtime::Store;
 
     use super::super::instance::explain;
-    use super::super::{Limits, LogicError};
+    use super::super::{InstanceLimits, LogicError};
     use super::*;
 
     /// Writes a line to stderr and breaks off, as a panic does; or calls exit.
@@ -222,12 +222,12 @@ mod tests {
         (func (export "exit") (canon lift (core func $running "exit"))))"#;
 
     fn reason_of(function: &str) -> String {
-        let limits = Limits::default();
+        let limits = InstanceLimits::default();
         let engine = Engine::default();
         let component = Component::from_binary(&engine, &wat::parse_str(BREAKS_OFF).unwrap()).unwrap();
         let mut linker = Linker::new(&engine);
         assert_eq!(link(&engine, &component, &mut linker).unwrap(), Vec::<String>::new());
-        let mut store = Store::new(&engine, State::new(limits.memory_bytes, None));
+        let mut store = Store::new(&engine, StoreState::new(limits.memory_bytes, None));
         let instance = linker.instantiate(&mut store, &component).unwrap();
         let error = instance.get_typed_func::<(), ()>(&mut store, function).unwrap().call(&mut store, ()).unwrap_err();
         match explain(&error, store.data(), limits) {

@@ -12,28 +12,28 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 use url::Url;
 
-use super::desk::{Desk, Work, lock, union};
-use super::flow::Wish;
-use super::token::{Due, Token};
-use super::{Browse, OAuthError, Store};
-use crate::config::model::Grant;
-use crate::config::resolve::FilledOAuth;
+use super::flow::ConsentRequest;
+use super::provider::{TokenProvider, TokenTask, lock, union};
+use super::token::{OAuthToken, TokenExpiry};
+use super::{Browse, OAuthError, TokenStore};
+use crate::config::model::OAuthGrant;
+use crate::config::resolve::ResolvedOAuth;
 use crate::config::secrets::{Secrets, looks_secret};
-use crate::failure::{Failed, Failure, HttpError};
+use crate::failure::{Failure, HttpError, RequestError};
 use crate::transport::BoxFuture;
 use crate::transport::authorize::{Authorize, Credential};
-use crate::transport::endpoint::Site;
+use crate::transport::endpoint::RemoteSite;
 
 /// Our account with one server.
 pub struct Account {
-    desk: Arc<Desk>,
+    provider: Arc<TokenProvider>,
     /// What is done for the account; it ends with it.
     tasks: Mutex<JoinSet<()>>,
 }
 
 /// How an account stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct AuthorizationStatus {
     /// There is a token, and it can be used or replaced without a person.
     pub authorized: bool,
     /// What it allows, as far as is known.
@@ -56,112 +56,113 @@ impl Account {
     /// one is needed; without it the account waits for a token that somebody else gets.
     pub fn new(
         server: &str,
-        site: &Site,
-        oauth: FilledOAuth,
-        store: &Store,
+        site: &RemoteSite,
+        oauth: ResolvedOAuth,
+        store: &TokenStore,
         browse: Option<Arc<dyn Browse>>,
         secrets: Arc<Mutex<Secrets>>,
     ) -> Result<Self, OAuthError> {
         let url = resource(&site.url).ok_or_else(|| OAuthError::Settings("the url is no address".to_owned()))?;
         let client = oauth.client_id.as_ref().or(oauth.client_metadata_url.as_ref());
         let grant = match oauth.grant {
-            Grant::AuthorizationCode => "authorization_code",
-            Grant::ClientCredentials => "client_credentials",
+            OAuthGrant::AuthorizationCode => "authorization_code",
+            OAuthGrant::ClientCredentials => "client_credentials",
         };
-        let place = store.place(&[url.as_str(), client.map_or("", String::as_str), grant]);
+        let place = store.entry(&[url.as_str(), client.map_or("", String::as_str), grant]);
         let site = bare(site);
-        let desk = Desk {
+        let desk = TokenProvider {
             server: server.to_owned(),
             url,
             site,
             oauth,
-            place,
+            entry: place,
             browse,
-            held: Mutex::default(),
-            turn: Semaphore::new(1),
+            current: Mutex::default(),
+            refresh_permit: Semaphore::new(1),
             secrets,
         };
         lock(&desk.secrets).merge(&desk.oauth.secrets);
-        Ok(Account { desk: Arc::new(desk), tasks: Mutex::default() })
+        Ok(Account { provider: Arc::new(desk), tasks: Mutex::default() })
     }
 
     /// Gets a token, whether there is one or not: from a person, or with what we have ourselves. `scopes` are asked
     /// for beside what the configuration says.
-    pub async fn login(&self, browse: &dyn Browse, scopes: &[String]) -> Result<Standing, OAuthError> {
-        let desk = &*self.desk;
-        let _turn = desk.turn.acquire().await.expect("nobody closes the semaphore");
-        let record = desk.place.load();
+    pub async fn login(&self, browse: &dyn Browse, scopes: &[String]) -> Result<AuthorizationStatus, OAuthError> {
+        let desk = &*self.provider;
+        let _turn = desk.refresh_permit.acquire().await.expect("nobody closes the semaphore");
+        let record = desk.entry.load();
         let mut wanted = union(&desk.oauth.scopes, scopes);
         if !record.wanted.is_empty() {
             let granted = record.credentials.map(|credentials| credentials.granted_scopes).unwrap_or_default();
             wanted = union(&union(&granted, &wanted), &record.wanted);
         }
         let outcome = match desk.oauth.grant {
-            Grant::AuthorizationCode => {
-                desk.flow().login(browse, Wish { challenge: None, scopes: wanted, reuse: false }).await
+            OAuthGrant::AuthorizationCode => {
+                desk.flow().login(browse, ConsentRequest { challenge: None, scopes: wanted, reuse: false }).await
             }
-            Grant::ClientCredentials => desk.flow().client_credentials(None, wanted).await,
+            OAuthGrant::ClientCredentials => desk.flow().client_credentials(None, wanted).await,
         };
-        outcome.map_err(|error| desk.clean(error))?;
-        desk.place.change(|record| record.url = desk.url.to_string());
-        desk.take_what_is_kept();
-        Ok(self.standing())
+        outcome.map_err(|error| desk.redact(error))?;
+        desk.entry.change(|record| record.url = desk.url.to_string());
+        desk.reload();
+        Ok(self.status())
     }
 
     /// Forgets the token, and who we are at the authorization server.
     pub fn logout(&self) -> io::Result<()> {
-        self.desk.place.clear()?;
-        self.desk.take_what_is_kept();
+        self.provider.entry.clear()?;
+        self.provider.reload();
         Ok(())
     }
 
     /// How the account stands.
-    pub fn standing(&self) -> Standing {
-        let desk = &*self.desk;
-        desk.look();
-        let record = desk.place.load();
-        let held = desk.held();
+    pub fn status(&self) -> AuthorizationStatus {
+        let desk = &*self.provider;
+        desk.reload_if_changed();
+        let record = desk.entry.load();
+        let held = desk.current();
         let token = held.token.as_ref();
-        let grants_itself = desk.oauth.grant == Grant::ClientCredentials;
+        let grants_itself = desk.oauth.grant == OAuthGrant::ClientCredentials;
         let renewable = grants_itself || token.is_some_and(|token| token.refresh.is_some());
-        let usable = token.is_some_and(|token| token.due(SystemTime::now(), desk.oauth.grant) != Due::Over);
-        Standing {
+        let usable =
+            token.is_some_and(|token| token.expiry(SystemTime::now(), desk.oauth.grant) != TokenExpiry::Expired);
+        AuthorizationStatus {
             authorized: token.is_some() && (usable || renewable),
             scopes: token.map(|token| token.scopes.clone()).unwrap_or_default(),
-            expires: token.and_then(Token::ends),
+            expires: token.and_then(OAuthToken::expires_at),
             renewable,
             client_id: record.credentials.as_ref().map(|credentials| credentials.client_id.clone()),
             issuer: record.credentials.and_then(|credentials| credentials.issuer),
-            file: desk.place.file().map(ToOwned::to_owned),
+            file: desk.entry.file().map(ToOwned::to_owned),
         }
     }
 
     /// How a token is asked for.
-    pub fn grant(&self) -> Grant {
-        self.desk.oauth.grant
+    pub fn grant(&self) -> OAuthGrant {
+        self.provider.oauth.grant
     }
 
     /// The port that the configuration wants a person to be sent back to.
     pub fn callback_port(&self) -> Option<u16> {
-        self.desk.oauth.callback_port
+        self.provider.oauth.callback_port
     }
 
     /// Whether it is the account of this server, as it is configured now.
-    pub(crate) fn is_of(&self, site: &Site, oauth: &FilledOAuth) -> bool {
-        bare(site) == self.desk.site && *oauth == self.desk.oauth
+    pub(crate) fn is_of(&self, site: &RemoteSite, oauth: &ResolvedOAuth) -> bool {
+        bare(site) == self.provider.site && *oauth == self.provider.oauth
     }
 
     /// Does what has to be done, to its end: whoever waits for it may go, and a token that came must not be lost.
-    async fn run(&self, work: Work) -> Result<(), OAuthError> {
+    async fn run(&self, work: TokenTask) -> Result<(), OAuthError> {
         let (done, outcome) = oneshot::channel();
-        let desk = Arc::clone(&self.desk);
+        let desk = Arc::clone(&self.provider);
         {
             let mut tasks = lock(&self.tasks);
             while tasks.try_join_next().is_some() {}
             tasks.spawn(async move {
-                let outcome = desk.work(work).await;
+                let outcome = desk.run_task(work).await;
                 // Nobody may be left who wants to know.
-                let _ = done.send(outcome.map_err(|error| desk.clean(error)));
+                let _ = done.send(outcome.map_err(|error| desk.redact(error)));
             });
         }
         outcome.await.unwrap_or_else(|_| Err(OAuthError::Unreachable("all connections are being closed".to_owned())))
@@ -169,19 +170,19 @@ impl Account {
 }
 
 impl Authorize for Account {
-    fn credential(&self) -> BoxFuture<'_, Result<Option<Credential>, Failed>> {
+    fn credential(&self) -> BoxFuture<'_, Result<Option<Credential>, RequestError>> {
         Box::pin(async {
-            let desk = &*self.desk;
-            desk.look();
-            let Some((due, edition)) = desk.due() else { return Ok(None) };
-            if due != Due::No {
-                match self.run(Work::Replace { edition }).await {
+            let desk = &*self.provider;
+            desk.reload_if_changed();
+            let Some((due, edition)) = desk.expiry() else { return Ok(None) };
+            if due != TokenExpiry::Valid {
+                match self.run(TokenTask::Replace { edition }).await {
                     Ok(()) => {}
-                    Err(error) if due == Due::Soon => {
+                    Err(error) if due == TokenExpiry::Expiring => {
                         warn!(server = desk.server, "the token could not be replaced, and is used on: {error}");
-                        desk.held().retry_at = Some(Instant::now() + RETRY);
+                        desk.current().retry_at = Some(Instant::now() + RETRY);
                     }
-                    Err(error @ OAuthError::Unreachable(_)) => return Err(desk.failed(&error)),
+                    Err(error @ OAuthError::Unreachable(_)) => return Err(desk.to_failed(&error)),
                     // The server says what it wants, and then it is seen whether that can be had.
                     Err(error) => {
                         debug!(server = desk.server, "the token has ended: {error}");
@@ -193,36 +194,36 @@ impl Authorize for Account {
         })
     }
 
-    fn renew<'a>(&'a self, refused: &'a HttpError) -> BoxFuture<'a, Result<(), Failed>> {
+    fn renew<'a>(&'a self, refused: &'a HttpError) -> BoxFuture<'a, Result<(), RequestError>> {
         Box::pin(async {
-            if !self.desk.is_meant(refused) {
-                return Err(Failed::sent(Failure::Http(refused.clone())));
+            if !self.provider.can_resolve(refused) {
+                return Err(RequestError::sent(Failure::Http(refused.clone())));
             }
-            let outcome = self.run(Work::Refused(refused.clone())).await;
-            outcome.map_err(|error| self.desk.failed(&error))
+            let outcome = self.run(TokenTask::Refused(refused.clone())).await;
+            outcome.map_err(|error| self.provider.to_failed(&error))
         })
     }
 
     fn accepted(&self, edition: u64) {
-        let mut held = self.desk.held();
+        let mut held = self.provider.current();
         held.accepted = held.accepted.max(edition);
     }
 
     fn edition(&self) -> u64 {
-        self.desk.look();
-        self.desk.held().edition
+        self.provider.reload_if_changed();
+        self.provider.current().edition
     }
 
     fn secrets(&self) -> Secrets {
-        let mut secrets = self.desk.oauth.secrets.clone();
-        self.desk.held().shown.iter().for_each(|token| secrets.add(token));
+        let mut secrets = self.provider.oauth.secrets.clone();
+        self.provider.current().recent_secrets.iter().for_each(|token| secrets.add(token));
         secrets
     }
 }
 
 /// What of a site matters to its authorization server: nothing that is sent to the site itself.
-fn bare(site: &Site) -> Site {
-    Site { headers: Vec::new(), secrets: Secrets::default(), authorize: None, ..site.clone() }
+fn bare(site: &RemoteSite) -> RemoteSite {
+    RemoteSite { headers: Vec::new(), secrets: Secrets::default(), authorize: None, ..site.clone() }
 }
 
 /// What a token is asked for: the server's address, without what may be a secret.

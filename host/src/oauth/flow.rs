@@ -12,27 +12,27 @@ use rmcp::transport::auth::{
 use url::Url;
 
 use super::loopback::parameter;
-use super::store::{Client, Keeper, Place};
+use super::store::{ClientRegistration, CredentialAdapter, TokenEntry};
 use super::{Browse, OAuthError};
 use crate::config::model::TokenAuth;
-use crate::config::resolve::FilledOAuth;
+use crate::config::resolve::ResolvedOAuth;
 use crate::config::secrets::Secrets;
 use crate::ownership;
-use crate::transport::endpoint::Site;
-use crate::transport::outside::Outside;
+use crate::transport::auth_server::AuthServerClient;
+use crate::transport::endpoint::RemoteSite;
 
 /// One way to a token.
-pub(super) struct Flow<'a> {
+pub(super) struct OAuthFlow<'a> {
     pub(super) url: &'a Url,
-    pub(super) site: &'a Site,
-    pub(super) oauth: &'a FilledOAuth,
-    pub(super) place: &'a Arc<Place>,
+    pub(super) site: &'a RemoteSite,
+    pub(super) oauth: &'a ResolvedOAuth,
+    pub(super) entry: &'a Arc<TokenEntry>,
     /// Where one puts what must not be shown.
     pub(super) secrets: &'a Mutex<Secrets>,
 }
 
 /// What a person is asked for.
-pub(super) struct Wish<'a> {
+pub(super) struct ConsentRequest<'a> {
     /// What the server said when it refused us.
     pub(super) challenge: Option<&'a str>,
     /// What to ask for; where it is nothing, what the server says.
@@ -41,18 +41,18 @@ pub(super) struct Wish<'a> {
     pub(super) reuse: bool,
 }
 
-impl Flow<'_> {
+impl OAuthFlow<'_> {
     /// Asks a person for their consent.
-    pub(super) async fn login(&self, browse: &dyn Browse, wish: Wish<'_>) -> Result<(), OAuthError> {
+    pub(super) async fn login(&self, browse: &dyn Browse, wish: ConsentRequest<'_>) -> Result<(), OAuthError> {
         let http = self.http()?;
-        let (session, client) = self.within(&http, self.begin_login(&http, browse, wish)).await?;
+        let (session, client) = self.with_timeout(&http, self.begin_login(&http, browse, wish)).await?;
         let url = session.get_authorization_url().to_owned();
         let answer = browse.browse(&url).await?;
-        let answer = self.checked_answer(&url, &session.redirect_uri, &answer)?;
-        let exchange = async { session.handle_callback_url(&answer).await.map_err(|error| of(&http, &error)) };
+        let answer = self.check_callback(&url, &session.redirect_uri, &answer)?;
+        let exchange = async { session.handle_callback_url(&answer).await.map_err(|error| oauth_error(&http, &error)) };
         self.bind_secret(client.issuer.as_deref());
-        self.within(&http, exchange).await?;
-        self.place.change(|record| {
+        self.with_timeout(&http, exchange).await?;
+        self.entry.change(|record| {
             record.client = Some(client);
             record.wanted.clear();
         });
@@ -61,10 +61,10 @@ impl Flow<'_> {
 
     async fn begin_login(
         &self,
-        http: &Arc<Outside>,
+        http: &Arc<AuthServerClient>,
         browse: &dyn Browse,
-        wish: Wish<'_>,
-    ) -> Result<(AuthorizationSession, Client), OAuthError> {
+        wish: ConsentRequest<'_>,
+    ) -> Result<(AuthorizationSession, ClientRegistration), OAuthError> {
         let mut manager = self.manager(http).await?;
         let metadata = self.discover(http, &mut manager, wish.challenge).await?;
         http.check_page(&metadata.authorization_endpoint).map_err(|why| {
@@ -82,7 +82,7 @@ impl Flow<'_> {
         let reads_descriptions = flag.and_then(serde_json::Value::as_bool).unwrap_or(false);
         let described = self.oauth.client_metadata_url.clone().filter(|_| reads_descriptions);
         let known = self
-            .place
+            .entry
             .load()
             .client
             .filter(|known| wish.reuse && known.redirect_uri == redirect_uri && known.issuer == issuer);
@@ -105,7 +105,7 @@ impl Flow<'_> {
                 }
                 let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
                 let registered = manager.register_client(NAME, &redirect_uri, &scopes).await;
-                let registered = registered.map_err(|error| of(http, &error))?;
+                let registered = registered.map_err(|error| oauth_error(http, &error))?;
                 (registered.client_id, registered.client_secret)
             }
         };
@@ -118,12 +118,13 @@ impl Flow<'_> {
                 request = request.with_client_secret(secret);
             }
         }
-        let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| of(http, &error))?;
-        Ok((session, Client { id, secret, redirect_uri, issuer }))
+        let session =
+            AuthorizationSession::new(manager, request).await.map_err(|(_, error)| oauth_error(http, &error))?;
+        Ok((session, ClientRegistration { id, secret, redirect_uri, issuer }))
     }
 
     /// What a person brought back, as a whole address, if it is the answer to our question and no refusal.
-    fn checked_answer(&self, question: &str, redirect_uri: &str, answer: &str) -> Result<String, OAuthError> {
+    fn check_callback(&self, question: &str, redirect_uri: &str, answer: &str) -> Result<String, OAuthError> {
         let url = match Url::parse(answer) {
             Ok(url) => url,
             Err(_) => {
@@ -153,10 +154,10 @@ impl Flow<'_> {
         let refreshing = async {
             let mut manager = self.manager(&http).await?;
             let issuer = self.discover(&http, &mut manager, None).await?.issuer;
-            let record = self.place.load();
+            let record = self.entry.load();
             let Some(credentials) = record.credentials else { return Err(OAuthError::NeedsPerson) };
             check_issuer("the refresh token was given out by", credentials.issuer.as_deref(), issuer.as_deref())?;
-            if !manager.initialize_from_store().await.map_err(|error| of(&http, &error))? {
+            if !manager.initialize_from_store().await.map_err(|error| oauth_error(&http, &error))? {
                 return Err(OAuthError::NeedsPerson);
             }
             let id = credentials.client_id;
@@ -168,12 +169,12 @@ impl Flow<'_> {
                 self.hide(secret);
                 config = config.with_client_secret(secret);
             }
-            manager.configure_client(config).map_err(|error| of(&http, &error))?;
+            manager.configure_client(config).map_err(|error| oauth_error(&http, &error))?;
             self.bind_secret(issuer.as_deref());
-            manager.refresh_token().await.map_err(|error| of(&http, &error))?;
+            manager.refresh_token().await.map_err(|error| oauth_error(&http, &error))?;
             Ok(())
         };
-        self.within(&http, refreshing).await
+        self.with_timeout(&http, refreshing).await
     }
 
     /// Gets a token with what we have ourselves.
@@ -188,23 +189,23 @@ impl Flow<'_> {
             let issuer = self.discover(&http, &mut manager, challenge).await?.issuer;
             let scopes = if scopes.is_empty() { manager.select_initial_scopes(&[]).await } else { scopes };
             let config = self.client_config(scopes)?;
-            manager.validate_client_credentials_metadata(&config).map_err(|error| of(&http, &error))?;
-            manager.configure_client_credentials(&config).map_err(|error| of(&http, &error))?;
+            manager.validate_client_credentials_metadata(&config).map_err(|error| oauth_error(&http, &error))?;
+            manager.configure_client_credentials(&config).map_err(|error| oauth_error(&http, &error))?;
             self.bind_secret(issuer.as_deref());
             // The future of this one cannot move between threads, so it has one of its own; it has its own limit, too.
             let runtime = tokio::runtime::Handle::current();
             let exchange = move || runtime.block_on(manager.exchange_client_credentials(&config)).map(drop);
             match tokio::task::spawn_blocking(exchange).await {
-                Ok(exchanged) => exchanged.map_err(|error| of(&http, &error))?,
+                Ok(exchanged) => exchanged.map_err(|error| oauth_error(&http, &error))?,
                 Err(broken) => match broken.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     Err(_) => return Err(OAuthError::Unreachable("all is being closed".to_owned())),
                 },
             }
-            self.place.change(|record| record.wanted.clear());
+            self.entry.change(|record| record.wanted.clear());
             Ok(())
         };
-        self.within(&http, exchanging).await
+        self.with_timeout(&http, exchanging).await
     }
 
     fn client_config(&self, scopes: Vec<String>) -> Result<ClientCredentialsConfig, OAuthError> {
@@ -230,18 +231,19 @@ impl Flow<'_> {
         Ok(ClientCredentialsConfig::ClientSecret { client_id, client_secret, scopes, resource })
     }
 
-    fn http(&self) -> Result<Arc<Outside>, OAuthError> {
-        let FilledOAuth { issuer, metadata_url, token_url, authorization_url, .. } = self.oauth;
+    fn http(&self) -> Result<Arc<AuthServerClient>, OAuthError> {
+        let ResolvedOAuth { issuer, metadata_url, token_url, authorization_url, .. } = self.oauth;
         let named = [issuer, metadata_url, token_url, authorization_url];
         let named: Vec<&str> = named.into_iter().flatten().map(String::as_str).collect();
-        let http = Outside::new(self.site, &named).map_err(|failed| OAuthError::Settings(failed.to_string()))?;
+        let http =
+            AuthServerClient::new(self.site, &named).map_err(|failed| OAuthError::Settings(failed.to_string()))?;
         Ok(Arc::new(http))
     }
 
-    async fn manager(&self, http: &Arc<Outside>) -> Result<AuthorizationManager, OAuthError> {
+    async fn manager(&self, http: &Arc<AuthServerClient>) -> Result<AuthorizationManager, OAuthError> {
         let made = AuthorizationManager::new_with_oauth_http_client(self.url.clone(), Arc::clone(http) as _).await;
-        let mut manager = made.map_err(|error| of(http, &error))?;
-        manager.set_credential_store(Keeper(Arc::clone(self.place)));
+        let mut manager = made.map_err(|error| oauth_error(http, &error))?;
+        manager.set_credential_store(CredentialAdapter(Arc::clone(self.entry)));
         Ok(manager)
     }
 
@@ -249,7 +251,7 @@ impl Flow<'_> {
     /// an issuer in what it finds, and it is one to which the configured secret may go.
     async fn discover(
         &self,
-        http: &Outside,
+        http: &AuthServerClient,
         manager: &mut AuthorizationManager,
         challenge: Option<&str>,
     ) -> Result<AuthorizationMetadata, OAuthError> {
@@ -264,7 +266,7 @@ impl Flow<'_> {
             metadata
         } else {
             let resolved = manager.resolve_metadata_from_challenge(challenge).await;
-            let resolved = resolved.map_err(|error| of(http, &error))?;
+            let resolved = resolved.map_err(|error| oauth_error(http, &error))?;
             let mut metadata = resolved.metadata;
             if !resolved.source.is_discovered() {
                 // The server has no description at all, so that it is asked itself: it is its own issuer.
@@ -287,7 +289,7 @@ impl Flow<'_> {
             }
         }
         if self.binds_secret() {
-            let bound = self.place.load().secret_issuer;
+            let bound = self.entry.load().secret_issuer;
             let bound = bound.as_deref().or(metadata.issuer.as_deref());
             check_issuer("the client_secret or key was first used with", bound, metadata.issuer.as_deref())?;
         }
@@ -305,15 +307,15 @@ impl Flow<'_> {
 
     /// Whether there is a secret or key in the configuration, which does not say to whom it belongs.
     fn binds_secret(&self) -> bool {
-        let FilledOAuth { client_secret, private_key, issuer, metadata_url, token_url, .. } = self.oauth;
+        let ResolvedOAuth { client_secret, private_key, issuer, metadata_url, token_url, .. } = self.oauth;
         let named = issuer.is_some() || metadata_url.is_some() || token_url.is_some();
         !named && (client_secret.is_some() || private_key.is_some())
     }
 
     /// Remembers to whom the configured secret goes, before it does for the first time: it goes to nobody else then.
     fn bind_secret(&self, issuer: Option<&str>) {
-        if self.binds_secret() && self.place.load().secret_issuer.is_none() {
-            self.place.change(|record| {
+        if self.binds_secret() && self.entry.load().secret_issuer.is_none() {
+            self.entry.change(|record| {
                 record.url = self.url.to_string();
                 record.secret_issuer = issuer.map(str::to_owned);
             });
@@ -321,15 +323,15 @@ impl Flow<'_> {
     }
 
     /// What an authorization server has to do with no person waiting for it.
-    async fn within<T>(
+    async fn with_timeout<T>(
         &self,
-        http: &Outside,
+        http: &AuthServerClient,
         work: impl Future<Output = Result<T, OAuthError>>,
     ) -> Result<T, OAuthError> {
         let limit = self.oauth.limit;
         match tokio::time::timeout(limit, work).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(OAuthError::Unreachable(format!("no answer within {limit:?}{}", http.last_asked()))),
+            Err(_) => Err(OAuthError::Unreachable(format!("no answer within {limit:?}{}", http.last_target()))),
         }
     }
 
@@ -352,7 +354,7 @@ fn check_issuer(what: &str, theirs: Option<&str>, now: Option<&str>) -> Result<(
 }
 
 /// What an authorization server says of itself at this address.
-async fn fetched(http: &Outside, url: &str) -> Result<AuthorizationMetadata, OAuthError> {
+async fn fetched(http: &AuthServerClient, url: &str) -> Result<AuthorizationMetadata, OAuthError> {
     let unusable = |why: String| OAuthError::Unreachable(format!("{url}: {why}"));
     let response = http.get(url).await.map_err(|error| unusable(error.to_string()))?;
     if !response.status().is_success() {
@@ -376,7 +378,7 @@ fn algorithm(pem: &[u8], file: &Path) -> Result<JwtSigningAlgorithm, OAuthError>
 }
 
 /// What went wrong, by its kind; where the authorization server did not answer, it may pass.
-fn of(http: &Outside, error: &AuthError) -> OAuthError {
+fn oauth_error(http: &AuthServerClient, error: &AuthError) -> OAuthError {
     let text = error.to_string().replace("\n  Caused by:", ":").replace(['\n', '\r'], " ");
     // `rmcp` says only that a request failed.
     if let Some(refused) = http.refused() {

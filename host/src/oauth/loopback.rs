@@ -21,14 +21,14 @@ use super::{Browse, BrowseError};
 use crate::transport::BoxFuture;
 
 /// Brings a person to an address, if it can.
-type Open = dyn Fn(&str) -> io::Result<()> + Send + Sync;
+type OpenUrl = dyn Fn(&str) -> io::Result<()> + Send + Sync;
 
 /// Waits on this machine for a person to be sent back.
 pub struct Loopback {
     listener: TcpListener,
     address: SocketAddr,
     limit: Duration,
-    open: Box<Open>,
+    open: Box<OpenUrl>,
 }
 
 impl Loopback {
@@ -44,9 +44,9 @@ impl Loopback {
     }
 
     /// Hears requests until one of them is the answer to the question that went out with this state.
-    async fn hear(&self, state: Option<String>) -> Result<String, BrowseError> {
+    async fn wait_for_callback(&self, state: Option<String>) -> Result<String, BrowseError> {
         let (found, mut answer) = mpsc::channel(1);
-        let visitor = Arc::new(Visitor { state, found });
+        let visitor = Arc::new(CallbackHandler { state, found });
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
@@ -89,20 +89,20 @@ impl Browse for Loopback {
         Box::pin(async move {
             (self.open)(url).map_err(|error| BrowseError::Impossible(error.to_string()))?;
             let state = Url::parse(url).ok().and_then(|url| parameter(&url, "state"));
-            let heard = tokio::time::timeout(self.limit, self.hear(state)).await;
-            heard.unwrap_or(Err(BrowseError::Late(self.limit)))
+            let heard = tokio::time::timeout(self.limit, self.wait_for_callback(state)).await;
+            heard.unwrap_or(Err(BrowseError::TimedOut(self.limit)))
         })
     }
 }
 
 /// Answers whoever comes.
-struct Visitor {
+struct CallbackHandler {
     /// What the answer has to carry, so that nobody else can give it.
     state: Option<String>,
     found: mpsc::Sender<String>,
 }
 
-impl Visitor {
+impl CallbackHandler {
     fn answer(&self, request: &Request<Incoming>) -> Response<String> {
         let uri = request.uri();
         let url = Url::parse(&format!("http://localhost{uri}")).ok();

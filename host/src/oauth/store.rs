@@ -14,67 +14,67 @@ use tokio::time::Instant;
 use super::OAuthError;
 use crate::config::trust::state_folder;
 use crate::config::variables::Variables;
-use crate::private;
+use crate::private_files;
 
 /// Where tokens are kept.
 #[derive(Debug, Clone, Default)]
-pub struct Store {
+pub struct TokenStore {
     folder: Option<PathBuf>,
 }
 
-impl Store {
+impl TokenStore {
     /// The user's: the folder that `TOOLGATE_AUTH_DIR` names, or one in the folder for state.
     pub fn user(variables: &Variables) -> Self {
-        let named = variables.filled("TOOLGATE_AUTH_DIR").map(|folder| variables.workspace.join(folder));
+        let named = variables.non_empty("TOOLGATE_AUTH_DIR").map(|folder| variables.workspace.join(folder));
         let usual = || state_folder(variables).map(|folder| folder.join("toolgate").join("auth"));
-        Store { folder: named.or_else(usual) }
+        TokenStore { folder: named.or_else(usual) }
     }
 
     /// This folder.
     pub fn folder(folder: impl Into<PathBuf>) -> Self {
-        Store { folder: Some(folder.into()) }
+        TokenStore { folder: Some(folder.into()) }
     }
 
     /// Nowhere: tokens are forgotten with the process.
     pub fn memory() -> Self {
-        Store { folder: None }
+        TokenStore { folder: None }
     }
 
     /// The place for what these words stand for.
-    pub(super) fn place(&self, key: &[&str]) -> Arc<Place> {
+    pub(super) fn entry(&self, key: &[&str]) -> Arc<TokenEntry> {
         let mut hash = Sha256::new();
         for part in key {
             hash.update(part.len().to_le_bytes());
             hash.update(part);
         }
         let name = format!("{:x}.json", hash.finalize());
-        Arc::new(Place { file: self.folder.as_ref().map(|folder| folder.join(name)), memory: Mutex::default() })
+        Arc::new(TokenEntry { file: self.folder.as_ref().map(|folder| folder.join(name)), cache: Mutex::default() })
     }
 }
 
 /// The place of one server's tokens.
-pub(super) struct Place {
+pub(super) struct TokenEntry {
     file: Option<PathBuf>,
-    memory: Mutex<Memory>,
+    cache: Mutex<CachedRecord>,
 }
 
 #[derive(Default)]
-struct Memory {
-    record: Record,
+struct CachedRecord {
+    record: TokenRecord,
     /// The file that was read last.
-    stamp: Option<Stamp>,
+    stamp: Option<TokenFileStamp>,
     /// It could not be written, so that what is remembered here is all there is.
     unwritten: bool,
 }
 
 /// What is kept.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct TokenRecord {
     /// The server's address, for people.
     pub(super) url: String,
     /// Who we are there, where we registered ourselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) client: Option<Client>,
+    pub(super) client: Option<ClientRegistration>,
     /// The issuer that the configured secret went to, where the configuration does not name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) secret_issuer: Option<String>,
@@ -88,7 +88,7 @@ pub(super) struct Record {
 
 /// Who we are at an authorization server that registered us.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Client {
+pub(super) struct ClientRegistration {
     pub(super) id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) secret: Option<String>,
@@ -98,13 +98,13 @@ pub(super) struct Client {
 
 /// Tells one content of a file from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct TokenFileStamp {
     written: Option<SystemTime>,
     length: u64,
     node: u64,
 }
 
-impl Place {
+impl TokenEntry {
     /// The file, where there is one.
     pub(super) fn file(&self) -> Option<&Path> {
         self.file.as_deref()
@@ -112,20 +112,20 @@ impl Place {
 
     /// Whether the file is another than was read last.
     pub(super) fn is_changed(&self) -> bool {
-        let memory = self.memory();
+        let memory = self.cache();
         !memory.unwritten && self.file.as_deref().and_then(stamp) != memory.stamp
     }
 
     /// What is kept.
-    pub(super) fn load(&self) -> Record {
-        let mut memory = self.memory();
+    pub(super) fn load(&self) -> TokenRecord {
+        let mut memory = self.cache();
         self.read(&mut memory);
         memory.record.clone()
     }
 
     /// Changes what is kept. Where it cannot be written it is remembered, and a warning says so.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Record)) {
-        let mut memory = self.memory();
+    pub(super) fn change(&self, change: impl FnOnce(&mut TokenRecord)) {
+        let mut memory = self.cache();
         self.read(&mut memory);
         change(&mut memory.record);
         let Some(file) = &self.file else { return };
@@ -140,8 +140,8 @@ impl Place {
 
     /// Forgets all.
     pub(super) fn clear(&self) -> io::Result<()> {
-        let mut memory = self.memory();
-        *memory = Memory::default();
+        let mut memory = self.cache();
+        *memory = CachedRecord::default();
         match self.file.as_deref().map(fs::remove_file) {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -149,16 +149,16 @@ impl Place {
     }
 
     /// Keeps other processes from renewing the same token: a refresh token may be good for one use alone.
-    pub(super) async fn alone(&self, limit: Duration) -> Result<Option<Guard>, OAuthError> {
+    pub(super) async fn lock_refresh(&self, limit: Duration) -> Result<Option<RefreshLock>, OAuthError> {
         let Some(file) = &self.file else { return Ok(None) };
         let lock = file.with_extension("lock");
-        let opened = lock.parent().map_or(Ok(()), private::own_folder).and_then(|()| open_lock(&lock));
+        let opened = lock.parent().map_or(Ok(()), private_files::ensure_folder).and_then(|()| open_lock(&lock));
         // Where nothing can be written, nothing is shared.
         let Ok(opened) = opened else { return Ok(None) };
         let until = Instant::now() + limit;
         loop {
             match opened.try_lock() {
-                Ok(()) => return Ok(Some(Guard(opened))),
+                Ok(()) => return Ok(Some(RefreshLock(opened))),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => tokio::time::sleep(LOOK).await,
                 Err(TryLockError::WouldBlock) => {
                     let text = format!("another process has been renewing the token for {limit:?}");
@@ -169,7 +169,7 @@ impl Place {
         }
     }
 
-    fn read(&self, memory: &mut Memory) {
+    fn read(&self, memory: &mut CachedRecord) {
         let Some(file) = self.file.as_deref().filter(|_| !memory.unwritten) else { return };
         let stamp = stamp(file);
         if stamp == memory.stamp {
@@ -178,54 +178,54 @@ impl Place {
         memory.stamp = stamp;
         memory.record = match read(file) {
             Ok(record) => record,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Record::default(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => TokenRecord::default(),
             Err(error) => {
                 tracing::warn!("{} cannot be used, so a new authorization is needed: {error}", file.display());
-                Record::default()
+                TokenRecord::default()
             }
         };
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, CachedRecord> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Nobody else renews the token while this lives.
-pub(super) struct Guard(#[expect(dead_code, reason = "the lock ends with the file")] File);
+pub(super) struct RefreshLock(#[expect(dead_code, reason = "the lock ends with the file")] File);
 
 fn open_lock(file: &Path) -> io::Result<File> {
-    match private::file(file) {
+    match private_files::create_file(file) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => File::options().write(true).open(file),
         opened => opened,
     }
 }
 
-fn read(file: &Path) -> io::Result<Record> {
+fn read(file: &Path) -> io::Result<TokenRecord> {
     let folder = file.parent().unwrap_or(file);
-    serde_json::from_str(&private::read(folder, file)?).map_err(io::Error::other)
+    serde_json::from_str(&private_files::read(folder, file)?).map_err(io::Error::other)
 }
 
-fn write(file: &Path, record: &Record) -> io::Result<()> {
+fn write(file: &Path, record: &TokenRecord) -> io::Result<()> {
     let folder = file.parent().unwrap_or(file);
-    private::own_folder(folder)?;
-    private::replace(file, serde_json::to_string(record)?.as_bytes())
+    private_files::ensure_folder(folder)?;
+    private_files::replace(file, serde_json::to_string(record)?.as_bytes())
 }
 
-fn stamp(file: &Path) -> Option<Stamp> {
+fn stamp(file: &Path) -> Option<TokenFileStamp> {
     let metadata = fs::symlink_metadata(file).ok()?;
     #[cfg(unix)]
     let node = std::os::unix::fs::MetadataExt::ino(&metadata);
     #[cfg(not(unix))]
     let node = 0;
-    Some(Stamp { written: metadata.modified().ok(), length: metadata.len(), node })
+    Some(TokenFileStamp { written: metadata.modified().ok(), length: metadata.len(), node })
 }
 
 /// The tokens of a place, as `rmcp` keeps them.
-pub(super) struct Keeper(pub(super) Arc<Place>);
+pub(super) struct CredentialAdapter(pub(super) Arc<TokenEntry>);
 
 #[async_trait::async_trait]
-impl CredentialStore for Keeper {
+impl CredentialStore for CredentialAdapter {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
         Ok(self.0.load().credentials)
     }

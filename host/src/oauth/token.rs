@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 use rmcp::transport::auth::StoredCredentials;
 use serde::Deserialize;
 
-use crate::config::model::Grant;
+use crate::config::model::OAuthGrant;
 
 /// A token.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Token {
+pub(super) struct OAuthToken {
     pub(super) access: String,
     pub(super) refresh: Option<String>,
     pub(super) scopes: Vec<String>,
@@ -19,16 +19,16 @@ pub(super) struct Token {
 
 /// Whether a token can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum TokenExpiry {
     /// It can.
-    No,
+    Valid,
     /// It still can, and should be replaced.
-    Soon,
+    Expiring,
     /// It no longer can.
-    Over,
+    Expired,
 }
 
-impl Token {
+impl OAuthToken {
     /// The token of what is stored, if there is one.
     pub(super) fn read(stored: &StoredCredentials) -> Option<Self> {
         #[derive(Deserialize)]
@@ -41,7 +41,7 @@ impl Token {
         }
         let response = serde_json::to_value(stored.token_response.as_ref()?).ok()?;
         let Response { access_token, refresh_token, expires_in } = serde_json::from_value(response).ok()?;
-        Some(Token {
+        Some(OAuthToken {
             access: access_token,
             refresh: refresh_token,
             // One that says nothing is no scope.
@@ -52,23 +52,23 @@ impl Token {
     }
 
     /// When it ends, where that is known.
-    pub(super) fn ends(&self) -> Option<SystemTime> {
+    pub(super) fn expires_at(&self) -> Option<SystemTime> {
         self.received?.checked_add(self.life?)
     }
 
     /// Whether it can be used at this time.
-    pub(super) fn due(&self, now: SystemTime, grant: Grant) -> Due {
-        let (Some(received), Some(life)) = (self.received, self.life) else { return Due::No };
+    pub(super) fn expiry(&self, now: SystemTime, grant: OAuthGrant) -> TokenExpiry {
+        let (Some(received), Some(life)) = (self.received, self.life) else { return TokenExpiry::Valid };
         let age = now.duration_since(received).unwrap_or_default();
         let early = match grant {
             // Nobody is asked for them, so that they can be replaced in good time.
-            Grant::ClientCredentials => life / 5,
-            Grant::AuthorizationCode => EARLY.min(life / 5),
+            OAuthGrant::ClientCredentials => life / 5,
+            OAuthGrant::AuthorizationCode => EARLY.min(life / 5),
         };
         match () {
-            () if age >= life => Due::Over,
-            () if age >= life - early => Due::Soon,
-            () => Due::No,
+            () if age >= life => TokenExpiry::Expired,
+            () if age >= life - early => TokenExpiry::Expiring,
+            () => TokenExpiry::Valid,
         }
     }
 
@@ -88,24 +88,24 @@ mod tests {
     #[test]
     fn a_token_is_replaced_before_its_end_and_one_of_ours_at_four_fifths_of_its_life() {
         let received = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
-        let token = |life: Option<u64>| Token {
+        let token = |life: Option<u64>| OAuthToken {
             access: "a".to_owned(),
             refresh: None,
             scopes: Vec::new(),
             received: Some(received),
             life: life.map(Duration::from_secs),
         };
-        let check = |life: Option<u64>, age: u64, grant: Grant, due: Due| {
-            assert_eq!(token(life).due(received + Duration::from_secs(age), grant), due, "{life:?} {age} {grant:?}");
+        let check = |life: Option<u64>, age: u64, grant: OAuthGrant, due: TokenExpiry| {
+            assert_eq!(token(life).expiry(received + Duration::from_secs(age), grant), due, "{life:?} {age} {grant:?}");
         };
-        check(Some(1000), 799, Grant::ClientCredentials, Due::No);
-        check(Some(1000), 800, Grant::ClientCredentials, Due::Soon);
-        check(Some(1000), 1000, Grant::ClientCredentials, Due::Over);
-        check(Some(1000), 969, Grant::AuthorizationCode, Due::No);
-        check(Some(1000), 970, Grant::AuthorizationCode, Due::Soon);
-        check(Some(10), 7, Grant::AuthorizationCode, Due::No);
-        check(Some(10), 8, Grant::AuthorizationCode, Due::Soon);
-        check(Some(0), 0, Grant::AuthorizationCode, Due::Over);
-        check(None, 1_000_000, Grant::ClientCredentials, Due::No);
+        check(Some(1000), 799, OAuthGrant::ClientCredentials, TokenExpiry::Valid);
+        check(Some(1000), 800, OAuthGrant::ClientCredentials, TokenExpiry::Expiring);
+        check(Some(1000), 1000, OAuthGrant::ClientCredentials, TokenExpiry::Expired);
+        check(Some(1000), 969, OAuthGrant::AuthorizationCode, TokenExpiry::Valid);
+        check(Some(1000), 970, OAuthGrant::AuthorizationCode, TokenExpiry::Expiring);
+        check(Some(10), 7, OAuthGrant::AuthorizationCode, TokenExpiry::Valid);
+        check(Some(10), 8, OAuthGrant::AuthorizationCode, TokenExpiry::Expiring);
+        check(Some(0), 0, OAuthGrant::AuthorizationCode, TokenExpiry::Expired);
+        check(None, 1_000_000, OAuthGrant::ClientCredentials, TokenExpiry::Valid);
     }
 }

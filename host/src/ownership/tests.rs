@@ -27,7 +27,7 @@ fn file(path: PathBuf) -> PathBuf {
 }
 
 /// Who can change it, where somebody can.
-fn fault(path: &Path, links: Links) -> Option<(PathBuf, Fault)> {
+fn fault(path: &Path, links: LinkPolicy) -> Option<(PathBuf, ExposureCause)> {
     match judge(path, links) {
         Ok(()) => None,
         Err(OwnershipError::Exposed(exposed)) => Some((exposed.path, exposed.fault)),
@@ -37,12 +37,12 @@ fn fault(path: &Path, links: Links) -> Option<(PathBuf, Fault)> {
 
 #[track_caller]
 fn passes(path: &Path) {
-    assert_eq!(fault(path, Links::Own), None, "{}", path.display());
+    assert_eq!(fault(path, LinkPolicy::Own), None, "{}", path.display());
 }
 
 #[track_caller]
 fn fails(path: &Path, at: &Path) -> String {
-    let error = judge(path, Links::Own).expect_err("somebody can change it");
+    let error = judge(path, LinkPolicy::Own).expect_err("somebody can change it");
     let OwnershipError::Exposed(exposed) = &error else { panic!("{error}") };
     assert_eq!(exposed.path, at);
     error.to_string()
@@ -100,8 +100,8 @@ fn links_without_end_and_missing_files_are_errors_and_no_judgement() {
     let here = folder();
     let round = here.path().join("round");
     symlink("round", &round).unwrap();
-    assert!(judge(&round, Links::Own).unwrap_err().to_string().contains("too many links"));
-    let missing = judge(&here.path().join("no/such"), Links::Own).unwrap_err();
+    assert!(judge(&round, LinkPolicy::Own).unwrap_err().to_string().contains("too many links"));
+    let missing = judge(&here.path().join("no/such"), LinkPolicy::Own).unwrap_err();
     assert_eq!(io::Error::from(missing).kind(), io::ErrorKind::NotFound);
 }
 
@@ -112,9 +112,9 @@ fn where_no_link_may_be_none_is_followed() {
     fs::create_dir(&real).unwrap();
     let link = here.path().join("link");
     symlink(&real, &link).unwrap();
-    assert_eq!(fault(&real, Links::System), None);
+    assert_eq!(fault(&real, LinkPolicy::System), None);
     for path in [link.clone(), link.join(".")] {
-        assert_eq!(fault(&path, Links::System), Some((link.clone(), Fault::Linked)));
+        assert_eq!(fault(&path, LinkPolicy::System), Some((link.clone(), ExposureCause::IsLink)));
     }
 }
 
@@ -161,9 +161,9 @@ fn a_group_of_more_members_than_the_user_fails() {
 #[test]
 fn what_was_opened_for_us_is_known_by_its_name_alone() {
     for name in ["/dev/stdin", "/dev/fd/3", "/proc/self/fd/63"] {
-        assert!(is_handed_over(Path::new(name)), "{name}");
+        assert!(is_inherited_fd(Path::new(name)), "{name}");
     }
     for name in ["/dev/fd/../../tmp/x", "/dev/stdin/x", "/dev/fd", "/tmp/dev/stdin", "stdin"] {
-        assert!(!is_handed_over(Path::new(name)), "{name}");
+        assert!(!is_inherited_fd(Path::new(name)), "{name}");
     }
 }

@@ -6,10 +6,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::{Exposed, Fault, Kind, Links, OwnershipError, groups, user};
+use super::{ExposedPath, ExposureCause, LinkPolicy, OwnershipError, PathKind, groups, user};
 
 /// Judges each folder, each link and at last the file or folder that the path leads to.
-pub(super) fn judge(path: &Path, links: Links) -> Result<(), OwnershipError> {
+pub(super) fn judge(path: &Path, links: LinkPolicy) -> Result<(), OwnershipError> {
     let mut here = PathBuf::from("/");
     let mut at = fs::symlink_metadata(&here)?;
     judge_metadata(&here, &at)?;
@@ -17,10 +17,10 @@ pub(super) fn judge(path: &Path, links: Links) -> Result<(), OwnershipError> {
     let mut followed = 0;
     while let Some(step) = ahead.pop() {
         match step {
-            Step::Root => here = PathBuf::from("/"),
+            PathStep::Root => here = PathBuf::from("/"),
             // No link is in `here`, so the folder above it is the one that the system means too.
-            Step::Up => drop(here.pop()),
-            Step::Into(name) => {
+            PathStep::Up => drop(here.pop()),
+            PathStep::Into(name) => {
                 let next = here.join(name);
                 let found = fs::symlink_metadata(&next)?;
                 judge_metadata(&next, &found)?;
@@ -28,8 +28,8 @@ pub(super) fn judge(path: &Path, links: Links) -> Result<(), OwnershipError> {
                     (here, at) = (next, found);
                     continue;
                 }
-                if links == Links::System && !is_of_system(&here, &at, &found) {
-                    return Err(exposed(&next, Kind::Link, Fault::Linked));
+                if links == LinkPolicy::System && !is_of_system(&here, &at, &found) {
+                    return Err(exposure_error(&next, PathKind::Link, ExposureCause::IsLink));
                 }
                 followed += 1;
                 if followed > MAX_LINKS {
@@ -47,16 +47,16 @@ pub(super) fn judge(path: &Path, links: Links) -> Result<(), OwnershipError> {
 /// Judges one file, folder or link by its owner and mode.
 pub(super) fn judge_metadata(path: &Path, found: &Metadata) -> Result<(), OwnershipError> {
     let kind = match () {
-        () if found.is_symlink() => Kind::Link,
-        () if found.is_dir() => Kind::Folder,
-        () => Kind::File,
+        () if found.is_symlink() => PathKind::Link,
+        () if found.is_dir() => PathKind::Folder,
+        () => PathKind::File,
     };
     if found.uid() != 0 && found.uid() != user() {
-        return Err(exposed(path, kind, Fault::Owner(found.uid())));
+        return Err(exposure_error(path, kind, ExposureCause::Owner(found.uid())));
     }
-    let sticky = kind == Kind::Folder && found.mode() & STICKY != 0;
+    let sticky = kind == PathKind::Folder && found.mode() & STICKY != 0;
     // The mode of a link means nothing.
-    if kind == Kind::Link || sticky {
+    if kind == PathKind::Link || sticky {
         return Ok(());
     }
     let group = (found.mode() & GROUP_WRITES != 0).then(|| found.gid());
@@ -64,7 +64,7 @@ pub(super) fn judge_metadata(path: &Path, found: &Metadata) -> Result<(), Owners
     let others = found.mode() & OTHERS_WRITE != 0;
     match (group, others) {
         (None, false) => Ok(()),
-        (group, others) => Err(exposed(path, kind, Fault::Writable { group, others })),
+        (group, others) => Err(exposure_error(path, kind, ExposureCause::Writable { group, others })),
     }
 }
 
@@ -85,23 +85,23 @@ fn has_access_list(path: &Path) -> bool {
     }
 }
 
-fn exposed(path: &Path, kind: Kind, fault: Fault) -> OwnershipError {
-    OwnershipError::Exposed(Exposed { path: path.to_owned(), kind, fault })
+fn exposure_error(path: &Path, kind: PathKind, fault: ExposureCause) -> OwnershipError {
+    OwnershipError::Exposed(ExposedPath { path: path.to_owned(), kind, fault })
 }
 
-enum Step {
+enum PathStep {
     Root,
     Up,
     Into(OsString),
 }
 
 /// The steps of a path, the first one last.
-fn steps(path: &Path) -> Vec<Step> {
+fn steps(path: &Path) -> Vec<PathStep> {
     let step = |component: Component<'_>| match component {
-        Component::RootDir | Component::Prefix(_) => Some(Step::Root),
+        Component::RootDir | Component::Prefix(_) => Some(PathStep::Root),
         Component::CurDir => None,
-        Component::ParentDir => Some(Step::Up),
-        Component::Normal(name) => Some(Step::Into(name.to_owned())),
+        Component::ParentDir => Some(PathStep::Up),
+        Component::Normal(name) => Some(PathStep::Into(name.to_owned())),
     };
     let mut steps: Vec<_> = path.components().filter_map(step).collect();
     steps.reverse();

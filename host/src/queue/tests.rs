@@ -9,31 +9,31 @@ use super::*;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-fn limits(slots: usize, waiting: usize) -> Limits {
-    Limits { name: "heavy".to_owned(), slots, waiting, timeout: None }
+fn limits(slots: usize, waiting: usize) -> QueueLimits {
+    QueueLimits { name: "heavy".to_owned(), slots, waiting, timeout: None }
 }
 
 fn queue(slots: usize, waiting: usize) -> Queue {
     Queue::new(limits(slots, waiting))
 }
 
-type Entering<'a> = Pin<Box<dyn Future<Output = Result<Turn, Refused>> + Send + 'a>>;
+type Entering<'a> = Pin<Box<dyn Future<Output = Result<QueuePermit, QueueError>> + Send + 'a>>;
 
 /// A caller that has just come, and what it was told at once.
-fn arrive(queue: &Queue) -> (Entering<'_>, Option<Result<Turn, Refused>>) {
+fn arrive(queue: &Queue) -> (Entering<'_>, Option<Result<QueuePermit, QueueError>>) {
     let mut entering: Entering = Box::pin(queue.enter());
     let answer = ask(&mut entering);
     (entering, answer)
 }
 
-fn ask(entering: &mut Entering) -> Option<Result<Turn, Refused>> {
+fn ask(entering: &mut Entering) -> Option<Result<QueuePermit, QueueError>> {
     match entering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Some(answer),
         Poll::Pending => None,
     }
 }
 
-fn take(queue: &Queue) -> Turn {
+fn take(queue: &Queue) -> QueuePermit {
     arrive(queue).1.expect("an answer at once").unwrap()
 }
 
@@ -72,7 +72,7 @@ fn a_waiter_that_gives_up_frees_its_place() {
     let queue = queue(1, 1);
     let _turn = take(&queue);
     let waiter = wait(&queue);
-    assert!(matches!(arrive(&queue).1, Some(Err(Refused::Full { .. }))));
+    assert!(matches!(arrive(&queue).1, Some(Err(QueueError::Full { .. }))));
     drop(waiter);
     let _another = wait(&queue);
     let QueueStats { refused, abandoned, waiting, .. } = queue.stats();
@@ -126,7 +126,7 @@ fn a_full_queue_refuses_at_once_and_says_so() {
         let _turns = (take(&queue), take(&queue));
         let _waiters: Vec<_> = (0..waiting).map(|_| wait(&queue)).collect();
         let refused = arrive(&queue).1.expect("an answer at once").unwrap_err();
-        assert_eq!(refused, Refused::Full { name: "heavy".to_owned(), waiting });
+        assert_eq!(refused, QueueError::Full { name: "heavy".to_owned(), waiting });
         assert_eq!(refused.to_string(), text);
         assert_eq!(queue.stats().refused, 1);
     };
@@ -138,7 +138,7 @@ fn a_full_queue_refuses_at_once_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waits_too_long_is_refused_and_the_next_one_moves_up() {
     let limit = Duration::from_secs(30);
-    let queue = Queue::new(Limits { timeout: Some(limit), ..limits(1, 2) });
+    let queue = Queue::new(QueueLimits { timeout: Some(limit), ..limits(1, 2) });
     let turn = take(&queue);
     let since = Instant::now();
     let mut first = pin!(queue.enter());
@@ -146,7 +146,7 @@ async fn a_call_that_waits_too_long_is_refused_and_the_next_one_moves_up() {
     let mut second = wait(&queue);
     let refused = first.await.unwrap_err();
     assert_eq!(since.elapsed(), limit);
-    assert_eq!(refused, Refused::Timeout { name: "heavy".to_owned(), after: limit });
+    assert_eq!(refused, QueueError::Timeout { name: "heavy".to_owned(), after: limit });
     assert_eq!(refused.to_string(), r#"queue "heavy": no free slot within 30s"#);
     drop(turn);
     assert!(matches!(ask(&mut second), Some(Ok(_))));
@@ -157,7 +157,7 @@ async fn a_call_that_waits_too_long_is_refused_and_the_next_one_moves_up() {
 #[test]
 fn a_free_slot_is_taken_without_a_timer() {
     // Outside a runtime a timer would panic.
-    let queue = Queue::new(Limits { timeout: Some(MILLISECOND), ..limits(1, 0) });
+    let queue = Queue::new(QueueLimits { timeout: Some(MILLISECOND), ..limits(1, 0) });
     assert_eq!(take(&queue).waited(), Duration::ZERO);
 }
 
@@ -180,7 +180,7 @@ async fn no_more_calls_run_than_there_are_slots_and_every_attempt_is_counted_onc
     for (seed, slots, waiting, limit) in [(1, 1, 20, None), (2, 1, 5, Some(9)), (3, 7, 60, Some(12)), (4, 64, 0, None)]
     {
         let timeout = limit.map(|limit| limit * MILLISECOND);
-        let queue = Arc::new(Queue::new(Limits { timeout, ..limits(slots, waiting) }));
+        let queue = Arc::new(Queue::new(QueueLimits { timeout, ..limits(slots, waiting) }));
         run_at_random(fastrand::Rng::with_seed(seed), &queue).await;
         let stats = queue.stats();
         let QueueStats { entered, refused, timed_out, abandoned, .. } = stats;
@@ -256,12 +256,12 @@ fn absurd_limits_are_brought_into_reach() {
 
 #[test]
 fn a_queue_has_the_default_limits_unless_it_is_configured() {
-    let defaults = Defaults { slots: 3, waiting: 0, timeout: None };
-    let queues = Queues::new(defaults.clone(), [Limits { slots: 1, ..defaults.named("heavy") }]);
+    let defaults = QueueDefaults { slots: 3, waiting: 0, timeout: None };
+    let queues = Queues::new(defaults.clone(), [QueueLimits { slots: 1, ..defaults.named("heavy") }]);
     assert!(Arc::ptr_eq(&queues.get("light"), &queues.get("light")));
     let turn = take(&queues.get("heavy"));
     queues.get("average");
-    let all = queues.all();
+    let all = queues.stats();
     let seen: Vec<_> = all.iter().map(|stats| (stats.name.as_str(), stats.slots, stats.running)).collect();
     assert_eq!(seen, [("average", 3, 0), ("heavy", 1, 1), ("light", 3, 0)]);
     drop(turn);
@@ -269,14 +269,14 @@ fn a_queue_has_the_default_limits_unless_it_is_configured() {
 
 #[test]
 fn the_default_limits_follow_the_cores() {
-    let Defaults { slots, waiting, timeout } = Defaults::default();
+    let QueueDefaults { slots, waiting, timeout } = QueueDefaults::default();
     assert!((2..=64).contains(&slots) && slots.is_multiple_of(2), "{slots} slots");
     assert_eq!((waiting, timeout), (1000, None));
 }
 
 #[test]
 fn who_waits_for_one_queue_keeps_no_slot_of_another() {
-    let queues = Queues::new(Defaults { slots: 1, waiting: 9, timeout: None }, []);
+    let queues = Queues::new(QueueDefaults { slots: 1, waiting: 9, timeout: None }, []);
     let (server, slow) = (queues.get("server"), queues.get("slow"));
     let both = [&server, &slow];
     let enter = |queues: &[&Arc<Queue>]| -> Entering<'static> {
@@ -299,13 +299,13 @@ fn who_waits_for_one_queue_keeps_no_slot_of_another() {
     let turn = ask(&mut first).expect("both are free").unwrap();
     assert!(ask(&mut enter(&[&server])).is_none() && ask(&mut enter(&[&slow])).is_none(), "both are taken");
     drop(turn);
-    let all: Vec<_> = queues.all().iter().map(|seen| (seen.running, seen.waiting, seen.abandoned)).collect();
+    let all: Vec<_> = queues.stats().iter().map(|seen| (seen.running, seen.waiting, seen.abandoned)).collect();
     assert_eq!(all, [(0, 0, 1), (0, 0, 1)]);
 }
 
 #[test]
 fn of_those_who_wait_for_the_same_queues_the_first_is_next() {
-    let queues = Queues::new(Defaults { slots: 1, waiting: 9, timeout: None }, []);
+    let queues = Queues::new(QueueDefaults { slots: 1, waiting: 9, timeout: None }, []);
     let (server, slow) = (queues.get("server"), queues.get("slow"));
     let turn = take(&slow);
     let both = [Arc::clone(&server), Arc::clone(&slow)];
@@ -325,13 +325,13 @@ fn of_those_who_wait_for_the_same_queues_the_first_is_next() {
 
 #[test]
 fn a_full_queue_among_several_is_the_one_that_is_named() {
-    let defaults = Defaults { slots: 1, waiting: 0, timeout: None };
-    let queues = Queues::new(defaults.clone(), [Limits { waiting: 5, ..defaults.named("server") }]);
+    let defaults = QueueDefaults { slots: 1, waiting: 0, timeout: None };
+    let queues = Queues::new(defaults.clone(), [QueueLimits { waiting: 5, ..defaults.named("server") }]);
     let (server, slow) = (queues.get("server"), queues.get("slow"));
     let _turn = take(&slow);
     let both = [server, Arc::clone(&slow)];
     let refused = ask(&mut (Box::pin(enter_all(&both)) as Entering)).unwrap().unwrap_err();
-    assert_eq!(refused, Refused::Full { name: "slow".to_owned(), waiting: 0 });
+    assert_eq!(refused, QueueError::Full { name: "slow".to_owned(), waiting: 0 });
     assert_eq!((both[0].stats().refused, slow.stats().refused), (0, 1));
 }
 
@@ -344,7 +344,7 @@ fn a_queue_that_gets_more_slots_lets_those_in_who_wait_and_one_with_fewer_nobody
     let mut turns: Vec<_> = waiters.iter_mut().filter_map(ask).map(Result::unwrap).collect();
     assert_eq!((turns.len(), queue.stats().running, queue.stats().waiting), (2, 3, 1));
     queue.resize(limits(1, 1));
-    assert!(matches!(arrive(&queue).1, Some(Err(Refused::Full { waiting: 1, .. }))));
+    assert!(matches!(arrive(&queue).1, Some(Err(QueueError::Full { waiting: 1, .. }))));
     drop(turn);
     drop(turns.pop());
     assert!(ask(&mut waiters[2]).is_none(), "one runs already");
@@ -354,13 +354,13 @@ fn a_queue_that_gets_more_slots_lets_those_in_who_wait_and_one_with_fewer_nobody
 
 #[test]
 fn a_new_configuration_resizes_queues_in_place_and_forgets_those_that_nobody_uses() {
-    let defaults = Defaults { slots: 3, waiting: 0, timeout: None };
-    let named = |name: &str, slots| Limits { slots, ..Defaults::default().named(name) };
+    let defaults = QueueDefaults { slots: 3, waiting: 0, timeout: None };
+    let named = |name: &str, slots| QueueLimits { slots, ..QueueDefaults::default().named(name) };
     let queues = Queues::new(defaults, [named("kept", 1), named("used", 1), named("gone", 1)]);
     let used = queues.get("used");
     let turn = take(&queues.get("kept"));
-    queues.set([named("kept", 2), named("new", 7)]);
-    let seen: Vec<_> = queues.all().into_iter().map(|stats| (stats.name, stats.slots, stats.running)).collect();
+    queues.reconfigure([named("kept", 2), named("new", 7)]);
+    let seen: Vec<_> = queues.stats().into_iter().map(|stats| (stats.name, stats.slots, stats.running)).collect();
     assert_eq!(seen, [("kept".to_owned(), 2, 1), ("new".to_owned(), 7, 0), ("used".to_owned(), 3, 0)]);
     assert!(Arc::ptr_eq(&used, &queues.get("used")));
     drop(turn);

@@ -11,16 +11,16 @@ use std::sync::{Mutex, PoisonError};
 
 use super::candidate::Candidate;
 use super::folder;
-use super::line::{self, Damage, Record};
-use super::reader::{Found, Lines, PartError, Parts, Spot};
-use super::report::Report;
+use super::line::{self, LineDamage, Record};
+use super::reader::{LinePosition, LineState, RecordLines, SharedPartError, SharedParts};
+use super::report::BacktestReport;
 use crate::gate::GateError;
-use crate::logic::{Component, EMBEDDED_DIGEST, LogicError, Options};
-use worker::Worker;
+use crate::logic::{Component, ComponentOptions, EMBEDDED_DIGEST, LogicError};
+use worker::BacktestWorker;
 
 /// Which records are replayed.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct RecordFilter {
     /// Those of calls that were made then or later, in UTC, as RFC 3339 has it.
     pub since: Option<String>,
     /// Those of tools of which any form of the name is this or fits this glob.
@@ -36,9 +36,9 @@ pub struct Backtest {
     /// What the calls are tried on.
     pub candidate: Candidate,
     /// Which records.
-    pub wanted: Wanted,
+    pub filter: RecordFilter,
     /// How components are run.
-    pub options: Options,
+    pub options: ComponentOptions,
     /// How many threads; all cores are to be used.
     pub threads: usize,
 }
@@ -61,9 +61,9 @@ pub enum BacktestError {
     #[error("{spot}: {damage}")]
     Damaged {
         /// Where it stands.
-        spot: Spot,
+        spot: LinePosition,
         /// What is wrong with it.
-        damage: Damage,
+        damage: LineDamage,
     },
     /// No gate can be opened with the candidate's configuration.
     #[error("the configuration cannot be used: {0}")]
@@ -83,7 +83,7 @@ impl From<GateError> for BacktestError {
 }
 
 /// Lines on their way to whoever replays them.
-type Batch = Vec<(Spot, Found, Vec<u8>)>;
+type Batch = Vec<(LinePosition, LineState, Vec<u8>)>;
 
 impl Backtest {
     /// The size of all records, for whoever shows how far things are.
@@ -93,7 +93,7 @@ impl Backtest {
     }
 
     /// Replays all records; `progress` is told how many bytes of them have been read. Memory does not grow with them.
-    pub fn run(&self, progress: &dyn Fn(u64)) -> Result<Report, BacktestError> {
+    pub fn run(&self, progress: &dyn Fn(u64)) -> Result<BacktestReport, BacktestError> {
         let failed = |source| BacktestError::Folder { dir: self.dir.clone(), source };
         let segments = folder::segments(&self.dir).map_err(failed)?;
         if segments.is_empty() {
@@ -101,18 +101,19 @@ impl Backtest {
         }
         let threads = self.threads.max(1);
         let (candidate, unusable) = self.candidate.checked(&self.options)?;
-        let shared = Components {
-            parts: Parts::of(&self.dir),
+        let shared = ComponentCache {
+            parts: SharedParts::of(&self.dir),
             known: Mutex::default(),
             candidate,
             test: self,
-            breaks: AtomicUsize::new(0),
+            crashes: AtomicUsize::new(0),
         };
         let (sender, receiver) = sync_channel::<Batch>(2 * threads);
         let receiver = Mutex::new(receiver);
         std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| Worker::new(&shared).run(&receiver))).collect();
-            let mut lines = Lines::of_segments(segments);
+            let workers: Vec<_> =
+                (0..threads).map(|_| scope.spawn(|| BacktestWorker::new(&shared).run(&receiver))).collect();
+            let mut lines = RecordLines::of_segments(segments);
             let (mut batch, mut read, mut bytes) = (Batch::new(), 0, 0);
             let outcome = loop {
                 let mut line = Vec::new();
@@ -128,7 +129,7 @@ impl Backtest {
                     read += bytes as u64;
                     progress(read);
                     bytes = 0;
-                    if shared.is_over() || sender.send(std::mem::take(&mut batch)).is_err() {
+                    if shared.is_aborted() || sender.send(std::mem::take(&mut batch)).is_err() {
                         break Ok(());
                     }
                 }
@@ -136,33 +137,33 @@ impl Backtest {
             // Whoever took the last one is told that there is no more.
             let _ = sender.send(batch);
             drop(sender);
-            let mut report = Report { unusable, ..Report::default() };
+            let mut report = BacktestReport { unusable, ..BacktestReport::default() };
             for worker in workers {
                 match worker.join() {
                     Ok(found) => report.merge(found?),
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
-            report.stopped = shared.is_over();
+            report.stopped = shared.is_aborted();
             outcome.map(|()| report)
         })
     }
 }
 
 /// The components that records name, each loaded once.
-struct Components<'a> {
-    parts: Parts,
+struct ComponentCache<'a> {
+    parts: SharedParts,
     known: Mutex<HashMap<String, Result<Component, String>>>,
     candidate: Candidate,
     test: &'a Backtest,
     /// How often a component broke off.
-    breaks: AtomicUsize,
+    crashes: AtomicUsize,
 }
 
-impl Components<'_> {
+impl ComponentCache<'_> {
     /// Whether a component breaks off so often that there is no use in going on.
-    fn is_over(&self) -> bool {
-        self.breaks.load(Ordering::Relaxed) >= MOST_BREAKS
+    fn is_aborted(&self) -> bool {
+        self.crashes.load(Ordering::Relaxed) >= MOST_BREAKS
     }
 
     /// The component of this digest, or what is missing.
@@ -177,7 +178,7 @@ impl Components<'_> {
             return Component::embedded(options).map_err(|error| error.to_string());
         }
         let bytes = self.parts.component(digest).map_err(|error| match error {
-            PartError::Missing { .. } => {
+            SharedPartError::Missing { .. } => {
                 format!("{error}, and this toolgate has another one built in; give its file with --logic")
             }
             other => other.to_string(),
@@ -188,7 +189,7 @@ impl Components<'_> {
 
 /// Finds the record of a call, the newest where there are several. Where there is none that can be read, one that was changed
 /// is an error.
-pub fn find(dir: &Path, id: &str) -> Result<Option<(Spot, Record)>, BacktestError> {
+pub fn find(dir: &Path, id: &str) -> Result<Option<(LinePosition, Record)>, BacktestError> {
     let failed = |source| BacktestError::Folder { dir: dir.to_owned(), source };
     let segments = folder::segments(dir).map_err(failed)?;
     if segments.is_empty() {
@@ -198,10 +199,10 @@ pub fn find(dir: &Path, id: &str) -> Result<Option<(Spot, Record)>, BacktestErro
     let sign = memchr::memmem::Finder::new(sign.as_bytes());
     let mut damaged = None;
     for segment in segments.into_iter().rev() {
-        let mut lines = Lines::of_segments(vec![segment]);
+        let mut lines = RecordLines::of_segments(vec![segment]);
         let (mut line, mut last) = (Vec::new(), None);
         while let Some((spot, found)) = lines.next(&mut line).map_err(failed)? {
-            if found == Found::Unfinished || sign.find(&line).is_none() {
+            if found == LineState::Unfinished || sign.find(&line).is_none() {
                 continue;
             }
             match line::read(&line) {

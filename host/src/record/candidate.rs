@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::keys::digest;
-use super::play::{PlayError, Player, Shared, SharedSettings};
-use super::said::{Ended, Said};
-use super::shapes::SettingsShape;
+use super::digest_cache::digest;
+use super::directive::{RecordedDirective, RecordedResult};
+use super::recorded_settings::RecordedSettings;
+use super::replay::{Keyed, KeyedSettings, ReplayError, Replayer};
 use crate::config::model::Config;
-use crate::gate::{GateError, LOCAL, View, check, views};
+use crate::gate::{GateError, GateView, LOCAL, check, views};
 use crate::logic::types::execution::{Code, ResultForm, Settings};
 use crate::logic::types::filtering::SelectedServer;
 use crate::logic::types::masking::{CustomMask, Masks};
-use crate::logic::{Component, Options};
-use crate::words::Named;
+use crate::logic::{Component, ComponentOptions};
+use crate::words::NamedCase;
 
 /// What calls are tried on; with neither, they are played as they were.
 #[derive(Clone, Default)]
@@ -27,18 +27,18 @@ pub struct Candidate {
 impl Candidate {
     /// The same, once it is sure that gates can be opened with it; and which of its servers cannot be used, and why. Those are
     /// switched off, as they would be in a gateway.
-    pub(crate) fn checked(&self, options: &Options) -> Result<(Self, Vec<Unusable>), GateError> {
+    pub(crate) fn checked(&self, options: &ComponentOptions) -> Result<(Self, Vec<UnusableServer>), GateError> {
         let Some(config) = &self.config else { return Ok((self.clone(), Vec::new())) };
         let component = match &self.component {
             Some(component) => component.clone(),
             None => Component::embedded(options)?,
         };
         let mut config = Config::clone(config);
-        check(&component, &mut config, [(None, View::default())])?;
+        check(&component, &mut config, [(None, GateView::default())])?;
         let mut unusable = Vec::new();
         for server in config.servers.iter_mut().filter(|server| server.enabled) {
             if let Some(problem) = &server.problem {
-                unusable.push(Unusable { server: server.id.clone(), reason: problem.to_string() });
+                unusable.push(UnusableServer { server: server.id.clone(), reason: problem.to_string() });
                 server.enabled = false;
             }
         }
@@ -53,7 +53,7 @@ impl Candidate {
 
 /// A server of a candidate that cannot be used, so that calls to it are calls to a server that is not there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unusable {
+pub struct UnusableServer {
     /// Its id.
     pub server: String,
     /// What is wrong with its entry, and where.
@@ -62,9 +62,9 @@ pub struct Unusable {
 
 /// Whose settings are wanted.
 #[derive(Clone, Copy)]
-pub(crate) struct Whose<'a> {
+pub(crate) struct SettingsQuery<'a> {
     /// What the gate of the call had.
-    pub settings: &'a SharedSettings,
+    pub settings: &'a KeyedSettings,
     /// Who made the call, where that is known.
     pub principal: Option<&'a str>,
     /// The caller's own limit of the text.
@@ -73,19 +73,19 @@ pub(crate) struct Whose<'a> {
 
 /// The settings that calls would have had, by whose they are.
 #[derive(Default)]
-pub(crate) struct Tried(HashMap<Key, Option<SharedSettings>>);
+pub(crate) struct CandidateSettings(HashMap<Key, Option<KeyedSettings>>);
 
 type Key = (Arc<str>, Option<String>, Option<u64>);
 
-impl Tried {
+impl CandidateSettings {
     /// The settings that a call would have had with this configuration; none where that does not let the caller in.
     pub(crate) fn settings(
         &mut self,
         config: &Config,
-        whose: Whose<'_>,
-        player: &mut Player,
-    ) -> Result<Option<SharedSettings>, PlayError> {
-        let Whose { settings, principal, limit } = whose;
+        whose: SettingsQuery<'_>,
+        player: &mut Replayer,
+    ) -> Result<Option<KeyedSettings>, ReplayError> {
+        let SettingsQuery { settings, principal, limit } = whose;
         let key = (Arc::clone(&settings.key), principal.map(str::to_owned), limit);
         if let Some(known) = self.0.get(&key) {
             return Ok(known.clone());
@@ -97,7 +97,7 @@ impl Tried {
                 view.max_result_bytes = limit;
                 let settings = crate::gate::settings(player.logic(), config, &view)?;
                 // Under its digest, so that what has not changed is known to be the same.
-                Some(Shared { key: digest(&SettingsShape::from(&settings)), value: Arc::new(settings) })
+                Some(Keyed { key: digest(&RecordedSettings::from(&settings)), value: Arc::new(settings) })
             }
         };
         if self.0.len() >= MOST_TRIED {
@@ -109,8 +109,8 @@ impl Tried {
 }
 
 /// What is said to whoever is not let in.
-pub(crate) fn nobody() -> Said {
-    Said::Done(Box::new(Ended {
+pub(crate) fn unknown_principal() -> RecordedDirective {
+    RecordedDirective::Done(Box::new(RecordedResult {
         code: Code::NotAllowed.name().to_owned(),
         server: None,
         tool: None,
@@ -125,7 +125,7 @@ pub(crate) fn nobody() -> Said {
 /// What a principal may use with this configuration; none where there are tokens, and none of them is its own.
 ///
 /// Where there are no tokens, everybody keeps what it has, as far as there are such servers; and so does who needs none.
-fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option<View> {
+fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option<GateView> {
     let usable = |id: &str| config.servers.iter().any(|server| server.id == id && server.enabled);
     let tokens = views(config);
     let needs_one = !tokens.is_empty() && principal.is_some_and(|principal| principal != LOCAL);
@@ -138,7 +138,7 @@ fn view(config: &Config, principal: Option<&str>, recorded: &Settings) -> Option
             (recorded.policy.selection.clone().map(kept), recorded.policy.capabilities.clone())
         }
     };
-    Some(View { selection, capabilities, ..View::default() })
+    Some(GateView { selection, capabilities, ..GateView::default() })
 }
 
 /// Whether something that is masked in what a server says with the first settings may be left as it is with the second.
@@ -171,7 +171,7 @@ const WITH_BASIC: [&str; 3] = ["secrets", "security", "kubernetes"];
 
 #[cfg(test)]
 mod tests {
-    use super::super::shapes::SettingsShape;
+    use super::super::recorded_settings::RecordedSettings;
     use super::*;
     use crate::decide::Decide;
     use crate::logic::Supervisor;
@@ -184,13 +184,13 @@ mod tests {
             "masks":{{{masks}}},"server_masks":[{{"server":"one","masks":{{{own}}}}}],"form":"text","max_result_bytes":0,
             "spill":false,"summarize_above_tokens":null}}"#
         );
-        Settings::try_from(serde_json::from_str::<SettingsShape>(&json).expect("the test's settings are right"))
+        Settings::try_from(serde_json::from_str::<RecordedSettings>(&json).expect("the test's settings are right"))
             .unwrap()
     }
 
     #[test]
     fn wider_groups_mask_what_the_group_basic_masks() {
-        let component = Component::embedded(&Options::default()).unwrap();
+        let component = Component::embedded(&ComponentOptions::default()).unwrap();
         let mut logic = Supervisor::new(component).unwrap();
         let text = "api_key: abcdef1234567890abcdef12\npassword: hunter2hunter2";
         let mut masked = |group: &str| {

@@ -1,16 +1,18 @@
 //! How what is decided now differs from what was decided then: a pure function over two lists of directives.
 
-use super::said::{Asked, Ended, Long, Said, Sent, is_answer};
+use super::directive::{
+    RecordedDirective, RecordedLongText, RecordedQuestion, RecordedRequest, RecordedResult, is_answer,
+};
 
 /// What became of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum DifferenceKind {
     /// It was let through, and is refused now.
     Denied,
     /// It was refused, and is let through now.
     Allowed,
     /// A person is asked now, or no longer is.
-    Asked,
+    Approval,
     /// It goes to another tool.
     Rerouted,
     /// Its arguments are read otherwise.
@@ -27,19 +29,19 @@ pub enum Kind {
     Trace,
 }
 
-impl Kind {
+impl DifferenceKind {
     /// All of them, gravest first, with their names.
-    pub const ALL: [(Kind, &'static str, &'static str); 10] = [
-        (Kind::Denied, "denied", "newly denied"),
-        (Kind::Allowed, "allowed", "newly allowed"),
-        (Kind::Asked, "asked", "approval differs"),
-        (Kind::Rerouted, "rerouted", "re-routed"),
-        (Kind::Arguments, "arguments", "arguments read differently"),
-        (Kind::Masking, "masking", "masked differently"),
-        (Kind::Retry, "retry", "retried differently"),
-        (Kind::Unread, "unread", "answer read now"),
-        (Kind::Result, "result", "ends differently"),
-        (Kind::Trace, "trace", "other reasons"),
+    pub const ALL: [(DifferenceKind, &'static str, &'static str); 10] = [
+        (DifferenceKind::Denied, "denied", "newly denied"),
+        (DifferenceKind::Allowed, "allowed", "newly allowed"),
+        (DifferenceKind::Approval, "asked", "approval differs"),
+        (DifferenceKind::Rerouted, "rerouted", "re-routed"),
+        (DifferenceKind::Arguments, "arguments", "arguments read differently"),
+        (DifferenceKind::Masking, "masking", "masked differently"),
+        (DifferenceKind::Retry, "retry", "retried differently"),
+        (DifferenceKind::Unread, "unread", "answer read now"),
+        (DifferenceKind::Result, "result", "ends differently"),
+        (DifferenceKind::Trace, "trace", "other reasons"),
     ];
 
     /// Its name on the command line and in JSON.
@@ -62,7 +64,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// What became of it.
-    pub kind: Kind,
+    pub kind: DifferenceKind,
     /// The rule that decided, or what is not the same; no word of arguments or answers, which the sides may quote.
     pub rule: String,
     /// What was decided then.
@@ -75,70 +77,77 @@ pub struct Difference {
 ///
 /// Either may end before `done`: what was not recorded cannot be played.
 pub fn compare<'a>(
-    was: impl IntoIterator<Item = &'a Said>,
-    now: impl IntoIterator<Item = &'a Said>,
+    was: impl IntoIterator<Item = &'a RecordedDirective>,
+    now: impl IntoIterator<Item = &'a RecordedDirective>,
 ) -> Vec<Difference> {
     let (was, now) = (Course::of(was), Course::of(now));
     let whole = |kind| {
         let rule = match kind {
-            Kind::Denied => now.last_note(),
-            Kind::Allowed => was.last_note(),
-            Kind::Rerouted => "another tool is called".to_owned(),
-            Kind::Arguments if now.has_bad_arguments() => "they are refused".to_owned(),
-            Kind::Arguments => "they are no longer refused".to_owned(),
-            Kind::Trace => OTHER_REASONS.to_owned(),
+            DifferenceKind::Denied => now.last_note(),
+            DifferenceKind::Allowed => was.last_note(),
+            DifferenceKind::Rerouted => "another tool is called".to_owned(),
+            DifferenceKind::Arguments if now.has_bad_arguments() => "they are refused".to_owned(),
+            DifferenceKind::Arguments => "they are no longer refused".to_owned(),
+            DifferenceKind::Trace => OTHER_REASONS.to_owned(),
             _ => other_end(was.code(), now.code()),
         };
-        vec![Difference { kind, rule, was: was.say(), now: now.say() }]
+        vec![Difference { kind, rule, was: was.describe(), now: now.describe() }]
     };
     match (was.is_refused(), now.is_refused()) {
-        (false, true) => return whole(Kind::Denied),
-        (true, false) if now.is_through() || now.has_bad_arguments() => return whole(Kind::Allowed),
+        (false, true) => return whole(DifferenceKind::Denied),
+        (true, false) if now.is_admitted() || now.has_bad_arguments() => return whole(DifferenceKind::Allowed),
         // What a server would have offered that was not connected then, nobody knows.
-        (true, false) => return whole(Kind::Result),
+        (true, false) => return whole(DifferenceKind::Result),
         // The same refusal may name other tools that there are.
-        (true, true) if was.code() == now.code() && was.ended == now.ended => return Vec::new(),
-        (true, true) if was.code() == now.code() => return whole(Kind::Trace),
-        (true, true) => return whole(Kind::Result),
+        (true, true) if was.code() == now.code() && was.result == now.result => return Vec::new(),
+        (true, true) if was.code() == now.code() => return whole(DifferenceKind::Trace),
+        (true, true) => return whole(DifferenceKind::Result),
         (false, false) => {}
     }
-    match (was.is_through(), now.is_through()) {
-        (true, true) if was.place() != now.place() => return whole(Kind::Rerouted),
+    match (was.is_admitted(), now.is_admitted()) {
+        (true, true) if was.target_tool() != now.target_tool() => return whole(DifferenceKind::Rerouted),
         (true, false) | (false, true) if was.has_bad_arguments() || now.has_bad_arguments() => {
-            return whole(Kind::Arguments);
+            return whole(DifferenceKind::Arguments);
         }
-        (true, false) | (false, true) => return whole(Kind::Result),
+        (true, false) | (false, true) => return whole(DifferenceKind::Result),
         _ => {}
     }
     let mut found = Vec::new();
-    let asks = |course: &Course<'_>| match course.asked {
+    let asks = |course: &Course<'_>| match course.question {
         Some(asked) => format!("asks a person: {}", asked.reason),
         None => "asks nobody".to_owned(),
     };
-    match (was.asked, now.asked) {
-        (Some(_), None) if was.sent.is_empty() && was.code() == Some("declined") => return whole(Kind::Allowed),
+    match (was.question, now.question) {
+        (Some(_), None) if was.requests.is_empty() && was.code() == Some("declined") => {
+            return whole(DifferenceKind::Allowed);
+        }
         (Some(asked), None) | (None, Some(asked)) => {
-            found.push(differ(Kind::Asked, &asked.reason, asks(&was), asks(&now)));
+            found.push(differ(DifferenceKind::Approval, &asked.reason, asks(&was), asks(&now)));
         }
         _ => {}
     }
     if let (Some(before), Some(after)) = (was.arguments(), now.arguments())
         && before != after
     {
-        found.push(differ(Kind::Arguments, "they are read otherwise", before, after));
+        found.push(differ(DifferenceKind::Arguments, "they are read otherwise", before, after));
     }
-    if was.after != now.after {
-        found.push(differ(Kind::Retry, "the failure is met in another way", was.say_after(), now.say_after()));
+    if was.later_steps != now.later_steps {
+        found.push(differ(
+            DifferenceKind::Retry,
+            "the failure is met in another way",
+            was.describe_later_steps(),
+            now.describe_later_steps(),
+        ));
         return found;
     }
-    let unread = |course: &Course<'_>| course.sent.first().is_some_and(|sent| sent.forward_up_to.is_some());
-    let content = |course: &Course<'_>| course.ended.is_some_and(|ended| ended.content.is_some());
+    let unread = |course: &Course<'_>| course.requests.first().is_some_and(|sent| sent.forward_up_to.is_some());
+    let content = |course: &Course<'_>| course.result.is_some_and(|ended| ended.content.is_some());
     if unread(&was) && !unread(&now) && !content(&now) {
         let now = "the answer would be read, and masked where anything is found in it".to_owned();
-        found.push(differ(Kind::Unread, "its answer is read", "the answer passed unread".to_owned(), now));
+        found.push(differ(DifferenceKind::Unread, "its answer is read", "the answer passed unread".to_owned(), now));
     }
     // Where more than the reasons differ, nobody needs to be told that these do.
-    let end = compare_ends(&was, &now).filter(|end| found.is_empty() || end.kind != Kind::Trace);
+    let end = compare_ends(&was, &now).filter(|end| found.is_empty() || end.kind != DifferenceKind::Trace);
     found.extend(end);
     found
 }
@@ -146,45 +155,61 @@ pub fn compare<'a>(
 /// How the ends differ of two courses that went alike until then.
 fn compare_ends(was: &Course<'_>, now: &Course<'_>) -> Option<Difference> {
     let differ = |kind, rule: &str, was, now| Some(differ(kind, rule, was, now));
-    let (Some(before), Some(after)) = (was.ended, now.ended) else {
-        if was.ended.is_some() == now.ended.is_some() {
+    let (Some(before), Some(after)) = (was.result, now.result) else {
+        if was.result.is_some() == now.result.is_some() {
             return None;
         }
         // What becomes of a text that was not too long then, nobody knows.
-        if wants(was.long) != wants(now.long) {
-            return differ(Kind::Result, OTHERWISE_LONG, wants(was.long), wants(now.long));
+        if describe_long_text(was.long) != describe_long_text(now.long) {
+            return differ(
+                DifferenceKind::Result,
+                OTHERWISE_LONG,
+                describe_long_text(was.long),
+                describe_long_text(now.long),
+            );
         }
-        return differ(Kind::Result, &other_end(was.code(), now.code()), was.say_end(), now.say_end());
+        return differ(
+            DifferenceKind::Result,
+            &other_end(was.code(), now.code()),
+            was.describe_end(),
+            now.describe_end(),
+        );
     };
     match (was.long, now.long) {
         (Some(long), Some(other)) if long.text != other.text => {
-            let text = |long: &Long| format!("a text of {} bytes, {}", long.text.bytes, short(&long.text.sha256));
-            return differ(Kind::Masking, "its text is masked otherwise", text(long), text(other));
+            let text =
+                |long: &RecordedLongText| format!("a text of {} bytes, {}", long.text.bytes, short(&long.text.sha256));
+            return differ(DifferenceKind::Masking, "its text is masked otherwise", text(long), text(other));
         }
-        (long, other) if wants(long) != wants(other) => {
-            return differ(Kind::Result, OTHERWISE_LONG, wants(long), wants(other));
+        (long, other) if describe_long_text(long) != describe_long_text(other) => {
+            return differ(DifferenceKind::Result, OTHERWISE_LONG, describe_long_text(long), describe_long_text(other));
         }
         _ => {}
     }
     if before.code != after.code {
         let masked = [before, after].iter().any(|ended| ended.code == "masking-failed");
-        let kind = if masked { Kind::Masking } else { Kind::Result };
-        return differ(kind, &other_end(was.code(), now.code()), say_end(before), say_end(after));
+        let kind = if masked { DifferenceKind::Masking } else { DifferenceKind::Result };
+        return differ(kind, &other_end(was.code(), now.code()), describe_end(before), describe_end(after));
     }
     if before.truncated != after.truncated || before.text != after.text || before.attempts != after.attempts {
-        return differ(Kind::Result, "its result is another", say_end(before), say_end(after));
+        return differ(DifferenceKind::Result, "its result is another", describe_end(before), describe_end(after));
     }
     // What passed unread then is compared by whoever has the answer.
     if before.content != after.content && before.content.is_some() && is_answer(&after.code) {
-        return differ(Kind::Masking, "its answer is masked otherwise", say_end(before), say_end(after));
+        return differ(
+            DifferenceKind::Masking,
+            "its answer is masked otherwise",
+            describe_end(before),
+            describe_end(after),
+        );
     }
     (before.trace != after.trace).then(|| {
-        let news = |of: &Ended, other: &Ended| {
+        let news = |of: &RecordedResult, other: &RecordedResult| {
             let notes = of.trace.iter().filter(|note| !other.trace.contains(note));
             notes.map(String::as_str).collect::<Vec<_>>().join("; ")
         };
         Difference {
-            kind: Kind::Trace,
+            kind: DifferenceKind::Trace,
             rule: OTHER_REASONS.to_owned(),
             was: news(before, after),
             now: news(after, before),
@@ -192,7 +217,7 @@ fn compare_ends(was: &Course<'_>, now: &Course<'_>) -> Option<Difference> {
     })
 }
 
-fn differ(kind: Kind, rule: &str, was: String, now: String) -> Difference {
+fn differ(kind: DifferenceKind, rule: &str, was: String, now: String) -> Difference {
     Difference { kind, rule: rule.to_owned(), was, now }
 }
 
@@ -207,11 +232,11 @@ fn other_end(was: Option<&str>, now: Option<&str>) -> String {
 }
 
 /// What happens to a text that is too long.
-fn wants(long: Option<&Long>) -> String {
+fn describe_long_text(long: Option<&RecordedLongText>) -> String {
     match long {
         None => "the text is given out as it is, or cut".to_owned(),
-        Some(Long { spill: true, summarize: true, .. }) => "the text is kept and summarized".to_owned(),
-        Some(Long { spill: true, .. }) => "the text is kept".to_owned(),
+        Some(RecordedLongText { spill: true, summarize: true, .. }) => "the text is kept and summarized".to_owned(),
+        Some(RecordedLongText { spill: true, .. }) => "the text is kept".to_owned(),
         Some(_) => "the text is summarized".to_owned(),
     }
 }
@@ -219,57 +244,57 @@ fn wants(long: Option<&Long>) -> String {
 /// The course that a call took.
 #[derive(Default)]
 struct Course<'a> {
-    asked: Option<&'a Asked>,
-    sent: Vec<&'a Sent>,
+    question: Option<&'a RecordedQuestion>,
+    requests: Vec<&'a RecordedRequest>,
     /// What was done after the first request, in words.
-    after: Vec<String>,
-    long: Option<&'a Long>,
-    ended: Option<&'a Ended>,
+    later_steps: Vec<String>,
+    long: Option<&'a RecordedLongText>,
+    result: Option<&'a RecordedResult>,
 }
 
 impl<'a> Course<'a> {
-    fn of(said: impl IntoIterator<Item = &'a Said>) -> Self {
+    fn of(said: impl IntoIterator<Item = &'a RecordedDirective>) -> Self {
         let mut course = Course::default();
         for said in said {
-            let first = course.sent.is_empty();
+            let first = course.requests.is_empty();
             let after = match said {
-                Said::Connect(_) => None,
-                Said::Ask(asked) => {
-                    course.asked = Some(asked);
+                RecordedDirective::Connect(_) => None,
+                RecordedDirective::Ask(asked) => {
+                    course.question = Some(asked);
                     None
                 }
-                Said::Request(sent) => {
-                    course.sent.push(sent);
+                RecordedDirective::Request(sent) => {
+                    course.requests.push(sent);
                     Some("request".to_owned())
                 }
-                Said::Wait { min_ms, max_ms } => Some(format!("wait {min_ms}–{max_ms} ms")),
-                Said::Reconnect(_) => Some("new session".to_owned()),
-                Said::Reauthenticate(_) => Some("new authorization".to_owned()),
-                Said::Condense(long) => {
+                RecordedDirective::Wait { min_ms, max_ms } => Some(format!("wait {min_ms}–{max_ms} ms")),
+                RecordedDirective::Reconnect(_) => Some("new session".to_owned()),
+                RecordedDirective::Reauthenticate(_) => Some("new authorization".to_owned()),
+                RecordedDirective::Condense(long) => {
                     course.long = Some(long);
                     None
                 }
-                Said::Done(ended) => {
-                    course.ended = Some(ended);
+                RecordedDirective::Done(ended) => {
+                    course.result = Some(ended);
                     None
                 }
             };
-            course.after.extend(after.filter(|_| !first));
+            course.later_steps.extend(after.filter(|_| !first));
         }
         course
     }
 
     fn code(&self) -> Option<&'a str> {
-        self.ended.map(|ended| ended.code.as_str())
+        self.result.map(|ended| ended.code.as_str())
     }
 
     fn last_note(&self) -> String {
-        self.ended.and_then(|ended| ended.trace.last()).cloned().unwrap_or_default()
+        self.result.and_then(|ended| ended.trace.last()).cloned().unwrap_or_default()
     }
 
     /// The rules let it through, to its server or to a person.
-    fn is_through(&self) -> bool {
-        self.asked.is_some() || !self.sent.is_empty()
+    fn is_admitted(&self) -> bool {
+        self.question.is_some() || !self.requests.is_empty()
     }
 
     fn is_refused(&self) -> bool {
@@ -280,39 +305,39 @@ impl<'a> Course<'a> {
         self.code() == Some("invalid-arguments")
     }
 
-    fn place(&self) -> Option<(String, String)> {
-        let asked = self.asked.map(|asked| (asked.server.clone(), asked.tool.clone()));
-        asked.or_else(|| self.sent.first().and_then(|sent| Some((sent.server.clone(), sent.call()?.0))))
+    fn target_tool(&self) -> Option<(String, String)> {
+        let asked = self.question.map(|asked| (asked.server.clone(), asked.tool.clone()));
+        asked.or_else(|| self.requests.first().and_then(|sent| Some((sent.server.clone(), sent.call()?.0))))
     }
 
     fn arguments(&self) -> Option<String> {
-        let asked = self.asked.map(|asked| asked.arguments.0.clone());
-        asked.or_else(|| self.sent.first().and_then(|sent| Some(sent.call()?.1)))
+        let asked = self.question.map(|asked| asked.arguments.0.clone());
+        asked.or_else(|| self.requests.first().and_then(|sent| Some(sent.call()?.1)))
     }
 
-    fn say(&self) -> String {
-        match (self.place(), self.ended) {
-            (Some((server, tool)), _) if self.asked.is_some() => format!("asks before {server}.{tool}"),
+    fn describe(&self) -> String {
+        match (self.target_tool(), self.result) {
+            (Some((server, tool)), _) if self.question.is_some() => format!("asks before {server}.{tool}"),
             (Some((server, tool)), _) => format!("calls {server}.{tool}"),
-            (None, Some(ended)) => say_end(ended),
+            (None, Some(ended)) => describe_end(ended),
             (None, None) => "was not decided".to_owned(),
         }
     }
 
     /// How it ends, where another one that went alike until then does not.
-    fn say_end(&self) -> String {
-        if self.is_through() { self.say_after() } else { self.say() }
+    fn describe_end(&self) -> String {
+        if self.is_admitted() { self.describe_later_steps() } else { self.describe() }
     }
 
-    fn say_after(&self) -> String {
+    fn describe_later_steps(&self) -> String {
         let end = self.code().map(|code| format!("ends as {code}"));
-        let words: Vec<&str> = self.after.iter().map(String::as_str).chain(end.as_deref()).collect();
+        let words: Vec<&str> = self.later_steps.iter().map(String::as_str).chain(end.as_deref()).collect();
         if words.is_empty() { "waits for the answer".to_owned() } else { words.join(", ") }
     }
 }
 
 /// How a call ended, in words.
-pub fn say_end(ended: &Ended) -> String {
+pub fn describe_end(ended: &RecordedResult) -> String {
     let cut = if ended.truncated { ", cut" } else { "" };
     match (&ended.text, &ended.content) {
         (Some(text), _) => format!("{}{cut}: {text}", ended.code),
@@ -331,59 +356,70 @@ const OTHERWISE_LONG: &str = "a long text is met in another way";
 
 #[cfg(test)]
 mod tests {
-    use super::super::said::Digest;
-    use super::super::text::Text;
+    use super::super::directive::ContentDigest;
+    use super::super::text::JsonText;
     use super::*;
 
-    fn sent(server: &str, tool: &str, arguments: &str) -> Said {
-        let params = Text(format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#));
-        Said::Request(Sent { server: server.to_owned(), method: "tools/call".to_owned(), params, forward_up_to: None })
+    fn sent(server: &str, tool: &str, arguments: &str) -> RecordedDirective {
+        let params = JsonText(format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#));
+        RecordedDirective::Request(RecordedRequest {
+            server: server.to_owned(),
+            method: "tools/call".to_owned(),
+            params,
+            forward_up_to: None,
+        })
     }
 
-    fn unread() -> Said {
-        let Said::Request(sent) = sent("a", "x", "{}") else { unreachable!("it is one") };
-        Said::Request(Sent { forward_up_to: Some(9), ..sent })
+    fn unread() -> RecordedDirective {
+        let RecordedDirective::Request(sent) = sent("a", "x", "{}") else { unreachable!("it is one") };
+        RecordedDirective::Request(RecordedRequest { forward_up_to: Some(9), ..sent })
     }
 
-    fn done(code: &str, content: Option<&str>) -> Said {
-        Said::Done(Box::new(Ended {
+    fn done(code: &str, content: Option<&str>) -> RecordedDirective {
+        RecordedDirective::Done(Box::new(RecordedResult {
             code: code.to_owned(),
             server: None,
             tool: None,
             text: (!is_answer(code)).then(|| "why".to_owned()),
-            content: content.map(Digest::of),
+            content: content.map(ContentDigest::of),
             attempts: 1,
             truncated: false,
             trace: Vec::new(),
         }))
     }
 
-    fn changed(said: Said, change: impl FnOnce(&mut Ended)) -> Said {
-        let Said::Done(mut ended) = said else { panic!("it is not over") };
+    fn changed(said: RecordedDirective, change: impl FnOnce(&mut RecordedResult)) -> RecordedDirective {
+        let RecordedDirective::Done(mut ended) = said else { panic!("it is not over") };
         change(&mut ended);
-        Said::Done(ended)
+        RecordedDirective::Done(ended)
     }
 
-    fn ask() -> Said {
-        Said::Ask(Asked {
+    fn ask() -> RecordedDirective {
+        RecordedDirective::Ask(RecordedQuestion {
             server: "a".to_owned(),
             tool: "x".to_owned(),
-            arguments: Text("{}".to_owned()),
+            arguments: JsonText("{}".to_owned()),
             reason: "a rule".to_owned(),
         })
     }
 
-    fn long(text: &str, summarize: bool) -> Said {
-        let text = Digest::of(text);
-        Said::Condense(Long { server: "a".to_owned(), tool: "x".to_owned(), text, spill: true, summarize })
+    fn long(text: &str, summarize: bool) -> RecordedDirective {
+        let text = ContentDigest::of(text);
+        RecordedDirective::Condense(RecordedLongText {
+            server: "a".to_owned(),
+            tool: "x".to_owned(),
+            text,
+            spill: true,
+            summarize,
+        })
     }
 
     #[test]
     fn each_kind_of_difference_has_its_name() {
         let x = || sent("a", "x", "{}");
-        let wait = |min_ms| Said::Wait { min_ms, max_ms: 750 };
+        let wait = |min_ms| RecordedDirective::Wait { min_ms, max_ms: 750 };
         let ok = || done("ok", Some("answer"));
-        let rows: Vec<(&str, Vec<Said>, Vec<Said>)> = vec![
+        let rows: Vec<(&str, Vec<RecordedDirective>, Vec<RecordedDirective>)> = vec![
             ("", vec![x(), ok()], vec![x(), ok()]),
             ("denied", vec![x(), ok()], vec![done("not-allowed", None)]),
             ("denied", vec![ask(), done("declined", None)], vec![done("unknown-tool", None)]),
@@ -433,7 +469,7 @@ mod tests {
         let x = || sent("a", "x", r#"{"key":"s3cret"}"#);
         let noted = |code: &str| changed(done(code, None), |ended| ended.trace = vec!["first".into(), "rule".into()]);
         let ok = || done("ok", Some("s3cret"));
-        let rows: Vec<(&str, Vec<Said>, Vec<Said>)> = vec![
+        let rows: Vec<(&str, Vec<RecordedDirective>, Vec<RecordedDirective>)> = vec![
             ("rule", vec![x(), ok()], vec![noted("not-allowed")]),
             ("rule", vec![noted("unknown-tool")], vec![x()]),
             ("a rule", vec![x(), ok()], vec![ask(), x(), ok()]),
@@ -458,7 +494,7 @@ mod tests {
     fn the_sides_of_a_difference_are_told_apart() {
         let x = || sent("a", "x", "{}");
         let ok = || done("ok", Some("answer"));
-        let rows: Vec<(Vec<Said>, Vec<Said>, &str)> = vec![
+        let rows: Vec<(Vec<RecordedDirective>, Vec<RecordedDirective>, &str)> = vec![
             (
                 vec![x(), ok()],
                 vec![x(), long("a", true)],
@@ -482,15 +518,15 @@ mod tests {
         let found = compare(&was, &now);
         let kinds: Vec<_> = found.iter().map(|difference| difference.kind).collect();
         // The question has the arguments of before.
-        assert_eq!(kinds, [Kind::Asked, Kind::Masking], "{found:?}");
+        assert_eq!(kinds, [DifferenceKind::Approval, DifferenceKind::Masking], "{found:?}");
     }
 
     #[test]
     fn kinds_are_known_by_their_names() {
-        for (at, (kind, name, title)) in Kind::ALL.into_iter().enumerate() {
+        for (at, (kind, name, title)) in DifferenceKind::ALL.into_iter().enumerate() {
             assert_eq!((kind as usize, kind.name(), kind.title()), (at, name, title));
-            assert_eq!(Kind::parse(name), Some(kind));
+            assert_eq!(DifferenceKind::parse(name), Some(kind));
         }
-        assert_eq!(Kind::parse("other"), None);
+        assert_eq!(DifferenceKind::parse("other"), None);
     }
 }

@@ -14,7 +14,7 @@ pub struct Segment {
     /// When it was begun, as its name says it.
     pub stamp: String,
     /// Tells the process that wrote it from all others.
-    pub run: String,
+    pub run_id: String,
     /// Which of the files of that process it is.
     pub number: u32,
     /// The file.
@@ -23,7 +23,7 @@ pub struct Segment {
 
 /// What is stored once for many records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum SharedPart {
     /// A component.
     Component,
     /// The settings of a gate.
@@ -34,20 +34,20 @@ pub enum Part {
     Catalog,
 }
 
-impl Part {
+impl SharedPart {
     /// What it is, in a word.
     pub fn name(self) -> &'static str {
         match self {
-            Part::Component => "component",
-            Part::Settings => "settings",
-            Part::Tools => "tools",
-            Part::Catalog => "catalog",
+            SharedPart::Component => "component",
+            SharedPart::Settings => "settings",
+            SharedPart::Tools => "tools",
+            SharedPart::Catalog => "catalog",
         }
     }
 
     /// The file of the part with this digest.
     pub fn path(self, dir: &Path, digest: &str) -> PathBuf {
-        let ending = if self == Part::Component { "wasm" } else { "json" };
+        let ending = if self == SharedPart::Component { "wasm" } else { "json" };
         dir.join(PARTS).join(format!("{}-{digest}.{ending}", self.name()))
     }
 }
@@ -57,7 +57,7 @@ impl Segment {
     pub fn new(dir: &Path, now: SystemTime, run: &str, number: u32) -> Self {
         let stamp = stamp(now);
         let path = dir.join(format!("{PREFIX}{stamp}-{run}-{number:04}{ENDING}"));
-        Segment { stamp, run: run.to_owned(), number, path }
+        Segment { stamp, run_id: run.to_owned(), number, path }
     }
 
     /// The file that this is the path of, if it is one of ours.
@@ -65,7 +65,7 @@ impl Segment {
         let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(ENDING)?;
         let mut words = name.split('-');
         let (stamp, run, number) = (words.next()?.to_owned(), words.next()?.to_owned(), words.next()?.parse().ok()?);
-        words.next().is_none().then_some(Segment { stamp, run, number, path })
+        words.next().is_none().then_some(Segment { stamp, run_id: run, number, path })
     }
 }
 
@@ -105,7 +105,7 @@ pub(super) fn stamp(time: SystemTime) -> String {
 /// The folder where nobody names one: the user's place for what programs keep.
 pub fn default_dir(variables: &Variables) -> PathBuf {
     // A relative path would mean another folder in each working directory.
-    let path = |name: &str| variables.filled(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let path = |name: &str| variables.non_empty(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = path("XDG_STATE_HOME").or_else(|| path("HOME").map(|home| home.join(".local/state")));
     // Where there is no such place the working directory is one that can be found again.
     state.map_or_else(|| PathBuf::from("toolgate-records"), |state| state.join("toolgate").join("records"))

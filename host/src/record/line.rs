@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::said::{Digest, Said};
+use super::directive::{ContentDigest, RecordedDirective};
+use super::event::RecordedEvent;
 use super::text::hex;
-use super::told::Told;
 
 /// One call: all that it was decided on, and what was decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,16 +32,16 @@ pub struct Record {
     /// The arguments as the model wrote them.
     pub arguments: String,
     /// The first directive; then each event, and the directive that followed.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RecordedStep>,
     /// What the caller got, where it got an answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub result: Option<Digest>,
+    pub result: Option<ContentDigest>,
     /// The most bytes of text in the result, where the caller had a limit of its own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<u64>,
     /// What is not recorded as it was, since it held secrets. The directives are then those that follow from what is recorded.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub masked: Vec<Hidden>,
+    pub masked: Vec<MaskedPart>,
     /// Why the directives do not follow from what is recorded, where they do not.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unreplayable: Option<String>,
@@ -50,7 +50,7 @@ pub struct Record {
 /// A part of a call that held secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Hidden {
+pub enum MaskedPart {
     /// The name of the tool.
     Name,
     /// The arguments.
@@ -63,15 +63,15 @@ pub enum Hidden {
 
 /// An event, and the directive that followed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct RecordedStep {
     /// What happened; nothing before the first directive.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub event: Option<Told>,
+    pub event: Option<RecordedEvent>,
     /// The digest of what servers had offered by then, where that is not as before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub catalog: Option<String>,
     /// What was to be done.
-    pub say: Said,
+    pub say: RecordedDirective,
 }
 
 impl Record {
@@ -92,7 +92,7 @@ impl Record {
     }
 
     /// What was said, in its order.
-    pub fn said(&self) -> Vec<&Said> {
+    pub fn directives(&self) -> Vec<&RecordedDirective> {
         self.steps.iter().map(|step| &step.say).collect()
     }
 
@@ -104,7 +104,7 @@ impl Record {
 
 /// The seal of a line: what it says of itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Seal<'a> {
+pub struct LineSeal<'a> {
     /// What the digest is of.
     sealed: &'a [u8],
     /// The digest of the line before.
@@ -115,7 +115,7 @@ pub struct Seal<'a> {
 
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Damage {
+pub enum LineDamage {
     /// It does not end as a record does.
     #[error("it does not end as a record does")]
     Torn,
@@ -130,16 +130,16 @@ pub enum Damage {
     Unreadable,
 }
 
-impl<'a> Seal<'a> {
+impl<'a> LineSeal<'a> {
     /// Finds the seal at the end of a line.
-    pub fn find(line: &'a [u8]) -> Result<Self, Damage> {
-        let rest = line.strip_suffix(END).ok_or(Damage::Torn)?;
+    pub fn find(line: &'a [u8]) -> Result<Self, LineDamage> {
+        let rest = line.strip_suffix(END).ok_or(LineDamage::Torn)?;
         let (rest, digest) = cut(rest)?;
-        let sealed = rest.strip_suffix(DIGEST).ok_or(Damage::Torn)?;
-        let (rest, after) = cut(sealed.strip_suffix(b"\"").ok_or(Damage::Torn)?)?;
+        let sealed = rest.strip_suffix(DIGEST).ok_or(LineDamage::Torn)?;
+        let (rest, after) = cut(sealed.strip_suffix(b"\"").ok_or(LineDamage::Torn)?)?;
         match rest.ends_with(AFTER) {
-            true => Ok(Seal { sealed, after, digest }),
-            false => Err(Damage::Torn),
+            true => Ok(LineSeal { sealed, after, digest }),
+            false => Err(LineDamage::Torn),
         }
     }
 
@@ -150,21 +150,21 @@ impl<'a> Seal<'a> {
 }
 
 /// Reads a line, whose seal must hold.
-pub fn read(line: &[u8]) -> Result<Record, Damage> {
-    if !Seal::find(line)?.holds() {
-        return Err(Damage::Changed);
+pub fn read(line: &[u8]) -> Result<Record, LineDamage> {
+    if !LineSeal::find(line)?.holds() {
+        return Err(LineDamage::Changed);
     }
     // All texts at once are soon found to be texts.
-    let line = str::from_utf8(line).map_err(|_| Damage::Unreadable)?;
-    let record: Record = serde_json::from_str(line).map_err(|_| Damage::Unreadable)?;
-    if record.v == VERSION { Ok(record) } else { Err(Damage::Unreadable) }
+    let line = str::from_utf8(line).map_err(|_| LineDamage::Unreadable)?;
+    let record: Record = serde_json::from_str(line).map_err(|_| LineDamage::Unreadable)?;
+    if record.v == VERSION { Ok(record) } else { Err(LineDamage::Unreadable) }
 }
 
 /// The last so many bytes, as a digest.
-fn cut(bytes: &[u8]) -> Result<(&[u8], &str), Damage> {
-    let at = bytes.len().checked_sub(DIGITS).ok_or(Damage::Torn)?;
+fn cut(bytes: &[u8]) -> Result<(&[u8], &str), LineDamage> {
+    let at = bytes.len().checked_sub(DIGITS).ok_or(LineDamage::Torn)?;
     let (rest, digits) = bytes.split_at(at);
-    Ok((rest, str::from_utf8(digits).map_err(|_| Damage::Torn)?))
+    Ok((rest, str::from_utf8(digits).map_err(|_| LineDamage::Torn)?))
 }
 
 /// The version of the format.
@@ -178,20 +178,20 @@ const END: &[u8] = b"\"}";
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::said::{Ended, Sent};
-    use super::super::text::Text;
-    use super::super::told::Forwarded;
+    use super::super::directive::{RecordedRequest, RecordedResult};
+    use super::super::event::ForwardedAnswer;
+    use super::super::text::JsonText;
     use super::*;
 
     /// A small call.
     pub fn record() -> Record {
-        let sent = Sent {
+        let sent = RecordedRequest {
             server: "demo".to_owned(),
             method: "tools/call".to_owned(),
-            params: Text(r#"{"name":"add","arguments":{"a":1,"b":2}}"#.to_owned()),
+            params: JsonText(r#"{"name":"add","arguments":{"a":1,"b":2}}"#.to_owned()),
             forward_up_to: Some(1_048_576),
         };
-        let ended = Ended {
+        let ended = RecordedResult {
             code: "ok".to_owned(),
             server: Some("demo".to_owned()),
             tool: Some("add".to_owned()),
@@ -206,8 +206,8 @@ pub(super) mod tests {
                 "answer forwarded unread".to_owned(),
             ],
         };
-        let mut forwarded = Forwarded::default();
-        forwarded.take(r#"{"content":[{"type":"text","text":"3"}]}"#.to_owned(), false);
+        let mut forwarded = ForwardedAnswer::default();
+        forwarded.set_answer(r#"{"content":[{"type":"text","text":"3"}]}"#.to_owned(), false);
         Record {
             v: VERSION,
             id: "0123456789abcdef".to_owned(),
@@ -220,10 +220,14 @@ pub(super) mod tests {
             name: "demo__add".to_owned(),
             arguments: "a: 1, b: 2".to_owned(),
             steps: vec![
-                Step { event: None, catalog: None, say: Said::Request(sent) },
-                Step { event: Some(Told::Forwarded(forwarded)), catalog: None, say: Said::Done(Box::new(ended)) },
+                RecordedStep { event: None, catalog: None, say: RecordedDirective::Request(sent) },
+                RecordedStep {
+                    event: Some(RecordedEvent::Forwarded(forwarded)),
+                    catalog: None,
+                    say: RecordedDirective::Done(Box::new(ended)),
+                },
             ],
-            result: Some(Digest::of("3")),
+            result: Some(ContentDigest::of("3")),
             limit: None,
             masked: Vec::new(),
             unreplayable: None,
@@ -237,7 +241,7 @@ pub(super) mod tests {
         assert!(line.len() <= 2048, "{} bytes", line.len());
         assert!(!line.contains(&b'\n'));
         assert_eq!(read(&line), Ok(record()));
-        let seal = Seal::find(&line).unwrap();
+        let seal = LineSeal::find(&line).unwrap();
         assert_eq!((seal.after, seal.digest), (FIRST, digest.as_str()));
     }
 
@@ -249,7 +253,7 @@ pub(super) mod tests {
             let mut changed = line.clone();
             changed[at] ^= 1;
             assert!(read(&changed).is_err(), "byte {at}");
-            assert_eq!(read(&line[..at]), Err(Damage::Torn), "only {at} bytes");
+            assert_eq!(read(&line[..at]), Err(LineDamage::Torn), "only {at} bytes");
         }
     }
 

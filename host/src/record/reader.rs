@@ -6,16 +6,16 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::folder::{self, Part, Segment};
-use super::line::{Damage, FIRST, Seal};
-use super::play::{Shared, SharedOffers, SharedSettings};
-use super::shapes::{SettingsShape, ToolShape};
+use super::folder::{self, Segment, SharedPart};
+use super::line::{FIRST, LineDamage, LineSeal};
+use super::recorded_settings::{RecordedSettings, RecordedTool};
+use super::replay::{Keyed, KeyedOffers, KeyedSettings};
 use super::text::sha256;
 use crate::logic::types::Tool;
 use crate::logic::types::execution::Settings;
 
 /// The lines of all files in a folder.
-pub struct Lines {
+pub struct RecordLines {
     segments: std::vec::IntoIter<Segment>,
     /// By process, the numbers of its files that were there when the folder was read.
     there: HashMap<String, BTreeSet<u32>>,
@@ -29,31 +29,31 @@ pub struct Lines {
 
 /// A line that was found.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum LineState {
     /// A record; whether its seal holds is for its reader to see.
-    Line,
+    Complete,
     /// The last line of a file that was never written to its end.
     Unfinished,
     /// Something is wrong with it.
-    Damaged(Damage),
+    Damaged(LineDamage),
 }
 
 /// Where a line stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
+pub struct LinePosition {
     /// The file.
     pub file: Arc<Path>,
     /// The line, from 1.
     pub line: u64,
 }
 
-impl std::fmt::Display for Spot {
+impl std::fmt::Display for LinePosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.file.display(), self.line)
     }
 }
 
-impl Lines {
+impl RecordLines {
     /// All lines in a folder, from the oldest file on.
     pub fn of(dir: &Path) -> io::Result<Self> {
         Ok(Self::of_segments(folder::segments(dir)?))
@@ -62,14 +62,14 @@ impl Lines {
     /// The lines of these files.
     pub fn of_segments(segments: Vec<Segment>) -> Self {
         let mut there = HashMap::<String, BTreeSet<u32>>::new();
-        for Segment { run, number, .. } in &segments {
+        for Segment { run_id: run, number, .. } in &segments {
             there.entry(run.clone()).or_default().insert(*number);
         }
-        Lines { segments: segments.into_iter(), there, open: None, number: 0, ends: HashMap::new(), after: None }
+        RecordLines { segments: segments.into_iter(), there, open: None, number: 0, ends: HashMap::new(), after: None }
     }
 
     /// Reads the next line into the buffer, and says where it stands; none at the end of the last file.
-    pub fn next(&mut self, line: &mut Vec<u8>) -> io::Result<Option<(Spot, Found)>> {
+    pub fn next(&mut self, line: &mut Vec<u8>) -> io::Result<Option<(LinePosition, LineState)>> {
         loop {
             let Some((segment, file, reader)) = &mut self.open else {
                 let Some(segment) = self.segments.next() else { return Ok(None) };
@@ -80,7 +80,7 @@ impl Lines {
                     Err(error) => return Err(error),
                 };
                 self.number = 0;
-                self.after = match self.ends.get(&segment.run) {
+                self.after = match self.ends.get(&segment.run_id) {
                     _ if self.is_after_gap(&segment) => Some(GONE.to_owned()),
                     Some((number, digest)) if number + 1 == segment.number => Some(digest.clone()),
                     None if segment.number == 1 => Some(FIRST.to_owned()),
@@ -92,30 +92,33 @@ impl Lines {
             };
             line.clear();
             if reader.by_ref().take(MOST_LINE).read_until(b'\n', line)? == 0 {
-                let ended = self.after.take().map(|digest| (segment.run.clone(), (segment.number, digest)));
+                let ended = self.after.take().map(|digest| (segment.run_id.clone(), (segment.number, digest)));
                 self.ends.extend(ended);
                 self.open = None;
                 continue;
             }
             self.number += 1;
-            let spot = Spot { file: Arc::clone(file), line: self.number };
+            let spot = LinePosition { file: Arc::clone(file), line: self.number };
             if line.pop_if(|byte| *byte == b'\n').is_none() {
                 let endless = line.len() as u64 == MOST_LINE;
                 if endless {
                     // Nobody wrote that here; what follows it is no record either.
                     (self.open, self.after) = (None, None);
                 }
-                return Ok(Some((spot, if endless { Found::Damaged(Damage::Torn) } else { Found::Unfinished })));
+                return Ok(Some((
+                    spot,
+                    if endless { LineState::Damaged(LineDamage::Torn) } else { LineState::Unfinished },
+                )));
             }
-            let found = match Seal::find(line) {
+            let found = match LineSeal::find(line) {
                 Ok(seal) => {
                     let follows = self.after.as_ref().is_none_or(|after| after == seal.after);
                     self.after = Some(seal.digest.to_owned());
-                    if follows { Found::Line } else { Found::Damaged(Damage::OutOfOrder) }
+                    if follows { LineState::Complete } else { LineState::Damaged(LineDamage::OutOfOrder) }
                 }
                 Err(damage) => {
                     self.after = None;
-                    Found::Damaged(damage)
+                    LineState::Damaged(damage)
                 }
             };
             return Ok(Some((spot, found)));
@@ -125,19 +128,19 @@ impl Lines {
     /// Whether the file before this one was not there, but older ones of the same process were: what is too old goes from the
     /// oldest on.
     fn is_after_gap(&self, segment: &Segment) -> bool {
-        let before = self.there.get(&segment.run).and_then(|numbers| numbers.range(..segment.number).next_back());
+        let before = self.there.get(&segment.run_id).and_then(|numbers| numbers.range(..segment.number).next_back());
         before.is_some_and(|before| before + 1 != segment.number)
     }
 }
 
 /// Why what records share cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PartError {
+pub enum SharedPartError {
     /// It is not there.
     #[error("the {} {} is missing", part.name(), super::compare::short(digest))]
     Missing {
         /// What is missing.
-        part: Part,
+        part: SharedPart,
         /// Its digest.
         digest: String,
     },
@@ -155,43 +158,43 @@ pub enum PartError {
 }
 
 /// What records share, read once for all who ask.
-pub struct Parts {
+pub struct SharedParts {
     dir: PathBuf,
-    settings: Mutex<HashMap<String, SharedSettings>>,
-    offers: Mutex<HashMap<String, SharedOffers>>,
+    settings: Mutex<HashMap<String, KeyedSettings>>,
+    offers: Mutex<HashMap<String, KeyedOffers>>,
     tools: Mutex<HashMap<String, Arc<[Tool]>>>,
     /// The digest of what each server offered last; found when it is first asked for.
     last: OnceLock<BTreeMap<String, String>>,
 }
 
-impl Parts {
+impl SharedParts {
     /// Of the records in this folder.
     pub fn of(dir: &Path) -> Self {
         let (settings, offers, tools, last) = Default::default();
-        Parts { dir: dir.to_owned(), settings, offers, tools, last }
+        SharedParts { dir: dir.to_owned(), settings, offers, tools, last }
     }
 
     /// The settings with this digest.
-    pub fn settings(&self, digest: &str) -> Result<SharedSettings, PartError> {
-        kept(&self.settings, digest, || {
-            let shape: SettingsShape = self.json(Part::Settings, digest)?;
-            let unknown = |why| PartError::Unreadable { path: Part::Settings.path(&self.dir, digest), why };
-            Ok(Shared { key: digest.into(), value: Arc::new(Settings::try_from(shape).map_err(unknown)?) })
+    pub fn settings(&self, digest: &str) -> Result<KeyedSettings, SharedPartError> {
+        cached(&self.settings, digest, || {
+            let shape: RecordedSettings = self.json(SharedPart::Settings, digest)?;
+            let unknown = |why| SharedPartError::Unreadable { path: SharedPart::Settings.path(&self.dir, digest), why };
+            Ok(Keyed { key: digest.into(), value: Arc::new(Settings::try_from(shape).map_err(unknown)?) })
         })
     }
 
     /// What had been offered, by its digest.
-    pub fn offers(&self, digest: &str) -> Result<SharedOffers, PartError> {
-        kept(&self.offers, digest, || {
-            let servers: Vec<(String, String)> = self.json(Part::Catalog, digest)?;
-            let offers: Result<Vec<_>, PartError> =
+    pub fn offers(&self, digest: &str) -> Result<KeyedOffers, SharedPartError> {
+        cached(&self.offers, digest, || {
+            let servers: Vec<(String, String)> = self.json(SharedPart::Catalog, digest)?;
+            let offers: Result<Vec<_>, SharedPartError> =
                 servers.into_iter().map(|(server, tools)| Ok((server, self.tools(&tools)?))).collect();
-            Ok(Shared { key: digest.into(), value: Arc::new(offers?) })
+            Ok(Keyed { key: digest.into(), value: Arc::new(offers?) })
         })
     }
 
     /// What a server offered last in all of the records, to whomever.
-    pub fn offered(&self, server: &str) -> Option<Arc<[Tool]>> {
+    pub fn latest_offer(&self, server: &str) -> Option<Arc<[Tool]>> {
         self.last().get(server).and_then(|digest| self.tools(digest).ok())
     }
 
@@ -208,7 +211,7 @@ impl Parts {
     fn last_offers(&self) -> BTreeMap<String, String> {
         let mut catalogs = HashMap::<String, u64>::new();
         let (sign, mut line, mut at) = (memchr::memmem::Finder::new(CATALOG), Vec::new(), 0);
-        let Ok(mut lines) = Lines::of(&self.dir) else { return BTreeMap::new() };
+        let Ok(mut lines) = RecordLines::of(&self.dir) else { return BTreeMap::new() };
         while let Ok(Some(_)) = lines.next(&mut line) {
             at += 1;
             for found in sign.find_iter(&line).map(|found| found + CATALOG.len()) {
@@ -223,32 +226,33 @@ impl Parts {
         catalogs.sort();
         let mut last = BTreeMap::new();
         for (_, digest) in catalogs {
-            let servers: Vec<(String, String)> = self.json(Part::Catalog, &digest).unwrap_or_default();
+            let servers: Vec<(String, String)> = self.json(SharedPart::Catalog, &digest).unwrap_or_default();
             last.extend(servers);
         }
         last
     }
 
-    fn tools(&self, digest: &str) -> Result<Arc<[Tool]>, PartError> {
-        kept(&self.tools, digest, || {
-            let tools: Vec<ToolShape> = self.json(Part::Tools, digest)?;
+    fn tools(&self, digest: &str) -> Result<Arc<[Tool]>, SharedPartError> {
+        cached(&self.tools, digest, || {
+            let tools: Vec<RecordedTool> = self.json(SharedPart::Tools, digest)?;
             Ok(tools.into_iter().map(Tool::from).collect())
         })
     }
 
     /// The bytes of a component.
-    pub fn component(&self, digest: &str) -> Result<Vec<u8>, PartError> {
-        self.bytes(Part::Component, digest)
+    pub fn component(&self, digest: &str) -> Result<Vec<u8>, SharedPartError> {
+        self.bytes(SharedPart::Component, digest)
     }
 
-    fn json<T: serde::de::DeserializeOwned>(&self, part: Part, digest: &str) -> Result<T, PartError> {
+    fn json<T: serde::de::DeserializeOwned>(&self, part: SharedPart, digest: &str) -> Result<T, SharedPartError> {
         let bytes = self.bytes(part, digest)?;
         let path = || part.path(&self.dir, digest);
-        serde_json::from_slice(&bytes).map_err(|error| PartError::Unreadable { path: path(), why: error.to_string() })
+        serde_json::from_slice(&bytes)
+            .map_err(|error| SharedPartError::Unreadable { path: path(), why: error.to_string() })
     }
 
-    fn bytes(&self, part: Part, digest: &str) -> Result<Vec<u8>, PartError> {
-        let missing = || PartError::Missing { part, digest: digest.to_owned() };
+    fn bytes(&self, part: SharedPart, digest: &str) -> Result<Vec<u8>, SharedPartError> {
+        let missing = || SharedPartError::Missing { part, digest: digest.to_owned() };
         // It becomes the name of a file.
         if digest.len() != FIRST.len() || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(missing());
@@ -256,18 +260,18 @@ impl Parts {
         let path = part.path(&self.dir, digest);
         let bytes = folder::regular(&path).and_then(|()| fs::read(&path)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => missing(),
-            _ => PartError::Unreadable { path: path.clone(), why: error.to_string() },
+            _ => SharedPartError::Unreadable { path: path.clone(), why: error.to_string() },
         })?;
-        if sha256(&bytes) == digest { Ok(bytes) } else { Err(PartError::Changed(path)) }
+        if sha256(&bytes) == digest { Ok(bytes) } else { Err(SharedPartError::Changed(path)) }
     }
 }
 
 /// What was read before, or is read now; there is a limit to how much is kept.
-fn kept<T: Clone>(
+fn cached<T: Clone>(
     known: &Mutex<HashMap<String, T>>,
     digest: &str,
-    read: impl FnOnce() -> Result<T, PartError>,
-) -> Result<T, PartError> {
+    read: impl FnOnce() -> Result<T, SharedPartError>,
+) -> Result<T, SharedPartError> {
     if let Some(found) = known.lock().unwrap_or_else(PoisonError::into_inner).get(digest) {
         return Ok(found.clone());
     }
@@ -291,26 +295,27 @@ const MOST_LINE: u64 = 1 << 30;
 #[cfg(test)]
 mod tests {
     use super::super::line::tests::record;
-    use super::super::writer::{Rules, Writer};
+    use super::super::writer::{RecordOptions, RecordWriter};
     use super::*;
 
     /// The files of a folder with so many of them, of a few lines each.
     fn written(dir: &Path, files: usize) -> Vec<PathBuf> {
-        let mut writer = Writer::new(Rules { max_segment: 4 << 10, ..Rules::new(dir.to_owned()) });
+        let mut writer =
+            RecordWriter::new(RecordOptions { max_segment: 4 << 10, ..RecordOptions::new(dir.to_owned()) });
         let mut line = Vec::new();
         while folder::segments(dir).map_or(0, |segments| segments.len()) < files {
             let digest = writer.seal(&record(), &mut line);
-            writer.take(&line, digest).unwrap();
+            writer.append(&line, digest).unwrap();
             writer.flush().unwrap();
         }
         folder::segments(dir).unwrap().into_iter().map(|segment| segment.path).collect()
     }
 
     /// The names of the files with a line that is not as it was written, and what is wrong with it.
-    fn damaged(mut lines: Lines) -> Vec<(PathBuf, Found)> {
+    fn damaged(mut lines: RecordLines) -> Vec<(PathBuf, LineState)> {
         let (mut line, mut damaged) = (Vec::new(), Vec::new());
         while let Some((spot, found)) = lines.next(&mut line).unwrap() {
-            if found != Found::Line {
+            if found != LineState::Complete {
                 assert_eq!(spot.line, 1, "{spot}");
                 damaged.push((spot.file.to_path_buf(), found));
             }
@@ -335,13 +340,13 @@ mod tests {
             let files = written(dir.path(), 6);
             gone.iter().for_each(|at| fs::remove_file(&files[*at]).unwrap());
             let expected: Vec<_> =
-                expected.iter().map(|at| (files[*at].clone(), Found::Damaged(Damage::OutOfOrder))).collect();
-            assert_eq!(damaged(Lines::of(dir.path()).unwrap()), expected, "{gone:?}");
+                expected.iter().map(|at| (files[*at].clone(), LineState::Damaged(LineDamage::OutOfOrder))).collect();
+            assert_eq!(damaged(RecordLines::of(dir.path()).unwrap()), expected, "{gone:?}");
         }
         // It was there a moment ago.
         let dir = tempfile::tempdir().unwrap();
         let files = written(dir.path(), 6);
-        let lines = Lines::of(dir.path()).unwrap();
+        let lines = RecordLines::of(dir.path()).unwrap();
         fs::remove_file(&files[2]).unwrap();
         assert_eq!(damaged(lines), []);
     }
@@ -352,11 +357,11 @@ mod tests {
         use rustix::fs::{CWD, Mode, mkfifoat};
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("parts")).unwrap();
-        let path = Part::Catalog.path(dir.path(), FIRST);
+        let path = SharedPart::Catalog.path(dir.path(), FIRST);
         mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
         let why = "it is no regular file".to_owned();
-        assert_eq!(Parts::of(dir.path()).offers(FIRST).err(), Some(PartError::Unreadable { path, why }));
-        let mut writer = Writer::new(Rules::new(dir.path().to_owned()));
-        assert!(writer.has(Part::Catalog, &FIRST.into()).is_err());
+        assert_eq!(SharedParts::of(dir.path()).offers(FIRST).err(), Some(SharedPartError::Unreadable { path, why }));
+        let mut writer = RecordWriter::new(RecordOptions::new(dir.path().to_owned()));
+        assert!(writer.has_part(SharedPart::Catalog, &FIRST.into()).is_err());
     }
 }

@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
-use super::scribe::{Lost, Scribe};
-use super::writer::{Rules, Writer};
+use super::builder::{RecordBuilder, RecordError};
+use super::writer::{RecordOptions, RecordWriter};
 use crate::config::secrets::Secrets;
-use crate::failure::in_full;
-use crate::gate::{Finished, Observe};
+use crate::failure::format_chain;
+use crate::gate::{FinishedCall, Observe};
 use crate::logic::Component;
 
 /// Has calls recorded.
 pub struct Recorder {
-    desk: Arc<Desk>,
-    rules: Rules,
+    shared: Arc<RecorderShared>,
+    options: RecordOptions,
 }
 
 /// What the calls and the thread that records them share.
 #[derive(Default)]
-struct Desk {
-    queue: Mutex<Queue>,
+struct RecorderShared {
+    queue: Mutex<RecordQueue>,
     /// There is something to do, or all is over.
     wake: Condvar,
     /// All that came is recorded.
@@ -35,8 +35,8 @@ struct Desk {
 }
 
 #[derive(Default)]
-struct Queue {
-    calls: Vec<Arc<Finished>>,
+struct RecordQueue {
+    calls: Vec<Arc<FinishedCall>>,
     bytes: usize,
     /// Calls were taken and are not in a file yet.
     busy: bool,
@@ -64,7 +64,7 @@ pub struct RecordStats {
 
 impl Recorder {
     /// Records calls that this component decides. Nothing is made or checked before the first one.
-    pub fn start(rules: Rules, component: &Component, secrets: &Arc<Mutex<Secrets>>) -> std::io::Result<Self> {
+    pub fn start(rules: RecordOptions, component: &Component, secrets: &Arc<Mutex<Secrets>>) -> std::io::Result<Self> {
         if rules.raw {
             warn!(
                 "record.raw: arguments and answers are recorded in {} as they are, with whatever secrets are in them; \
@@ -72,22 +72,23 @@ impl Recorder {
                 rules.dir.display()
             );
         }
-        let desk = Arc::<Desk>::default();
-        let writer = Writer::new(rules.clone());
-        let scribe = Scribe::new(component.clone(), Arc::clone(secrets), rules.raw);
-        let thread = Thread { desk: Arc::clone(&desk), scribe, writer, told: Told::default() };
+        let desk = Arc::<RecorderShared>::default();
+        let writer = RecordWriter::new(rules.clone());
+        let scribe = RecordBuilder::new(component.clone(), Arc::clone(secrets), rules.raw);
+        let thread =
+            RecorderThread { shared: Arc::clone(&desk), builder: scribe, writer, reported: ReportedLosses::default() };
         std::thread::Builder::new().name("toolgate-record".to_owned()).spawn(move || thread.run())?;
-        Ok(Recorder { desk, rules })
+        Ok(Recorder { shared: desk, options: rules })
     }
 
     /// Where calls are recorded, and how many.
-    pub fn rules(&self) -> &Rules {
-        &self.rules
+    pub fn options(&self) -> &RecordOptions {
+        &self.options
     }
 
     /// How recording goes.
     pub fn stats(&self) -> RecordStats {
-        let Desk { written, dropped, failed, withheld, bytes, .. } = &*self.desk;
+        let RecorderShared { written, dropped, failed, withheld, bytes, .. } = &*self.shared;
         let [written, dropped, failed, withheld, bytes] =
             [written, dropped, failed, withheld, bytes].map(|count| count.load(Relaxed));
         RecordStats { written, dropped, failed, withheld, bytes }
@@ -95,12 +96,12 @@ impl Recorder {
 
     /// Waits until all that came so far is in a file, but no longer than this; says whether it is.
     pub fn flush(&self, limit: Duration) -> bool {
-        let mut queue = self.desk.queue();
+        let mut queue = self.shared.queue();
         queue.hurry = true;
-        self.desk.wake.notify_one();
-        let busy = |queue: &mut Queue| !queue.over && (queue.busy || !queue.calls.is_empty());
+        self.shared.wake.notify_one();
+        let busy = |queue: &mut RecordQueue| !queue.over && (queue.busy || !queue.calls.is_empty());
         let (_queue, waited) =
-            self.desk.idle.wait_timeout_while(queue, limit, busy).unwrap_or_else(PoisonError::into_inner);
+            self.shared.idle.wait_timeout_while(queue, limit, busy).unwrap_or_else(PoisonError::into_inner);
         !waited.timed_out()
     }
 }
@@ -111,11 +112,11 @@ impl Observe for Recorder {
     }
 
     /// It never waits: what is too much is counted and dropped.
-    fn take(&self, finished: Arc<Finished>) {
+    fn take(&self, finished: Arc<FinishedCall>) {
         let bytes = finished.bytes();
-        let mut queue = self.desk.queue();
+        let mut queue = self.shared.queue();
         if queue.closed || queue.calls.len() >= MOST_CALLS || queue.bytes + bytes > MOST_BYTES {
-            self.desk.dropped.fetch_add(1, Relaxed);
+            self.shared.dropped.fetch_add(1, Relaxed);
             return;
         }
         queue.bytes += bytes;
@@ -123,7 +124,7 @@ impl Observe for Recorder {
         let first = queue.calls.len() == 1 && !queue.busy;
         drop(queue);
         if first {
-            self.desk.wake.notify_one();
+            self.shared.wake.notify_one();
         }
     }
 }
@@ -131,90 +132,90 @@ impl Observe for Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         // What came is still recorded; who wants to be sure of it flushes before.
-        self.desk.queue().closed = true;
-        self.desk.wake.notify_one();
+        self.shared.queue().closed = true;
+        self.shared.wake.notify_one();
     }
 }
 
-impl Desk {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl RecorderShared {
+    fn queue(&self) -> MutexGuard<'_, RecordQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Who records.
-struct Thread {
-    desk: Arc<Desk>,
-    scribe: Scribe,
-    writer: Writer,
-    told: Told,
+struct RecorderThread {
+    shared: Arc<RecorderShared>,
+    builder: RecordBuilder,
+    writer: RecordWriter,
+    reported: ReportedLosses,
 }
 
 /// What was said of calls that are not recorded.
 #[derive(Default)]
-struct Told {
+struct ReportedLosses {
     /// Nothing can be written, and that was said.
-    broken: Option<Broken>,
+    outage: Option<WriteOutage>,
     dropped: u64,
     withheld: u64,
     at: Option<Instant>,
 }
 
 /// Calls cannot be written.
-struct Broken {
+struct WriteOutage {
     /// When that was last so.
     at: Instant,
     /// How many were not written.
     calls: u64,
 }
 
-impl Told {
+impl ReportedLosses {
     /// Calls could not be written now; says whether that is news.
-    fn fails(&mut self, calls: u64, now: Instant) -> bool {
-        let calls_before = self.broken.as_ref().map(|broken| broken.calls);
-        self.broken = Some(Broken { at: now, calls: calls_before.unwrap_or(0) + calls });
+    fn note_failure(&mut self, calls: u64, now: Instant) -> bool {
+        let calls_before = self.outage.as_ref().map(|broken| broken.calls);
+        self.outage = Some(WriteOutage { at: now, calls: calls_before.unwrap_or(0) + calls });
         calls_before.is_none()
     }
 
     /// Calls were written now; where that is news, says how many were not until then. A disk that is full takes a little now
     /// and then, which is none.
-    fn works(&mut self, now: Instant) -> Option<u64> {
-        self.broken.take_if(|broken| now.duration_since(broken.at) >= STEADY).map(|broken| broken.calls)
+    fn note_success(&mut self, now: Instant) -> Option<u64> {
+        self.outage.take_if(|broken| now.duration_since(broken.at) >= STEADY).map(|broken| broken.calls)
     }
 }
 
-impl Thread {
+impl RecorderThread {
     fn run(mut self) {
         while let Some(calls) = self.wait() {
             for call in calls {
                 let waiting = self.writer.waiting();
-                let outcome = self.scribe.write(Arc::unwrap_or_clone(call), &mut self.writer);
+                let outcome = self.builder.write(Arc::unwrap_or_clone(call), &mut self.writer);
                 // What waited with it may have been written, or lost.
-                self.settle(outcome, waiting);
+                self.count_outcome(outcome, waiting);
             }
             let waiting = self.writer.waiting();
             let flushed = self.writer.flush();
             self.count(flushed, waiting);
-            self.tell();
+            self.warn_losses();
         }
     }
 
     /// Waits for calls; none when all is over.
-    fn wait(&mut self) -> Option<Vec<Arc<Finished>>> {
-        let mut queue = self.desk.queue();
+    fn wait(&mut self) -> Option<Vec<Arc<FinishedCall>>> {
+        let mut queue = self.shared.queue();
         queue.busy = false;
         while queue.calls.is_empty() {
-            self.desk.idle.notify_all();
+            self.shared.idle.notify_all();
             if queue.closed {
                 return None;
             }
             queue.hurry = false;
-            let (waited, timeout) = self.desk.wake.wait_timeout(queue, LOOK).unwrap_or_else(PoisonError::into_inner);
+            let (waited, timeout) = self.shared.wake.wait_timeout(queue, LOOK).unwrap_or_else(PoisonError::into_inner);
             queue = waited;
             if timeout.timed_out() && queue.calls.is_empty() {
                 drop(queue);
-                self.writer.tend_later();
-                queue = self.desk.queue();
+                self.writer.clean_up_if_due();
+                queue = self.shared.queue();
             }
         }
         queue.busy = true;
@@ -222,24 +223,24 @@ impl Thread {
             // Calls come in rows: one waking and one write for all of them.
             drop(queue);
             std::thread::sleep(GATHER);
-            queue = self.desk.queue();
+            queue = self.shared.queue();
         }
         queue.bytes = 0;
         Some(std::mem::take(&mut queue.calls))
     }
 
     /// Counts what became of one call, and of those that waited before it.
-    fn settle(&mut self, outcome: Result<(), Lost>, waiting: u64) {
+    fn count_outcome(&mut self, outcome: Result<(), RecordError>, waiting: u64) {
         let written_early = self.writer.waiting() == 0 && waiting > 0;
         match outcome {
             Ok(()) if self.writer.waiting() == 0 => self.count(Ok(()), waiting + 1),
             Ok(()) => {}
-            Err(Lost::Disk(error)) => {
+            Err(RecordError::Disk(error)) => {
                 let lost = if written_early { waiting + 1 } else { 1 };
                 self.count(Err(error), lost);
             }
-            Err(Lost::Withheld | Lost::TooLong(_) | Lost::Play(_)) => {
-                self.desk.withheld.fetch_add(1, Relaxed);
+            Err(RecordError::Withheld | RecordError::TooLong(_) | RecordError::Replay(_)) => {
+                self.shared.withheld.fetch_add(1, Relaxed);
             }
         }
     }
@@ -247,50 +248,50 @@ impl Thread {
     fn count(&mut self, outcome: std::io::Result<()>, calls: u64) {
         match outcome {
             Ok(()) => {
-                self.desk.written.fetch_add(calls, Relaxed);
-                self.desk.bytes.store(self.writer.bytes(), Relaxed);
+                self.shared.written.fetch_add(calls, Relaxed);
+                self.shared.bytes.store(self.writer.bytes(), Relaxed);
                 if calls > 0
-                    && let Some(lost) = self.told.works(Instant::now())
+                    && let Some(lost) = self.reported.note_success(Instant::now())
                 {
                     warn!("calls are recorded again; {} not", were(lost));
                 }
             }
             Err(error) => {
-                self.desk.failed.fetch_add(calls, Relaxed);
-                if self.told.fails(calls, Instant::now()) {
-                    let dir = self.writer.rules().dir.display();
-                    warn!("calls go on, but cannot be recorded in {dir}: {}", in_full(&error));
+                self.shared.failed.fetch_add(calls, Relaxed);
+                if self.reported.note_failure(calls, Instant::now()) {
+                    let dir = self.writer.options().dir.display();
+                    warn!("calls go on, but cannot be recorded in {dir}: {}", format_chain(&error));
                 }
             }
         }
     }
 
     /// Says once in a while how many calls are not recorded.
-    fn tell(&mut self) {
-        let (dropped, withheld) = (self.desk.dropped.load(Relaxed), self.desk.withheld.load(Relaxed));
-        let lately = self.told.at.is_some_and(|at| at.elapsed() < TELL);
-        if lately || (dropped, withheld) == (self.told.dropped, self.told.withheld) {
+    fn warn_losses(&mut self) {
+        let (dropped, withheld) = (self.shared.dropped.load(Relaxed), self.shared.withheld.load(Relaxed));
+        let lately = self.reported.at.is_some_and(|at| at.elapsed() < TELL);
+        if lately || (dropped, withheld) == (self.reported.dropped, self.reported.withheld) {
             return;
         }
-        if dropped > self.told.dropped {
-            let calls = were(dropped - self.told.dropped);
+        if dropped > self.reported.dropped {
+            let calls = were(dropped - self.reported.dropped);
             warn!("{calls} not recorded, since calls came faster than they could be written");
         }
-        if withheld > self.told.withheld {
-            let calls = were(withheld - self.told.withheld);
+        if withheld > self.reported.withheld {
+            let calls = were(withheld - self.reported.withheld);
             warn!("{calls} not recorded, for secrets that cannot be taken out, or for being too long");
         }
-        (self.told.dropped, self.told.withheld, self.told.at) = (dropped, withheld, Some(Instant::now()));
+        (self.reported.dropped, self.reported.withheld, self.reported.at) = (dropped, withheld, Some(Instant::now()));
     }
 }
 
-impl Drop for Thread {
+impl Drop for RecorderThread {
     /// Whoever waits for it is told, however it ended.
     fn drop(&mut self) {
-        let mut queue = self.desk.queue();
+        let mut queue = self.shared.queue();
         (queue.closed, queue.over) = (true, true);
         drop(queue);
-        self.desk.idle.notify_all();
+        self.shared.idle.notify_all();
     }
 }
 
@@ -313,10 +314,10 @@ const STEADY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::shapes::SettingsShape;
+    use super::super::recorded_settings::RecordedSettings;
     use super::*;
     use crate::logic::types::execution::{Settings, ToolCall};
-    use crate::logic::{Offers, Past};
+    use crate::logic::{CallHistory, OfferedTools};
 
     const SETTINGS: &str = r#"{"servers":[],"selection":null,"read_only":false,"destructive":"allow","capabilities":null,
         "style":"dot","bare_names":false,"describe_server":false,"check_arguments":true,"retry":"safe",
@@ -324,35 +325,35 @@ pub(super) mod tests {
         "spill":false,"summarize_above_tokens":null}"#;
 
     /// A call of which nothing came.
-    pub(crate) fn finished(arguments: String) -> Arc<Finished> {
-        let shape: SettingsShape = serde_json::from_str(SETTINGS).unwrap();
-        let past = Past {
+    pub(crate) fn finished(arguments: String) -> Arc<FinishedCall> {
+        let shape: RecordedSettings = serde_json::from_str(SETTINGS).unwrap();
+        let past = CallHistory {
             settings: Arc::new(Settings::try_from(shape).unwrap()),
             call: ToolCall { id: "1".to_owned(), name: "a.x".to_owned(), arguments },
-            offers: Offers::default(),
+            offers: OfferedTools::default(),
             events: Vec::new(),
-            said: Vec::new(),
+            directives: Vec::new(),
         };
         let (at, latency) = (std::time::SystemTime::now(), Duration::ZERO);
-        Arc::new(Finished { past, at, latency, principal: None, answer: None, limit: None })
+        Arc::new(FinishedCall { history: past, at, latency, principal: None, answer: None, limit: None })
     }
 
     /// A recorder whose thread never comes to it.
     fn stuck() -> Recorder {
-        Recorder { desk: Arc::default(), rules: Rules::new("nowhere".into()) }
+        Recorder { shared: Arc::default(), options: RecordOptions::new("nowhere".into()) }
     }
 
     #[test]
     fn that_nothing_can_be_written_is_told_once_and_that_it_can_again_with_what_was_lost() {
-        let (mut told, start) = (Told::default(), Instant::now());
+        let (mut told, start) = (ReportedLosses::default(), Instant::now());
         let at = |millis| start + Duration::from_millis(millis);
-        assert_eq!(told.works(at(0)), None);
-        assert!(told.fails(3, at(0)));
-        assert_eq!(told.works(at(100)), None, "it is not steady");
-        assert!(!told.fails(2, at(200)));
-        assert_eq!(told.works(at(1200)), Some(5));
-        assert_eq!(told.works(at(1300)), None);
-        assert!(told.fails(1, at(1400)), "it is news again");
+        assert_eq!(told.note_success(at(0)), None);
+        assert!(told.note_failure(3, at(0)));
+        assert_eq!(told.note_success(at(100)), None, "it is not steady");
+        assert!(!told.note_failure(2, at(200)));
+        assert_eq!(told.note_success(at(1200)), Some(5));
+        assert_eq!(told.note_success(at(1300)), None);
+        assert!(told.note_failure(1, at(1400)), "it is news again");
         assert_eq!(were(5), "5 calls were");
     }
 

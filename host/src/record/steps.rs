@@ -2,33 +2,33 @@
 
 use std::sync::Arc;
 
-use super::line::Step;
-use super::said::Said;
-use super::told::Told;
-use crate::logic::Offers;
+use super::directive::RecordedDirective;
+use super::event::RecordedEvent;
+use super::line::RecordedStep;
+use crate::logic::OfferedTools;
 use crate::logic::types::execution::{Directive, Event};
 use crate::session::Reply;
 
 /// The steps of a call that began with these offers; and by step what had been offered by then, where that matters and was not as
 /// before. An answer that passed unread is in them, `whole` or by what it is known by.
 pub(crate) fn steps(
-    begun: &Offers,
+    begun: &OfferedTools,
     said: Vec<Directive>,
-    events: Vec<(Offers, Event)>,
+    events: Vec<(OfferedTools, Event)>,
     answer: Option<Reply>,
     whole: bool,
-) -> (Vec<Step>, Vec<Option<Offers>>) {
+) -> (Vec<RecordedStep>, Vec<Option<OfferedTools>>) {
     let (mut offered, mut told) = (vec![None], vec![None]);
     // An event to which nothing was said is one that nobody lived to hear of.
     for (before, (now, event)) in said.iter().zip(events).take(said.len().saturating_sub(1)) {
         // Once a call knows its tool, later offers do not touch it.
         let matters = matches!(before, Directive::Connect(_)) && !Arc::ptr_eq(&now, begun);
         offered.push(matters.then_some(now));
-        told.push(Some(Told::from(event)));
+        told.push(Some(RecordedEvent::from(event)));
     }
-    if let (Some(answer), Some(Some(Told::Forwarded(forwarded)))) = (answer, told.last_mut()) {
-        forwarded.take(answer.into_json(), whole);
+    if let (Some(answer), Some(Some(RecordedEvent::Forwarded(forwarded)))) = (answer, told.last_mut()) {
+        forwarded.set_answer(answer.into_json(), whole);
     }
-    let step = |(say, event)| Step { event, catalog: None, say: Said::from(say) };
+    let step = |(say, event)| RecordedStep { event, catalog: None, say: RecordedDirective::from(say) };
     (said.into_iter().zip(told).map(step).collect(), offered)
 }

@@ -6,64 +6,64 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde_json::value::RawValue;
 
-use super::folder::Part;
-use super::play::Shared;
-use super::scribe::Lost;
-use super::shapes::{SettingsShape, ToolShape};
+use super::builder::RecordError;
+use super::folder::SharedPart;
+use super::recorded_settings::{RecordedSettings, RecordedTool};
+use super::replay::Keyed;
 use super::text::sha256;
-use super::writer::Writer;
+use super::writer::RecordWriter;
 use crate::config::secrets::Secrets;
 use crate::gate::mask_tools;
-use crate::json::{self, Object};
-use crate::logic::Offers;
+use crate::json::{self, JsonObject};
+use crate::logic::OfferedTools;
 use crate::logic::types::Tool;
 use crate::logic::types::execution::Settings;
 
 /// What is in a file, in the form that it has there.
 #[derive(Clone)]
-pub(super) struct Stored<T> {
+pub(super) struct StoredPart<T> {
     /// What it is, under its digest.
-    pub shared: Shared<T>,
+    pub shared: Keyed<T>,
     /// Something had to be hidden in it, so it is not quite what calls were decided on.
     pub hidden: bool,
 }
 
 /// Stores what many records share.
-pub(super) struct Store {
+pub(super) struct PartStore {
     secrets: Arc<Mutex<Secrets>>,
-    settings: Seen<Settings, Arc<Settings>>,
+    settings: PointerCache<Settings, Arc<Settings>>,
     /// By the masks under which they were stored.
-    offers: HashMap<Arc<str>, Seen<Servers, Offers>>,
-    tools: HashMap<Arc<str>, SeenTools>,
+    offers: HashMap<Arc<str>, PointerCache<OfferList, OfferedTools>>,
+    tools: HashMap<Arc<str>, ToolsCache>,
 }
 
 /// What [`Offers`] point to.
-pub(super) type Servers = Vec<(String, Arc<[Tool]>)>;
+pub(super) type OfferList = Vec<(String, Arc<[Tool]>)>;
 
 /// The masks for what servers say of their tools.
 pub(super) struct ToolMasks<'a> {
     /// Two of the same key hide the same; empty where nothing is hidden.
     pub key: Arc<str>,
     /// Masks JSON that a server wrote.
-    pub mask: &'a mut dyn FnMut(&str, &str) -> Result<String, Lost>,
+    pub mask: &'a mut dyn FnMut(&str, &str) -> Result<String, RecordError>,
 }
 
 /// Lists of tools that were stored already.
-type SeenTools = Seen<[Tool], Arc<[Tool]>>;
+type ToolsCache = PointerCache<[Tool], Arc<[Tool]>>;
 
 /// What was stored already, by where it is in memory. A weak reference lets it go, but nothing else can come to be there.
-pub(super) struct Seen<T: ?Sized, V>(HashMap<usize, (Weak<T>, Known<V>)>);
+pub(super) struct PointerCache<T: ?Sized, V>(HashMap<usize, (Weak<T>, CachedPart<V>)>);
 
 #[derive(Clone)]
-pub(super) struct Known<V> {
+pub(super) struct CachedPart<V> {
     pub digest: Arc<str>,
     /// What is stored in its place, where something had to be hidden.
-    pub instead: Option<V>,
+    pub replacement: Option<V>,
 }
 
-impl Store {
+impl PartStore {
     pub(super) fn new(secrets: Arc<Mutex<Secrets>>) -> Self {
-        Store { secrets, settings: Seen::default(), offers: HashMap::new(), tools: HashMap::new() }
+        PartStore { secrets, settings: PointerCache::default(), offers: HashMap::new(), tools: HashMap::new() }
     }
 
     pub(super) fn secrets(&self) -> MutexGuard<'_, Secrets> {
@@ -73,34 +73,34 @@ impl Store {
     pub(super) fn settings(
         &mut self,
         settings: &Arc<Settings>,
-        writer: &mut Writer,
-    ) -> Result<Stored<Arc<Settings>>, Lost> {
+        writer: &mut RecordWriter,
+    ) -> Result<StoredPart<Arc<Settings>>, RecordError> {
         if let Some(known) = self.settings.get(settings)
-            && writer.has(Part::Settings, &known.digest)?
+            && writer.has_part(SharedPart::Settings, &known.digest)?
         {
             return Ok(known.stored(settings));
         }
-        let (json, hidden) = self.clean(&SettingsShape::from(&**settings));
-        let read = |json: &str| Settings::try_from(serde_json::from_str::<SettingsShape>(json).ok()?).ok();
-        let instead = if hidden { Some(Arc::new(read(&json).ok_or(Lost::Withheld)?)) } else { None };
-        let known = Known { digest: put(Part::Settings, &json, writer)?, instead };
+        let (json, hidden) = self.redact(&RecordedSettings::from(&**settings));
+        let read = |json: &str| Settings::try_from(serde_json::from_str::<RecordedSettings>(json).ok()?).ok();
+        let instead = if hidden { Some(Arc::new(read(&json).ok_or(RecordError::Withheld)?)) } else { None };
+        let known = CachedPart { digest: put(SharedPart::Settings, &json, writer)?, replacement: instead };
         self.settings.insert(settings, known.clone());
         Ok(known.stored(settings))
     }
 
     pub(super) fn offers(
         &mut self,
-        offers: &Offers,
+        offers: &OfferedTools,
         masks: &mut ToolMasks<'_>,
-        writer: &mut Writer,
-    ) -> Result<Stored<Offers>, Lost> {
+        writer: &mut RecordWriter,
+    ) -> Result<StoredPart<OfferedTools>, RecordError> {
         if self.offers.len() > MOST_MASKS {
             self.offers.clear();
             self.tools.clear();
         }
         // Whatever it is made of was stored before it.
         if let Some(known) = self.offers.entry(Arc::clone(&masks.key)).or_default().get(offers)
-            && writer.has(Part::Catalog, &known.digest)?
+            && writer.has_part(SharedPart::Catalog, &known.digest)?
         {
             return Ok(known.stored(offers));
         }
@@ -113,12 +113,12 @@ impl Store {
             servers.push((server.clone(), tools.shared.key.to_string()));
             value.push((server.clone(), tools.shared.value));
         }
-        let (json, hidden) = self.clean(&servers);
+        let (json, hidden) = self.redact(&servers);
         if hidden {
-            return Err(Lost::Withheld);
+            return Err(RecordError::Withheld);
         }
         let instead = changed.then(|| Arc::new(value));
-        let known = Known { digest: put(Part::Catalog, &json, writer)?, instead };
+        let known = CachedPart { digest: put(SharedPart::Catalog, &json, writer)?, replacement: instead };
         self.offers.entry(Arc::clone(&masks.key)).or_default().insert(offers, known.clone());
         Ok(known.stored(offers))
     }
@@ -128,26 +128,26 @@ impl Store {
         server: &str,
         tools: &Arc<[Tool]>,
         masks: &mut ToolMasks<'_>,
-        writer: &mut Writer,
-    ) -> Result<Stored<Arc<[Tool]>>, Lost> {
+        writer: &mut RecordWriter,
+    ) -> Result<StoredPart<Arc<[Tool]>>, RecordError> {
         if let Some(known) = self.tools.entry(Arc::clone(&masks.key)).or_default().get(tools)
-            && writer.has(Part::Tools, &known.digest)?
+            && writer.has_part(SharedPart::Tools, &known.digest)?
         {
             return Ok(known.stored(tools));
         }
-        let masked = masked(server, tools, masks)?;
-        let shapes: Vec<ToolShape> = masked.as_deref().unwrap_or(&**tools).iter().map(ToolShape::from).collect();
-        let (json, redacted) = self.clean(&shapes);
+        let masked = masked_tools(server, tools, masks)?;
+        let shapes: Vec<RecordedTool> = masked.as_deref().unwrap_or(&**tools).iter().map(RecordedTool::from).collect();
+        let (json, redacted) = self.redact(&shapes);
         let hidden = redacted || masked.is_some();
-        let read = |json: &str| serde_json::from_str::<Vec<ToolShape>>(json).map_err(|_| Lost::Withheld);
+        let read = |json: &str| serde_json::from_str::<Vec<RecordedTool>>(json).map_err(|_| RecordError::Withheld);
         let instead = if hidden { Some(read(&json)?.into_iter().map(Tool::from).collect()) } else { None };
-        let known = Known { digest: put(Part::Tools, &json, writer)?, instead };
+        let known = CachedPart { digest: put(SharedPart::Tools, &json, writer)?, replacement: instead };
         self.tools.entry(Arc::clone(&masks.key)).or_default().insert(tools, known.clone());
         Ok(known.stored(tools))
     }
 
     /// JSON without secrets of the configuration, and whether there were any.
-    fn clean<T: serde::Serialize>(&self, value: &T) -> (String, bool) {
+    fn redact<T: serde::Serialize>(&self, value: &T) -> (String, bool) {
         let json = serde_json::to_string(value).expect("shapes have string keys only, so they are always JSON");
         let clean = match self.secrets().redact(&json) {
             Cow::Owned(clean) => Some(clean),
@@ -160,12 +160,12 @@ impl Store {
 
 /// The tools of a server as the masks leave what it says of them, which is what clients are shown; none where they hide
 /// nothing.
-fn masked(server: &str, tools: &[Tool], masks: &mut ToolMasks<'_>) -> Result<Option<Vec<Tool>>, Lost> {
+fn masked_tools(server: &str, tools: &[Tool], masks: &mut ToolMasks<'_>) -> Result<Option<Vec<Tool>>, RecordError> {
     if masks.key.is_empty() {
         return Ok(None);
     }
     let told = |tool: &Tool| {
-        let mut told = Object::default();
+        let mut told = JsonObject::default();
         if let Some(description) = &tool.description {
             told.set("description", description);
         }
@@ -174,7 +174,7 @@ fn masked(server: &str, tools: &[Tool], masks: &mut ToolMasks<'_>) -> Result<Opt
         }
         told
     };
-    let before: Vec<Object> = tools.iter().map(told).collect();
+    let before: Vec<JsonObject> = tools.iter().map(told).collect();
     let mut after = before.clone();
     mask_tools(&mut after.iter_mut().collect::<Vec<_>>(), |json| (masks.mask)(server, json))?;
     let mut changed = false;
@@ -182,7 +182,7 @@ fn masked(server: &str, tools: &[Tool], masks: &mut ToolMasks<'_>) -> Result<Opt
         let same = |name: &str| before.get(name).map(RawValue::get) == after.get(name).map(RawValue::get);
         let mut tool = tool.clone();
         if !same("description") {
-            tool.description = after.get("description").and_then(json::text);
+            tool.description = after.get("description").and_then(json::string_value);
             changed = true;
         }
         // A schema is written anew where anything in it is looked at; only what it means counts.
@@ -199,42 +199,42 @@ fn masked(server: &str, tools: &[Tool], masks: &mut ToolMasks<'_>) -> Result<Opt
     Ok(changed.then_some(masked))
 }
 
-fn put(part: Part, json: &str, writer: &mut Writer) -> Result<Arc<str>, Lost> {
+fn put(part: SharedPart, json: &str, writer: &mut RecordWriter) -> Result<Arc<str>, RecordError> {
     let digest: Arc<str> = sha256(json.as_bytes()).into();
-    writer.part(part, &digest, json.as_bytes())?;
+    writer.store_part(part, &digest, json.as_bytes())?;
     Ok(digest)
 }
 
-impl<V: Clone> Known<V> {
-    pub(super) fn stored(&self, live: &V) -> Stored<V> {
-        let value = self.instead.as_ref().unwrap_or(live).clone();
-        Stored { shared: Shared { key: Arc::clone(&self.digest), value }, hidden: self.instead.is_some() }
+impl<V: Clone> CachedPart<V> {
+    pub(super) fn stored(&self, live: &V) -> StoredPart<V> {
+        let value = self.replacement.as_ref().unwrap_or(live).clone();
+        StoredPart { shared: Keyed { key: Arc::clone(&self.digest), value }, hidden: self.replacement.is_some() }
     }
 }
 
-impl<T: ?Sized, V> Default for Seen<T, V> {
+impl<T: ?Sized, V> Default for PointerCache<T, V> {
     fn default() -> Self {
-        Seen(HashMap::new())
+        PointerCache(HashMap::new())
     }
 }
 
-impl<T: ?Sized, V: Clone> Seen<T, V> {
-    pub(super) fn get(&self, live: &Arc<T>) -> Option<Known<V>> {
-        self.0.get(&place(live)).map(|(_, known)| known.clone())
+impl<T: ?Sized, V: Clone> PointerCache<T, V> {
+    pub(super) fn get(&self, live: &Arc<T>) -> Option<CachedPart<V>> {
+        self.0.get(&address(live)).map(|(_, known)| known.clone())
     }
 
-    pub(super) fn insert(&mut self, live: &Arc<T>, known: Known<V>) {
+    pub(super) fn insert(&mut self, live: &Arc<T>, known: CachedPart<V>) {
         if self.0.len() >= MOST_SEEN {
             self.0.retain(|_, (seen, _)| seen.strong_count() > 0);
         }
         if self.0.len() >= MOST_SEEN {
             self.0.clear();
         }
-        self.0.insert(place(live), (Arc::downgrade(live), known));
+        self.0.insert(address(live), (Arc::downgrade(live), known));
     }
 }
 
-fn place<T: ?Sized>(live: &Arc<T>) -> usize {
+fn address<T: ?Sized>(live: &Arc<T>) -> usize {
     Arc::as_ptr(live).cast::<()>().addr()
 }
 

@@ -9,9 +9,9 @@ use sha2::{Digest as _, Sha256};
 
 /// The text of a JSON value, kept byte for byte. Its `Debug` shows how long it is.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Text(pub String);
+pub struct JsonText(pub String);
 
-impl Serialize for Text {
+impl Serialize for JsonText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let text = self.0.as_str();
         // What begins otherwise could be taken for a text that holds JSON.
@@ -23,25 +23,25 @@ impl Serialize for Text {
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         match raw.get().starts_with('"') {
-            true => serde_json::from_str(raw.get()).map(Text).map_err(D::Error::custom),
-            false => Ok(Text(Box::<str>::from(raw).into_string())),
+            true => serde_json::from_str(raw.get()).map(JsonText).map_err(D::Error::custom),
+            false => Ok(JsonText(Box::<str>::from(raw).into_string())),
         }
     }
 }
 
-impl fmt::Debug for Text {
+impl fmt::Debug for JsonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Text of {} bytes", self.0.len())
     }
 }
 
-impl From<String> for Text {
+impl From<String> for JsonText {
     fn from(text: String) -> Self {
-        Text(text)
+        JsonText(text)
     }
 }
 
@@ -80,11 +80,11 @@ mod tests {
             "",
         ];
         for text in texts {
-            let written = serde_json::to_string(&Text(text.to_owned())).unwrap();
+            let written = serde_json::to_string(&JsonText(text.to_owned())).unwrap();
             assert!(!written.contains(['\n', '\r']), "{written}");
-            assert_eq!(serde_json::from_str::<Text>(&written).unwrap().0, text, "{written}");
+            assert_eq!(serde_json::from_str::<JsonText>(&written).unwrap().0, text, "{written}");
         }
-        assert_eq!(serde_json::to_string(&Text("{\"a\":1}".to_owned())).unwrap(), "{\"a\":1}");
+        assert_eq!(serde_json::to_string(&JsonText("{\"a\":1}".to_owned())).unwrap(), "{\"a\":1}");
     }
 
     #[test]

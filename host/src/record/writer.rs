@@ -1,6 +1,6 @@
 //! Writes records: line after line into a file, and the next file when one is full.
 
-mod tend;
+mod cleanup;
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::folder::{self, PARTS, Part, Segment};
+use super::folder::{self, PARTS, Segment, SharedPart};
 use super::line::{FIRST, Record};
-use crate::private;
+use crate::private_files;
 
 /// Where calls are recorded, and how many.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct RecordOptions {
     /// The folder; made when the first call is recorded.
     pub dir: PathBuf,
     /// The most bytes of one file.
@@ -29,11 +29,11 @@ pub struct Rules {
     pub raw: bool,
 }
 
-impl Rules {
+impl RecordOptions {
     /// The usual bounds, in this folder.
     pub fn new(dir: PathBuf) -> Self {
         let crate::config::model::RecordRules { max_segment, max_total, max_age, raw, .. } = Default::default();
-        Rules { dir, max_segment, max_total, max_age, raw }
+        RecordOptions { dir, max_segment, max_total, max_age, raw }
     }
 
     /// The most bytes of one file, so that the oldest can make room for the newest.
@@ -43,13 +43,13 @@ impl Rules {
 }
 
 /// Writes records.
-pub(super) struct Writer {
-    rules: Rules,
+pub(super) struct RecordWriter {
+    options: RecordOptions,
     /// Tells the files of this process from all others.
-    run: String,
+    run_id: String,
     /// How many files were begun.
     count: u32,
-    open: Option<Open>,
+    open: Option<OpenSegment>,
     /// The digest of the last line that is certainly in a file, and of the last one that waits.
     after: String,
     last: String,
@@ -57,15 +57,15 @@ pub(super) struct Writer {
     waiting: Vec<u8>,
     lines: u64,
     /// Parts that are there, and known to be as young as the file that is open.
-    known: HashSet<(Part, Arc<str>), BuildHasherDefault<Digits>>,
+    known: HashSet<(SharedPart, Arc<str>), BuildHasherDefault<DigestHasher>>,
     /// How many bytes of records were written.
     bytes: u64,
-    tended: Option<SystemTime>,
+    cleaned_at: Option<SystemTime>,
     /// Whether the open file is still there was looked at since something was written.
-    looked: bool,
+    checked: bool,
 }
 
-struct Open {
+struct OpenSegment {
     /// It is locked for as long as it is open, so that nobody else removes it.
     file: File,
     path: PathBuf,
@@ -73,7 +73,7 @@ struct Open {
     since: SystemTime,
 }
 
-impl Open {
+impl OpenSegment {
     /// Whether there is nothing any more where it was begun, or something else.
     fn is_gone(&self) -> bool {
         let (Ok(open), Ok(there)) = (self.file.metadata(), fs::symlink_metadata(&self.path)) else { return true };
@@ -84,18 +84,18 @@ impl Open {
         }
         #[cfg(not(unix))]
         {
-            open.len() != there.len()
+            open.len() != open_part.len()
         }
     }
 }
 
-impl Writer {
+impl RecordWriter {
     /// Nothing is made or checked before the first record comes.
-    pub(super) fn new(rules: Rules) -> Self {
-        let rules = Rules { dir: std::path::absolute(&rules.dir).unwrap_or(rules.dir), ..rules };
-        Writer {
-            rules,
-            run: format!("{:08x}", fastrand::u32(..)),
+    pub(super) fn new(rules: RecordOptions) -> Self {
+        let rules = RecordOptions { dir: std::path::absolute(&rules.dir).unwrap_or(rules.dir), ..rules };
+        RecordWriter {
+            options: rules,
+            run_id: format!("{:08x}", fastrand::u32(..)),
             count: 0,
             open: None,
             after: FIRST.to_owned(),
@@ -104,13 +104,13 @@ impl Writer {
             lines: 0,
             known: HashSet::default(),
             bytes: 0,
-            tended: None,
-            looked: false,
+            cleaned_at: None,
+            checked: false,
         }
     }
 
-    pub(super) fn rules(&self) -> &Rules {
-        &self.rules
+    pub(super) fn options(&self) -> &RecordOptions {
+        &self.options
     }
 
     /// How many bytes of records were written.
@@ -124,18 +124,18 @@ impl Writer {
     }
 
     /// Takes a line that was sealed just now; it is in a file after the next `flush`.
-    pub(super) fn take(&mut self, line: &[u8], digest: String) -> io::Result<()> {
+    pub(super) fn append(&mut self, line: &[u8], digest: String) -> io::Result<()> {
         self.waiting.extend_from_slice(line);
         self.waiting.push(b'\n');
         self.lines += 1;
         self.last = digest;
-        let most = BATCH.min(self.rules.segment_bytes() / 4);
+        let most = BATCH.min(self.options.segment_bytes() / 4);
         if self.waiting.len() as u64 >= most { self.flush() } else { Ok(()) }
     }
 
     /// Whether a line is too long for a file.
     pub(super) fn is_too_long(&self, line: &[u8]) -> bool {
-        line.len() as u64 >= self.rules.segment_bytes() / 2
+        line.len() as u64 >= self.options.segment_bytes() / 2
     }
 
     /// How many lines wait; none of them was written where `flush` fails.
@@ -148,7 +148,7 @@ impl Writer {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        self.looked = false;
+        self.checked = false;
         let waiting = std::mem::take(&mut self.waiting);
         let written = self.write(&waiting);
         self.lines = 0;
@@ -163,10 +163,10 @@ impl Writer {
 
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         let now = SystemTime::now();
-        let most = self.rules.segment_bytes();
-        let is_over = |open: &Open| {
+        let most = self.options.segment_bytes();
+        let is_over = |open: &OpenSegment| {
             let age = now.duration_since(open.since).unwrap_or_default();
-            open.bytes + lines.len() as u64 > most || age > (self.rules.max_age / 4).min(DAY)
+            open.bytes + lines.len() as u64 > most || age > (self.options.max_age / 4).min(DAY)
         };
         if self.open.as_ref().is_none_or(is_over) {
             self.begin(now)?;
@@ -181,7 +181,7 @@ impl Writer {
             Err(_) => {
                 // Half a line is worth nothing, and what follows goes into a file of its own.
                 let _ = open.file.set_len(open.bytes);
-                self.leave();
+                self.close_segment();
             }
         }
         written
@@ -189,27 +189,27 @@ impl Writer {
 
     /// Begins the next file, and removes the oldest to make room for it.
     fn begin(&mut self, now: SystemTime) -> io::Result<()> {
-        self.leave();
-        private::prepare(&self.rules.dir)?;
+        self.close_segment();
+        private_files::ensure_real_folder(&self.options.dir)?;
         // What the last file needed may be needed by the lines that wait for this one.
         for (part, digest) in self.known.drain() {
-            if let Ok(file) = there(&part.path(&self.rules.dir, &digest)) {
+            if let Ok(file) = open_part(&part.path(&self.options.dir, &digest)) {
                 file.set_modified(now)?;
             }
         }
-        self.tend(now)?;
-        let segment = Segment::new(&self.rules.dir, now, &self.run, self.count + 1);
-        let file = private::file(&segment.path)?;
+        self.clean_up(now)?;
+        let segment = Segment::new(&self.options.dir, now, &self.run_id, self.count + 1);
+        let file = private_files::create_file(&segment.path)?;
         // Another process that looks for old files in this moment finds a young one.
         file.lock()?;
         self.count += 1;
-        self.open = Some(Open { file, path: segment.path, bytes: 0, since: now });
+        self.open = Some(OpenSegment { file, path: segment.path, bytes: 0, since: now });
         Ok(())
     }
 
     /// Leaves the open file. One in which nothing stands goes, and the next one has its number: where a number is missing, a file
     /// was taken out.
-    fn leave(&mut self) {
+    fn close_segment(&mut self) {
         let Some(open) = self.open.take() else { return };
         if open.bytes == 0 && !open.is_gone() && fs::remove_file(&open.path).is_ok() {
             self.count -= 1;
@@ -217,19 +217,19 @@ impl Writer {
     }
 
     /// Stores what many records share, where it is not there yet. Records that need it come after.
-    pub(super) fn part(&mut self, part: Part, digest: &Arc<str>, bytes: &[u8]) -> io::Result<()> {
-        if self.has(part, digest)? {
+    pub(super) fn store_part(&mut self, part: SharedPart, digest: &Arc<str>, bytes: &[u8]) -> io::Result<()> {
+        if self.has_part(part, digest)? {
             return Ok(());
         }
-        private::prepare(&self.rules.dir.join(PARTS))?;
-        private::replace(&part.path(&self.rules.dir, digest), bytes)?;
+        private_files::ensure_real_folder(&self.options.dir.join(PARTS))?;
+        private_files::replace(&part.path(&self.options.dir, digest), bytes)?;
         self.known.insert((part, Arc::clone(digest)));
         Ok(())
     }
 
     /// Whether a part is stored; if so, it is as young as the file that is open.
-    pub(super) fn has(&mut self, part: Part, digest: &Arc<str>) -> io::Result<bool> {
-        self.look();
+    pub(super) fn has_part(&mut self, part: SharedPart, digest: &Arc<str>) -> io::Result<bool> {
+        self.check_open_file();
         let key = (part, Arc::clone(digest));
         if self.open.is_some() && self.known.contains(&key) {
             return Ok(true);
@@ -237,7 +237,7 @@ impl Writer {
         if self.open.is_none() {
             self.begin(SystemTime::now())?;
         }
-        match there(&part.path(&self.rules.dir, digest)) {
+        match open_part(&part.path(&self.options.dir, digest)) {
             Ok(file) => file.set_modified(SystemTime::now())?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
@@ -248,9 +248,9 @@ impl Writer {
 
     /// Looks, before the first of the lines that are written together, whether the open file is still where it was. What was
     /// removed with it is stored again, and what follows goes into a new file.
-    fn look(&mut self) {
-        if !std::mem::replace(&mut self.looked, true) && self.open.as_ref().is_some_and(Open::is_gone) {
-            let dir = self.rules.dir.display();
+    fn check_open_file(&mut self) {
+        if !std::mem::replace(&mut self.checked, true) && self.open.as_ref().is_some_and(OpenSegment::is_gone) {
+            let dir = self.options.dir.display();
             tracing::warn!("records in {dir} were removed while calls are recorded there; a new file is begun");
             self.open = None;
             self.known.clear();
@@ -260,9 +260,9 @@ impl Writer {
 
 /// Tells digests apart by their first digits, which are as good as any hash: each record asks for three.
 #[derive(Default)]
-struct Digits(u64);
+struct DigestHasher(u64);
 
-impl Hasher for Digits {
+impl Hasher for DigestHasher {
     fn write(&mut self, bytes: &[u8]) {
         let first = bytes.first_chunk().map_or(0, |first| u64::from_le_bytes(*first));
         self.0 = self.0.rotate_left(1) ^ first;
@@ -274,14 +274,14 @@ impl Hasher for Digits {
     }
 }
 
-impl Drop for Writer {
+impl Drop for RecordWriter {
     fn drop(&mut self) {
-        self.leave();
+        self.close_segment();
     }
 }
 
 /// A part that is there already.
-fn there(path: &Path) -> io::Result<File> {
+fn open_part(path: &Path) -> io::Result<File> {
     folder::regular(path)?;
     OpenOptions::new().write(true).open(path)
 }
@@ -294,25 +294,25 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) mod tests {
     use super::super::line;
     use super::super::line::tests::record;
-    use super::super::reader::{Found, Lines};
+    use super::super::reader::{LineState, RecordLines};
     use super::*;
 
-    pub fn rules(dir: &Path) -> Rules {
-        Rules { max_segment: 64 << 10, max_total: 4 << 20, ..Rules::new(dir.join("records")) }
+    pub fn rules(dir: &Path) -> RecordOptions {
+        RecordOptions { max_segment: 64 << 10, max_total: 4 << 20, ..RecordOptions::new(dir.join("records")) }
     }
 
-    pub fn put(writer: &mut Writer, record: &Record) {
+    pub fn put(writer: &mut RecordWriter, record: &Record) {
         let mut line = Vec::new();
         let digest = writer.seal(record, &mut line);
-        writer.take(&line, digest).unwrap();
+        writer.append(&line, digest).unwrap();
     }
 
     #[test]
     fn files_are_full_at_some_time_and_the_oldest_make_room() {
         let dir = tempfile::tempdir().unwrap();
-        let rules = Rules { max_total: 1 << 20, ..rules(dir.path()) };
-        let mut writer = Writer::new(rules.clone());
-        writer.part(Part::Settings, &"d1".into(), b"{}").unwrap();
+        let rules = RecordOptions { max_total: 1 << 20, ..rules(dir.path()) };
+        let mut writer = RecordWriter::new(rules.clone());
+        writer.store_part(SharedPart::Settings, &"d1".into(), b"{}").unwrap();
         let mut lines = 0;
         while writer.count < 40 {
             put(&mut writer, &record());
@@ -329,7 +329,7 @@ pub(super) mod tests {
         let mut after: Option<String> = None;
         for segment in &kept {
             for line in fs::read(&segment.path).unwrap().split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                let seal = line::Seal::find(line).unwrap();
+                let seal = line::LineSeal::find(line).unwrap();
                 assert!(seal.holds() && after.is_none_or(|after| after == seal.after));
                 after = Some(seal.digest.to_owned());
             }
@@ -341,7 +341,7 @@ pub(super) mod tests {
     fn what_is_removed_under_a_writer_is_noticed_and_what_follows_is_whole() {
         let dir = tempfile::tempdir().unwrap();
         let rules = rules(dir.path());
-        let mut writer = Writer::new(rules.clone());
+        let mut writer = RecordWriter::new(rules.clone());
         let removals: [fn(&Path); 4] = [
             |_| {},
             |records| fs::remove_dir_all(records).unwrap(),
@@ -353,7 +353,7 @@ pub(super) mod tests {
                 remove(&rules.dir);
             }
             for _ in 0..2 {
-                writer.part(Part::Tools, &"d1".into(), b"[]").unwrap();
+                writer.store_part(SharedPart::Tools, &"d1".into(), b"[]").unwrap();
                 put(&mut writer, &record());
                 writer.flush().unwrap();
             }
@@ -369,8 +369,8 @@ pub(super) mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let rules = rules(dir.path());
-        let mut writer = Writer::new(rules.clone());
-        writer.part(Part::Settings, &"d1".into(), b"{}").unwrap();
+        let mut writer = RecordWriter::new(rules.clone());
+        writer.store_part(SharedPart::Settings, &"d1".into(), b"{}").unwrap();
         put(&mut writer, &record());
         writer.flush().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -381,7 +381,7 @@ pub(super) mod tests {
         }
         // What others may write to is no place for records.
         fs::set_permissions(&rules.dir, fs::Permissions::from_mode(0o777)).unwrap();
-        let mut refused = Writer::new(rules.clone());
+        let mut refused = RecordWriter::new(rules.clone());
         put(&mut refused, &record());
         let error = refused.flush().unwrap_err().to_string();
         assert!(error.contains("may be written by all others"), "{error}");
@@ -391,7 +391,7 @@ pub(super) mod tests {
     fn what_cannot_be_written_leaves_no_half_line_and_what_follows_is_whole() {
         let dir = tempfile::tempdir().unwrap();
         let rules = rules(dir.path());
-        let mut writer = Writer::new(rules.clone());
+        let mut writer = RecordWriter::new(rules.clone());
         put(&mut writer, &record());
         writer.flush().unwrap();
         // A disk that is full, where there is one for tests; else a file that takes nothing.
@@ -407,7 +407,7 @@ pub(super) mod tests {
         let texts: Vec<String> = kept.iter().map(|segment| fs::read_to_string(&segment.path).unwrap()).collect();
         let lines: Vec<&[u8]> = texts.iter().flat_map(|text| text.lines()).map(str::as_bytes).collect();
         assert_eq!((kept.len(), lines.len()), (2, 2));
-        let seals: Vec<_> = lines.iter().map(|line| line::Seal::find(line).unwrap()).collect();
+        let seals: Vec<_> = lines.iter().map(|line| line::LineSeal::find(line).unwrap()).collect();
         assert_eq!(seals[1].after, seals[0].digest);
     }
 
@@ -415,7 +415,7 @@ pub(super) mod tests {
     fn a_disk_that_stays_full_is_not_littered_and_no_file_seems_to_be_missing_later() {
         let dir = tempfile::tempdir().unwrap();
         let rules = rules(dir.path());
-        let mut writer = Writer::new(rules.clone());
+        let mut writer = RecordWriter::new(rules.clone());
         for number in 1..3 {
             for _ in 0..5 {
                 // A file that takes nothing.
@@ -433,9 +433,9 @@ pub(super) mod tests {
         drop(writer);
         let numbers: Vec<u32> = folder::segments(&rules.dir).unwrap().iter().map(|segment| segment.number).collect();
         assert_eq!(numbers, [1, 2]);
-        let (mut lines, mut line) = (Lines::of(&rules.dir).unwrap(), Vec::new());
+        let (mut lines, mut line) = (RecordLines::of(&rules.dir).unwrap(), Vec::new());
         while let Some((spot, found)) = lines.next(&mut line).unwrap() {
-            assert_eq!(found, Found::Line, "{spot}");
+            assert_eq!(found, LineState::Complete, "{spot}");
         }
     }
 }

@@ -3,20 +3,20 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::config::resolve::FilledOAuth;
+use crate::config::resolve::ResolvedOAuth;
 use crate::config::secrets::Secrets;
-use crate::oauth::{Account, Browse, OAuthError, Store};
-use crate::transport::endpoint::Site;
+use crate::oauth::{Account, Browse, OAuthError, TokenStore};
+use crate::transport::endpoint::RemoteSite;
 
 /// Our accounts, by the ids of their servers.
 pub(super) struct Accounts {
     browse: Option<Arc<dyn Browse>>,
-    tokens: Store,
+    tokens: TokenStore,
     known: Mutex<HashMap<String, Weak<Account>>>,
 }
 
 impl Accounts {
-    pub(super) fn new(browse: Option<Arc<dyn Browse>>, tokens: Store) -> Self {
+    pub(super) fn new(browse: Option<Arc<dyn Browse>>, tokens: TokenStore) -> Self {
         Accounts { browse, tokens, known: Mutex::default() }
     }
 
@@ -24,8 +24,8 @@ impl Accounts {
     pub(super) fn get(
         &self,
         server: &str,
-        site: &Site,
-        oauth: FilledOAuth,
+        site: &RemoteSite,
+        oauth: ResolvedOAuth,
         secrets: &Arc<Mutex<Secrets>>,
     ) -> Result<Arc<Account>, OAuthError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::{Link, Registry, places};
-use crate::config::model::{Config, Server};
-use crate::decide::Answer;
+use super::{Link, Registry, positions_by_id};
+use crate::config::model::{Config, ServerConfig};
+use crate::decide::LogicResult;
 use crate::gate::find_problems;
 use crate::stats::CallStats;
 
 /// What became of the servers when the configuration changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct ConfigChanges {
     /// Servers that were not there before.
     pub added: Vec<String>,
     /// Servers that are no longer there; calls under way come to their end.
@@ -31,19 +31,19 @@ pub struct Changes {
 impl Registry {
     /// Takes a new configuration: what has not changed goes on untouched, what has begins anew. What holds for all
     /// servers is applied too: queues keep who runs and who waits in them, and gates begin their next call with it.
-    pub fn set_servers(&self, config: Config) -> Answer<Changes> {
+    pub fn set_servers(&self, config: Config) -> LogicResult<ConfigChanges> {
         self.set_servers_anew(config, &BTreeSet::new())
     }
 
     /// The same, where these servers begin anew though nothing has changed in their configuration.
-    pub fn set_servers_anew(&self, mut config: Config, anew: &BTreeSet<String>) -> Answer<Changes> {
-        find_problems(&mut *self.surroundings.logic(), &mut config)?;
+    pub fn set_servers_anew(&self, mut config: Config, anew: &BTreeSet<String>) -> LogicResult<ConfigChanges> {
+        find_problems(&mut *self.context.logic(), &mut config)?;
         let config = Arc::new(config);
-        let mut changes = Changes::default();
-        let mut book = self.book();
-        changes.settings = book.config.settings.without_places() != config.settings.without_places();
+        let mut changes = ConfigChanges::default();
+        let mut book = self.state();
+        changes.settings = book.config.settings.without_positions() != config.settings.without_positions();
         // Before the new servers look for their queues.
-        self.surroundings.take(&config);
+        self.context.apply_config(&config);
         let before = Arc::clone(&book.links);
         let mut links = Vec::with_capacity(config.servers.len());
         for (place, server) in config.servers.iter().enumerate() {
@@ -55,8 +55,8 @@ impl Registry {
                 old.filter(|old| !anew.contains(old.id()) && same((&book.config, old.server()), (&config, server)));
             if let Some(link) = same {
                 changes.unchanged.push(server.id.clone());
-                link.try_again();
-                book.apart_of(&server.id).iter().for_each(|link| link.try_again());
+                link.retry_if_failed();
+                book.scoped_links_of(&server.id).iter().for_each(|link| link.retry_if_failed());
                 links.push(Arc::clone(link));
                 continue;
             }
@@ -64,8 +64,8 @@ impl Registry {
             list.push(server.id.clone());
             // It is the same server to whoever counts its calls.
             let stats = old.map_or_else(CallStats::default, |old| old.stats().clone());
-            let link = Link::new(Arc::clone(&self.surroundings), Arc::clone(&config), place, None, stats)?;
-            link.begin();
+            let link = Link::new(Arc::clone(&self.context), Arc::clone(&config), place, None, stats)?;
+            link.start_if_eager();
             links.push(link);
         }
         for link in before.iter() {
@@ -75,7 +75,7 @@ impl Registry {
         }
         let kept = |link: &Arc<Link>| links.iter().any(|kept| Arc::ptr_eq(kept, link));
         let mut retired: Vec<_> = before.iter().filter(|link| !kept(link)).cloned().collect();
-        book.apart.retain(|(id, _), link| {
+        book.scoped_links.retain(|(id, _), link| {
             let keep = changes.unchanged.contains(id);
             if !keep {
                 retired.extend(link.upgrade());
@@ -84,27 +84,27 @@ impl Registry {
         });
         book.retired.retain(|link| link.strong_count() > 0);
         book.retired.extend(retired.iter().map(Arc::downgrade));
-        retired.into_iter().for_each(|link| self.surroundings.finish_later(link.retire()));
-        book.condenser = self.surroundings.condenser(&config);
-        book.recorder = self.surroundings.recorder(&self.component, &config, book.recorder.as_ref());
-        book.places = places(&links);
+        retired.into_iter().for_each(|link| self.context.spawn_cleanup(link.retire()));
+        book.condenser = self.context.condenser(&config);
+        book.recorder = self.context.recorder(&self.component, &config, book.recorder.as_ref());
+        book.positions = positions_by_id(&links);
         book.links = links.into();
         book.config = config;
-        book.edition += 1;
-        let others = changes.have_others();
+        book.config_version += 1;
+        let others = changes.servers_changed();
         if others {
-            book.roster = book.edition;
+            book.servers_version = book.config_version;
         }
         // Others than those whose tools are known are looked at when they list them.
-        self.surroundings.forget_rules(|server| changes.unchanged.iter().any(|known| known == server));
+        self.context.forget_rules(|server| changes.unchanged.iter().any(|known| known == server));
         let known = book.links.iter().filter_map(|link| Some((link.id().to_owned(), link.known_tools()?)));
         let known: Vec<_> = known.collect();
         drop(book);
-        known.iter().for_each(|(server, tools)| self.surroundings.match_rules(server, tools));
-        self.surroundings.tools_changed();
+        known.iter().for_each(|(server, tools)| self.context.match_rules(server, tools));
+        self.context.tools_changed();
         if others {
-            self.surroundings.others_changed();
-            self.surroundings.state_changed();
+            self.context.announce_list_changes();
+            self.context.state_changed();
         }
         Ok(changes)
     }
@@ -113,24 +113,24 @@ impl Registry {
     /// command that their configuration names has something else to say.
     pub async fn stale(&self) -> BTreeSet<String> {
         let mut links = self.links().to_vec();
-        links.extend(links.clone().iter().flat_map(|link| self.book().apart_of(link.id())));
+        links.extend(links.clone().iter().flat_map(|link| self.state().scoped_links_of(link.id())));
         let looks = links.iter().map(|link| async { link.is_stale().await.then(|| link.id().to_owned()) });
         join_all(looks).await.into_iter().flatten().collect()
     }
 }
 
-impl Changes {
+impl ConfigChanges {
     /// Whether there are other servers than before, or the same ones in another way.
-    pub fn have_others(&self) -> bool {
+    pub fn servers_changed(&self) -> bool {
         [&self.added, &self.removed, &self.updated].into_iter().any(|list| !list.is_empty())
     }
 }
 
 /// Whether a server is reached and run as before, wherever in the file it now stands.
-fn same(before: (&Config, &Server), after: (&Config, &Server)) -> bool {
+fn same(before: (&Config, &ServerConfig), after: (&Config, &ServerConfig)) -> bool {
     let of_all = |config: &Config| {
         let settings = &config.settings;
         (settings.allow_commands, settings.inputs.clone(), settings.bare_dollar, config.file.clone())
     };
-    before.1.without_places() == after.1.without_places() && of_all(before.0) == of_all(after.0)
+    before.1.without_positions() == after.1.without_positions() && of_all(before.0) == of_all(after.0)
 }

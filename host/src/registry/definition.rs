@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json::{self, Object};
+use crate::json::{self, JsonObject};
 use crate::logic::types::{Annotations, Tool};
 
 /// A tool, with the whole of what its server wrote.
-pub struct Definition {
+pub struct ToolDefinition {
     /// Its name on its server.
     pub name: String,
     /// All that the server says of it.
@@ -18,7 +18,7 @@ pub struct Definition {
 /// The name goes back to the server as it is; what else is of a wrong type says nothing.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Read<'a> {
+struct ToolFields<'a> {
     name: String,
     #[serde(default, borrow)]
     description: Option<&'a RawValue>,
@@ -28,13 +28,13 @@ struct Read<'a> {
     annotations: Option<&'a RawValue>,
 }
 
-impl Definition {
+impl ToolDefinition {
     /// Reads an item of `tools/list`; `None` is one without a name.
     pub fn read(item: &RawValue) -> Option<Self> {
-        match serde_json::from_str::<Read>(item.get()) {
-            Ok(read) => Some(Definition { name: read.name.clone(), raw: item.to_owned(), tool: tool(read) }),
+        match serde_json::from_str::<ToolFields>(item.get()) {
+            Ok(read) => Some(ToolDefinition { name: read.name.clone(), raw: item.to_owned(), tool: tool(read) }),
             Err(error) => {
-                let name = Object::read(item.get()).and_then(|item| json::text(item.get("name")?));
+                let name = JsonObject::read(item.get()).and_then(|item| json::string_value(item.get("name")?));
                 tracing::warn!(tool = name, "left out a tool that cannot be read: {error}");
                 None
             }
@@ -47,9 +47,9 @@ impl Definition {
     }
 }
 
-fn tool(read: Read<'_>) -> Tool {
-    let Read { name, description, input_schema, annotations } = read;
-    let hints = annotations.and_then(|hints| Object::read(hints.get())).unwrap_or_default();
+fn tool(read: ToolFields<'_>) -> Tool {
+    let ToolFields { name, description, input_schema, annotations } = read;
+    let hints = annotations.and_then(|hints| JsonObject::read(hints.get())).unwrap_or_default();
     let hint = |name: &str| match hints.get(name)?.get() {
         "true" => Some(true),
         "false" => Some(false),
@@ -57,7 +57,7 @@ fn tool(read: Read<'_>) -> Tool {
     };
     Tool {
         name,
-        description: description.and_then(json::text),
+        description: description.and_then(json::string_value),
         input_schema: input_schema.map(|schema| schema.get().to_owned()),
         annotations: Annotations {
             read_only: hint("readOnlyHint"),
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn read(item: &str) -> Option<Tool> {
-        Definition::read(&RawValue::from_string(item.to_owned()).unwrap()).map(|definition| definition.tool())
+        ToolDefinition::read(&RawValue::from_string(item.to_owned()).unwrap()).map(|definition| definition.tool())
     }
 
     #[test]

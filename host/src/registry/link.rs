@@ -19,27 +19,27 @@ use tokio::time::Instant;
 
 pub use lease::Lease;
 pub use unavailable::Unavailable;
-pub use watching::Watcher;
+pub use watching::ResourceWatcher;
 
-use super::status::{LastError, Status};
-use super::task::Task;
-use super::tools::Tools;
-use super::{Stay, Surroundings, Told};
-use crate::config::model::{Config, Problem, Server};
-use crate::decide::Answer;
+use super::owned_task::OwnedTask;
+use super::status::{LastError, ServerStatus};
+use super::tools::ToolList;
+use super::{LinkEvent, RegistryContext, RegistryLifetime};
+use crate::config::model::{Config, Problem, ServerConfig};
+use crate::decide::LogicResult;
 use crate::logic::types::lifecycle;
 use crate::queue::Queue;
-use crate::session::{LogLevel, News, Session};
+use crate::session::{LogLevel, ServerEvent, Session};
 use crate::stats::CallStats;
-use connection::Connection;
-use listing::{Lists, Others};
-use opener::Opener;
-use watching::Watched;
+use connection::ActiveConnection;
+use listing::{ListAttempts, OtherListings};
+use opener::SessionOpener;
+use watching::WatchedResources;
 
 /// One configured server. All gates that share it share its connection.
 pub struct Link {
-    me: Weak<Link>,
-    opener: Arc<Opener>,
+    weak_self: Weak<Link>,
+    opener: Arc<SessionOpener>,
     policy: lifecycle::Policy,
     state: Mutex<State>,
     /// Told after each step of the machine.
@@ -48,21 +48,21 @@ pub struct Link {
     users: AtomicUsize,
     /// How many of them watch a resource; what is replaced is not kept for them.
     watchers: AtomicUsize,
-    watched: Mutex<Watched>,
+    watched: Mutex<WatchedResources>,
     /// How many leases there ever were.
     leases: AtomicU64,
     /// The machine has been told that somebody wants the server.
     wanted: AtomicBool,
     /// Another has taken its place: it is there for those who have it, and for nobody else.
     retired: AtomicBool,
-    tools: Mutex<Option<Arc<Tools>>>,
+    tools: Mutex<Option<Arc<ToolList>>>,
     /// One list is asked for at a time; who waits meanwhile takes what comes of it.
     listing: Arc<Semaphore>,
-    lists: Mutex<Lists>,
+    lists: Mutex<ListAttempts>,
     /// What the server last listed beside its tools, by kind.
-    others: Mutex<Others>,
+    other_lists: Mutex<OtherListings>,
     /// There is one connection at a time, and the next waits until nothing is left of the last.
-    place: Arc<Semaphore>,
+    connection_slot: Arc<Semaphore>,
     /// How calls of this server went, over whichever connection.
     stats: CallStats,
     queues: Vec<(String, Arc<Queue>)>,
@@ -73,28 +73,28 @@ pub struct Link {
 /// Where the server stands.
 struct State {
     machine: lifecycle::Server,
-    connection: Option<Connection>,
+    connection: Option<ActiveConnection>,
     /// Counts the attempts, so that what an older one reports is not taken for news.
     attempts: u64,
-    attempt: Option<Task>,
-    probe: Option<Task>,
-    timer: Option<Task>,
+    attempt: Option<OwnedTask>,
+    probe: Option<OwnedTask>,
+    timer: Option<OwnedTask>,
     /// Looks whether anybody still uses the server.
-    janitor: Option<Task>,
+    janitor: Option<OwnedTask>,
     /// Looks whether there is an authorization by now.
-    login: Option<Task>,
+    auth_watch: Option<OwnedTask>,
     /// The authorization that was refused.
-    refused: u64,
+    refused_edition: u64,
     /// Nothing is opened any more.
     closed: bool,
     /// Why there is no connection.
-    why: Option<Unavailable>,
+    last_failure: Option<Unavailable>,
     /// The last attempt to get one failed, and nothing has begun anew since.
-    failing: bool,
+    start_failed: bool,
     /// What is wrong with its configuration, as far as only filling it in could show, and when that was seen.
-    fault: Option<(Problem, Instant)>,
+    config_problem: Option<(Problem, Instant)>,
     /// It was up before, and is to be so again.
-    lost: bool,
+    was_connected: bool,
     since: SystemTime,
     last_error: Option<LastError>,
     last_check: Option<SystemTime>,
@@ -104,21 +104,21 @@ struct State {
 
 impl Link {
     pub(super) fn new(
-        surroundings: Arc<Surroundings>,
+        surroundings: Arc<RegistryContext>,
         config: Arc<Config>,
         place: usize,
         session: Option<String>,
         stats: CallStats,
-    ) -> Answer<Arc<Self>> {
+    ) -> LogicResult<Arc<Self>> {
         let server = &config.servers[place];
         let policy = surroundings.policy(server);
         let enabled = server.enabled && server.problem.is_none();
         let queues = surroundings.queues_of(server);
         let machine = surroundings.initial(enabled)?;
-        let (uses_session, closed) = (server.uses_session(), surroundings.is_over());
+        let (uses_session, closed) = (server.uses_session(), surroundings.is_shutting_down());
         Ok(Arc::new_cyclic(|me| Link {
-            me: me.clone(),
-            opener: Arc::new(Opener::new(surroundings, config, place, session)),
+            weak_self: me.clone(),
+            opener: Arc::new(SessionOpener::new(surroundings, config, place, session)),
             policy,
             state: Mutex::new(State {
                 machine,
@@ -128,13 +128,13 @@ impl Link {
                 probe: None,
                 timer: None,
                 janitor: None,
-                login: None,
-                refused: 0,
+                auth_watch: None,
+                refused_edition: 0,
                 closed,
-                why: None,
-                failing: false,
-                fault: None,
-                lost: false,
+                last_failure: None,
+                start_failed: false,
+                config_problem: None,
+                was_connected: false,
                 since: SystemTime::now(),
                 last_error: None,
                 last_check: None,
@@ -151,8 +151,8 @@ impl Link {
             tools: Mutex::default(),
             listing: Arc::new(Semaphore::new(1)),
             lists: Mutex::default(),
-            others: Mutex::default(),
-            place: Arc::new(Semaphore::new(1)),
+            other_lists: Mutex::default(),
+            connection_slot: Arc::new(Semaphore::new(1)),
             stats,
             queues,
             uses_session,
@@ -170,12 +170,12 @@ impl Link {
     }
 
     /// What the configuration says of it.
-    pub fn server(&self) -> &Server {
+    pub fn server(&self) -> &ServerConfig {
         self.opener.server()
     }
 
     /// Whether all gates of a session may use it, whichever session that is.
-    pub(super) fn is_for_all(&self, session: Option<&str>) -> bool {
+    pub(super) fn is_shared_for(&self, session: Option<&str>) -> bool {
         self.server().lifecycle.shared && (session.is_none() || !self.uses_session)
     }
 
@@ -185,32 +185,32 @@ impl Link {
     }
 
     /// Lets all who listen know what the server told.
-    fn pass_on(&self, news: News) {
+    fn broadcast(&self, news: ServerEvent) {
         // A server that logs without end must not drown what others tell.
-        if let News::Log { level, .. } = &news
+        if let ServerEvent::Log { level, .. } = &news
             && self.wanted_level().is_none_or(|wanted| LogLevel::of(level).is_some_and(|level| level < wanted))
         {
             return;
         }
         // That nobody listens is no fault.
-        let _ = self.opener.surroundings.news.send(Told { link: Some(Weak::clone(&self.me)), news });
+        let _ = self.opener.context.events.send(LinkEvent { link: Some(Weak::clone(&self.weak_self)), event: news });
     }
 
     /// The least grave lines of its log that anybody wants.
     fn wanted_level(&self) -> Option<LogLevel> {
-        self.opener.surroundings.wanted_level()
+        self.opener.context.wanted_level()
     }
 
     /// Tells the server which lines of its log are wanted, if it is connected.
-    pub(super) async fn tell_level(&self) {
+    pub(super) async fn send_log_level(&self) {
         if let (Some(session), Some(level)) = (self.current(), self.wanted_level()) {
             session.set_level(level).await;
         }
     }
 
     /// Whether tools are asked for as soon as there is a connection.
-    fn lists_at_once(&self) -> bool {
-        self.opener.surroundings.stay == Stay::Long
+    fn lists_on_connect(&self) -> bool {
+        self.opener.context.lifetime == RegistryLifetime::LongRunning
     }
 
     /// How its calls went so far.
@@ -225,7 +225,7 @@ impl Link {
 
     /// The queues that a call of this tool has to pass, in this order.
     pub(crate) fn queues(&self, tool: &str) -> impl Iterator<Item = &Arc<Queue>> {
-        let surroundings = &self.opener.surroundings;
+        let surroundings = &self.opener.context;
         let of_tool = self.server().tool_queues.iter().find(|(pattern, _)| surroundings.matches(pattern, tool));
         let name = of_tool.map(|(_, queue)| queue).or(self.server().queue.as_ref());
         let own = self.queues.iter().filter(|(name, _)| name.is_empty());
@@ -239,16 +239,16 @@ impl Link {
     }
 
     /// This session is no longer good: the next who asks gets another one.
-    pub fn give_up(&self, broken: &Arc<Session>) {
+    pub fn discard_session(&self, broken: &Arc<Session>) {
         let mut state = self.state();
         let current = state.connection.as_ref().filter(|connection| Arc::ptr_eq(&connection.session, broken));
         if let Some(number) = current.map(|connection| connection.number) {
-            self.lost(&mut state, number);
+            self.drop_connection(&mut state, number);
         }
     }
 
     /// A call over this session was not answered in time: the server is looked after.
-    pub fn doubt(&self, session: &Arc<Session>) {
+    pub fn report_timeout(&self, session: &Arc<Session>) {
         let mut state = self.state();
         if state.connection.as_ref().is_some_and(|connection| Arc::ptr_eq(&connection.session, session)) {
             self.step(&mut state, &lifecycle::Event::CallTimedOut);
@@ -256,17 +256,17 @@ impl Link {
     }
 
     /// Where the server stands.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> ServerStatus {
         let state = self.state();
         let session = state.connection.as_ref().map(|connection| &connection.session);
         // Before the rest, which holds the lock of the tools until all of it is there.
         let cut_lists = self.cut_lists();
-        Status {
+        ServerStatus {
             server: self.id().to_owned(),
             kind: self.server().kind.name(),
             // The machine hears of nothing any more once all is closed.
             state: if state.closed { lifecycle::State::Disabled } else { state.machine.state },
-            ready: !state.closed && self.opener.surroundings.counts_as_ready(state.machine),
+            ready: !state.closed && self.opener.context.counts_as_ready(state.machine),
             connections: usize::from(session.is_some()),
             since: state.since,
             era: session.map(|session| session.peer().era.name()),
@@ -282,7 +282,7 @@ impl Link {
             restarts: state.restarts,
             pid: session.and_then(|session| session.pid()),
             problem: {
-                let fault = state.fault.as_ref().map(|(problem, _)| problem);
+                let fault = state.config_problem.as_ref().map(|(problem, _)| problem);
                 self.server().problem.as_ref().or(fault).map(ToString::to_string)
             },
             queues: self.queues.iter().map(|(_, queue)| queue.stats()).collect(),
@@ -290,8 +290,8 @@ impl Link {
     }
 
     /// Switches this connection on or off.
-    pub(super) fn switch(&self, on: bool) {
-        self.tell(if on { &lifecycle::Event::Enabled } else { &lifecycle::Event::Disabled });
+    pub(super) fn set_enabled(&self, on: bool) {
+        self.handle_event(if on { &lifecycle::Event::Enabled } else { &lifecycle::Event::Disabled });
     }
 
     /// Whether the server is switched off.
@@ -302,13 +302,13 @@ impl Link {
     /// The same by the word of somebody, and not for a fault of its configuration.
     pub(super) fn is_switched_off(&self) -> bool {
         let state = self.state();
-        state.machine.state == lifecycle::State::Disabled && state.fault.is_none()
+        state.machine.state == lifecycle::State::Disabled && state.config_problem.is_none()
     }
 
     /// Ends the connection, if there is one, and begins anew, also where it was given up.
     pub(super) fn reconnect(&self) {
         let mut state = self.state();
-        if state.machine.state == lifecycle::State::Disabled && state.fault.is_none() {
+        if state.machine.state == lifecycle::State::Disabled && state.config_problem.is_none() {
             return;
         }
         self.step(&mut state, &lifecycle::Event::Disabled);
@@ -316,11 +316,11 @@ impl Link {
     }
 
     /// Begins anew where the server was given up.
-    pub(super) fn try_again(&self) {
+    pub(super) fn retry_if_failed(&self) {
         let given_up = {
             let state = self.state();
             matches!(state.machine.state, lifecycle::State::Failed | lifecycle::State::NeedsAuth)
-                || state.fault.is_some()
+                || state.config_problem.is_some()
         };
         if given_up {
             self.reconnect();
@@ -328,14 +328,14 @@ impl Link {
     }
 
     /// Starts the server now if it is to run whether anybody wants it or not; what is wrong with its configuration is told.
-    pub(super) fn begin(&self) {
+    pub(super) fn start_if_eager(&self) {
         if !self.server().enabled || self.server().problem.is_some() {
             return;
         }
         if let Some(problem) = self.opener.problem() {
-            self.found(&mut self.state(), problem);
+            self.report_config_problem(&mut self.state(), problem);
         } else if self.policy.eager {
-            self.tell(&lifecycle::Event::Enabled);
+            self.handle_event(&lifecycle::Event::Enabled);
         }
     }
 
@@ -344,11 +344,11 @@ impl Link {
         let (connection, attempt) = {
             let mut state = self.state();
             state.closed = true;
-            (state.probe, state.timer, state.janitor, state.login) = (None, None, None, None);
+            (state.probe, state.timer, state.janitor, state.auth_watch) = (None, None, None, None);
             (state.connection.take(), state.attempt.take())
         };
         self.changed.send_replace(());
-        self.opener.surroundings.state_changed();
+        self.opener.context.state_changed();
         if let Some(attempt) = attempt {
             attempt.stop().await;
         }

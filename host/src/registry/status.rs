@@ -4,11 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use crate::logic::types::lifecycle::State;
 use crate::queue::QueueStats;
-use crate::stats::Snapshot;
+use crate::stats::StatsSnapshot;
 
 /// How one server is.
 #[derive(Debug, Clone)]
-pub struct Status {
+pub struct ServerStatus {
     /// The id of the server.
     pub server: String,
     /// How it is reached: `stdio`, `http`, `sse`, `websocket` or `custom`.
@@ -34,7 +34,7 @@ pub struct Status {
     /// How many use it at this moment.
     pub users: usize,
     /// How its calls went.
-    pub calls: Snapshot,
+    pub calls: StatsSnapshot,
     /// What went wrong last, and when.
     pub last_error: Option<LastError>,
     /// When it was last looked after.
@@ -73,17 +73,17 @@ pub struct Warning {
 
 /// Whether the registry as a whole can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Readiness {
+pub struct ReadinessReport {
     /// It can be used, by the configured measure.
     pub ready: bool,
     /// What does not work, whether it counts or not.
     pub warnings: Vec<Warning>,
 }
 
-impl Status {
+impl ServerStatus {
     /// The same with another connection to the server counted in; where it stands is where the one stands that most
     /// wants to be looked at.
-    pub(super) fn with(self, other: Status) -> Self {
+    pub(super) fn with(self, other: ServerStatus) -> Self {
         let connections = self.connections + other.connections;
         let (users, restarts) = (self.users + other.users, self.restarts + other.restarts);
         let (shown, hidden) = if rank(other.state) > rank(self.state) { (other, self) } else { (self, other) };
@@ -92,7 +92,7 @@ impl Status {
             (one, other) => one.or(other),
         };
         let tools = shown.tools.or(hidden.tools);
-        Status { connections, users, restarts, last_error, tools, ..shown }
+        ServerStatus { connections, users, restarts, last_error, tools, ..shown }
     }
 
     /// What an operator should know, if anything is wrong.

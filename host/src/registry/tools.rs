@@ -6,25 +6,25 @@ use std::sync::Arc;
 use crate::logic::types::Tool;
 use crate::session::Listing;
 
-use super::definition::Definition;
+use super::definition::ToolDefinition;
 
 /// What a server listed.
-pub struct Tools {
+pub struct ToolList {
     listing: Arc<Listing>,
     /// Which list this is; a later one of the same server has another number.
     pub number: u64,
     /// The tools as their server wrote them, in its order.
-    pub definitions: Vec<Definition>,
+    pub definitions: Vec<ToolDefinition>,
     /// The same tools in the words of the component.
     pub offered: Arc<[Tool]>,
 }
 
-impl Tools {
+impl ToolList {
     /// Reads a list.
     pub(super) fn read(listing: Arc<Listing>, number: u64) -> Self {
-        let definitions: Vec<_> = listing.items.iter().filter_map(|item| Definition::read(item)).collect();
-        let offered = definitions.iter().map(Definition::tool).collect();
-        Tools { listing, number, definitions, offered }
+        let definitions: Vec<_> = listing.items.iter().filter_map(|item| ToolDefinition::read(item)).collect();
+        let offered = definitions.iter().map(ToolDefinition::tool).collect();
+        ToolList { listing, number, definitions, offered }
     }
 
     /// The list that this was read from.
@@ -44,12 +44,12 @@ impl Tools {
     }
 
     /// How the server describes the tool of this name; where it lists one twice, the first counts.
-    pub fn definition(&self, name: &str) -> Option<&Definition> {
+    pub fn definition(&self, name: &str) -> Option<&ToolDefinition> {
         self.definitions.iter().find(|definition| definition.name == name)
     }
 }
 
-impl fmt::Debug for Tools {
+impl fmt::Debug for ToolList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "list {} of {} tools", self.number, self.definitions.len())
     }

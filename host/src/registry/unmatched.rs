@@ -7,11 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use super::Warning;
-use super::surroundings::Surroundings;
-use super::tools::Tools;
+use super::context::RegistryContext;
+use super::tools::ToolList;
 use crate::config::model::Config;
 use crate::config::nearest;
-use crate::decide::Answer;
+use crate::decide::LogicResult;
 use crate::gate;
 use crate::logic::Supervisor;
 use crate::logic::types::filtering::{DestructivePolicy, Policy, RuleList, Rules, ServerRules};
@@ -29,9 +29,9 @@ pub struct UnmatchedRule {
     pub warning: Warning,
 }
 
-impl Surroundings {
+impl RegistryContext {
     /// Finds the rules that fit none of these tools of a server. What was not found the last time is logged.
-    pub(super) fn match_rules(&self, server: &str, tools: &Tools) {
+    pub(super) fn match_rules(&self, server: &str, tools: &ToolList) {
         let names: Vec<String> = tools.offered.iter().map(|tool| tool.name.clone()).collect();
         let found = find(&mut self.logic(), &self.config(), server, &names);
         let found = found.unwrap_or_else(|error| {
@@ -71,7 +71,7 @@ fn find(
     config: &Config,
     server: &str,
     tools: &[String],
-) -> Answer<Vec<(Option<String>, String)>> {
+) -> LogicResult<Vec<(Option<String>, String)>> {
     let mut found = Vec::new();
     for (principal, policy) in gate::policies_about(config, server) {
         for unmatched in logic.find_unmatched(&policy, server, tools)? {

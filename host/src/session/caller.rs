@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::{Handler, LogLevel, message};
-use crate::json::Object;
+use crate::json::JsonObject;
 
 /// For whom a request is made. The default is the owner of the session.
 #[derive(Clone, Default)]
@@ -14,27 +14,27 @@ pub struct Caller {
     /// What it can be asked, as the protocol writes the capabilities of a client; none means what the session's handler can.
     pub capabilities: Option<Arc<str>>,
     /// Members for the `_meta` of its requests, such as `traceparent`; what is the session's own to say is left out.
-    pub meta: Object,
+    pub meta: JsonObject,
     /// The least grave lines of the server's log that it wants.
     pub log_level: Option<LogLevel>,
     /// Who answers what the server asks for this request; none means the handler of the session.
     pub handler: Option<Arc<dyn Handler>>,
     /// It gets a result that wants input as it is, and asks again with the input.
-    pub asks_again: bool,
+    pub handles_input: bool,
     /// What it gives in answer to an earlier result that wanted input.
-    pub given: Given,
+    pub input: InputResponse,
 }
 
 /// The input that a server wanted, on its way to it, byte for byte.
 #[derive(Clone, Default)]
-pub struct Given {
+pub struct InputResponse {
     /// `inputResponses`.
     pub responses: Option<Box<RawValue>>,
     /// `requestState`.
     pub state: Option<Box<RawValue>>,
 }
 
-impl Given {
+impl InputResponse {
     /// The members that a request gets.
     pub(super) fn members(&self) -> Vec<(&'static str, &RawValue)> {
         let responses = self.responses.as_deref().map(|responses| ("inputResponses", responses));

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::{Era, METHOD_NOT_FOUND};
 use crate::failure::RpcError;
-use crate::json::raw;
+use crate::json::to_raw;
 use crate::transport::BoxFuture;
 
 /// Answers what servers ask of a client. One handler serves both eras: a question may come as a request of the server,
@@ -17,31 +17,31 @@ pub trait Handler: Send + Sync + 'static {
     fn topics(&self) -> Topics;
 
     /// Answers one question with the `result` that the protocol wants, or refuses.
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>>;
+    fn answer(&self, question: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>>;
 
     /// For whom the server of this connection works now, as far as this handler knows.
-    fn during(&self, connection: u64) -> During {
+    fn active_callers(&self, connection: u64) -> ActiveCallers {
         let _ = connection;
-        During::Nobody
+        ActiveCallers::Unknown
     }
 
     /// The server of this connection says that a person has done what it asked for at an address of its own
     /// (`notifications/elicitation/complete`).
-    fn elicited(&self, connection: u64, elicitation: &str) {
+    fn elicitation_completed(&self, connection: u64, elicitation: &str) {
         let _ = (connection, elicitation);
     }
 }
 
 /// For whom a server works at a moment: whose business it is what it logs then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum During {
+pub enum ActiveCallers {
     /// For nobody that is known of.
     #[default]
-    Nobody,
+    Unknown,
     /// For this principal alone.
     One(Arc<str>),
     /// For this principal alone, which has given up waiting.
-    Deserted(Arc<str>),
+    Abandoned(Arc<str>),
     /// For several, and nobody knows which of them is meant.
     Several,
 }
@@ -63,7 +63,7 @@ pub struct Topics {
 
 /// What a server asks.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct ServerQuestion {
     /// The id of the server, as configured; empty where a session has no configuration.
     pub server: String,
     /// Tells the connections of configured servers from each other.
@@ -112,17 +112,17 @@ impl Topic {
 
 /// Has no roots, no model and no person.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct NullHandler;
 
-impl Handler for Nobody {
+impl Handler for NullHandler {
     fn topics(&self) -> Topics {
         Topics::default()
     }
 
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+    fn answer(&self, question: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         let answer = match question.topic {
             // A person who is not there declines; the tool may go on without.
-            Topic::Elicitation => Ok(raw(&[("action", "decline")].into_iter().collect::<BTreeMap<_, _>>())),
+            Topic::Elicitation => Ok(to_raw(&[("action", "decline")].into_iter().collect::<BTreeMap<_, _>>())),
             Topic::Roots => Err(RpcError::new(METHOD_NOT_FOUND, "this client has no roots")),
             Topic::Sampling => Err(RpcError::new(METHOD_NOT_FOUND, "this client has no model to sample")),
         };

@@ -10,14 +10,14 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::{self, Object};
+use crate::json::{self, JsonObject};
 
 /// Which arguments of which tools are shown in headers too (`x-mcp-header` in their schemas).
 #[derive(Default)]
-pub struct ToolHeaders(Mutex<HashMap<String, Vec<Shown>>>);
+pub struct ToolHeaders(Mutex<HashMap<String, Vec<HeaderArgument>>>);
 
 /// An argument that a header shows.
-struct Shown {
+struct HeaderArgument {
     /// The names of the properties that lead to it.
     path: Vec<String>,
     header: HeaderName,
@@ -44,7 +44,7 @@ impl ToolHeaders {
     pub fn check(&self, tool: &str, arguments: Option<&str>, given: &[(String, String)]) -> Result<(), String> {
         let tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(shown) = tools.get(tool) else { return Ok(()) };
-        for Shown { path, header } in shown {
+        for HeaderArgument { path, header } in shown {
             let given = given.iter().find(|(name, _)| name == header.as_str()).map(|(_, value)| decode(value));
             match (argument(arguments, path), given) {
                 (None, None) => {}
@@ -57,10 +57,10 @@ impl ToolHeaders {
         Ok(())
     }
 
-    fn show(&self, tool: &str, arguments: Option<&str>, headers: &mut Vec<(HeaderName, HeaderValue)>) {
+    fn add_headers(&self, tool: &str, arguments: Option<&str>, headers: &mut Vec<(HeaderName, HeaderValue)>) {
         let tools = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(shown) = tools.get(tool) else { return };
-        for Shown { path, header } in shown {
+        for HeaderArgument { path, header } in shown {
             if let Some(text) = argument(arguments, path) {
                 headers.push((header.clone(), encode(&text)));
             }
@@ -73,11 +73,11 @@ fn argument(arguments: Option<&str>, path: &[String]) -> Option<String> {
     let mut value = arguments?.to_owned();
     for name in path {
         // Of members with one name the last counts, for most who read JSON.
-        let members = Object::read(&value)?;
+        let members = JsonObject::read(&value)?;
         value = members.iter().filter(|(known, _)| known == name).last()?.1.get().to_owned();
     }
     match value.as_bytes().first()? {
-        b'"' => json::text_of(&value),
+        b'"' => json::decode_string(&value),
         b'{' | b'[' | b'n' => None,
         _ => Some(value),
     }
@@ -102,7 +102,7 @@ pub fn describe(method: &str, params: &str, tools: &ToolHeaders, headers: &mut V
     if let Some(name) = name.as_deref().or(uri.as_deref()) {
         headers.push((NAME, encode(name)));
         if method == "tools/call" {
-            tools.show(name, arguments.map(RawValue::get), headers);
+            tools.add_headers(name, arguments.map(RawValue::get), headers);
         }
     }
 }
@@ -125,14 +125,14 @@ fn decode(header: &str) -> Option<String> {
 }
 
 /// The marks of a schema, if all of them can be kept.
-fn read_marks(schema: &Value) -> Result<Vec<Shown>, String> {
+fn read_marks(schema: &Value) -> Result<Vec<HeaderArgument>, String> {
     let mut shown = Vec::new();
     collect(schema, Some(&mut Vec::new()), &mut shown)?;
     Ok(shown)
 }
 
 /// Walks a schema; `path` is `None` below anything but `properties`, where no mark may be.
-fn collect(schema: &Value, path: Option<&mut Vec<String>>, shown: &mut Vec<Shown>) -> Result<(), String> {
+fn collect(schema: &Value, path: Option<&mut Vec<String>>, shown: &mut Vec<HeaderArgument>) -> Result<(), String> {
     match schema {
         Value::Object(members) => {
             let mut path = path;
@@ -171,8 +171,8 @@ fn mark_of(
     schema: &serde_json::Map<String, Value>,
     mark: &Value,
     path: &[String],
-    shown: &[Shown],
-) -> Result<Shown, String> {
+    shown: &[HeaderArgument],
+) -> Result<HeaderArgument, String> {
     let property = path.join(".");
     let name = mark.as_str().filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| format!("{MARK} of {property:?} must be a name"))?;
@@ -182,7 +182,7 @@ fn mark_of(
         return Err(format!("{MARK} {name:?} stands on two properties"));
     }
     match schema.get("type").and_then(Value::as_str) {
-        Some("string" | "integer" | "boolean") => Ok(Shown { path: path.to_vec(), header }),
+        Some("string" | "integer" | "boolean") => Ok(HeaderArgument { path: path.to_vec(), header }),
         _ => Err(format!("{MARK} of {property:?} needs a string, an integer or a boolean")),
     }
 }

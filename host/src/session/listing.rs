@@ -12,14 +12,14 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::warn;
 
-use self::page::{Page, Room};
-use super::shape::{Shaped, shape};
-use super::{Era, METHOD_NOT_FOUND, News, Patience, Request, Session};
-use crate::failure::{Failed, Failure};
+use self::page::{ListBudget, ListPage};
+use super::item_check::{ItemCheck, check_item};
+use super::{Era, METHOD_NOT_FOUND, RequestTimeouts, ServerEvent, Session, SessionRequest};
+use crate::failure::{Failure, RequestError};
 
 /// What can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ListKind {
     /// `tools/list`.
     Tools,
     /// `resources/list`.
@@ -43,14 +43,14 @@ pub struct Listing {
     pub cut: Option<String>,
 }
 
-impl Kind {
+impl ListKind {
     /// The method that lists.
     pub fn method(self) -> &'static str {
         match self {
-            Kind::Tools => "tools/list",
-            Kind::Resources => "resources/list",
-            Kind::Templates => "resources/templates/list",
-            Kind::Prompts => "prompts/list",
+            ListKind::Tools => "tools/list",
+            ListKind::Resources => "resources/list",
+            ListKind::Templates => "resources/templates/list",
+            ListKind::Prompts => "prompts/list",
         }
     }
 }
@@ -58,60 +58,61 @@ impl Kind {
 impl Session {
     /// All items of a kind; empty where the server does not offer the kind. A list that still holds is not asked for
     /// again, and one that no longer holds is never given in place of an error.
-    pub async fn list(&self, kind: Kind) -> Result<Arc<Listing>, Failed> {
-        let offers = self.peer.offers;
+    pub async fn list(&self, kind: ListKind) -> Result<Arc<Listing>, RequestError> {
+        let offers = self.peer.features;
         let offered = match kind {
-            Kind::Tools => offers.tools,
-            Kind::Resources | Kind::Templates => offers.resources,
-            Kind::Prompts => offers.prompts,
+            ListKind::Tools => offers.tools,
+            ListKind::Resources | ListKind::Templates => offers.resources,
+            ListKind::Prompts => offers.prompts,
         };
         if !offered {
             return Ok(Arc::default());
         }
-        match self.shelf.look(kind) {
+        match self.list_cache.lookup(kind) {
             Some(listing) => Ok(listing),
-            None => self.fetch_again(kind, self.list_patience).await,
+            None => self.fetch_again(kind, self.list_timeout).await,
         }
     }
 
     /// All items of a kind, asked for whether the last list still holds or not; each page may take this long.
-    pub async fn fetch_again(&self, kind: Kind, limit: Duration) -> Result<Arc<Listing>, Failed> {
-        let generation = self.shelf.generation(kind);
+    pub async fn fetch_again(&self, kind: ListKind, limit: Duration) -> Result<Arc<Listing>, RequestError> {
+        let generation = self.list_cache.generation(kind);
         let listing = match self.fetch(kind, limit).await {
             Ok(listing) => Arc::new(listing),
             // Many servers declare more than they have, and their tools are none the worse for it.
-            Err(Failed { failure: Failure::Rpc(error), .. })
-                if kind != Kind::Tools && error.code == METHOD_NOT_FOUND =>
+            Err(RequestError { failure: Failure::Rpc(error), .. })
+                if kind != ListKind::Tools && error.code == METHOD_NOT_FOUND =>
             {
                 Arc::default()
             }
             Err(failed) => return Err(failed),
         };
         let until = match (self.peer.era, listing.ttl) {
-            (Era::Legacy, _) => Hold::UntilChanged,
-            (Era::Modern, ttl) => Hold::Until(Instant::now() + ttl.unwrap_or_default()),
+            (Era::Legacy, _) => CacheValidity::UntilChanged,
+            (Era::Modern, ttl) => CacheValidity::Until(Instant::now() + ttl.unwrap_or_default()),
         };
-        self.shelf.put(kind, generation, Arc::clone(&listing), until);
+        self.list_cache.put(kind, generation, Arc::clone(&listing), until);
         Ok(listing)
     }
 
-    async fn fetch(&self, kind: Kind, limit: Duration) -> Result<Listing, Failed> {
+    async fn fetch(&self, kind: ListKind, limit: Duration) -> Result<Listing, RequestError> {
         let method = kind.method();
         let mut listing = Listing::default();
-        let mut room = Room::new(self.list_bytes);
+        let mut room = ListBudget::new(self.list_bytes);
         let mut cursors = HashSet::new();
         let mut params = "{}".to_owned();
         for _ in 0..MAX_PAGES {
-            let patience = Patience::of(limit);
-            let asked = self.request(Request { method, params: &params, patience, progress: None }).await;
-            let reply = asked.map_err(|failed| failed.of(method))?;
-            let page: Page = reply.read(method)?;
+            let patience = RequestTimeouts::of(limit);
+            let asked =
+                self.request(SessionRequest { method, params: &params, timeouts: patience, progress: None }).await;
+            let reply = asked.map_err(|failed| failed.with_method(method))?;
+            let page: ListPage = reply.read(method)?;
             if page.result_type.is_some_and(|kind| kind.get() != r#""complete""#) {
                 return Err(broken(format!("the result of {method} is of a type that nobody knows")));
             }
             room.take_page(reply.json().len());
             listing.add(&page, kind, self, &mut room);
-            if let Some(bound) = room.over() {
+            if let Some(bound) = room.exceeded_bound() {
                 return Ok(listing.cut(method, bound));
             }
             match page.next_cursor.map(RawValue::get) {
@@ -164,16 +165,16 @@ impl Listing {
         Listing { cut: Some(cut), ..self }
     }
 
-    fn add(&mut self, page: &Page<'_>, kind: Kind, session: &Session, room: &mut Room) {
-        let strict = kind == Kind::Tools && session.peer.era == Era::Modern && session.wire.is_web();
+    fn add(&mut self, page: &ListPage<'_>, kind: ListKind, session: &Session, room: &mut ListBudget) {
+        let strict = kind == ListKind::Tools && session.peer.era == Era::Modern && session.wire.is_web();
         let mut left_out = Vec::new();
         for item in page.items(kind) {
             if !room.take_item(item.get().len()) {
                 continue;
             }
-            let item = match shape(kind, item) {
-                Ok(Shaped::Good) => (*item).to_owned(),
-                Ok(Shaped::Mended(item)) => item,
+            let item = match check_item(kind, item) {
+                Ok(ItemCheck::Valid) => (*item).to_owned(),
+                Ok(ItemCheck::Repaired(item)) => item,
                 Err(why) => {
                     left_out.push((why, beginning(item.get())));
                     continue;
@@ -242,66 +243,66 @@ fn learn_headers(tool: &RawValue, session: &Session) -> bool {
 
 /// The lists that still hold. It belongs to one session, so what is private stays private.
 #[derive(Debug, Default)]
-pub struct Shelf(Mutex<[Place; 4]>);
+pub struct ListCache(Mutex<[CacheSlot; 4]>);
 
 #[derive(Debug, Default)]
-struct Place {
+struct CacheSlot {
     /// Counts the changes, so that a list asked for before a change is not taken for one after it.
     generation: u64,
-    kept: Option<(Arc<Listing>, Hold)>,
+    cached: Option<(Arc<Listing>, CacheValidity)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Hold {
+enum CacheValidity {
     UntilChanged,
     Until(Instant),
 }
 
-impl Shelf {
+impl ListCache {
     /// What is no longer true after this news.
-    pub fn hear(&self, news: &News) {
-        let kinds: &[Kind] = match news {
-            News::ToolsChanged => &[Kind::Tools],
-            News::ResourcesChanged => &[Kind::Resources, Kind::Templates],
-            News::PromptsChanged => &[Kind::Prompts],
+    pub fn invalidate(&self, news: &ServerEvent) {
+        let kinds: &[ListKind] = match news {
+            ServerEvent::ToolsChanged => &[ListKind::Tools],
+            ServerEvent::ResourcesChanged => &[ListKind::Resources, ListKind::Templates],
+            ServerEvent::PromptsChanged => &[ListKind::Prompts],
             _ => &[],
         };
-        let mut places = self.places();
+        let mut places = self.slots();
         for kind in kinds {
             let place = &mut places[*kind as usize];
             place.generation += 1;
-            place.kept = None;
+            place.cached = None;
         }
     }
 
     /// The list that holds.
-    fn look(&self, kind: Kind) -> Option<Arc<Listing>> {
-        match &self.places()[kind as usize].kept {
-            Some((listing, Hold::UntilChanged)) => Some(Arc::clone(listing)),
-            Some((listing, Hold::Until(end))) if *end > Instant::now() => Some(Arc::clone(listing)),
+    fn lookup(&self, kind: ListKind) -> Option<Arc<Listing>> {
+        match &self.slots()[kind as usize].cached {
+            Some((listing, CacheValidity::UntilChanged)) => Some(Arc::clone(listing)),
+            Some((listing, CacheValidity::Until(end))) if *end > Instant::now() => Some(Arc::clone(listing)),
             _ => None,
         }
     }
 
-    fn generation(&self, kind: Kind) -> u64 {
-        self.places()[kind as usize].generation
+    fn generation(&self, kind: ListKind) -> u64 {
+        self.slots()[kind as usize].generation
     }
 
-    fn put(&self, kind: Kind, generation: u64, listing: Arc<Listing>, hold: Hold) {
-        let mut places = self.places();
+    fn put(&self, kind: ListKind, generation: u64, listing: Arc<Listing>, hold: CacheValidity) {
+        let mut places = self.slots();
         let place = &mut places[kind as usize];
         if place.generation == generation {
-            place.kept = Some((listing, hold));
+            place.cached = Some((listing, hold));
         }
     }
 
-    fn places(&self) -> MutexGuard<'_, [Place; 4]> {
+    fn slots(&self) -> MutexGuard<'_, [CacheSlot; 4]> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn broken(how: String) -> Failed {
-    Failed::sent(Failure::Protocol(how))
+fn broken(how: String) -> RequestError {
+    RequestError::sent(Failure::Protocol(how))
 }
 
 const MAX_PAGES: usize = 1_000;

@@ -12,19 +12,19 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use super::handler::{Handler, Nobody};
-use super::peer::{LEGACY_VERSIONS, MODERN_VERSION, Offers};
-use super::wire::{Ask, Patience, Reply, Wire};
-use super::{CAPABILITIES, Era, Meta, NAMESPACE, Peer, Protocol, Session, params};
+use super::handler::{Handler, NullHandler};
+use super::peer::{LEGACY_VERSIONS, MODERN_VERSION, ServerFeatures};
+use super::wire::{Reply, RequestTimeouts, Wire, WireRequest};
+use super::{CAPABILITIES, Era, NAMESPACE, Peer, Protocol, RequestMeta, Session, params};
 use crate::config::secrets::Secrets;
-use crate::failure::{Failed, Failure};
-use crate::json::Text;
+use crate::failure::{Failure, RequestError};
+use crate::json::LossyString;
 use crate::transport::RequestId;
 use crate::transport::endpoint::Endpoint;
 
 /// How to begin a session.
 #[derive(Clone)]
-pub struct Options {
+pub struct SessionOptions {
     /// Which era to speak.
     pub protocol: Protocol,
     /// How long the beginning may take in all.
@@ -39,14 +39,14 @@ pub struct Options {
     pub secrets: Arc<Mutex<Secrets>>,
 }
 
-impl Default for Options {
+impl Default for SessionOptions {
     fn default() -> Self {
-        Options {
+        SessionOptions {
             protocol: Protocol::Auto,
             limit: Duration::from_secs(30),
             list: Duration::from_secs(10),
             max_list_bytes: MAX_LIST_BYTES,
-            handler: Arc::new(Nobody),
+            handler: Arc::new(NullHandler),
             secrets: Arc::default(),
         }
     }
@@ -57,7 +57,7 @@ const MAX_LIST_BYTES: usize = 16 << 20;
 impl Session {
     /// Connects, finds out which era the server speaks, and shakes hands. Where the server wants an authorization,
     /// it is asked for, and the beginning has its time anew.
-    pub async fn open(endpoint: &Endpoint, options: &Options) -> Result<Session, Failed> {
+    pub async fn open(endpoint: &Endpoint, options: &SessionOptions) -> Result<Session, RequestError> {
         let authorize = endpoint.site().and_then(|site| site.authorize.clone());
         let mut renewals = 0;
         loop {
@@ -78,28 +78,28 @@ impl Session {
         }
     }
 
-    async fn begin(endpoint: &Endpoint, options: &Options) -> Result<Session, Failed> {
-        let begun = Begun { options, deadline: Instant::now() + options.limit };
+    async fn begin(endpoint: &Endpoint, options: &SessionOptions) -> Result<Session, RequestError> {
+        let begun = Handshake { options, deadline: Instant::now() + options.limit };
         match (endpoint, options.protocol) {
             (Endpoint::Sse(_), _) => begun.legacy(endpoint).await,
             (_, Protocol::Legacy) => begun.legacy_or_sse(endpoint).await,
             (_, Protocol::Modern) => match begun.modern(endpoint).await {
-                Probe::Found(session) => Ok(*session),
-                Probe::Legacy { why, .. } => Err(why),
-                Probe::Broken(failed) => Err(failed),
+                ProbeOutcome::Connected(session) => Ok(*session),
+                ProbeOutcome::Legacy { why, .. } => Err(why),
+                ProbeOutcome::Failed(failed) => Err(failed),
             },
             (_, Protocol::Auto) => match begun.probe(endpoint).await {
-                Probe::Found(session) => Ok(*session),
-                Probe::Broken(failed) => Err(failed),
-                Probe::Legacy { why, wire } => {
+                ProbeOutcome::Connected(session) => Ok(*session),
+                ProbeOutcome::Failed(failed) => Err(failed),
+                ProbeOutcome::Legacy { why, wire } => {
                     debug!("not a server of {MODERN_VERSION}: {why}");
                     let outcome = match wire {
-                        Some(wire) => begun.on_wire(wire, endpoint).await,
+                        Some(wire) => begun.initialize_or_sse(wire, endpoint).await,
                         None => begun.legacy_or_sse(endpoint).await,
                     };
                     match outcome {
                         // It was not old, only too slow to say so in time.
-                        Err(failed) if is_modern_error(&failed) => begun.modern_after_all(endpoint, failed).await,
+                        Err(failed) if is_modern_error(&failed) => begun.retry_modern(endpoint, failed).await,
                         outcome => outcome,
                     }
                 }
@@ -109,36 +109,36 @@ impl Session {
 }
 
 /// What the question for the modern era came to.
-enum Probe {
+enum ProbeOutcome {
     /// There is a session, of the modern era unless the other one was asked for as well.
-    Found(Box<Session>),
+    Connected(Box<Session>),
     /// It is another era, and why; on this connection the talk can go on, if there is one.
-    Legacy { why: Failed, wire: Option<Wire> },
+    Legacy { why: RequestError, wire: Option<Wire> },
     /// Nothing can be said, and nothing more be tried.
-    Broken(Failed),
+    Failed(RequestError),
 }
 
 /// A beginning under way.
-struct Begun<'a> {
-    options: &'a Options,
+struct Handshake<'a> {
+    options: &'a SessionOptions,
     deadline: Instant,
 }
 
-impl Begun<'_> {
+impl Handshake<'_> {
     /// Asks in the modern way, for as long as a modern server may take to answer.
-    async fn modern(&self, endpoint: &Endpoint) -> Probe {
+    async fn modern(&self, endpoint: &Endpoint) -> ProbeOutcome {
         self.ask_modern(endpoint, self.probe_limit()).await
     }
 
     /// The same, and where no answer comes for a while on standard input and output, also in the older way: some servers
     /// pass over what they do not know, and nothing says so. Who answers both answers the first question first.
-    async fn probe(&self, endpoint: &Endpoint) -> Probe {
+    async fn probe(&self, endpoint: &Endpoint) -> ProbeOutcome {
         if !matches!(endpoint, Endpoint::Stdio(_)) {
             return self.modern(endpoint).await;
         }
         let wire = match self.connect(endpoint).await {
             Ok(wire) => wire,
-            Err(failed) => return Probe::Broken(failed),
+            Err(failed) => return ProbeOutcome::Failed(failed),
         };
         let limit = self.probe_limit();
         let asked = AtomicBool::new(false);
@@ -147,13 +147,13 @@ impl Begun<'_> {
             let mut shake = pin!(async {
                 tokio::time::sleep(EARLY.min(limit / 2)).await;
                 asked.store(true, Ordering::Relaxed);
-                self.shake(&wire, endpoint).await
+                self.initialize_peer(&wire, endpoint).await
             });
             tokio::select! {
                 biased;
                 answer = &mut discover => match answer {
                     // It was asked in the other way, too, and has yet to answer.
-                    Err(failed) if asked.load(Ordering::Relaxed) && is_of_older(&failed) => {
+                    Err(failed) if asked.load(Ordering::Relaxed) && suggests_legacy(&failed) => {
                         shake.await.map_or(Either::Right(Err(failed)), Either::Left)
                     }
                     answer => Either::Right(answer),
@@ -166,27 +166,27 @@ impl Begun<'_> {
             }
         };
         match found {
-            Either::Left(peer) => Probe::Found(Box::new(self.old_session(wire, peer))),
+            Either::Left(peer) => ProbeOutcome::Connected(Box::new(self.legacy_session(wire, peer))),
             Either::Right(answer) => self.conclude(answer, wire, endpoint),
         }
     }
 
     /// How long a modern server may take to answer. Where time is short, half of it stays for the other way.
     fn probe_limit(&self) -> Duration {
-        PROBE_LIMIT.min(self.left() / 2)
+        PROBE_LIMIT.min(self.time_left() / 2)
     }
 
-    async fn ask_modern(&self, endpoint: &Endpoint, limit: Duration) -> Probe {
+    async fn ask_modern(&self, endpoint: &Endpoint, limit: Duration) -> ProbeOutcome {
         let wire = match self.connect(endpoint).await {
             Ok(wire) => wire,
-            Err(failed) => return Probe::Broken(failed),
+            Err(failed) => return ProbeOutcome::Failed(failed),
         };
         let answer = self.discover(&wire, limit).await;
         self.conclude(answer, wire, endpoint)
     }
 
     /// Asks who the server is.
-    async fn discover(&self, wire: &Wire, limit: Duration) -> Result<Reply, Failed> {
+    async fn discover(&self, wire: &Wire, limit: Duration) -> Result<Reply, RequestError> {
         let params = params::with_meta("{}", &modern_meta(&*self.options.handler).whole, None);
         let mut described = modern_headers(wire);
         super::headers::describe("server/discover", "{}", &Default::default(), &mut described);
@@ -199,42 +199,42 @@ impl Begun<'_> {
     }
 
     /// What the answer to that comes to.
-    fn conclude(&self, answer: Result<Reply, Failed>, wire: Wire, endpoint: &Endpoint) -> Probe {
+    fn conclude(&self, answer: Result<Reply, RequestError>, wire: Wire, endpoint: &Endpoint) -> ProbeOutcome {
         match answer {
-            Ok(reply) => match discovered(&reply, transport_name(endpoint)) {
+            Ok(reply) => match read_discover_result(&reply, transport_name(endpoint)) {
                 Ok(peer) => {
                     let (meta, headers) = (modern_meta(&*self.options.handler), modern_headers(&wire));
-                    Probe::Found(Box::new(self.session(wire, peer, meta, headers)))
+                    ProbeOutcome::Connected(Box::new(self.session(wire, peer, meta, headers)))
                 }
-                Err(why) => Probe::Legacy { why, wire: Some(wire) },
+                Err(why) => ProbeOutcome::Legacy { why, wire: Some(wire) },
             },
-            Err(failed) => self.judge(failed, wire),
+            Err(failed) => self.classify_failure(failed, wire),
         }
     }
 
     /// Asks once more in the modern way, for as long as there is time.
-    async fn modern_after_all(&self, endpoint: &Endpoint, refused: Failed) -> Result<Session, Failed> {
-        match self.ask_modern(endpoint, self.left()).await {
-            Probe::Found(session) => Ok(*session),
-            Probe::Broken(failed) => Err(failed),
-            Probe::Legacy { .. } => Err(refused),
+    async fn retry_modern(&self, endpoint: &Endpoint, refused: RequestError) -> Result<Session, RequestError> {
+        match self.ask_modern(endpoint, self.time_left()).await {
+            ProbeOutcome::Connected(session) => Ok(*session),
+            ProbeOutcome::Failed(failed) => Err(failed),
+            ProbeOutcome::Legacy { .. } => Err(refused),
         }
     }
 
     /// What a failed question says of the era.
-    fn judge(&self, failed: Failed, wire: Wire) -> Probe {
+    fn classify_failure(&self, failed: RequestError, wire: Wire) -> ProbeOutcome {
         match &failed.failure {
             // The server knows the era, and does not want us.
             Failure::Rpc(_) if is_modern_error(&failed) => {
                 if supported(&failed).iter().any(|version| LEGACY_VERSIONS.contains(&version.as_str())) {
-                    Probe::Legacy { why: failed, wire: Some(wire) }
+                    ProbeOutcome::Legacy { why: failed, wire: Some(wire) }
                 } else {
-                    Probe::Broken(failed)
+                    ProbeOutcome::Failed(failed)
                 }
             }
-            Failure::Http(error) if error.wants_authorization() => Probe::Broken(failed),
+            Failure::Http(error) if error.wants_authorization() => ProbeOutcome::Failed(failed),
             // Some old servers end when they are asked what they do not know; they are started again.
-            Failure::Closed | Failure::Exited(_) => Probe::Legacy { why: failed, wire: None },
+            Failure::Closed | Failure::Exited(_) => ProbeOutcome::Legacy { why: failed, wire: None },
             Failure::Abandoned(_)
             | Failure::Cancelled
             | Failure::Connect(_)
@@ -243,27 +243,27 @@ impl Begun<'_> {
             | Failure::NotReady { .. }
             | Failure::QueueFull(_)
             | Failure::Restarting
-            | Failure::RestartFailed(_) => Probe::Broken(failed),
+            | Failure::RestartFailed(_) => ProbeOutcome::Failed(failed),
             // Any other error, or none at all, is how older servers meet a method that they do not know.
             Failure::Timeout { .. } | Failure::Rpc(_) | Failure::Http(_) | Failure::Protocol(_) => {
-                Probe::Legacy { why: failed, wire: Some(wire) }
+                ProbeOutcome::Legacy { why: failed, wire: Some(wire) }
             }
         }
     }
 
     /// Asks in the older way, on a new connection.
-    async fn legacy(&self, endpoint: &Endpoint) -> Result<Session, Failed> {
+    async fn legacy(&self, endpoint: &Endpoint) -> Result<Session, RequestError> {
         let wire = self.connect(endpoint).await?;
         self.initialize(wire, endpoint).await
     }
 
-    async fn legacy_or_sse(&self, endpoint: &Endpoint) -> Result<Session, Failed> {
+    async fn legacy_or_sse(&self, endpoint: &Endpoint) -> Result<Session, RequestError> {
         let wire = self.connect(endpoint).await?;
-        self.on_wire(wire, endpoint).await
+        self.initialize_or_sse(wire, endpoint).await
     }
 
     /// Asks in the older way; a site that knows no POST may know the way before that.
-    async fn on_wire(&self, wire: Wire, endpoint: &Endpoint) -> Result<Session, Failed> {
+    async fn initialize_or_sse(&self, wire: Wire, endpoint: &Endpoint) -> Result<Session, RequestError> {
         let failed = match (self.initialize(wire, endpoint).await, endpoint) {
             (Err(failed), Endpoint::Http(_)) => failed,
             (outcome, _) => return outcome,
@@ -286,56 +286,58 @@ impl Begun<'_> {
         }
     }
 
-    async fn initialize(&self, wire: Wire, endpoint: &Endpoint) -> Result<Session, Failed> {
-        let peer = self.shake(&wire, endpoint).await?;
-        Ok(self.old_session(wire, peer))
+    async fn initialize(&self, wire: Wire, endpoint: &Endpoint) -> Result<Session, RequestError> {
+        let peer = self.initialize_peer(&wire, endpoint).await?;
+        Ok(self.legacy_session(wire, peer))
     }
 
-    fn old_session(&self, wire: Wire, peer: Peer) -> Session {
+    fn legacy_session(&self, wire: Wire, peer: Peer) -> Session {
         let headers = legacy_headers(&wire, &peer.version);
-        self.session(wire, peer, Meta::default(), headers)
+        self.session(wire, peer, RequestMeta::default(), headers)
     }
 
     /// Shakes hands in the older way.
-    async fn shake(&self, wire: &Wire, endpoint: &Endpoint) -> Result<Peer, Failed> {
+    async fn initialize_peer(&self, wire: &Wire, endpoint: &Endpoint) -> Result<Peer, RequestError> {
         let capabilities = self.options.handler.topics().capabilities(Era::Legacy);
         let offered = LEGACY_VERSIONS[0];
         let params = format!(
             r#"{{"protocolVersion":"{offered}","capabilities":{capabilities},"clientInfo":{}}}"#,
             client_info()
         );
-        let reply = self.ask(wire, "initialize", &params, Vec::new(), self.left()).await?;
-        let peer = initialized(&reply, transport_name(endpoint))?;
+        let reply = self.ask(wire, "initialize", &params, Vec::new(), self.time_left()).await?;
+        let peer = read_initialize_result(&reply, transport_name(endpoint))?;
         wire.notify("notifications/initialized", None, legacy_headers(wire, &peer.version)).await?;
         Ok(peer)
     }
 
-    fn session(&self, wire: Wire, peer: Peer, meta: Meta, headers: Vec<(HeaderName, HeaderValue)>) -> Session {
+    fn session(&self, wire: Wire, peer: Peer, meta: RequestMeta, headers: Vec<(HeaderName, HeaderValue)>) -> Session {
         info!(era = peer.era.name(), version = peer.version, name = peer.name, "connected");
-        wire.settle(peer.era, headers.clone());
-        let shelf = wire.shelf();
+        wire.complete_handshake(peer.era, headers.clone());
+        let shelf = wire.list_cache();
         let list_patience = self.options.list;
         let (told_level, tool_headers) = (Default::default(), Default::default());
         Session {
             wire,
             peer,
             meta,
-            told_level,
+            sent_level: told_level,
             headers,
             tool_headers,
-            shelf,
-            watched: Default::default(),
-            list_patience,
+            list_cache: shelf,
+            subscriptions: Default::default(),
+            list_timeout: list_patience,
             list_bytes: self.options.max_list_bytes,
             authorize: None,
         }
     }
 
-    async fn connect(&self, endpoint: &Endpoint) -> Result<Wire, Failed> {
+    async fn connect(&self, endpoint: &Endpoint) -> Result<Wire, RequestError> {
         let open = Wire::open(endpoint, Arc::clone(&self.options.handler), &self.options.secrets);
         match tokio::time::timeout_at(self.deadline, open).await {
             Ok(wire) => wire,
-            Err(_) => Err(Failed::unsent(Failure::Connect(format!("no connection within {:?}", self.options.limit)))),
+            Err(_) => {
+                Err(RequestError::unsent(Failure::Connect(format!("no connection within {:?}", self.options.limit))))
+            }
         }
     }
 
@@ -346,38 +348,46 @@ impl Begun<'_> {
         params: &str,
         headers: Vec<(HeaderName, HeaderValue)>,
         limit: Duration,
-    ) -> Result<Reply, Failed> {
-        let patience = Patience::of(limit);
+    ) -> Result<Reply, RequestError> {
+        let patience = RequestTimeouts::of(limit);
         let params = &|_: RequestId| params.to_owned();
-        let ask = Ask { method, params, headers, patience, progress: None, handler: None, cancellable: false };
+        let ask = WireRequest {
+            method,
+            params,
+            headers,
+            timeouts: patience,
+            progress: None,
+            handler: None,
+            cancellable: false,
+        };
         wire.request(ask).await.map_err(|failed| match failed.failure {
             // The last word of the server, if it has one, says more than that time is up.
-            Failure::Timeout { .. } if self.left().is_zero() => {
+            Failure::Timeout { .. } if self.time_left().is_zero() => {
                 let (after, stderr) = (self.options.limit, wire.stderr_tail());
-                Failed::unsent(Failure::NotReady { method: method.to_owned(), after, stderr })
+                RequestError::unsent(Failure::NotReady { method: method.to_owned(), after, stderr })
             }
-            _ => failed.of(method),
+            _ => failed.with_method(method),
         })
     }
 
-    fn left(&self) -> Duration {
+    fn time_left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 }
 
 /// Whether this is how older servers meet a method that they do not know, and can be talked to still.
-fn is_of_older(failed: &Failed) -> bool {
+fn suggests_legacy(failed: &RequestError) -> bool {
     matches!(failed.failure, Failure::Timeout { .. } | Failure::Rpc(_) | Failure::Protocol(_))
         && !is_modern_error(failed)
 }
 
 /// Whether an error has one of the codes that only the modern era knows.
-fn is_modern_error(failed: &Failed) -> bool {
+fn is_modern_error(failed: &RequestError) -> bool {
     matches!(&failed.failure, Failure::Rpc(error) if (-32022..=-32020).contains(&error.code))
 }
 
 /// The versions that a server speaks, as it says where it refuses one.
-fn supported(refused: &Failed) -> Vec<String> {
+fn supported(refused: &RequestError) -> Vec<String> {
     #[derive(Deserialize, Default)]
     struct Data {
         #[serde(default)]
@@ -389,50 +399,50 @@ fn supported(refused: &Failed) -> Vec<String> {
 }
 
 /// Reads the answer to `server/discover`; an error says why it is no server of this era.
-fn discovered(reply: &Reply, transport: &'static str) -> Result<Peer, Failed> {
+fn read_discover_result(reply: &Reply, transport: &'static str) -> Result<Peer, RequestError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Discovered {
+    struct DiscoverResult {
         supported_versions: Vec<String>,
         #[serde(default = "super::empty_object")]
         capabilities: Box<RawValue>,
         #[serde(default)]
-        instructions: Option<Text>,
+        instructions: Option<LossyString>,
         #[serde(rename = "_meta", default)]
-        meta: Option<Meta>,
+        meta: Option<DiscoverMeta>,
     }
     #[derive(Deserialize)]
-    struct Meta {
+    struct DiscoverMeta {
         #[serde(rename = "io.modelcontextprotocol/serverInfo", default)]
-        server: Option<Software>,
+        server: Option<Implementation>,
     }
-    let Discovered { supported_versions, capabilities, instructions, meta } = reply.read("server/discover")?;
+    let DiscoverResult { supported_versions, capabilities, instructions, meta } = reply.read("server/discover")?;
     if !supported_versions.iter().any(|version| version == MODERN_VERSION) {
         let how = format!("it speaks {} and not {MODERN_VERSION}", supported_versions.join(", "));
-        return Err(Failed::sent(Failure::Protocol(how)));
+        return Err(RequestError::sent(Failure::Protocol(how)));
     }
     let software = meta.and_then(|meta| meta.server).unwrap_or_default();
     Ok(peer(Era::Modern, MODERN_VERSION.to_owned(), software, capabilities, instructions, transport))
 }
 
 /// Reads the answer to `initialize`.
-fn initialized(reply: &Reply, transport: &'static str) -> Result<Peer, Failed> {
+fn read_initialize_result(reply: &Reply, transport: &'static str) -> Result<Peer, RequestError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Initialized {
+    struct InitializeResult {
         protocol_version: String,
         #[serde(default = "super::empty_object")]
         capabilities: Box<RawValue>,
         #[serde(default)]
-        instructions: Option<Text>,
+        instructions: Option<LossyString>,
         #[serde(default)]
-        server_info: Option<Software>,
+        server_info: Option<Implementation>,
     }
-    let Initialized { protocol_version: version, capabilities, instructions, server_info } =
+    let InitializeResult { protocol_version: version, capabilities, instructions, server_info } =
         reply.read("initialize")?;
     if !LEGACY_VERSIONS.contains(&version.as_str()) {
         let how = format!("it wants version {version:?} of MCP; known are {}", LEGACY_VERSIONS.join(", "));
-        return Err(Failed::sent(Failure::Protocol(how)));
+        return Err(RequestError::sent(Failure::Protocol(how)));
     }
     Ok(peer(Era::Legacy, version, server_info.unwrap_or_default(), capabilities, instructions, transport))
 }
@@ -440,30 +450,30 @@ fn initialized(reply: &Reply, transport: &'static str) -> Result<Peer, Failed> {
 fn peer(
     era: Era,
     version: String,
-    software: Software,
+    software: Implementation,
     capabilities: Box<RawValue>,
-    instructions: Option<Text>,
+    instructions: Option<LossyString>,
     transport: &'static str,
 ) -> Peer {
     let (name, software_version) = (software.name.map(String::from), software.version.map(String::from));
-    let (offers, instructions) = (Offers::read(&capabilities), instructions.map(String::from));
-    Peer { era, version, name, software_version, capabilities, offers, instructions, transport }
+    let (offers, instructions) = (ServerFeatures::read(&capabilities), instructions.map(String::from));
+    Peer { era, version, name, software_version, capabilities, features: offers, instructions, transport }
 }
 
 #[derive(Deserialize, Default)]
-struct Software {
+struct Implementation {
     #[serde(default)]
-    name: Option<Text>,
+    name: Option<LossyString>,
     #[serde(default)]
-    version: Option<Text>,
+    version: Option<LossyString>,
 }
 
 /// What every request of the modern era carries.
-fn modern_meta(handler: &dyn Handler) -> Meta {
+fn modern_meta(handler: &dyn Handler) -> RequestMeta {
     let capabilities = handler.topics().capabilities(Era::Modern);
     let identity =
         format!(r#""{NAMESPACE}/protocolVersion":"{MODERN_VERSION}","{NAMESPACE}/clientInfo":{}"#, client_info());
-    Meta { whole: format!(r#"{identity},"{CAPABILITIES}":{capabilities}"#), identity }
+    RequestMeta { whole: format!(r#"{identity},"{CAPABILITIES}":{capabilities}"#), identity }
 }
 
 fn modern_headers(wire: &Wire) -> Vec<(HeaderName, HeaderValue)> {

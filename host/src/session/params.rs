@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::json::{META, Object};
+use crate::json::{JsonObject, META};
 use crate::transport::RequestId;
 
 /// The parameters with these members in their `_meta`; `meta` is empty or begins with a member, without braces.
@@ -37,17 +37,17 @@ pub fn with_meta(params: &str, meta: &str, progress: Option<RequestId>) -> Strin
     add(&mut added);
     added.push('}');
     // What the caller says in `_meta` stays, but for what only the session can know.
-    let mut object = Object::read(params).unwrap_or_default();
+    let mut object = JsonObject::read(params).unwrap_or_default();
     let theirs = object.remove("_meta");
-    let mut merged = theirs.and_then(|theirs| Object::read(theirs.get())).unwrap_or_default();
-    merged.extend(&Object::read(&added).expect("the session writes JSON"));
+    let mut merged = theirs.and_then(|theirs| JsonObject::read(theirs.get())).unwrap_or_default();
+    merged.extend(&JsonObject::read(&added).expect("the session writes JSON"));
     object.set("_meta", &merged);
     object.to_text()
 }
 
 /// The parameters with more members; one that is there already is replaced.
 pub fn with_members(params: &str, more: &[(&str, &RawValue)]) -> String {
-    let mut object = Object::read(params).unwrap_or_default();
+    let mut object = JsonObject::read(params).unwrap_or_default();
     for (name, value) in more {
         object.set(name, value);
     }

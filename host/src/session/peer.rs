@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::During;
-use crate::json::Text;
+use super::ActiveCallers;
+use crate::json::LossyString;
 
 /// The two ways in which MCP is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct Peer {
     /// Its capabilities, as it wrote them.
     pub capabilities: Box<RawValue>,
     /// What it can be asked for.
-    pub offers: Offers,
+    pub features: ServerFeatures,
     /// What it wants a model to know.
     pub instructions: Option<String>,
     /// How messages travel: `stdio`, `http`, `sse` or `websocket`.
@@ -76,7 +76,7 @@ pub struct Peer {
 
 /// What a server can be asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Offers {
+pub struct ServerFeatures {
     /// `tools/list` and `tools/call`.
     pub tools: bool,
     /// `resources/list`, `resources/templates/list` and `resources/read`.
@@ -95,7 +95,7 @@ pub struct Offers {
 
 /// What a server lets know unasked.
 #[derive(Debug, Clone)]
-pub enum News {
+pub enum ServerEvent {
     /// Its tools are others now.
     ToolsChanged,
     /// Its resources are others now.
@@ -118,7 +118,7 @@ pub enum News {
         /// What, as the server wrote it.
         data: Box<RawValue>,
         /// For whom the server worked when the line came.
-        during: During,
+        callers: ActiveCallers,
         /// Tells this line from all others.
         number: u64,
     },
@@ -126,7 +126,7 @@ pub enum News {
     Closed,
 }
 
-impl News {
+impl ServerEvent {
     /// Reads a notification; `None` is one that says nothing to us.
     pub(super) fn read(method: &str, params: &str) -> Option<Self> {
         #[derive(Deserialize)]
@@ -134,19 +134,19 @@ impl News {
             #[serde(default)]
             uri: Option<String>,
             #[serde(default)]
-            level: Option<Text>,
+            level: Option<LossyString>,
             #[serde(default)]
-            logger: Option<Text>,
+            logger: Option<LossyString>,
             #[serde(default)]
             data: Option<Box<RawValue>>,
         }
         match method {
-            "notifications/tools/list_changed" => Some(News::ToolsChanged),
-            "notifications/resources/list_changed" => Some(News::ResourcesChanged),
-            "notifications/prompts/list_changed" => Some(News::PromptsChanged),
+            "notifications/tools/list_changed" => Some(ServerEvent::ToolsChanged),
+            "notifications/resources/list_changed" => Some(ServerEvent::ResourcesChanged),
+            "notifications/prompts/list_changed" => Some(ServerEvent::PromptsChanged),
             "notifications/resources/updated" => {
                 let Params { uri, .. } = serde_json::from_str(params).ok()?;
-                Some(News::ResourceUpdated { uri: uri?, params: RawValue::from_string(params.to_owned()).ok()? })
+                Some(ServerEvent::ResourceUpdated { uri: uri?, params: RawValue::from_string(params.to_owned()).ok()? })
             }
             "notifications/message" => {
                 let params: Params = serde_json::from_str(params).ok()?;
@@ -154,27 +154,27 @@ impl News {
                 let logger = params.logger.map(String::from);
                 let data = params.data.unwrap_or_else(super::empty_object);
                 let number = LINES.fetch_add(1, Ordering::Relaxed);
-                Some(News::Log { level, logger, data, during: During::Nobody, number })
+                Some(ServerEvent::Log { level, logger, data, callers: ActiveCallers::Unknown, number })
             }
             _ => None,
         }
     }
 }
 
-impl Offers {
+impl ServerFeatures {
     /// Reads the capabilities of a server.
     pub(super) fn read(capabilities: &RawValue) -> Self {
         #[derive(Deserialize, Default)]
         struct Capabilities {
-            tools: Option<Listed>,
-            resources: Option<Listed>,
-            prompts: Option<Listed>,
+            tools: Option<ListCapability>,
+            resources: Option<ListCapability>,
+            prompts: Option<ListCapability>,
             completions: Option<serde::de::IgnoredAny>,
             logging: Option<serde::de::IgnoredAny>,
         }
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase")]
-        struct Listed {
+        struct ListCapability {
             #[serde(default)]
             list_changed: Option<bool>,
             #[serde(default)]
@@ -182,7 +182,7 @@ impl Offers {
         }
         let read: Capabilities = serde_json::from_str(capabilities.get()).unwrap_or_default();
         let all = [&read.tools, &read.resources, &read.prompts];
-        Offers {
+        ServerFeatures {
             tools: read.tools.is_some(),
             resources: read.resources.is_some(),
             prompts: read.prompts.is_some(),

@@ -1,9 +1,9 @@
 //! One connection as JSON-RPC: a request goes out, and its own answer comes back or a failure does.
 
+mod credential_filter;
 mod inbox;
 pub(crate) mod message;
 mod pending;
-mod screen;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,18 +13,18 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 pub use message::{Reply, quote};
-use pending::Time;
-pub use pending::{OnProgress, Patience, Progress};
+use pending::RequestClock;
+pub use pending::{OnProgress, Progress, RequestTimeouts};
 
 use super::handler::Handler;
-use super::listing::Shelf;
-use super::{Era, News};
+use super::listing::ListCache;
+use super::{Era, ServerEvent};
 use crate::config::secrets::Secrets;
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::{self, Delivery, Outgoing, RequestId, ServerStream, Transport};
-use inbox::{Footing, Inbox};
-use screen::Screen;
+use credential_filter::CredentialFilter;
+use inbox::{HandshakeResult, Inbox};
 
 /// A connection that requests and answers are matched on.
 pub struct Wire {
@@ -33,13 +33,13 @@ pub struct Wire {
     next_id: AtomicU64,
     /// Closing a stream says that nobody waits (2026-07-28 on HTTP); elsewhere it takes a notification.
     web: bool,
-    screen: Arc<Screen>,
+    filter: Arc<CredentialFilter>,
     /// We are ending the connection ourselves.
     closing: AtomicBool,
 }
 
 /// What to ask.
-pub struct Ask<'a> {
+pub struct WireRequest<'a> {
     /// The method.
     pub method: &'a str,
     /// The JSON object of its parameters, given the id of the request (which is also its progress token).
@@ -47,7 +47,7 @@ pub struct Ask<'a> {
     /// Headers that MCP wants beside it on HTTP.
     pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
     /// How long to wait.
-    pub patience: Patience,
+    pub timeouts: RequestTimeouts,
     /// Who wants to know how far it has come.
     pub progress: Option<OnProgress>,
     /// Who answers what the server asks on the stream of this request, in place of the connection's own.
@@ -62,8 +62,8 @@ impl Wire {
         endpoint: &Endpoint,
         handler: Arc<dyn Handler>,
         secrets: &Arc<Mutex<Secrets>>,
-    ) -> Result<Wire, Failed> {
-        let screen = Arc::new(Screen::new(endpoint, Arc::clone(secrets)));
+    ) -> Result<Wire, RequestError> {
+        let screen = Arc::new(CredentialFilter::new(endpoint, Arc::clone(secrets)));
         let web = matches!(endpoint, Endpoint::Http(_));
         let inbox = Arc::new(Inbox::new(handler, Arc::clone(&screen), web));
         let opened = transport::open(endpoint, Arc::clone(&inbox) as _).await;
@@ -72,32 +72,32 @@ impl Wire {
         let (next_id, closing) = (AtomicU64::new(1), AtomicBool::new(false));
         if let Endpoint::Stdio(_) = endpoint {
             // A process on the same machine may answer at once.
-            let vigil = inbox.pending.watched();
-            inbox.spawn(async move { match vigil.keep().await {} });
+            let vigil = inbox.pending.spin_wait();
+            inbox.spawn(async move { match vigil.run().await {} });
         }
-        Ok(Wire { inbox, transport, next_id, web, screen, closing })
+        Ok(Wire { inbox, transport, next_id, web, filter: screen, closing })
     }
 
     /// Sends a request and waits for its answer. Dropping the future gives the request up and tells the server so.
-    pub async fn request(&self, ask: Ask<'_>) -> Result<Reply, Failed> {
-        let Ask { method, params, headers, patience, progress, handler, cancellable } = ask;
-        let limit = patience.quiet.min(patience.total);
+    pub async fn request(&self, ask: WireRequest<'_>) -> Result<Reply, RequestError> {
+        let WireRequest { method, params, headers, timeouts, progress, handler, cancellable } = ask;
+        let limit = timeouts.idle.min(timeouts.total);
         if limit.is_zero() {
-            return Err(Failed::unsent(Failure::Timeout { method: method.to_owned(), after: limit }));
+            return Err(RequestError::unsent(Failure::Timeout { method: method.to_owned(), after: limit }));
         }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let started = Instant::now();
-        let time = Time { started, patience, heard: None };
+        let time = RequestClock { started, timeouts, last_progress: None };
         let mut answer = self.inbox.pending.enter(id, time, progress)?;
         // Where all share a stream, what is asked on it says nothing of a request.
         let handler = handler.filter(|_| self.web);
-        let mut watch = Watch { wire: self, id, tell: cancellable, given_up: true, asked: handler.is_some() };
+        let mut watch = RequestGuard { wire: self, id, cancellable, given_up: true, has_handler: handler.is_some() };
         if let Some(handler) = handler {
             self.inbox.handlers().insert(id, handler);
         }
         let text = message::request(id, method, &params(id));
         let mut send =
-            self.transport.send(Outgoing { text, request: Some(id), headers, repeatable: only_asks(method) });
+            self.transport.send(Outgoing { text, request: Some(id), headers, repeatable: is_repeatable(method) });
         let timer = tokio::time::sleep(limit);
         tokio::pin!(timer);
         let mut sending = true;
@@ -107,11 +107,11 @@ impl Wire {
                 answer = &mut answer => {
                     watch.given_up = false;
                     // The sender is dropped only after it was used.
-                    break match answer.unwrap_or(Err(Failed::unsent(Failure::Closed))) {
+                    break match answer.unwrap_or(Err(RequestError::unsent(Failure::Closed))) {
                         // The connection is over. How far the request had come is for the transport to say.
                         Err(over) if !over.sent => {
                             let sent = !sending || Box::pin(may_have_arrived(&mut send)).await;
-                            Err(Failed { sent, ..over })
+                            Err(RequestError { sent, ..over })
                         }
                         outcome => outcome,
                     };
@@ -124,33 +124,33 @@ impl Wire {
                             Ok(answer) => {
                                 watch.given_up = false;
                                 // Where the connection ended at this very moment, the exchange had been made all the same.
-                                break answer.map_err(|failed| Failed { sent: true, ..failed });
+                                break answer.map_err(|failed| RequestError { sent: true, ..failed });
                             }
                             Err(_) => {
-                                watch.tell = false;
+                                watch.cancellable = false;
                                 let how = format!("its answer to {method} holds no answer");
-                                break Err(Failed::sent(Failure::Protocol(how)));
+                                break Err(RequestError::sent(Failure::Protocol(how)));
                             }
                         },
                         Err(failed) => {
-                            watch.tell = false;
+                            watch.cancellable = false;
                             break Err(failed);
                         }
                     }
                 }
                 () = &mut timer => {
-                    let heard = self.inbox.pending.last_heard(id);
-                    let deadline = Time { started, patience, heard }.end(self.inbox.last_talk());
+                    let last_progress = self.inbox.pending.last_progress(id);
+                    let deadline = RequestClock { started, timeouts, last_progress }.deadline(self.inbox.last_question());
                     if deadline > Instant::now() {
                         timer.as_mut().reset(deadline);
                         continue;
                     }
                     // What has been handed over may be acted on, whether it is written by now or not.
-                    break Err(Failed::sent(Failure::Timeout { method: method.to_owned(), after: deadline - started }));
+                    break Err(RequestError::sent(Failure::Timeout { method: method.to_owned(), after: deadline - started }));
                 }
             }
         };
-        outcome.map_err(|failed| self.screen.failed(self.inbox.pending.explained(failed)))
+        outcome.map_err(|failed| self.filter.failed(self.inbox.pending.explain(failed)))
     }
 
     /// How many messages the server has sent.
@@ -160,13 +160,13 @@ impl Wire {
 
     /// Until when the server may be silent: it may be at work on what it was asked, which has its own time.
     pub fn busy_until(&self) -> Option<Instant> {
-        let end = self.inbox.pending.at_work()?.end(self.inbox.last_talk());
+        let end = self.inbox.pending.oldest_request()?.deadline(self.inbox.last_question());
         (end > Instant::now()).then_some(end)
     }
 
     /// Waits while no message comes after those that were seen and all requests wait on, and no longer than until then.
-    pub async fn change(&self, seen: u64, until: Instant) {
-        self.inbox.pending.change(seen, until).await;
+    pub async fn wait_for_change(&self, seen: u64, until: Instant) {
+        self.inbox.pending.wait_for_change(seen, until).await;
     }
 
     /// The connection is about to be ended for this reason, which those hear who lose their answers by it.
@@ -180,18 +180,18 @@ impl Wire {
         method: &str,
         params: Option<&str>,
         headers: Vec<(http::HeaderName, http::HeaderValue)>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), RequestError> {
         let text = message::notification(method, params);
         let send = self.transport.send(Outgoing { text, request: None, headers, repeatable: true });
         match tokio::time::timeout(NOTIFY_LIMIT, send).await {
-            Ok(sent) => sent.map(drop).map_err(|failed| self.screen.failed(failed)),
-            Err(_) => Err(Failed::sent(Failure::Timeout { method: method.to_owned(), after: NOTIFY_LIMIT })),
+            Ok(sent) => sent.map(drop).map_err(|failed| self.filter.failed(failed)),
+            Err(_) => Err(RequestError::sent(Failure::Timeout { method: method.to_owned(), after: NOTIFY_LIMIT })),
         }
     }
 
     /// The handshake is over: from here on the era is known.
-    pub fn settle(&self, era: Era, headers: Vec<(http::HeaderName, http::HeaderValue)>) {
-        self.inbox.settle(Footing { era, headers: headers.clone() });
+    pub fn complete_handshake(&self, era: Era, headers: Vec<(http::HeaderName, http::HeaderValue)>) {
+        self.inbox.set_handshake(HandshakeResult { era, headers: headers.clone() });
         let stream = match era {
             Era::Legacy => ServerStream::Open(headers),
             Era::Modern => ServerStream::None,
@@ -200,13 +200,13 @@ impl Wire {
     }
 
     /// What the server lets know unasked.
-    pub fn news(&self) -> broadcast::Receiver<News> {
-        self.inbox.news()
+    pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
+        self.inbox.events()
     }
 
     /// The lists that still hold.
-    pub fn shelf(&self) -> Arc<Shelf> {
-        self.inbox.shelf()
+    pub fn list_cache(&self) -> Arc<ListCache> {
+        self.inbox.list_cache()
     }
 
     /// Who answers the server's questions.
@@ -220,8 +220,8 @@ impl Wire {
     }
 
     /// Why the connection is over, once it is.
-    pub fn over(&self) -> Option<Failed> {
-        self.inbox.pending.over().map(|failed| self.screen.failed(failed))
+    pub fn close_reason(&self) -> Option<RequestError> {
+        self.inbox.pending.close_reason().map(|failed| self.filter.failed(failed))
     }
 
     /// Whether messages travel over Streamable HTTP.
@@ -236,7 +236,7 @@ impl Wire {
 
     /// The last lines that the server wrote to its standard error.
     pub fn stderr_tail(&self) -> String {
-        self.screen.text(&self.transport.stderr_tail())
+        self.filter.text(&self.transport.stderr_tail())
     }
 
     /// Whether we are ending the connection ourselves, or have done so.
@@ -248,12 +248,12 @@ impl Wire {
     pub async fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
         self.transport.close().await;
-        self.inbox.pending.close(Failed::unsent(Failure::Closed));
+        self.inbox.pending.close(RequestError::unsent(Failure::Closed));
     }
 
     /// Tells the server that nobody waits for this request any more.
     fn cancel(&self, id: RequestId) {
-        let Some(footing) = self.inbox.footing() else { return };
+        let Some(footing) = self.inbox.handshake() else { return };
         if self.web && footing.era == Era::Modern || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
@@ -270,7 +270,7 @@ impl Wire {
 }
 
 /// Whether a request does no harm where it arrives twice: it asks for what there is, or settles what is settled already.
-fn only_asks(method: &str) -> bool {
+fn is_repeatable(method: &str) -> bool {
     let asks = [
         "completion/complete",
         "initialize",
@@ -287,7 +287,7 @@ fn only_asks(method: &str) -> bool {
 }
 
 /// Whether a message that was being sent when its connection ended may have arrived.
-async fn may_have_arrived(send: impl Future<Output = Result<Delivery, Failed>>) -> bool {
+async fn may_have_arrived(send: impl Future<Output = Result<Delivery, RequestError>>) -> bool {
     match tokio::time::timeout(SETTLE_LIMIT, send).await {
         Ok(Err(failed)) => failed.sent,
         Ok(Ok(_)) | Err(_) => true,
@@ -302,21 +302,21 @@ impl Drop for Wire {
 }
 
 /// Clears up behind a request, however it ends.
-struct Watch<'a> {
+struct RequestGuard<'a> {
     wire: &'a Wire,
     id: RequestId,
-    tell: bool,
+    cancellable: bool,
     given_up: bool,
     /// It has a handler of its own.
-    asked: bool,
+    has_handler: bool,
 }
 
-impl Drop for Watch<'_> {
+impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
-        if self.asked {
+        if self.has_handler {
             self.wire.inbox.handlers().remove(&self.id);
         }
-        if self.given_up && self.wire.inbox.pending.forget(self.id, self.tell) && self.tell {
+        if self.given_up && self.wire.inbox.pending.forget(self.id, self.cancellable) && self.cancellable {
             self.wire.cancel(self.id);
         }
     }

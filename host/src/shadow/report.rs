@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tracing::info;
 
-use crate::gate::{Finished, LOCAL};
-use crate::record::compare::{Difference, Kind};
+use crate::gate::{FinishedCall, LOCAL};
+use crate::record::compare::{Difference, DifferenceKind};
 
 /// A call that the candidate would have decided otherwise. Neither arguments nor answers are kept.
 #[derive(Debug, Clone)]
@@ -22,29 +22,29 @@ pub struct Divergence {
     /// The name that was called.
     pub name: String,
     /// What differs.
-    pub kind: Kind,
+    pub kind: DifferenceKind,
     /// The rule that decided, or what is not the same.
     pub rule: String,
 }
 
 /// The call that a report speaks of.
-pub(super) struct Called {
+pub(super) struct JudgedCall {
     pub id: String,
     principal: String,
     name: String,
 }
 
-impl Called {
-    pub(super) fn of(finished: &Finished) -> Self {
-        let call = &finished.past.call;
+impl JudgedCall {
+    pub(super) fn of(finished: &FinishedCall) -> Self {
+        let call = &finished.history.call;
         let principal = finished.principal.as_ref().map_or_else(|| LOCAL.to_owned(), |name| name.to_string());
-        Called { id: call.id.clone(), principal, name: brief(&call.name) }
+        JudgedCall { id: call.id.clone(), principal, name: brief(&call.name) }
     }
 }
 
 /// Whether the candidate is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum ShadowState {
     /// It is.
     Running,
     /// It is not, for this reason.
@@ -53,7 +53,7 @@ pub enum State {
 
 /// What became of the calls that the candidate was to be asked about.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ShadowCounts {
     /// It decides them in the same way.
     pub same: u64,
     /// It decides them otherwise.
@@ -66,20 +66,20 @@ pub struct Counts {
 
 /// How a candidate has done.
 #[derive(Debug)]
-pub struct Report {
+pub struct ShadowReport {
     /// What is tried, in short.
     pub about: String,
     same: AtomicU64,
     dropped: AtomicU64,
     failed: AtomicU64,
-    kinds: [AtomicU64; Kind::ALL.len()],
+    kinds: [AtomicU64; DifferenceKind::ALL.len()],
     /// Calls look at this, and wait for nothing.
     runs: AtomicBool,
-    notes: Mutex<Notes>,
+    notes: Mutex<DivergenceLog>,
 }
 
 #[derive(Debug)]
-struct Notes {
+struct DivergenceLog {
     off: Option<String>,
     recent: VecDeque<Divergence>,
     /// When lines were written last, and how many since, and how many were left out.
@@ -88,23 +88,23 @@ struct Notes {
     left_out: u64,
 }
 
-impl Report {
+impl ShadowReport {
     /// Of a candidate that has not been asked yet.
     pub(super) fn of(about: String) -> Self {
-        let notes = Notes { off: None, recent: VecDeque::new(), second: None, lines: 0, left_out: 0 };
+        let notes = DivergenceLog { off: None, recent: VecDeque::new(), second: None, lines: 0, left_out: 0 };
         let (same, dropped, failed, kinds) = Default::default();
-        Report { about, same, dropped, failed, kinds, runs: AtomicBool::new(true), notes: Mutex::new(notes) }
+        ShadowReport { about, same, dropped, failed, kinds, runs: AtomicBool::new(true), notes: Mutex::new(notes) }
     }
 
     /// Whether the candidate is asked.
-    pub fn state(&self) -> State {
-        self.notes().off.clone().map_or(State::Running, State::Off)
+    pub fn state(&self) -> ShadowState {
+        self.notes().off.clone().map_or(ShadowState::Running, ShadowState::Off)
     }
 
     /// What became of the calls.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> ShadowCounts {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Counts {
+        ShadowCounts {
             same: read(&self.same),
             different: self.kinds.iter().map(read).sum(),
             dropped: read(&self.dropped),
@@ -113,10 +113,12 @@ impl Report {
     }
 
     /// How many calls differ in each kind.
-    pub fn kinds(&self) -> impl Iterator<Item = (Kind, u64)> {
-        let kinds = Kind::ALL.into_iter().map(|(kind, ..)| kind).zip(&self.kinds);
+    pub fn kinds(&self) -> impl Iterator<Item = (DifferenceKind, u64)> {
+        let kinds = DifferenceKind::ALL.into_iter().map(|(kind, ..)| kind).zip(&self.kinds);
         // Other reasons alone are no difference.
-        kinds.filter(|(kind, _)| *kind != Kind::Trace).map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
+        kinds
+            .filter(|(kind, _)| *kind != DifferenceKind::Trace)
+            .map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
     }
 
     /// The last so many calls that differ and are wanted, the newest first.
@@ -124,7 +126,7 @@ impl Report {
         self.notes().recent.iter().rev().filter(|divergence| wanted(divergence)).take(most).cloned().collect()
     }
 
-    pub(super) fn runs(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         self.runs.load(Ordering::Relaxed)
     }
 
@@ -133,20 +135,20 @@ impl Report {
         self.runs.store(false, Ordering::Relaxed);
     }
 
-    pub(super) fn same(&self) {
+    pub(super) fn add_same(&self) {
         self.same.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn dropped(&self) {
+    pub(super) fn add_dropped(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn failed(&self) {
+    pub(super) fn add_failed(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Keeps, counts and logs a difference.
-    pub(super) fn different(&self, called: Called, difference: &Difference) {
+    pub(super) fn add_divergence(&self, called: JudgedCall, difference: &Difference) {
         // Both its sides may quote arguments and answers, so they stay here.
         let Difference { kind, rule, .. } = difference;
         let kind = *kind;
@@ -173,12 +175,12 @@ impl Report {
         info!(call, principal, kind = kind.name(), "the shadow would decide {name:?} otherwise: {rule}{more}");
     }
 
-    fn notes(&self) -> MutexGuard<'_, Notes> {
+    fn notes(&self) -> MutexGuard<'_, DivergenceLog> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Notes {
+impl DivergenceLog {
     /// Whether there is room for a line in the log: a policy that differs in everything must not drown it.
     fn may_write(&mut self, now: Instant) -> bool {
         if self.second.is_none_or(|second| now.duration_since(second) >= SECOND) {
@@ -211,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_second_has_room_for_some_lines_and_the_rest_is_counted() {
-        let report = Report::of(String::new());
+        let report = ShadowReport::of(String::new());
         let mut notes = report.notes();
         let now = Instant::now();
         let written = (0..100).filter(|_| notes.may_write(now)).count();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::SpillError;
-use crate::private;
+use crate::private_files;
 
 /// The folder where nobody names one: the user's place for caches, else one for each user among temporary files.
 pub fn default_dir() -> PathBuf {
@@ -38,7 +38,7 @@ fn of_user() -> String {
 }
 
 /// The same path from the root on and without a slash at its end, through which a link would not be seen as one.
-pub(super) fn plain(dir: &Path) -> PathBuf {
+pub(super) fn absolute_dir(dir: &Path) -> PathBuf {
     std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()).components().collect()
 }
 
@@ -61,7 +61,7 @@ pub(super) fn lock(dir: &Path, after: Duration) -> Result<File, SpillError> {
 }
 
 fn open_lock(path: &Path) -> io::Result<File> {
-    match private::file(path) {
+    match private_files::create_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             // Others cannot have put it here, but its owner could; opening a pipe would wait for ever.
             if !fs::symlink_metadata(path)?.is_file() {

@@ -8,40 +8,40 @@ use std::time::SystemTime;
 use crate::calendar::Utc;
 
 /// The name of a text that is about to be written.
-pub(super) struct Name {
+pub(super) struct SpillName {
     stem: String,
 }
 
-impl Name {
+impl SpillName {
     /// A name that nobody can guess, so that no two texts have the same.
     pub(super) fn new(server: &str, tool: &str, now: SystemTime) -> Self {
         // The keys are the system's random numbers.
         let random = RandomState::new().build_hasher().finish();
-        Name { stem: format!("{}-{}-{}-{random:016x}", safe(server), safe(tool), stamp(now)) }
+        SpillName { stem: format!("{}-{}-{}-{random:016x}", safe(server), safe(tool), stamp(now)) }
     }
 
     /// The name of the whole text.
-    pub(super) fn whole(&self) -> String {
+    pub(super) fn final_name(&self) -> String {
         format!("{}.{WHOLE}", self.stem)
     }
 
     /// The name while it is written.
-    pub(super) fn part(&self) -> String {
+    pub(super) fn partial_name(&self) -> String {
         format!("{}.{PART}", self.stem)
     }
 }
 
 /// A file with a name of ours.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ours<'a> {
+pub(super) enum SpillFile<'a> {
     /// A whole text, and when it was written, as `stamp` says it.
-    Whole(&'a str),
+    Complete(&'a str),
     /// A text that is being written.
-    Part,
+    Partial,
 }
 
 /// Whether a file's name is one of ours. Anything else in the folder is not touched.
-pub(super) fn read(name: &str) -> Option<Ours<'_>> {
+pub(super) fn parse_name(name: &str) -> Option<SpillFile<'_>> {
     let (stem, extension) = name.rsplit_once('.')?;
     let mut parts = stem.rsplitn(3, '-');
     let (random, stamp, rest) = (parts.next()?, parts.next()?, parts.next()?);
@@ -55,8 +55,8 @@ pub(super) fn read(name: &str) -> Option<Ours<'_>> {
     let is_rest = rest.len() <= 2 * MOST + 1 && rest.contains('-') && rest.bytes().all(is_safe);
     match extension {
         _ if !(is_random && is_stamp && is_rest) => None,
-        WHOLE => Some(Ours::Whole(stamp)),
-        PART => Some(Ours::Part),
+        WHOLE => Some(SpillFile::Complete(stamp)),
+        PART => Some(SpillFile::Partial),
         _ => None,
     }
 }
@@ -117,12 +117,12 @@ mod tests {
     #[test]
     fn a_name_is_safe_whatever_it_is_made_of() {
         let check = |server: &str, tool: &str, start: &str| {
-            let name = Name::new(server, tool, at(0));
-            let whole = name.whole();
+            let name = SpillName::new(server, tool, at(0));
+            let whole = name.final_name();
             assert!(whole.starts_with(&format!("{start}-19700101T000000000Z-")), "{whole}");
             assert!(whole.len() < 200 && whole.bytes().all(is_safe), "{whole}");
-            assert_eq!(read(&whole), Some(Ours::Whole("19700101T000000000Z")), "{whole}");
-            assert_eq!(read(&name.part()), Some(Ours::Part), "{whole}");
+            assert_eq!(parse_name(&whole), Some(SpillFile::Complete("19700101T000000000Z")), "{whole}");
+            assert_eq!(parse_name(&name.partial_name()), Some(SpillFile::Partial), "{whole}");
         };
         check("jira", "search_issues", "jira-search_issues");
         check("kube-server", "get.pods", "kube-server-get.pods");
@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn no_two_names_are_the_same() {
-        let names: std::collections::BTreeSet<_> = (0..1000).map(|_| Name::new("a", "b", at(0)).whole()).collect();
+        let names: std::collections::BTreeSet<_> =
+            (0..1000).map(|_| SpillName::new("a", "b", at(0)).final_name()).collect();
         assert_eq!(names.len(), 1000);
     }
 
@@ -157,7 +158,7 @@ mod tests {
             "ä-b-20260729T101530123Z-0123456789abcdef.txt",
         ];
         for name in rows {
-            assert_eq!(read(name), None, "{name}");
+            assert_eq!(parse_name(name), None, "{name}");
         }
     }
 }

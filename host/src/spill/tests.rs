@@ -6,8 +6,8 @@ use super::*;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-fn spill(dir: &Path, max_bytes: u64, max_age: Duration) -> Spill {
-    Spill::new(SpillRules { dir: dir.to_owned(), max_bytes, max_age })
+fn spill(dir: &Path, max_bytes: u64, max_age: Duration) -> SpillStore {
+    SpillStore::new(SpillRules { dir: dir.to_owned(), max_bytes, max_age })
 }
 
 fn at(seconds: u64) -> SystemTime {
@@ -51,7 +51,7 @@ fn a_text_is_kept_whole_and_for_its_owner_alone() {
 async fn a_text_is_kept_while_others_go_on() {
     let root = tempfile::tempdir().unwrap();
     let spill = spill(root.path(), 1 << 20, DAY);
-    let (one, other) = tokio::join!(spill.keep_later("a", "b", "1", "one"), spill.keep_later("a", "b", "2", "other"));
+    let (one, other) = tokio::join!(spill.keep_async("a", "b", "1", "one"), spill.keep_async("a", "b", "2", "other"));
     assert_eq!(fs::read_to_string(one.unwrap()).unwrap(), "one");
     assert_eq!(fs::read_to_string(other.unwrap()).unwrap(), "other");
 }
@@ -178,7 +178,7 @@ fn a_text_that_cannot_be_written_leaves_nothing() {
 #[test]
 fn nothing_is_written_while_another_process_holds_the_folder() {
     let root = tempfile::tempdir().unwrap();
-    let spill = Spill { patience: Duration::ZERO, ..spill(root.path(), 100, DAY) };
+    let spill = SpillStore { lock_timeout: Duration::ZERO, ..spill(root.path(), 100, DAY) };
     let held = folder::lock(root.path(), Duration::ZERO).unwrap();
     let error = spill.keep("a", "b", "1", "x").unwrap_err();
     assert!(matches!(error, SpillError::Busy { .. }), "{error:?}");

@@ -10,13 +10,13 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::warn;
 
 /// Spans are sent for as long as this lives; what is left is sent when it is dropped.
-pub struct Exporting(SdkTracerProvider);
+pub struct ExportGuard(SdkTracerProvider);
 
 /// Begins to send spans, where the environment asks for it: with an endpoint in `OTEL_EXPORTER_OTLP_ENDPOINT` or
 /// `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, or with `OTEL_TRACES_EXPORTER=otlp`. All else is as the other variables say.
 ///
 /// It opens its connections outside of any async runtime, and must not be called within one.
-pub fn start() -> Option<Exporting> {
+pub fn start() -> Option<ExportGuard> {
     let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let endpoint = set("OTEL_EXPORTER_OTLP_ENDPOINT").or_else(|| set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"));
     let wanted = match set("OTEL_TRACES_EXPORTER").as_deref() {
@@ -53,10 +53,10 @@ pub fn start() -> Option<Exporting> {
     };
     let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource.build()).build();
     global::set_tracer_provider(provider.clone());
-    Some(Exporting(provider))
+    Some(ExportGuard(provider))
 }
 
-impl Drop for Exporting {
+impl Drop for ExportGuard {
     fn drop(&mut self) {
         if let Err(error) = self.0.shutdown_with_timeout(LAST_WORDS) {
             warn!("the last spans could not be sent: {error}");

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::failure::Failed;
+use crate::failure::RequestError;
 use crate::logic::types::execution::ToolResult;
 use crate::session::{Caller, Peer};
 
@@ -29,7 +29,7 @@ impl Span {
         (Span, Cow::Borrowed(caller))
     }
 
-    pub(crate) fn ended(&self, _: Option<&Failed>) {}
+    pub(crate) fn ended(&self, _: Option<&RequestError>) {}
 
     pub(crate) fn finished(&self, _: &ToolResult) {}
 

@@ -9,11 +9,11 @@ use opentelemetry::trace::{SpanKind, Status, TraceContextExt, Tracer};
 use opentelemetry::{Context, KeyValue, global};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 
-use crate::failure::{Failed, Failure};
-use crate::json::Object;
+use crate::failure::{Failure, RequestError};
+use crate::json::JsonObject;
 use crate::logic::types::execution::{Code, ToolResult};
 use crate::session::{Caller, Peer};
-use crate::words::Named;
+use crate::words::NamedCase;
 
 /// A span, which ends with this.
 pub(crate) struct Span(Context);
@@ -21,7 +21,8 @@ pub(crate) struct Span(Context);
 impl Span {
     /// What is done for a request of this method, in the trace of its caller.
     pub(crate) fn begin(method: &'static str, caller: &Caller) -> Self {
-        let parent = TraceContextPropagator::new().extract_with_context(&Context::current(), &Told::of(&caller.meta));
+        let parent =
+            TraceContextPropagator::new().extract_with_context(&Context::current(), &IncomingTrace::of(&caller.meta));
         let mut attributes = vec![KeyValue::new("mcp.method.name", method)];
         if method == TOOLS_CALL {
             attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
@@ -67,13 +68,13 @@ impl Span {
             return (span, Cow::Borrowed(caller));
         }
         let mut caller = caller.clone();
-        TraceContextPropagator::new().inject_context(&span.0, &mut Outgoing(&mut caller.meta));
+        TraceContextPropagator::new().inject_context(&span.0, &mut OutgoingTrace(&mut caller.meta));
         (span, Cow::Owned(caller))
     }
 
     /// What this was for came to an end, or failed.
-    pub(crate) fn ended(&self, failed: Option<&Failed>) {
-        let Some(Failed { failure, .. }) = failed else { return };
+    pub(crate) fn ended(&self, failed: Option<&RequestError>) {
+        let Some(RequestError { failure, .. }) = failed else { return };
         let span = self.0.span();
         if let Failure::Rpc(error) = failure {
             span.set_attribute(KeyValue::new("rpc.response.status_code", error.code.to_string()));
@@ -143,21 +144,21 @@ fn kind(failure: &Failure) -> &'static str {
 
 /// The name of the tool or prompt that a request is about.
 fn name_in(params: &str) -> Option<String> {
-    let name = Object::read(params)?.remove("name")?;
+    let name = JsonObject::read(params)?.remove("name")?;
     serde_json::from_str(name.get()).ok()
 }
 
 /// The trace context that a caller told.
-struct Told(Vec<(&'static str, String)>);
+struct IncomingTrace(Vec<(&'static str, String)>);
 
-impl Told {
-    fn of(meta: &Object) -> Self {
+impl IncomingTrace {
+    fn of(meta: &JsonObject) -> Self {
         let text = |name: &'static str| Some((name, serde_json::from_str(meta.get(name)?.get()).ok()?));
-        Told(["traceparent", "tracestate"].into_iter().filter_map(text).collect())
+        IncomingTrace(["traceparent", "tracestate"].into_iter().filter_map(text).collect())
     }
 }
 
-impl Extractor for Told {
+impl Extractor for IncomingTrace {
     fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str())
     }
@@ -168,9 +169,9 @@ impl Extractor for Told {
 }
 
 /// Where a server is told the trace context.
-struct Outgoing<'a>(&'a mut Object);
+struct OutgoingTrace<'a>(&'a mut JsonObject);
 
-impl Injector for Outgoing<'_> {
+impl Injector for OutgoingTrace<'_> {
     fn set(&mut self, key: &str, value: String) {
         // An empty state says nothing, and some do not know it.
         if !value.is_empty() {

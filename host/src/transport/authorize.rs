@@ -8,19 +8,19 @@ use http::HeaderValue;
 
 use super::BoxFuture;
 use crate::config::secrets::Secrets;
-use crate::failure::{Failed, HttpError};
+use crate::failure::{HttpError, RequestError};
 
 /// Gives each request to one server its `Authorization`.
 pub trait Authorize: Send + Sync + 'static {
     /// What goes with the next request, to the server's own origin alone; none is a request without.
-    fn credential(&self) -> BoxFuture<'_, Result<Option<Credential>, Failed>>;
+    fn credential(&self) -> BoxFuture<'_, Result<Option<Credential>, RequestError>>;
 
     /// The server has taken the authorization of this number.
     fn accepted(&self, edition: u64);
 
     /// The server has refused a request with 401, or with 403 and a challenge. Gets another authorization, once for
     /// all who ask at the same time; `Ok` says that it is worth asking the server again.
-    fn renew<'a>(&'a self, refused: &'a HttpError) -> BoxFuture<'a, Result<(), Failed>>;
+    fn renew<'a>(&'a self, refused: &'a HttpError) -> BoxFuture<'a, Result<(), RequestError>>;
 
     /// The number of the authorization that there is now, wherever it came from: each new one has a higher one.
     fn edition(&self) -> u64;

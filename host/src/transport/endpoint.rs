@@ -16,11 +16,11 @@ pub enum Endpoint {
     /// A subprocess that speaks over its standard input and output.
     Stdio(Program),
     /// Streamable HTTP.
-    Http(Site),
+    Http(RemoteSite),
     /// HTTP with Server-Sent Events, the way before Streamable HTTP.
-    Sse(Site),
+    Sse(RemoteSite),
     /// WebSocket.
-    WebSocket(Site),
+    WebSocket(RemoteSite),
     /// A way of the embedder's own.
     Custom(Arc<dyn Connect>),
 }
@@ -51,7 +51,7 @@ impl Endpoint {
     }
 
     /// Where it is on the network, if it is there.
-    pub fn site(&self) -> Option<&Site> {
+    pub fn site(&self) -> Option<&RemoteSite> {
         match self {
             Endpoint::Http(site) | Endpoint::Sse(site) | Endpoint::WebSocket(site) => Some(site),
             Endpoint::Stdio(_) | Endpoint::Custom(_) => None,
@@ -59,7 +59,7 @@ impl Endpoint {
     }
 
     /// The same, to be changed.
-    pub fn site_mut(&mut self) -> Option<&mut Site> {
+    pub fn site_mut(&mut self) -> Option<&mut RemoteSite> {
         match self {
             Endpoint::Http(site) | Endpoint::Sse(site) | Endpoint::WebSocket(site) => Some(site),
             Endpoint::Stdio(_) | Endpoint::Custom(_) => None,
@@ -97,7 +97,7 @@ pub struct Program {
 
 /// A place on the network.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Site {
+pub struct RemoteSite {
     /// The address: `http`, `https`, `ws` or `wss`.
     pub url: String,
     /// The socket of this machine that all connections use; the address then says only what is asked of whom.
@@ -116,7 +116,7 @@ pub struct Site {
     pub authorize: Option<Authorizer>,
 }
 
-impl Site {
+impl RemoteSite {
     /// The address as messages may show it.
     pub fn shown(&self) -> String {
         without_secrets(&self.url)
@@ -165,7 +165,7 @@ impl fmt::Debug for Program {
     }
 }
 
-impl fmt::Debug for Site {
+impl fmt::Debug for RemoteSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("Site")
@@ -199,7 +199,7 @@ mod tests {
         check("me:s3cret@a.example", "a.example");
         let headers = vec![("Authorization".to_owned(), "s3cret".to_owned())];
         let url = "ws://me:s3cret@a.example/x?s3cret".to_owned();
-        let site = Site {
+        let site = RemoteSite {
             url,
             socket: None,
             headers,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use memchr::memchr2;
 
 /// Reads a stream of events.
-pub(super) struct Parser {
+pub(super) struct SseParser {
     max: usize,
     /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) struct Parser {
 
 /// One event that has data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Event {
+pub(super) struct SseEvent {
     /// What the server calls it; empty where it gives no name, which means `message`.
     pub name: String,
     /// The lines of its data, joined by line feeds.
@@ -32,12 +32,12 @@ pub(super) struct Event {
 
 /// An event is larger than allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooLarge;
+pub(super) struct EventTooLarge;
 
-impl Parser {
+impl SseParser {
     /// A parser of events of at most `max` bytes.
     pub(super) fn new(max: usize) -> Self {
-        Parser {
+        SseParser {
             max,
             line: Vec::new(),
             after_cr: false,
@@ -51,7 +51,7 @@ impl Parser {
     }
 
     /// Takes the next bytes and hands on each event that ends in them.
-    pub(super) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(Event)) -> Result<(), TooLarge> {
+    pub(super) fn push(&mut self, mut bytes: &[u8], mut on_event: impl FnMut(SseEvent)) -> Result<(), EventTooLarge> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes[0] == b'\n' {
                 bytes = &bytes[1..];
@@ -93,13 +93,13 @@ impl Parser {
         self.retry
     }
 
-    fn check_size(&self, more: usize) -> Result<(), TooLarge> {
+    fn check_size(&self, more: usize) -> Result<(), EventTooLarge> {
         // The field name and the line feeds do not count against the message.
         let size = self.line.len() + self.data.len() + more;
-        if size > self.max.saturating_add(SLACK) { Err(TooLarge) } else { Ok(()) }
+        if size > self.max.saturating_add(SLACK) { Err(EventTooLarge) } else { Ok(()) }
     }
 
-    fn end_line(&mut self, mut line: &[u8]) -> Option<Event> {
+    fn end_line(&mut self, mut line: &[u8]) -> Option<SseEvent> {
         if std::mem::take(&mut self.first) {
             line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         }
@@ -132,7 +132,7 @@ impl Parser {
     }
 
     /// A blank line ends an event. One without data is none, but its id counts (MCP's priming event).
-    fn dispatch(&mut self) -> Option<Event> {
+    fn dispatch(&mut self) -> Option<SseEvent> {
         if let Some(id) = self.pending_id.take() {
             self.last_id = Some(id);
         }
@@ -144,7 +144,7 @@ impl Parser {
         }
         let data =
             String::from_utf8(data).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        Some(Event { name, data })
+        Some(SseEvent { name, data })
     }
 }
 
@@ -155,8 +155,8 @@ const SLACK: usize = 64;
 mod tests {
     use super::*;
 
-    fn events(chunks: &[&[u8]]) -> (Vec<Event>, Parser) {
-        let mut parser = Parser::new(1 << 20);
+    fn events(chunks: &[&[u8]]) -> (Vec<SseEvent>, SseParser) {
+        let mut parser = SseParser::new(1 << 20);
         let mut found = Vec::new();
         for chunk in chunks {
             parser.push(chunk, |event| found.push(event)).unwrap();
@@ -223,20 +223,20 @@ mod tests {
 
     #[test]
     fn an_event_above_the_limit_is_refused_before_it_is_whole() {
-        let mut parser = Parser::new(1000);
+        let mut parser = SseParser::new(1000);
         let line = [b"data: ".as_slice(), &[b'x'; 1000], b"\n\n"].concat();
         let mut count = 0;
         assert_eq!(parser.push(&line, |_| count += 1), Ok(()));
         assert_eq!((parser.push(&line, |_| count += 1), count), (Ok(()), 2));
         assert_eq!(parser.push(b"data: ", |_| ()), Ok(()));
-        assert_eq!(parser.push(&[b'x'; 2000], |_| ()), Err(TooLarge));
-        let mut parser = Parser::new(1000);
-        assert_eq!(parser.push(&b"data: 0123456789\n".repeat(200), |_| ()), Err(TooLarge));
+        assert_eq!(parser.push(&[b'x'; 2000], |_| ()), Err(EventTooLarge));
+        let mut parser = SseParser::new(1000);
+        assert_eq!(parser.push(&b"data: 0123456789\n".repeat(200), |_| ()), Err(EventTooLarge));
     }
 
     #[test]
     fn a_large_line_in_small_pieces_is_one_event() {
-        let mut parser = Parser::new(8 << 20);
+        let mut parser = SseParser::new(8 << 20);
         let mut size = 0;
         parser.push(b"data: ", |_| ()).unwrap();
         for _ in 0..1024 {

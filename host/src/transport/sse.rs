@@ -7,48 +7,48 @@ use http::Method;
 use http::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Response, Url};
 
-use super::endpoint::Site;
-use super::events::{Event, Parser};
+use super::endpoint::RemoteSite;
+use super::events::{SseEvent, SseParser};
 use super::streamable::answer;
-use super::web::body::{self, Content};
-use super::web::ending::Ending;
-use super::web::leftovers::Leftovers;
-use super::web::{Ask, Version, Web, address, reach};
+use super::web::body::{self, BodyKind};
+use super::web::connection_tasks::ConnectionTasks;
+use super::web::receiver::ClosableReceiver;
+use super::web::{HttpVersion, WebClient, WebRequest, address, reach};
 use super::{BoxFuture, Delivery, Outgoing, Receive, RequestId, Transport};
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 
 /// Opens the stream and waits for the address of the messages.
-pub(super) async fn open(site: &Site, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, Failed> {
-    let web = Web::open(site, Version::Any).await?;
+pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
+    let web = WebClient::open(site, HttpVersion::Any).await?;
     // Nothing that a caller wants has been sent yet, whatever fails here.
-    let unsent = |failed: Failed| Failed::unsent(failed.failure);
+    let unsent = |failed: RequestError| RequestError::unsent(failed.failure);
     let mut stream = Stream::open(&web).await.map_err(unsent)?;
     let (endpoint, early) = stream.endpoint(web.address()).await.map_err(unsent)?;
-    let ending = Arc::new(Ending::new(receiver));
+    let ending = Arc::new(ClosableReceiver::new(receiver));
     for text in early {
         ending.receive(text, None);
     }
     let mut headers = web.headers().clone();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-    let tasks = Leftovers::default();
+    let tasks = ConnectionTasks::default();
     tasks.spawn(stream.run(ending.clone()));
-    Ok(Arc::new(Sse { web, endpoint, headers, ending, tasks }))
+    Ok(Arc::new(Sse { web, endpoint, headers, receiver: ending, tasks }))
 }
 
 struct Sse {
-    web: Web,
+    web: WebClient,
     endpoint: Url,
     headers: HeaderMap,
-    ending: Arc<Ending>,
+    receiver: Arc<ClosableReceiver>,
     /// The task that reads the stream, and what is left of answers.
-    tasks: Leftovers,
+    tasks: ConnectionTasks,
 }
 
 impl Sse {
-    async fn post(&self, message: Outgoing) -> Result<Delivery, Failed> {
-        self.ending.check()?;
-        let ask = Ask {
+    async fn post(&self, message: Outgoing) -> Result<Delivery, RequestError> {
+        self.receiver.check_open()?;
+        let ask = WebRequest {
             method: Method::POST,
             url: self.endpoint.clone(),
             headers: &|| self.headers.clone(),
@@ -57,33 +57,33 @@ impl Sse {
         };
         let response = self.web.send(ask).await?;
         if !response.status().is_success() {
-            return self.refused(response, message.request).await;
+            return self.receive_error(response, message.request).await;
         }
-        self.tasks.leave(body::drain(response));
+        self.tasks.finish_or_spawn(body::drain(response));
         Ok(Delivery::Written)
     }
 
     /// An answer that is not a success: the error of this request, or one that concerns the whole session.
-    async fn refused(&self, response: Response, request: Option<RequestId>) -> Result<Delivery, Failed> {
+    async fn receive_error(&self, response: Response, request: Option<RequestId>) -> Result<Delivery, RequestError> {
         // The session id is in the address.
-        let refusal = answer::refusal(response, true, &self.web).await;
+        let refusal = answer::read_error(response, true, &self.web).await;
         let answer = match request {
-            Some(id) => refusal.answer_to(id).map(|text| self.ending.receive(text, Some(id))),
+            Some(id) => refusal.answer_to(id).map(|text| self.receiver.receive(text, Some(id))),
             None => Err(refusal.error),
         };
-        answer.map(|()| Delivery::Exchanged).map_err(|error| Failed::sent(Failure::Http(error)))
+        answer.map(|()| Delivery::Exchanged).map_err(|error| RequestError::sent(Failure::Http(error)))
     }
 }
 
 impl Transport for Sse {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>> {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, RequestError>> {
         Box::pin(self.post(message))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             self.tasks.shutdown().await;
-            self.ending.end(Failure::Closed);
+            self.receiver.close(Failure::Closed);
         })
     }
 }
@@ -91,40 +91,40 @@ impl Transport for Sse {
 /// The stream of events.
 struct Stream {
     response: Response,
-    parser: Parser,
+    parser: SseParser,
     max: usize,
 }
 
 impl Stream {
-    async fn open(web: &Web) -> Result<Self, Failed> {
+    async fn open(web: &WebClient) -> Result<Self, RequestError> {
         let headers = || {
             let mut headers = web.headers().clone();
             headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
             headers
         };
         let (url, body) = (web.address().clone(), Bytes::new());
-        let ask = Ask { method: Method::GET, url, headers: &headers, body, repeatable: true };
+        let ask = WebRequest { method: Method::GET, url, headers: &headers, body, repeatable: true };
         let mut response = web.send(ask).await?;
         if !response.status().is_success() {
-            return Err(Failed::sent(Failure::Http(web.failed_answer(response, false).await)));
+            return Err(RequestError::sent(Failure::Http(web.failed_answer(response, false).await)));
         }
         body::check_encoding(&response)?;
-        let kind = match body::content(&response) {
-            Content::Events => {
+        let kind = match body::body_kind(&response) {
+            BodyKind::Events => {
                 let max = web.max_message_bytes();
-                return Ok(Stream { response, parser: Parser::new(max), max });
+                return Ok(Stream { response, parser: SseParser::new(max), max });
             }
-            Content::Json => "application/json".to_owned(),
-            Content::Unsaid => "unknown".to_owned(),
-            Content::Other(kind) => kind,
+            BodyKind::Json => "application/json".to_owned(),
+            BodyKind::Unspecified => "unknown".to_owned(),
+            BodyKind::Other(kind) => kind,
         };
         let start = web.beginning(&mut response).await;
         let how = format!("answered with content type {kind}: {}", body::excerpt(&start));
-        Err(Failed::sent(Failure::Protocol(how)))
+        Err(RequestError::sent(Failure::Protocol(how)))
     }
 
     /// Reads on until the server says where messages go; gives back the messages that came with it, too.
-    async fn endpoint(&mut self, site: &Url) -> Result<(Url, Vec<String>), Failed> {
+    async fn endpoint(&mut self, site: &Url) -> Result<(Url, Vec<String>), RequestError> {
         let mut endpoint = None;
         let mut early = Vec::new();
         while let Some(chunk) = body::next(&mut self.response).await? {
@@ -137,17 +137,17 @@ impl Stream {
                 return Ok((self.resolve(endpoint, site)?, early));
             }
         }
-        Err(Failed::sent(Failure::Protocol("the stream ended before it named an endpoint".to_owned())))
+        Err(RequestError::sent(Failure::Protocol("the stream ended before it named an endpoint".to_owned())))
     }
 
     /// The address that messages go to. The stream may have been redirected, but messages go to the site alone.
-    fn resolve(&self, endpoint: &str, site: &Url) -> Result<Url, Failed> {
-        let refuse = |why: String| Failed::unsent(Failure::Connect(why));
+    fn resolve(&self, endpoint: &str, site: &Url) -> Result<Url, RequestError> {
+        let refuse = |why: String| RequestError::unsent(Failure::Connect(why));
         let base = self.response.url();
         let url =
             base.join(endpoint.trim()).map_err(|error| refuse(format!("the endpoint is not an address: {error}")))?;
         if !reach::may_carry_messages(site, &url) {
-            let (from, to) = (address::shown(site), address::shown(&url));
+            let (from, to) = (address::display_url(site), address::display_url(&url));
             return Err(refuse(format!("{from} wants messages sent to another origin, {to}")));
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -156,7 +156,7 @@ impl Stream {
         Ok(url)
     }
 
-    async fn run(mut self, ending: Arc<Ending>) {
+    async fn run(mut self, ending: Arc<ClosableReceiver>) {
         let why = loop {
             match body::next(&mut self.response).await {
                 // To connect again is a new session for the server, so that is not for us to do.
@@ -174,10 +174,10 @@ impl Stream {
                 }
             }
         };
-        ending.end(why);
+        ending.close(why);
     }
 
-    fn push(&mut self, chunk: &[u8], on_event: impl FnMut(Event)) -> Result<(), Failed> {
+    fn push(&mut self, chunk: &[u8], on_event: impl FnMut(SseEvent)) -> Result<(), RequestError> {
         self.parser.push(chunk, on_event).map_err(|_| body::too_large("an event", self.max))
     }
 }

@@ -6,12 +6,12 @@
 mod descendants;
 mod excerpt;
 mod group;
-mod lines;
 mod spawn;
 mod stderr;
+mod stdin;
+mod stdout;
 mod supervisor;
 mod watchdog;
-mod writer;
 
 use std::sync::Arc;
 
@@ -21,46 +21,46 @@ use tracing::Instrument;
 
 use super::endpoint::Program;
 use super::{BoxFuture, Delivery, Outgoing, Receive, Transport};
-use crate::failure::{Failed, Failure};
-use group::Group;
-use lines::Lines;
-use spawn::Spawned;
-use stderr::Tail;
-use supervisor::Supervisor;
-use writer::{Unwritten, Writer};
+use crate::failure::{Failure, RequestError};
+use group::ProcessGroup;
+use spawn::SpawnedProcess;
+use stderr::StderrTail;
+use stdin::{StdinWriter, WriteError};
+use stdout::StdoutReader;
+use supervisor::ProcessSupervisor;
 
 /// Starts the program. What it writes goes to the receiver, and so does the news that it ended.
-pub async fn open(program: &Program, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, Failed> {
-    let Spawned { child, group, stdin, stdout, stderr } = spawn::spawn(program).map_err(Failed::unsent)?;
-    let link = Arc::new(Link {
+pub async fn open(program: &Program, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
+    let SpawnedProcess { child, group, stdin, stdout, stderr } = spawn::spawn(program).map_err(RequestError::unsent)?;
+    let link = Arc::new(StdioShared {
         group,
-        writer: Writer::new(stdin),
-        tail: Tail::new(program.secrets.clone()),
+        stdin: StdinWriter::new(stdin),
+        stderr: StderrTail::new(program.secrets.clone()),
         close: Notify::new(),
     });
     let (over, over_seen) = watch::channel(None);
-    let tail = stderr::keep(stderr, link.clone()).in_current_span();
-    let lines = Lines::new(stdout, program, receiver.clone());
-    let supervisor = Supervisor::new(link.clone(), child, lines, tail, over, receiver, program.grace);
+    let tail = stderr::read_stderr(stderr, link.clone()).in_current_span();
+    let lines = StdoutReader::new(stdout, program, receiver.clone());
+    let supervisor = ProcessSupervisor::new(link.clone(), child, lines, tail, over, receiver, program.grace);
     let mut tasks = JoinSet::new();
     tasks.spawn(supervisor.run().in_current_span());
     let writing = link.clone();
-    tasks.spawn(async move { writing.writer.run().await }.in_current_span());
-    Ok(Arc::new(Stdio { link, over: over_seen, _tasks: tasks }))
+    tasks.spawn(async move { writing.stdin.run().await }.in_current_span());
+    Ok(Arc::new(Stdio { shared: link, over: over_seen, _tasks: tasks }))
 }
 
 /// What the handle and the tasks of one connection share.
-struct Link {
-    group: Group,
-    writer: Writer,
-    tail: Tail,
+struct StdioShared {
+    group: ProcessGroup,
+    stdin: StdinWriter,
+    stderr: StderrTail,
     /// Somebody asked for a good end.
     close: Notify,
 }
 
 /// The handle of a connection.
 struct Stdio {
-    link: Arc<Link>,
+    shared: Arc<StdioShared>,
     /// Why the connection is over; the channel ends when nothing of the server is left.
     over: watch::Receiver<Option<Failure>>,
     /// Stopped when the handle goes.
@@ -68,34 +68,36 @@ struct Stdio {
 }
 
 impl Transport for Stdio {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>> {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, RequestError>> {
         Box::pin(async move {
             let over = self.over.borrow().clone();
             if let Some(failure) = over {
-                return Err(Failed::unsent(failure));
+                return Err(RequestError::unsent(failure));
             }
-            match self.link.writer.write(message.text).await {
+            match self.shared.stdin.write(message.text).await {
                 Ok(()) => Ok(Delivery::Written),
-                Err(Unwritten::Closing) => Err(Failed::unsent(Failure::Closed)),
-                Err(Unwritten::Broken { begun }) => Err(Failed { failure: self.end().await, sent: begun }),
+                Err(WriteError::Closing) => Err(RequestError::unsent(Failure::Closed)),
+                Err(WriteError::Broken { partly_written: begun }) => {
+                    Err(RequestError { failure: self.end().await, sent: begun })
+                }
             }
         })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            self.link.close.notify_one();
+            self.shared.close.notify_one();
             let mut over = self.over.clone();
             while over.changed().await.is_ok() {}
         })
     }
 
     fn pid(&self) -> Option<u32> {
-        Some(self.link.group.leader())
+        Some(self.shared.group.leader())
     }
 
     fn stderr_tail(&self) -> String {
-        self.link.tail.text()
+        self.shared.stderr.text()
     }
 }
 
@@ -112,7 +114,7 @@ impl Stdio {
 
 impl Drop for Stdio {
     fn drop(&mut self) {
-        self.link.group.destroy();
+        self.shared.group.kill_with_descendants();
     }
 }
 

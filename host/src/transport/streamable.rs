@@ -15,31 +15,31 @@ use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use tracing::debug;
 
-use super::endpoint::Site;
-use super::web::body::{self, Content};
-use super::web::ending::Ending;
-use super::web::leftovers::Leftovers;
-use super::web::{self, Ask, Version, Web};
+use super::endpoint::RemoteSite;
+use super::web::body::{self, BodyKind};
+use super::web::connection_tasks::ConnectionTasks;
+use super::web::receiver::ClosableReceiver;
+use super::web::{self, HttpVersion, WebClient, WebRequest};
 use super::{BoxFuture, Delivery, Outgoing, Receive, RequestId, ServerStream, Transport};
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 
 /// Prepares the client; the first connection is made by the first message.
-pub(super) async fn open(site: &Site, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, Failed> {
-    let web = Web::open(site, Version::Any).await?;
+pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
+    let web = WebClient::open(site, HttpVersion::Any).await?;
     Ok(Arc::new(Streamable::new(web, receiver)))
 }
 
 struct Streamable {
-    link: Arc<Link>,
+    shared: Arc<HttpShared>,
     /// The stream of the server's own messages, and what is left of answers.
-    tasks: Leftovers,
+    tasks: ConnectionTasks,
     closing: OnceCell<()>,
 }
 
 /// What the tasks need, too.
-struct Link {
-    web: Web,
-    ending: Ending,
+struct HttpShared {
+    web: WebClient,
+    receiver: ClosableReceiver,
     state: Mutex<State>,
 }
 
@@ -48,33 +48,33 @@ struct State {
     post: HeaderMap,
     session: Option<HeaderValue>,
     /// The headers of the server's own stream, which go with the goodbye, too.
-    stream: Extra,
+    stream: ExtraHeaders,
     listener: Option<AbortHandle>,
     /// A stream that broke may be taken up again (the initialize era).
     resumable: bool,
 }
 
 /// Headers that come with a message.
-type Extra = Vec<(HeaderName, HeaderValue)>;
+type ExtraHeaders = Vec<(HeaderName, HeaderValue)>;
 
 impl Streamable {
-    fn new(web: Web, receiver: Arc<dyn Receive>) -> Self {
+    fn new(web: WebClient, receiver: Arc<dyn Receive>) -> Self {
         let mut post = web.headers().clone();
         post.insert(header::CONTENT_TYPE, JSON);
         post.insert(header::ACCEPT, JSON_OR_EVENTS);
         let state = Mutex::new(State { post, session: None, stream: Vec::new(), listener: None, resumable: true });
-        let link = Arc::new(Link { web, ending: Ending::new(receiver), state });
-        Streamable { link, tasks: Leftovers::default(), closing: OnceCell::new() }
+        let link = Arc::new(HttpShared { web, receiver: ClosableReceiver::new(receiver), state });
+        Streamable { shared: link, tasks: ConnectionTasks::default(), closing: OnceCell::new() }
     }
 
-    async fn post(&self, message: Outgoing) -> Result<Delivery, Failed> {
-        let link = &*self.link;
-        link.ending.check()?;
+    async fn post(&self, message: Outgoing) -> Result<Delivery, RequestError> {
+        let link = &*self.shared;
+        link.receiver.check_open()?;
         let session = lock(&link.state).session.is_some();
         let headers = || with_extra(lock(&link.state).post.clone(), &message.headers);
         let url = link.web.address().clone();
         let (body, repeatable) = (Bytes::from(message.text), message.repeatable);
-        let ask = Ask { method: Method::POST, url, headers: &headers, body, repeatable };
+        let ask = WebRequest { method: Method::POST, url, headers: &headers, body, repeatable };
         let response = link.web.send(ask).await?;
         // Sessions are of the initialize era: one that came with the answer to a modern question must not go to the
         // handshake.
@@ -84,41 +84,43 @@ impl Streamable {
         }
         let Some(id) = message.request else {
             if !response.status().is_success() {
-                return Err(Failed::sent(Failure::Http(answer::refusal(response, session, &link.web).await.error)));
+                return Err(RequestError::sent(Failure::Http(
+                    answer::read_error(response, session, &link.web).await.error,
+                )));
             }
-            self.tasks.leave(body::drain(response));
+            self.tasks.finish_or_spawn(body::drain(response));
             return Ok(Delivery::Exchanged);
         };
         if !response.status().is_success() {
-            return link.refused(response, id, session).await;
+            return link.receive_error(response, id, session).await;
         }
         body::check_encoding(&response)?;
-        match body::content(&response) {
-            Content::Events => {
+        match body::body_kind(&response) {
+            BodyKind::Events => {
                 let left = exchange::follow(link, response, id, message.headers).await?;
-                self.tasks.leave(left.drain(self.link.clone()));
+                self.tasks.finish_or_spawn(left.drain(self.shared.clone()));
                 Ok(Delivery::Exchanged)
             }
             content => link.whole(response, content, id).await,
         }
     }
 
-    async fn say_goodbye(&self) {
+    async fn end_session(&self) {
         self.tasks.shutdown().await;
-        self.link.ending.end(Failure::Closed);
+        self.shared.receiver.close(Failure::Closed);
         let (session, extra) = {
-            let mut state = lock(&self.link.state);
+            let mut state = lock(&self.shared.state);
             (state.session.take(), std::mem::take(&mut state.stream))
         };
         let Some(session) = session else { return };
-        let web = &self.link.web;
+        let web = &self.shared.web;
         let headers = || {
             let mut headers = with_extra(web.headers().clone(), &extra);
             headers.insert(SESSION, session.clone());
             headers
         };
         let (url, body) = (web.address().clone(), Bytes::new());
-        let ask = Ask { method: Method::DELETE, url, headers: &headers, body, repeatable: true };
+        let ask = WebRequest { method: Method::DELETE, url, headers: &headers, body, repeatable: true };
         match tokio::time::timeout(GOODBYE, web.send(ask)).await {
             Ok(Ok(response)) => debug!(status = response.status().as_u16(), "the session is ended"),
             // The server will forget it by itself.
@@ -129,21 +131,21 @@ impl Streamable {
 }
 
 impl Transport for Streamable {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>> {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, RequestError>> {
         Box::pin(self.post(message))
     }
 
     fn established(&self, stream: ServerStream) {
-        let mut state = lock(&self.link.state);
+        let mut state = lock(&self.shared.state);
         match stream {
             ServerStream::None => state.resumable = false,
             ServerStream::Open(headers) => {
                 state.stream.clone_from(&headers);
                 drop(state);
-                if self.link.ending.check().is_ok() {
-                    let task = self.tasks.spawn(listen::run(self.link.clone(), headers));
+                if self.shared.receiver.check_open().is_ok() {
+                    let task = self.tasks.spawn(listen::run(self.shared.clone(), headers));
                     // One stream is enough, however often the handshake ends.
-                    if let Some(earlier) = lock(&self.link.state).listener.replace(task) {
+                    if let Some(earlier) = lock(&self.shared.state).listener.replace(task) {
                         earlier.abort();
                     }
                 }
@@ -153,12 +155,12 @@ impl Transport for Streamable {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            self.closing.get_or_init(|| self.say_goodbye()).await;
+            self.closing.get_or_init(|| self.end_session()).await;
         })
     }
 }
 
-impl Link {
+impl HttpShared {
     fn remember_session(&self, response: &Response) {
         let Some(id) = response.headers().get(SESSION) else { return };
         // A session that another origin gave could not be used: its id would not be sent there.
@@ -175,7 +177,7 @@ impl Link {
     }
 
     /// Opens a stream of events: of the server's own messages, or the rest of an answer that broke off.
-    async fn get(&self, extra: &Extra, after: Option<&str>) -> Result<Response, Failed> {
+    async fn get(&self, extra: &ExtraHeaders, after: Option<&str>) -> Result<Response, RequestError> {
         let headers = || {
             let mut headers = with_extra(self.web.headers().clone(), extra);
             headers.insert(header::ACCEPT, EVENTS);
@@ -188,40 +190,40 @@ impl Link {
             headers
         };
         let (url, body) = (self.web.address().clone(), Bytes::new());
-        let ask = Ask { method: Method::GET, url, headers: &headers, body, repeatable: true };
+        let ask = WebRequest { method: Method::GET, url, headers: &headers, body, repeatable: true };
         self.web.send(ask).await
     }
 
     /// An answer that is not a success: the error of this request, or one that concerns the whole session.
-    async fn refused(&self, response: Response, id: RequestId, session: bool) -> Result<Delivery, Failed> {
-        let refusal = answer::refusal(response, session, &self.web).await;
-        let text = refusal.answer_to(id).map_err(|error| Failed::sent(Failure::Http(error)))?;
-        self.ending.receive(text, Some(id));
+    async fn receive_error(&self, response: Response, id: RequestId, session: bool) -> Result<Delivery, RequestError> {
+        let refusal = answer::read_error(response, session, &self.web).await;
+        let text = refusal.answer_to(id).map_err(|error| RequestError::sent(Failure::Http(error)))?;
+        self.receiver.receive(text, Some(id));
         Ok(Delivery::Exchanged)
     }
 
     /// An answer in one piece.
-    async fn whole(&self, mut response: Response, content: Content, id: RequestId) -> Result<Delivery, Failed> {
-        if let Content::Other(kind) = content {
+    async fn whole(&self, mut response: Response, content: BodyKind, id: RequestId) -> Result<Delivery, RequestError> {
+        if let BodyKind::Other(kind) = content {
             let start = self.web.beginning(&mut response).await;
             let how = format!("answered with content type {kind}: {}", body::excerpt(&start));
-            return Err(Failed::sent(Failure::Protocol(how)));
+            return Err(RequestError::sent(Failure::Protocol(how)));
         }
         let status = response.status();
         let text = body::text(response, self.web.max_message_bytes()).await?;
-        let is_json = content == Content::Json || text.trim_start().starts_with(['{', '[']);
+        let is_json = content == BodyKind::Json || text.trim_start().starts_with(['{', '[']);
         if !is_json || text.trim_ascii().is_empty() {
-            let start = self.web.clean(text);
+            let start = self.web.redact(text);
             let how = format!("answered with HTTP status {} and {}", status.as_u16(), body::excerpt(&start));
-            return Err(Failed::sent(Failure::Protocol(how)));
+            return Err(RequestError::sent(Failure::Protocol(how)));
         }
-        self.ending.receive(text, Some(id));
+        self.receiver.receive(text, Some(id));
         Ok(Delivery::Exchanged)
     }
 }
 
 /// Adds headers of a message; they take the place of the site's, but not of the protocol's own.
-fn with_extra(mut headers: HeaderMap, extra: &Extra) -> HeaderMap {
+fn with_extra(mut headers: HeaderMap, extra: &ExtraHeaders) -> HeaderMap {
     for (name, value) in extra {
         if *name != header::ACCEPT && *name != header::CONTENT_TYPE && *name != SESSION {
             headers.insert(name.clone(), value.clone());

@@ -9,21 +9,21 @@ use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
-pub use command::Command;
-pub use http::{Http, Model};
+pub use command::SummaryCommand;
+pub use http::{SummaryEndpoint, SummaryModel};
 
 /// Who makes summaries.
 #[derive(Debug)]
 pub enum Summarizer {
     /// A program that reads the text and writes its summary.
-    Command(Command, Limits),
+    Command(SummaryCommand, SummaryLimits),
     /// A model behind an OpenAI-compatible endpoint.
-    Http(Http, Limits),
+    Http(SummaryEndpoint, SummaryLimits),
 }
 
 /// What one summary may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct SummaryLimits {
     /// How long it may take.
     pub timeout: Duration,
     /// How much of the text is handed over; of a longer one, its beginning and a note.
@@ -32,7 +32,7 @@ pub struct Limits {
 
 /// A text to summarise.
 #[derive(Clone, Copy)]
-pub struct Task<'a> {
+pub struct SummaryTask<'a> {
     /// The server that it came from.
     pub server: &'a str,
     /// The tool whose output it is.
@@ -118,10 +118,10 @@ pub enum SummarizeError {
 
 impl Summarizer {
     /// Makes a summary. Dropping the future ends the program, or closes the connection.
-    pub async fn summarize(&self, task: Task<'_>) -> Result<String, SummarizeError> {
+    pub async fn summarize(&self, task: SummaryTask<'_>) -> Result<String, SummarizeError> {
         let (Summarizer::Command(_, limits) | Summarizer::Http(_, limits)) = self;
         let text = cut(task.text, limits.max_input_bytes);
-        let task = Task { text: &text, ..task };
+        let task = SummaryTask { text: &text, ..task };
         let work = async {
             match self {
                 Summarizer::Command(command, _) => command.run(task).await,
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_summary_can_be_made_on_any_thread() {
-        fn check<T: Send>(_: impl FnOnce(&'static Summarizer, Task<'static>) -> T) {}
+        fn check<T: Send>(_: impl FnOnce(&'static Summarizer, SummaryTask<'static>) -> T) {}
         check(|summarizer, task| summarizer.summarize(task));
     }
 }

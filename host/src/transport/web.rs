@@ -2,13 +2,13 @@
 
 pub(super) mod address;
 pub(super) mod body;
-pub(super) mod ending;
-mod failing;
-mod keeping;
-pub(super) mod leftovers;
+pub(super) mod connection_tasks;
+mod errors;
+mod foreign_clients;
+mod keep_alive;
 mod proxy;
 pub(super) mod reach;
-mod strangers;
+pub(super) mod receiver;
 mod tls;
 
 use std::path::Path;
@@ -21,46 +21,46 @@ use reqwest::redirect::Policy;
 use reqwest::{Body, Client, Request, Response, Url};
 use tracing::warn;
 
-use super::endpoint::{Site, Tls};
-use crate::failure::{Failed, Failure, HttpError};
-pub(super) use failing::BODY;
+use super::endpoint::{RemoteSite, Tls};
+use crate::failure::{Failure, HttpError, RequestError};
+pub(super) use errors::BODY;
 #[cfg(feature = "oauth")]
-pub(super) use failing::root_cause;
-use keeping::Keeping;
+pub(super) use errors::root_cause;
+pub(super) use foreign_clients::{ForeignClients, Route};
+use keep_alive::KeepAlive;
 use proxy::Proxies;
-use reach::{Leader, Refused, Zone};
-pub(super) use strangers::{Route, Strangers};
+use reach::{AddressError, Referrer, Zone};
 
 /// The client of one site.
-pub(super) struct Web {
-    site: Site,
-    version: Version,
+pub(super) struct WebClient {
+    site: RemoteSite,
+    version: HttpVersion,
     address: Url,
     /// What goes with each request to the site's own origin.
     headers: HeaderMap,
-    home: Client,
+    client: Client,
     /// For the site itself, where connections are not to be used again.
-    single: OnceLock<Client>,
-    keeping: Keeping,
+    single_use_client: OnceLock<Client>,
+    keep_alive: KeepAlive,
     /// For other origins, to which a redirect may lead.
-    strangers: Strangers,
+    foreign_clients: ForeignClients,
 }
 
 /// Which authorization a request went with.
 #[derive(Debug, Clone, Copy)]
-struct Edition(u64);
+struct CredentialEdition(u64);
 
 /// The versions of HTTP to offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum HttpVersion {
     /// What the server likes best.
     Any,
     /// HTTP/1.1, which alone can be upgraded to WebSocket.
-    One,
+    Http1,
 }
 
 /// One request.
-pub(super) struct Ask<'a> {
+pub(super) struct WebRequest<'a> {
     /// The method.
     pub method: Method,
     /// Where it goes.
@@ -73,26 +73,35 @@ pub(super) struct Ask<'a> {
     pub repeatable: bool,
 }
 
-impl Web {
+impl WebClient {
     /// Reads the files that the site names, and makes a client; nothing is sent.
-    pub(super) async fn open(site: &Site, version: Version) -> Result<Self, Failed> {
+    pub(super) async fn open(site: &RemoteSite, version: HttpVersion) -> Result<Self, RequestError> {
         Self::open_with(site, version, |name| std::env::var(name).ok()).await
     }
 
     async fn open_with(
-        site: &Site,
-        version: Version,
+        site: &RemoteSite,
+        version: HttpVersion,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, Failed> {
+    ) -> Result<Self, RequestError> {
         let address = address::parse(&site.url)?;
         // Between us and a socket of this machine there is nobody.
         let proxies = if site.socket.is_none() { Proxies::from_variables(variable)? } else { Proxies::default() };
-        let home = home(site, &address, version, &proxies, Connections::Kept).await?;
-        let keeping = if site.socket.is_none() { Keeping::default() } else { Keeping::known() };
+        let home = site_client(site, &address, version, &proxies, ConnectionReuse::Reused).await?;
+        let keeping = if site.socket.is_none() { KeepAlive::default() } else { KeepAlive::assumed() };
         let (address, authorization) = address::split_login(&home, address)?;
         let headers = headers(site, authorization)?;
-        let (single, strangers) = (OnceLock::new(), Strangers::new(site, version, proxies));
-        Ok(Web { site: site.clone(), version, address, headers, home, single, keeping, strangers })
+        let (single, strangers) = (OnceLock::new(), ForeignClients::new(site, version, proxies));
+        Ok(WebClient {
+            site: site.clone(),
+            version,
+            address,
+            headers,
+            client: home,
+            single_use_client: single,
+            keep_alive: keeping,
+            foreign_clients: strangers,
+        })
     }
 
     /// The site's address, without a login.
@@ -112,8 +121,8 @@ impl Web {
 
     /// Sends a request, and follows where the answer points, as far as [`reach`] allows it: headers stay behind when that
     /// is another origin, and a request that carries messages goes to no other origin.
-    pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Response, Failed> {
-        let Ask { method, mut url, headers, body, repeatable } = ask;
+    pub(super) async fn send(&self, ask: WebRequest<'_>) -> Result<Response, RequestError> {
+        let WebRequest { method, mut url, headers, body, repeatable } = ask;
         let credential = match &self.site.authorize {
             Some(authorize) => authorize.credential().await?,
             None => None,
@@ -132,25 +141,26 @@ impl Web {
                 *request.body_mut() = Some(Body::from(body.clone()));
             }
             let asked = match away {
-                true => self.strangers.client(route, request.url()).await?.execute(request).await,
-                false => self.ask_site(request, repeatable).await?,
+                true => self.foreign_clients.client(route, request.url()).await?.execute(request).await,
+                false => self.send_to_site(request, repeatable).await?,
             };
             let mut response = asked.map_err(|error| {
                 let url = error.url().unwrap_or(&self.address);
-                let failed = failing::of_sending(&error, &self.place(url), self.site.connect_timeout);
+                let failed = errors::send_error(&error, &self.describe_address(url), self.site.connect_timeout);
                 let failure = match failed.failure {
-                    Failure::Closed if hop > 0 => {
-                        Failure::Protocol(format!("it redirects to {}, which closed the connection", self.shown(url)))
-                    }
+                    Failure::Closed if hop > 0 => Failure::Protocol(format!(
+                        "it redirects to {}, which closed the connection",
+                        self.display_url(url)
+                    )),
                     failure => failure,
                 };
                 // Whoever redirected us has read it.
-                Failed { sent: failed.sent || hop > 0, failure }
+                RequestError { sent: failed.sent || hop > 0, failure }
             })?;
             let status = response.status();
             if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
                 if let (Some(credential), Some(authorize)) = (credential.filter(|_| !away), &self.site.authorize) {
-                    response.extensions_mut().insert(Edition(credential.edition));
+                    response.extensions_mut().insert(CredentialEdition(credential.edition));
                     if status != StatusCode::UNAUTHORIZED {
                         authorize.accepted(credential.edition);
                     }
@@ -160,15 +170,15 @@ impl Web {
             let target = redirect_target(&response)?;
             let kept = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
             if method != Method::GET && !kept {
-                let body = format!("it redirects to {}; use that address", self.shown(&target));
+                let body = format!("it redirects to {}; use that address", self.display_url(&target));
                 let error = HttpError { status: status.as_u16(), body, ..HttpError::default() };
-                return Err(Failed::sent(Failure::Http(error)));
+                return Err(RequestError::sent(Failure::Http(error)));
             }
             // A WebSocket carries messages once it is open.
-            let carries = method != Method::GET || self.version == Version::One;
+            let carries = method != Method::GET || self.version == HttpVersion::Http1;
             route = self.route(&response, &target, away, carries).map_err(|refused| {
-                let body = format!("it redirects to {}, {refused}", self.shown(&target));
-                Failed::sent(Failure::Http(HttpError { status: status.as_u16(), body, ..HttpError::default() }))
+                let body = format!("it redirects to {}, {refused}", self.display_url(&target));
+                RequestError::sent(Failure::Http(HttpError { status: status.as_u16(), body, ..HttpError::default() }))
             })?;
             if !address::same_origin(response.url(), &target) {
                 let origin = target.origin().ascii_serialization();
@@ -176,15 +186,15 @@ impl Web {
             }
             url = target;
         }
-        let last = self.shown(&url);
-        Err(Failed::sent(Failure::Protocol(format!("it redirects more than {REDIRECTS} times, last to {last}"))))
+        let last = self.display_url(&url);
+        Err(RequestError::sent(Failure::Protocol(format!("it redirects more than {REDIRECTS} times, last to {last}"))))
     }
 
     /// How to go where an answer leads, if we may.
-    fn route(&self, response: &Response, target: &Url, away: bool, carries: bool) -> Result<Route, Refused> {
+    fn route(&self, response: &Response, target: &Url, away: bool, carries: bool) -> Result<Route, AddressError> {
         let from = response.url();
         if carries && !reach::may_carry_messages(from, target) {
-            return Err(Refused::OtherOrigin);
+            return Err(AddressError::OtherOrigin);
         }
         // The configuration names this one. With a socket, its address stands for no place on the network.
         if self.site.socket.is_none() && address::same_origin(target, &self.address) {
@@ -192,48 +202,48 @@ impl Web {
         }
         let zone = match &self.site.socket {
             Some(_) if !away => Zone::Loopback,
-            _ => self.strangers.zone(response),
+            _ => self.foreign_clients.zone(response),
         };
-        self.strangers.route(Leader::new(from, zone), target)
+        self.foreign_clients.route(Referrer::new(from, zone), target)
     }
 
     /// An address in words, with what is on the way to it.
-    fn place(&self, url: &Url) -> String {
-        match self.strangers.proxies().before(url) {
-            Some(proxy) => format!("{} through the proxy {proxy}", self.shown(url)),
-            None => self.shown(url),
+    fn describe_address(&self, url: &Url) -> String {
+        match self.foreign_clients.proxies().proxy_for(url) {
+            Some(proxy) => format!("{} through the proxy {proxy}", self.display_url(url)),
+            None => self.display_url(url),
         }
     }
 
     /// An address as messages may show it, and as the configuration writes it.
-    pub(super) fn shown(&self, url: &Url) -> String {
+    pub(super) fn display_url(&self, url: &Url) -> String {
         match self.version {
-            Version::Any => address::shown(url),
-            Version::One => address::shown_as_socket(url),
+            HttpVersion::Any => address::display_url(url),
+            HttpVersion::Http1 => address::display_socket_url(url),
         }
     }
 }
 
 /// What becomes of a connection after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Connections {
+enum ConnectionReuse {
     /// Other requests use it.
-    Kept,
+    Reused,
     /// It is closed.
-    Single,
+    Closed,
 }
 
 /// A client for the site itself.
-async fn home(
-    site: &Site,
+async fn site_client(
+    site: &RemoteSite,
     address: &Url,
-    version: Version,
+    version: HttpVersion,
     proxies: &Proxies,
-    connections: Connections,
-) -> Result<Client, Failed> {
+    connections: ConnectionReuse,
+) -> Result<Client, RequestError> {
     let builder = builder(version, site.connect_timeout, proxies, connections);
     if address.scheme() == "https" {
-        return checking(builder, site, Certificate::Shown).await;
+        return build_tls_client(builder, site, ClientCertificate::Sent).await;
     }
     // Authorities that nobody will ask are not read; an `https` address is another origin, with its own client.
     tls::check_files(&site.tls)?;
@@ -241,13 +251,17 @@ async fn home(
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Certificate {
-    Shown,
-    Hidden,
+enum ClientCertificate {
+    Sent,
+    Withheld,
 }
 
 /// A client that checks certificates as the site says, and shows ours or not.
-async fn checking(builder: reqwest::ClientBuilder, site: &Site, certificate: Certificate) -> Result<Client, Failed> {
+async fn build_tls_client(
+    builder: reqwest::ClientBuilder,
+    site: &RemoteSite,
+    certificate: ClientCertificate,
+) -> Result<Client, RequestError> {
     if !site.tls.verify {
         warn!("the server's certificate is not checked: anyone on the way can read and change what is sent");
     }
@@ -255,16 +269,16 @@ async fn checking(builder: reqwest::ClientBuilder, site: &Site, certificate: Cer
     // The system's authorities are some hundred certificates.
     let built = tokio::task::spawn_blocking(move || {
         let builder = tls::check(builder, &tls)?;
-        build(if certificate == Certificate::Shown { tls::show(builder, &tls)? } else { builder }, &tls)
+        build(if certificate == ClientCertificate::Sent { tls::show(builder, &tls)? } else { builder }, &tls)
     });
-    built.await.map_err(|error| cannot(format!("the client could not be made: {error}")))?
+    built.await.map_err(|error| connect_error(format!("the client could not be made: {error}")))?
 }
 
 fn builder(
-    version: Version,
+    version: HttpVersion,
     timeout: std::time::Duration,
     proxies: &Proxies,
-    connections: Connections,
+    connections: ConnectionReuse,
 ) -> reqwest::ClientBuilder {
     // Another provider that the embedding program chose is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -273,21 +287,21 @@ fn builder(
         .connect_timeout(timeout)
         .tcp_nodelay(true)
         .pool_idle_timeout(IDLE)
-        .retry(once())
+        .retry(no_retries())
         .no_proxy();
-    let builder = if version == Version::One { builder.http1_only() } else { builder };
-    let builder = if connections == Connections::Single { builder.pool_max_idle_per_host(0) } else { builder };
+    let builder = if version == HttpVersion::Http1 { builder.http1_only() } else { builder };
+    let builder = if connections == ConnectionReuse::Closed { builder.pool_max_idle_per_host(0) } else { builder };
     proxies.on(builder)
 }
 
 /// Each request is sent once, whatever comes back: whether it may be sent again is not for the client to say.
-pub(super) fn once() -> reqwest::retry::Builder {
+pub(super) fn no_retries() -> reqwest::retry::Builder {
     reqwest::retry::never().max_retries_per_request(0)
 }
 
 /// The same with all connections over this socket, where there is one.
 #[cfg(unix)]
-fn by_socket(builder: reqwest::ClientBuilder, socket: Option<&Path>) -> Result<reqwest::ClientBuilder, Failed> {
+fn by_socket(builder: reqwest::ClientBuilder, socket: Option<&Path>) -> Result<reqwest::ClientBuilder, RequestError> {
     Ok(match socket {
         Some(path) => builder.unix_socket(path),
         None => builder,
@@ -295,14 +309,14 @@ fn by_socket(builder: reqwest::ClientBuilder, socket: Option<&Path>) -> Result<r
 }
 
 #[cfg(not(unix))]
-fn by_socket(builder: reqwest::ClientBuilder, socket: Option<&Path>) -> Result<reqwest::ClientBuilder, Failed> {
+fn by_socket(builder: reqwest::ClientBuilder, socket: Option<&Path>) -> Result<reqwest::ClientBuilder, RequestError> {
     match socket {
-        Some(path) => Err(cannot(format!("{}: this system has no such sockets", path.display()))),
+        Some(path) => Err(connect_error(format!("{}: this system has no such sockets", path.display()))),
         None => Ok(builder),
     }
 }
 
-fn build(builder: reqwest::ClientBuilder, tls: &Tls) -> Result<Client, Failed> {
+fn build(builder: reqwest::ClientBuilder, tls: &Tls) -> Result<Client, RequestError> {
     builder.build().map_err(|error| {
         let files: Vec<_> = [&tls.ca, &tls.client_certificate, &tls.client_key]
             .into_iter()
@@ -310,12 +324,12 @@ fn build(builder: reqwest::ClientBuilder, tls: &Tls) -> Result<Client, Failed> {
             .map(|file| file.display().to_string())
             .collect();
         let place = if files.is_empty() { "TLS".to_owned() } else { files.join(", ") };
-        cannot(format!("{place}: {}", failing::root_cause(&error)))
+        connect_error(format!("{place}: {}", errors::root_cause(&error)))
     })
 }
 
 /// The headers that go with each request to the site.
-fn headers(site: &Site, authorization: Option<HeaderValue>) -> Result<HeaderMap, Failed> {
+fn headers(site: &RemoteSite, authorization: Option<HeaderValue>) -> Result<HeaderMap, RequestError> {
     let mut headers = HeaderMap::new();
     headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
     if let Some(value) = authorization {
@@ -323,7 +337,7 @@ fn headers(site: &Site, authorization: Option<HeaderValue>) -> Result<HeaderMap,
     }
     let mut own = HeaderMap::new();
     for (name, value) in &site.headers {
-        let bad = |what: &str| cannot(format!("header {name:?}: {what}"));
+        let bad = |what: &str| connect_error(format!("header {name:?}: {what}"));
         let parsed = HeaderName::try_from(name.as_str()).map_err(|_| bad("this is no name for a header"))?;
         let mut value = HeaderValue::try_from(value.as_str())
             .map_err(|_| bad("its value has characters that no header may have"))?;
@@ -349,19 +363,19 @@ fn harmless(mut headers: HeaderMap) -> HeaderMap {
     headers
 }
 
-fn redirect_target(response: &Response) -> Result<Url, Failed> {
+fn redirect_target(response: &Response) -> Result<Url, RequestError> {
     let location = response.headers().get(header::LOCATION).and_then(|value| str::from_utf8(value.as_bytes()).ok());
     let target = location.and_then(|location| response.url().join(location).ok()).and_then(address::as_http);
     let target = target.and_then(address::without_login);
     target.ok_or_else(|| {
         let status = response.status().as_u16();
         let error = HttpError { status, body: "it redirects to no usable address".to_owned(), ..HttpError::default() };
-        Failed::sent(Failure::Http(error))
+        RequestError::sent(Failure::Http(error))
     })
 }
 
-fn cannot(why: String) -> Failed {
-    Failed::unsent(Failure::Connect(why))
+fn connect_error(why: String) -> RequestError {
+    RequestError::unsent(Failure::Connect(why))
 }
 
 const REDIRECTS: usize = 5;

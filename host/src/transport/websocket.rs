@@ -20,98 +20,102 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tracing::{debug, warn};
 
-use super::endpoint::Site;
+use super::endpoint::RemoteSite;
 use super::web::body;
-use super::web::ending::Ending;
+use super::web::receiver::ClosableReceiver;
 use super::{BoxFuture, Delivery, Outgoing, Receive, Transport};
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 
 /// Connects and shakes hands.
-pub(super) async fn open(site: &Site, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, Failed> {
-    open_with(site, receiver, Pulse { ping: Duration::from_secs(30), silence: Duration::from_secs(90) }).await
+pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
+    open_with(site, receiver, Heartbeat { ping: Duration::from_secs(30), silence: Duration::from_secs(90) }).await
 }
 
 /// How a connection is kept alive.
 #[derive(Debug, Clone, Copy)]
-struct Pulse {
+struct Heartbeat {
     /// How often we ask whether the server is there.
     ping: Duration,
     /// How long nothing at all may come.
     silence: Duration,
 }
 
-async fn open_with(site: &Site, receiver: Arc<dyn Receive>, pulse: Pulse) -> Result<Arc<dyn Transport>, Failed> {
+async fn open_with(
+    site: &RemoteSite,
+    receiver: Arc<dyn Receive>,
+    pulse: Heartbeat,
+) -> Result<Arc<dyn Transport>, RequestError> {
     let socket = connect::connect(site).await?;
     let (sink, stream) = socket.split();
-    let ending = Arc::new(Ending::new(receiver));
+    let ending = Arc::new(ClosableReceiver::new(receiver));
     let farewell = Arc::new(Notify::new());
     let (queue, waiting) = mpsc::channel(QUEUE);
     let mut tasks = JoinSet::new();
     tasks.spawn(write(sink, waiting, ending.clone(), farewell.clone(), pulse.ping));
-    let reader = Reader { stream, ending: ending.clone(), max: site.max_message_bytes, silence: pulse.silence };
+    let reader = Reader { stream, receiver: ending.clone(), max: site.max_message_bytes, silence: pulse.silence };
     let (over, ended) = oneshot::channel();
     tasks.spawn(reader.run(over));
-    let (end, room) = (Mutex::new(End { tasks, ended }), Arc::new(Semaphore::new(MOST_WAITING)));
-    Ok(Arc::new(WebSocket { queue, room, ending, farewell, end }))
+    let (end, room) = (Mutex::new(SocketTasks { tasks, ended }), Arc::new(Semaphore::new(MOST_WAITING)));
+    Ok(Arc::new(WebSocket { queue, room, receiver: ending, close_requested: farewell, socket_tasks: end }))
 }
 
 struct WebSocket {
-    queue: mpsc::Sender<Waiting>,
+    queue: mpsc::Sender<QueuedMessage>,
     /// A permit for each byte that may wait in the queue.
     room: Arc<Semaphore>,
-    ending: Arc<Ending>,
-    farewell: Arc<Notify>,
-    end: Mutex<End>,
+    receiver: Arc<ClosableReceiver>,
+    close_requested: Arc<Notify>,
+    socket_tasks: Mutex<SocketTasks>,
 }
 
-struct End {
+struct SocketTasks {
     /// The reader and the writer; they end with us.
     tasks: JoinSet<()>,
     ended: oneshot::Receiver<()>,
 }
 
 /// A message that waits to be written.
-struct Waiting {
+struct QueuedMessage {
     text: String,
     _room: Option<OwnedSemaphorePermit>,
     /// The writer has taken it up.
     begun: Arc<AtomicBool>,
-    written: oneshot::Sender<Result<(), Failed>>,
+    written: oneshot::Sender<Result<(), RequestError>>,
 }
 
 impl WebSocket {
-    async fn write(&self, text: String) -> Result<Delivery, Failed> {
-        self.ending.check()?;
+    async fn write(&self, text: String) -> Result<Delivery, RequestError> {
+        self.receiver.check_open()?;
         let (written, outcome) = oneshot::channel();
         let begun = Arc::new(AtomicBool::new(false));
-        let unsent = || self.ending.check().err().unwrap_or(Failed::unsent(Failure::Closed));
+        let unsent = || self.receiver.check_open().err().unwrap_or(RequestError::unsent(Failure::Closed));
         // One that is longer than the whole queue takes all of it; the semaphore is never closed.
         let permits = text.len().min(MOST_WAITING) as u32;
         let room = Arc::clone(&self.room).acquire_many_owned(permits).await.ok();
-        let waiting = Waiting { text, _room: room, begun: Arc::clone(&begun), written };
+        let waiting = QueuedMessage { text, _room: room, begun: Arc::clone(&begun), written };
         self.queue.send(waiting).await.map_err(|_| unsent())?;
         // A writer that ends lets go of what it has not begun; one that is stopped, of what it writes, too.
-        outcome.await.map_err(|_| Failed { sent: begun.load(Ordering::Relaxed), ..unsent() })??;
+        outcome.await.map_err(|_| RequestError { sent: begun.load(Ordering::Relaxed), ..unsent() })??;
         Ok(Delivery::Written)
     }
 }
 
 impl Transport for WebSocket {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>> {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, RequestError>> {
         Box::pin(self.write(message.text))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            let mut end = self.end.lock().await;
-            let End { tasks, ended } = &mut *end;
-            if self.ending.check().is_ok() {
-                self.farewell.notify_one();
+            let mut end = self.socket_tasks.lock().await;
+            let SocketTasks { tasks, ended } = &mut *end;
+            if self.receiver.check_open().is_ok() {
+                self.close_requested.notify_one();
                 // The reader ends when the server has answered the goodbye.
                 let _ = tokio::time::timeout(GOODBYE, ended).await;
             }
             tasks.shutdown().await;
-            self.ending.end(Failure::Closed);
+            self.receiver.close(Failure::Closed);
         })
     }
 }
@@ -121,8 +125,8 @@ type Sink = SplitSink<WebSocketStream<Upgraded>, Message>;
 /// Writes frame after frame, so that no caller who goes away can tear one.
 async fn write(
     mut sink: Sink,
-    mut waiting: mpsc::Receiver<Waiting>,
-    ending: Arc<Ending>,
+    mut waiting: mpsc::Receiver<QueuedMessage>,
+    ending: Arc<ClosableReceiver>,
     farewell: Arc<Notify>,
     ping: Duration,
 ) {
@@ -131,7 +135,7 @@ async fn write(
     loop {
         tokio::select! {
             frame = waiting.recv() => {
-                let Some(Waiting { text, _room, begun, written }) = frame else { return };
+                let Some(QueuedMessage { text, _room, begun, written }) = frame else { return };
                 // Its sender went away before we began, so it need not be sent at all.
                 if written.is_closed() {
                     continue;
@@ -140,14 +144,14 @@ async fn write(
                 let sent = frames::send(&mut sink, text).await;
                 let broken = sent.as_ref().err().map(reason);
                 // Its sender may have gone away meanwhile.
-                let _ = written.send(sent.map_err(|error| Failed { sent: was_begun(&error), failure: reason(&error) }));
+                let _ = written.send(sent.map_err(|error| RequestError { sent: was_begun(&error), failure: reason(&error) }));
                 if let Some(why) = broken {
-                    return ending.end(why);
+                    return ending.close(why);
                 }
             }
             _ = pings.tick() => {
                 if let Err(error) = frames::send_one(&mut sink, Message::Ping(Default::default())).await {
-                    return ending.end(reason(&error));
+                    return ending.close(reason(&error));
                 }
             }
             () = farewell.notified() => {
@@ -163,7 +167,7 @@ async fn write(
 
 struct Reader {
     stream: SplitStream<WebSocketStream<Upgraded>>,
-    ending: Arc<Ending>,
+    receiver: Arc<ClosableReceiver>,
     max: usize,
     silence: Duration,
 }
@@ -172,7 +176,7 @@ impl Reader {
     /// Reads to the end, and says when it is over.
     async fn run(mut self, over: oneshot::Sender<()>) {
         let why = self.read().await;
-        self.ending.end(why);
+        self.receiver.close(why);
         // Nobody may be waiting for it.
         let _ = over.send(());
         // Our answer to a goodbye goes out here; how the server then hangs up does not matter.
@@ -187,12 +191,12 @@ impl Reader {
                 return Failure::Closed;
             };
             match next {
-                Some(Ok(Message::Text(text))) => self.ending.receive(text.as_str().to_owned(), None),
+                Some(Ok(Message::Text(text))) => self.receiver.receive(text.as_str().to_owned(), None),
                 Some(Ok(Message::Binary(bytes))) => match String::from_utf8(bytes.into()) {
-                    Ok(text) => self.ending.receive(text, None),
+                    Ok(text) => self.receiver.receive(text, None),
                     Err(_) => warn!("a binary frame that is no text was skipped"),
                 },
-                Some(Ok(Message::Close(frame))) => return farewell_of(frame),
+                Some(Ok(Message::Close(frame))) => return close_failure(frame),
                 // Tungstenite answers pings by itself, and the last of those that do not fit into its buffer.
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
                 Some(Err(Error::Capacity(_))) => return body::too_large("a message", self.max).failure,
@@ -204,7 +208,7 @@ impl Reader {
 }
 
 /// Why the server says goodbye.
-fn farewell_of(frame: Option<CloseFrame>) -> Failure {
+fn close_failure(frame: Option<CloseFrame>) -> Failure {
     let Some(CloseFrame { code, reason }) = frame else { return Failure::Closed };
     let words = if reason.is_empty() { String::new() } else { format!(": {}", body::excerpt(&reason)) };
     debug!("the server closed the WebSocket with code {code}{words}");

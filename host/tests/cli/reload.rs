@@ -254,13 +254,16 @@ fn tokens_come_go_and_change_what_they_open() {
 #[test]
 fn what_cannot_change_while_it_runs_is_said_aloud() {
     let place = Place::with(json!({}));
-    let config = |http: &str| write(&place, &json!({"gateway": {"http": http}, "servers": {"a": fixture("ok")}}));
-    config("127.0.0.1:0");
+    let config = |http: &str, socket: bool| {
+        write(&place, &json!({"gateway": {"http": http, "socket": socket}, "servers": {"a": fixture("ok")}}));
+    };
+    config("127.0.0.1:0", true);
     let serving = Serving::start(&place, &["--http"]);
     let address = serving.address();
-    config("127.0.0.2:0");
+    config("127.0.0.2:0", false);
     serving.logged(&["was read again"]);
     serving.logged(&["WARN", "a change of the address needs a restart"]);
+    serving.logged(&["WARN", "a change of gateway.socket needs a restart"]);
     let mut web = Web { address: &address, token: None, session: None };
     assert_eq!(web.greet().status, 200);
 }

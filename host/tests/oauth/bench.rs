@@ -11,11 +11,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use toolgate::config;
 use toolgate::config::secrets::Secrets;
-use toolgate::gate::{CallOptions, Called, Gate, View};
+use toolgate::gate::{CallOptions, CallOutcome, Gate, GateView};
 use toolgate::logic::types::execution::{Code, ToolCall};
 use toolgate::logic::types::lifecycle::State;
-use toolgate::logic::{Component, Options};
-use toolgate::oauth::{Browse, BrowseError, Store};
+use toolgate::logic::{Component, ComponentOptions};
+use toolgate::oauth::{Browse, BrowseError, TokenStore};
 use toolgate::registry::{self, Registry};
 use toolgate::transport::BoxFuture;
 use url::Url;
@@ -75,7 +75,7 @@ impl Bench {
     }
 
     /// Calls a tool.
-    pub async fn call(&self, tool: &str) -> Called {
+    pub async fn call(&self, tool: &str) -> CallOutcome {
         call(&self.gate, tool).await
     }
 
@@ -111,16 +111,16 @@ impl Bench {
 pub fn gate(entry: &Value, tokens: &Path, person: Option<Arc<Person>>, secrets: &Arc<Mutex<Secrets>>) -> Gate {
     let text = json!({"version": 1, "servers": {"notes": entry}}).to_string();
     let config = config::parse(&text, Path::new("toolgate.yaml")).unwrap();
-    let options = registry::Options {
+    let options = registry::RegistryOptions {
         browse: person.map(|person| person as Arc<dyn Browse>),
-        tokens: Some(Store::folder(tokens)),
+        tokens: Some(TokenStore::folder(tokens)),
         secrets: Arc::clone(secrets),
-        ..registry::Options::default()
+        ..registry::RegistryOptions::default()
     };
-    Gate::open(&Registry::new(&COMPONENT, config, options).unwrap(), View::default()).unwrap()
+    Gate::open(&Registry::new(&COMPONENT, config, options).unwrap(), GateView::default()).unwrap()
 }
 
-pub async fn call(gate: &Gate, tool: &str) -> Called {
+pub async fn call(gate: &Gate, tool: &str) -> CallOutcome {
     let call = ToolCall { id: "1".to_owned(), name: format!("notes.{tool}"), arguments: String::new() };
     let options = CallOptions::default();
     tokio::time::timeout(Duration::from_secs(60), gate.call(call, &options)).await.expect("a call ends").unwrap()
@@ -172,4 +172,4 @@ pub async fn get(url: &str) -> String {
 }
 
 /// The component is compiled once for all tests.
-static COMPONENT: LazyLock<Component> = LazyLock::new(|| Component::embedded(&Options::default()).unwrap());
+static COMPONENT: LazyLock<Component> = LazyLock::new(|| Component::embedded(&ComponentOptions::default()).unwrap());

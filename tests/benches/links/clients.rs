@@ -11,10 +11,10 @@ use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{RoleClient, ServiceExt};
 use serde_json::Value;
 use toolgate::config;
-use toolgate::gate::{CallOptions, Gate, View};
+use toolgate::gate::{CallOptions, Gate, GateView};
 use toolgate::logic::types::execution::{Code, ToolCall};
-use toolgate::registry::{Options, Registry};
-use toolgate::session::{Patience, Request, Session};
+use toolgate::registry::{Registry, RegistryOptions};
+use toolgate::session::{RequestTimeouts, Session, SessionRequest};
 
 /// Clients of one server, each with a connection of its own.
 pub struct Clients {
@@ -68,8 +68,8 @@ impl Clients {
     pub async fn through_session(&self, calls: u32, tool: &str, arguments: &str) {
         for _ in 0..calls {
             let params = format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#);
-            let patience = Patience::of(Duration::from_secs(60));
-            let request = Request { method: "tools/call", params: &params, patience, progress: None };
+            let patience = RequestTimeouts::of(Duration::from_secs(60));
+            let request = SessionRequest { method: "tools/call", params: &params, timeouts: patience, progress: None };
             black_box(self.session.request(request).await.expect("the server answers"));
         }
     }
@@ -97,6 +97,6 @@ fn gate(yaml: &str) -> Gate {
     let config = config::parse(yaml, Path::new("toolgate.yaml")).expect("the bench's configuration is right");
     assert!(config.notices.is_empty(), "{:?}", config.notices);
     let registry =
-        Registry::new(&toolgate_tests::component(), config, Options::default()).expect("the component starts");
-    Gate::open(&registry, View::default()).expect("the gate opens")
+        Registry::new(&toolgate_tests::component(), config, RegistryOptions::default()).expect("the component starts");
+    Gate::open(&registry, GateView::default()).expect("the gate opens")
 }

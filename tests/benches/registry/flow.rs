@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use toolgate::gate::Gate;
 use toolgate::logic::types::execution::Code;
-use toolgate::logic::{Cache, Component, Limits, Options};
+use toolgate::logic::{Cache, Component, ComponentOptions, InstanceLimits};
 use toolgate::registry::Registry;
-use toolgate::session::{Patience, Request};
+use toolgate::session::{RequestTimeouts, SessionRequest};
 use toolgate_tests::bare::Pipe;
 use toolgate_tests::race::{base, compare, race, report};
 
@@ -67,9 +67,9 @@ pub fn flow() {
 
 /// The component, which nobody stops however long it takes.
 fn unmetered() -> Component {
-    let limits = Limits { fuel: None, ..Limits::default() };
+    let limits = InstanceLimits { fuel: None, ..InstanceLimits::default() };
     let cache = Cache::Dir(std::env::temp_dir().join("toolgate-bench-unmetered"));
-    Component::embedded(&Options { limits, cache, ..Options::default() }).expect("it loads")
+    Component::embedded(&ComponentOptions { limits, cache, ..ComponentOptions::default() }).expect("it loads")
 }
 
 fn rate(time: Duration) -> f64 {
@@ -105,8 +105,8 @@ impl Side {
         let session = self.registry.links()[0].session().await.expect("the server runs");
         for _ in 0..calls {
             let params = format!(r#"{{"name":"echo","arguments":{arguments}}}"#);
-            let patience = Patience::of(Duration::from_secs(60));
-            let request = Request { method: "tools/call", params: &params, patience, progress: None };
+            let patience = RequestTimeouts::of(Duration::from_secs(60));
+            let request = SessionRequest { method: "tools/call", params: &params, timeouts: patience, progress: None };
             black_box(session.request(request).await.expect("the server answers"));
         }
     }

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolgate::config;
-use toolgate::gate::{CallOptions, Called, Gate, View};
+use toolgate::gate::{CallOptions, CallOutcome, Gate, GateView};
 use toolgate::logic::Component;
 use toolgate::logic::types::execution::ToolCall;
-use toolgate::registry::{Options, Registry};
+use toolgate::registry::{Registry, RegistryOptions};
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
@@ -58,14 +58,14 @@ fn registry(component: &Component, servers: &[String]) -> Arc<Registry> {
     let yaml = format!("max_result_bytes: 0\nservers:\n  {}\n", servers.join("\n  "));
     let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the bench's configuration is right");
     assert!(config.notices.is_empty(), "{:?}", config.notices);
-    Registry::new(component, config, Options::default()).expect("the component starts")
+    Registry::new(component, config, RegistryOptions::default()).expect("the component starts")
 }
 
 fn gate(registry: &Arc<Registry>) -> Arc<Gate> {
-    Arc::new(Gate::open(registry, View::default()).expect("the gate opens"))
+    Arc::new(Gate::open(registry, GateView::default()).expect("the gate opens"))
 }
 
-async fn call(gate: &Gate, name: &str, arguments: String) -> Called {
+async fn call(gate: &Gate, name: &str, arguments: String) -> CallOutcome {
     let call = ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments };
     gate.call(call, &CallOptions::default()).await.expect("the component answers")
 }

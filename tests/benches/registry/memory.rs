@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use toolgate::logic::{Allocation, Cache, Component, Options};
+use toolgate::logic::{Allocation, Cache, Component, ComponentOptions};
 use toolgate_tests::race::base;
 
 use super::{FIXTURE, gate, narrow_runtime, registry, tell, verdict};
@@ -26,7 +26,8 @@ pub fn alone(how: &str) {
         _ => Allocation::OnDemand,
     };
     let cache = Cache::Dir(std::env::temp_dir().join(format!("toolgate-bench-{how}")));
-    let component = Component::embedded(&Options { allocation, cache, ..Options::default() }).expect("it loads");
+    let component =
+        Component::embedded(&ComponentOptions { allocation, cache, ..ComponentOptions::default() }).expect("it loads");
     let runtime = narrow_runtime();
     runtime.block_on(async {
         let server = format!("it: {{command: {FIXTURE}, args: [catalog, \"{TOOLS}\", \"500\"]}}");

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use toolgate::failure::RpcError;
 use toolgate::oauth::{Browse, BrowseError};
-use toolgate::session::{Handler, Question, Topic, Topics};
+use toolgate::session::{Handler, ServerQuestion, Topic, Topics};
 use toolgate::transport::BoxFuture;
 
 /// Says yes to everything.
@@ -18,7 +18,7 @@ impl Handler for Agreeable {
         Topics { roots: true, sampling: true, elicitation: true, ..Topics::default() }
     }
 
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+    fn answer(&self, question: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         let params: Value = serde_json::from_str(question.params.get()).unwrap_or_default();
         let answer = match question.topic {
             Topic::Roots => json!({"roots": [{"uri": "file:///srv", "name": "srv"}]}),

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolgate::config;
-use toolgate::gate::{CallOptions, Closing, Gate, View};
+use toolgate::gate::{CallOptions, CloseMode, Gate, GateView};
 use toolgate::logic::types::ToolRef;
 use toolgate::logic::types::execution::{Code, ToolCall};
-use toolgate::oauth::Store;
-use toolgate::registry::{self, Registry, Stay};
-use toolgate::session::{Kind, Patience, Request, Session};
+use toolgate::oauth::TokenStore;
+use toolgate::registry::{self, Registry, RegistryLifetime};
+use toolgate::session::{ListKind, RequestTimeouts, Session, SessionRequest};
 
 use crate::person::Agreeable;
 
@@ -36,15 +36,15 @@ impl Stage {
         // What fits a schema is for the suite's servers to say.
         let config = json!({"check_arguments": false, "servers": {SERVER: server}});
         let config = config::parse(&config.to_string(), &folder.path().join("conformance.yaml"))?;
-        let options = registry::Options {
+        let options = registry::RegistryOptions {
             handler: Arc::new(Agreeable),
             browse: Some(Arc::new(Agreeable)),
-            tokens: Some(Store::memory()),
-            stay: Stay::Once,
+            tokens: Some(TokenStore::memory()),
+            lifetime: RegistryLifetime::OneShot,
             ..Default::default()
         };
         let registry = Registry::new(&toolgate_tests::component(), config, options)?;
-        let gate = Gate::open(&registry, View::default())?;
+        let gate = Gate::open(&registry, GateView::default())?;
         Ok(Stage { registry, gate, context, _folder: folder })
     }
 
@@ -60,7 +60,7 @@ impl Stage {
     }
 
     pub async fn close(self) {
-        self.gate.close(Closing::Cancel).await;
+        self.gate.close(CloseMode::Cancel).await;
         self.registry.close().await;
     }
 
@@ -77,13 +77,14 @@ impl Stage {
     async fn use_everything(&self) -> Played {
         self.call_every_tool().await?;
         let session = self.session().await?;
-        for (kind, key, method) in [(Kind::Resources, "uri", "resources/read"), (Kind::Prompts, "name", "prompts/get")]
+        for (kind, key, method) in
+            [(ListKind::Resources, "uri", "resources/read"), (ListKind::Prompts, "name", "prompts/get")]
         {
             for item in &session.list(kind).await?.items {
                 let item: Value = serde_json::from_str(item.get())?;
                 let params = json!({key: item[key]}).to_string();
-                let patience = Patience::of(LIMIT);
-                session.request(Request { method, params: &params, patience, progress: None }).await?;
+                let patience = RequestTimeouts::of(LIMIT);
+                session.request(SessionRequest { method, params: &params, timeouts: patience, progress: None }).await?;
             }
         }
         Ok(())

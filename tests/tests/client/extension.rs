@@ -8,7 +8,7 @@ use toolgate::config;
 use toolgate::decide::Decide;
 use toolgate::extension::bindings::ClientPre;
 use toolgate::logic::types::execution::{Code, Settings, ToolResult};
-use toolgate::registry::{Options, Registry, Stay};
+use toolgate::registry::{Registry, RegistryLifetime, RegistryOptions};
 use toolgate::{ToolgateCtx, ToolgateView};
 use toolgate_tests::client::{call, house};
 use wasmtime::component::Linker;
@@ -27,7 +27,7 @@ fn registry(yaml: &str) -> Arc<Registry> {
     let yaml = yaml.replace("FIXTURE", env!("CARGO_BIN_EXE_fixture"));
     let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
     assert!(config.notices.is_empty(), "{:?}", config.notices);
-    let options = Options { stay: Stay::Once, ..Options::default() };
+    let options = RegistryOptions { lifetime: RegistryLifetime::OneShot, ..RegistryOptions::default() };
     Registry::new(&toolgate_tests::component(), config, options).expect("the component starts")
 }
 

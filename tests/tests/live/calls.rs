@@ -6,35 +6,35 @@ use std::time::Duration;
 
 use toolgate::config;
 use toolgate::config::variables::Variables;
-use toolgate::gate::{CallOptions, Called, Gate, View};
+use toolgate::gate::{CallOptions, CallOutcome, Gate, GateView};
 use toolgate::logic::types::execution::{Code, ToolCall};
-use toolgate::registry::{self, Options, Registry, Stay};
+use toolgate::registry::{self, Registry, RegistryLifetime, RegistryOptions};
 
 use super::fixtures::component;
 
 /// A gate over the servers of a `toolgate.yaml`, with `FIXTURE` for the path of the fixture.
 fn gate(yaml: &str) -> Gate {
-    gate_with(yaml, Options::default())
+    gate_with(yaml, RegistryOptions::default())
 }
 
-fn gate_with(yaml: &str, options: Options) -> Gate {
+fn gate_with(yaml: &str, options: RegistryOptions) -> Gate {
     let yaml = yaml.replace("FIXTURE", env!("CARGO_BIN_EXE_fixture"));
     let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
     assert!(config.notices.is_empty(), "{:?}", config.notices);
-    let options = Options { stay: Stay::Once, ..options };
+    let options = RegistryOptions { lifetime: RegistryLifetime::OneShot, ..options };
     let registry = Registry::new(&component(), config, options).expect("the component starts");
-    Gate::open(&registry, View::default()).expect("the gate opens")
+    Gate::open(&registry, GateView::default()).expect("the gate opens")
 }
 
 /// A server whose tool `echo` must not be repeated, its arguments left out.
 const UNSAFE: &str =
     "servers:\n  a:\n    command: FIXTURE\n    tools: {echo: {annotations: {read_only: false, idempotent: false}}}\n";
 
-async fn call(gate: &Gate, name: &str, arguments: &str) -> Called {
+async fn call(gate: &Gate, name: &str, arguments: &str) -> CallOutcome {
     call_with(gate, name, arguments, &CallOptions::default()).await
 }
 
-async fn call_with(gate: &Gate, name: &str, arguments: &str, options: &CallOptions) -> Called {
+async fn call_with(gate: &Gate, name: &str, arguments: &str, options: &CallOptions) -> CallOutcome {
     let call = ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
     gate.call(call, options).await.expect("the component answers")
 }
@@ -42,12 +42,12 @@ async fn call_with(gate: &Gate, name: &str, arguments: &str, options: &CallOptio
 #[tokio::test]
 async fn only_a_long_answer_is_read_aside() {
     static ASIDE: AtomicUsize = AtomicUsize::new(0);
-    let aside: registry::Aside = |work| {
+    let blocking_runner: registry::BlockingRunner = |work| {
         ASIDE.fetch_add(1, Ordering::SeqCst);
         work();
     };
     let yaml = "masking: {groups: [basic]}\nservers:\n  a: {command: FIXTURE, args: [plain]}\n";
-    let gate = gate_with(yaml, Options { aside, ..Options::default() });
+    let gate = gate_with(yaml, RegistryOptions { blocking_runner, ..RegistryOptions::default() });
     for (length, aside) in [(1_000, 0), (100_000, 1)] {
         let text = format!("password: hunter2hunter2 {}", "x".repeat(length));
         let called = call(&gate, "a.echo", &format!(r#"{{"text":"{text}"}}"#)).await;
@@ -103,11 +103,11 @@ async fn a_server_that_died_between_two_calls_is_opened_again() {
     let gate = gate("servers:\n  a: {command: FIXTURE, args: [dies-after]}\n");
     for said in ["one", "two", "three"] {
         let session = gate.registry().link("a").unwrap().session().await.unwrap();
-        let mut news = session.news();
+        let mut news = session.events();
         let called = call(&gate, "a.echo", &format!("text: {said}")).await;
         assert_eq!((called.result.code, called.result.text.as_str()), (Code::Ok, said), "{:?}", called.result.trace);
         // Its end is what the next call must meet.
-        while session.over().is_none() {
+        while session.close_reason().is_none() {
             tokio::time::timeout(Duration::from_secs(30), news.recv()).await.unwrap().ok();
         }
     }
@@ -119,7 +119,7 @@ async fn a_slow_call_times_out_and_the_server_lives() {
     let options = CallOptions { timeout: Some(Duration::from_millis(50)), ..CallOptions::default() };
     let called = call_with(&gate, "a.echo", "text: x", &options).await;
     assert_eq!(called.result.code, Code::OutcomeUnknown, "{}", called.result.text);
-    assert!(gate.registry().link("a").unwrap().current().unwrap().over().is_none());
+    assert!(gate.registry().link("a").unwrap().current().unwrap().close_reason().is_none());
 }
 
 #[tokio::test]
@@ -195,11 +195,12 @@ async fn servers_see_no_variable_that_another_server_is_given() {
     let yaml = "servers:\n  a: {command: FIXTURE, args: [env], env: {MINE: \"${TOKEN_A}\"}}\n  b: {command: FIXTURE, args: [env], env: {MINE: \"${TOKEN_B}\"}}\n"
         .replace("FIXTURE", env!("CARGO_BIN_EXE_fixture"));
     let config = config::parse(&yaml, Path::new("toolgate.yaml")).unwrap();
-    let mut variables = Variables::of_process();
+    let mut variables = Variables::from_process();
     variables.environment.insert("TOKEN_A".to_owned(), "secret-of-a".to_owned());
     variables.environment.insert("TOKEN_B".to_owned(), "secret-of-b".to_owned());
-    let registry = Registry::new(&component(), config, Options { variables, ..Options::default() }).unwrap();
-    let gate = Gate::open(&registry, View::default()).unwrap();
+    let registry =
+        Registry::new(&component(), config, RegistryOptions { variables, ..RegistryOptions::default() }).unwrap();
+    let gate = Gate::open(&registry, GateView::default()).unwrap();
     let seen = call(&gate, "a.env", "").await.result.text;
     // It has a value of its own, which nobody is shown, and does not know of the other.
     assert!(

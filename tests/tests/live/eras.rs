@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolgate::failure::Failure;
-use toolgate::session::{Era, Options, Protocol, Session};
+use toolgate::session::{Era, Protocol, Session, SessionOptions};
 
 use super::fixtures::{call, fixture, open, text};
 
@@ -20,7 +20,7 @@ async fn a_server_is_asked_in_the_modern_way_first() {
 
 #[tokio::test]
 async fn a_setting_spares_the_question() {
-    let options = |protocol| Options { protocol, limit: Duration::from_secs(20), ..Options::default() };
+    let options = |protocol| SessionOptions { protocol, limit: Duration::from_secs(20), ..SessionOptions::default() };
     let session = Session::open(&fixture("silent-discover"), &options(Protocol::Legacy)).await.unwrap();
     assert_eq!(session.peer().era, Era::Legacy);
     let failed = Session::open(&fixture("plain"), &options(Protocol::Modern)).await.err().unwrap();
@@ -47,6 +47,6 @@ async fn a_server_that_dies_of_the_question_is_started_again() {
     let script = r#"read -r line; case "$line" in *initialize*) ;; *) exit 9;; esac
         echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}'; cat > /dev/null"#;
     let endpoint = super::fixtures::program("sh", vec!["-c".to_owned(), script.to_owned()]);
-    let session = Session::open(&endpoint, &Options::default()).await.unwrap();
+    let session = Session::open(&endpoint, &SessionOptions::default()).await.unwrap();
     assert_eq!((session.peer().era, session.peer().version.as_str()), (Era::Legacy, "2025-06-18"));
 }

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use toolgate::failure::Failed;
-use toolgate::logic::{Cache, Component, Limits};
-use toolgate::session::{Options, Patience, Request, Session};
+use toolgate::failure::RequestError;
+use toolgate::logic::{Cache, Component, InstanceLimits};
+use toolgate::session::{RequestTimeouts, Session, SessionOptions, SessionRequest};
 use toolgate::transport::endpoint::{Endpoint, Program};
 
 /// The fixture in the mode of these words.
@@ -36,7 +36,7 @@ pub fn component() -> Component {
     static COMPONENT: OnceLock<Component> = OnceLock::new();
     let load = || {
         let cache = Cache::Dir(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
-        let options = toolgate::logic::Options { cache, ..Default::default() };
+        let options = toolgate::logic::ComponentOptions { cache, ..Default::default() };
         Component::embedded(&options).expect("the component loads")
     };
     COMPONENT.get_or_init(load).clone()
@@ -44,15 +44,15 @@ pub fn component() -> Component {
 
 /// The component that does what the arguments of a call say, or keeps it out.
 pub fn faulty() -> Component {
-    let limits = Limits { fuel: Some(50_000_000), memory_bytes: 32 << 20 };
-    let options = toolgate::logic::Options { limits, ..Default::default() };
+    let limits = InstanceLimits { fuel: Some(50_000_000), memory_bytes: 32 << 20 };
+    let options = toolgate::logic::ComponentOptions { limits, ..Default::default() };
     let file = toolgate_tests::faulty(env!("CARGO_TARGET_TMPDIR"));
     Component::from_file(file, &options).expect("it fits the world")
 }
 
 /// A session with the fixture in the mode of these words.
 pub async fn open(words: &str) -> Session {
-    match Session::open(&fixture(words), &Options::default()).await {
+    match Session::open(&fixture(words), &SessionOptions::default()).await {
         Ok(session) => session,
         Err(failed) => panic!("fixture {words}: {failed}"),
     }
@@ -71,14 +71,20 @@ pub async fn until(what: &str, mut there: impl FnMut() -> bool) {
 pub const LONG: Duration = Duration::from_secs(60);
 
 /// Calls a tool and gives the whole result.
-pub async fn call(session: &Session, tool: &str, arguments: &str) -> Result<Value, Failed> {
+pub async fn call(session: &Session, tool: &str, arguments: &str) -> Result<Value, RequestError> {
     call_within(session, tool, arguments, LONG).await
 }
 
 /// The same with a limit.
-pub async fn call_within(session: &Session, tool: &str, arguments: &str, limit: Duration) -> Result<Value, Failed> {
+pub async fn call_within(
+    session: &Session,
+    tool: &str,
+    arguments: &str,
+    limit: Duration,
+) -> Result<Value, RequestError> {
     let params = format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#);
-    let request = Request { method: "tools/call", params: &params, patience: Patience::of(limit), progress: None };
+    let request =
+        SessionRequest { method: "tools/call", params: &params, timeouts: RequestTimeouts::of(limit), progress: None };
     let reply = session.request(request).await?;
     Ok(serde_json::from_str(reply.json()).expect("a result is JSON"))
 }

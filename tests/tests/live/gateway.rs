@@ -32,12 +32,12 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::task::JoinHandle;
 use toolgate::config;
-use toolgate::demo::Local;
-use toolgate::gate::View;
+use toolgate::demo::InProcessDemo;
+use toolgate::gate::GateView;
 use toolgate::gateway::client::Principal;
-use toolgate::gateway::http::{self, Door, Tokens};
-use toolgate::gateway::pages::Site;
-use toolgate::gateway::{Gateway, Options, Relay, stdio};
+use toolgate::gateway::http::{self, HttpServer, Tokens};
+use toolgate::gateway::pages::GatewayPages;
+use toolgate::gateway::{Gateway, GatewayOptions, Relay, stdio};
 use toolgate::logic::types::filtering::SelectedServer;
 use toolgate::registry::{self, Registry};
 use toolgate::transport::Connect;
@@ -45,7 +45,7 @@ use toolgate::transport::Connect;
 use super::fixtures::component;
 
 /// Two demo servers behind a gateway, and the client's end of its standard input and output.
-fn serve(options: Options) -> (DuplexStream, JoinHandle<()>) {
+fn serve(options: GatewayOptions) -> (DuplexStream, JoinHandle<()>) {
     let (config, transports) = demos();
     serve_over(config, transports, options)
 }
@@ -54,32 +54,33 @@ fn serve(options: Options) -> (DuplexStream, JoinHandle<()>) {
 fn demos() -> (config::model::Config, HashMap<String, Arc<dyn Connect>>) {
     let yaml = "servers:\n  one: {command: none}\n  two: {command: none}\n";
     let config = config::parse(yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
-    let demo = || Arc::new(Local) as Arc<dyn Connect>;
+    let demo = || Arc::new(InProcessDemo) as Arc<dyn Connect>;
     (config, HashMap::from([("one".to_owned(), demo()), ("two".to_owned(), demo())]))
 }
 
 fn serve_over(
     config: config::model::Config,
     transports: HashMap<String, Arc<dyn Connect>>,
-    options: Options,
+    options: GatewayOptions,
 ) -> (DuplexStream, JoinHandle<()>) {
-    let limits = http::Limits { grace: Duration::from_millis(500), ..http::Limits::default() };
-    serve_within(stdio::Door::new(&limits), 1 << 20, std::future::pending(), config, transports, options)
+    let limits = http::GatewayLimits { grace: Duration::from_millis(500), ..http::GatewayLimits::default() };
+    serve_within(stdio::StdioServer::new(&limits), 1 << 20, std::future::pending(), config, transports, options)
 }
 
 /// The same through this door until `stop`, over pipes that hold so many bytes.
 fn serve_within(
-    door: stdio::Door,
+    door: stdio::StdioServer,
     pipe: usize,
     stop: impl Future<Output = ()> + Send + 'static,
     config: config::model::Config,
     transports: HashMap<String, Arc<dyn Connect>>,
-    options: Options,
+    options: GatewayOptions,
 ) -> (DuplexStream, JoinHandle<()>) {
     let (ours, theirs) = tokio::io::duplex(pipe);
     let served = tokio::spawn(async move {
         let relay = Arc::new(Relay::default());
-        let of_registry = registry::Options { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
+        let of_registry =
+            registry::RegistryOptions { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
         let registry = Registry::new(&component(), config, of_registry).expect("the component starts");
         let gateway = Gateway::new(Arc::clone(&registry), relay, options);
         let (input, output) = tokio::io::split(theirs);
@@ -120,7 +121,7 @@ async fn client_of<H: ClientHandler>(handler: H, stream: DuplexStream, era: &str
 #[tokio::test]
 async fn a_client_of_either_era_has_all_servers_behind_one() {
     for era in ["legacy", "modern"] {
-        let (stream, served) = serve(Options::default());
+        let (stream, served) = serve(GatewayOptions::default());
         let client = client(stream, era).await;
         let names: Vec<_> =
             client.list_all_tools().await.unwrap().into_iter().map(|tool| tool.name.into_owned()).collect();
@@ -156,7 +157,7 @@ async fn a_client_of_either_era_has_all_servers_behind_one() {
 
 #[tokio::test]
 async fn an_exposed_server_keeps_its_own_names() {
-    let (stream, _served) = serve(Options { expose: Some("two".to_owned()), ..Options::default() });
+    let (stream, _served) = serve(GatewayOptions { expose: Some("two".to_owned()), ..GatewayOptions::default() });
     let client = client(stream, "legacy").await;
     let tools = client.list_all_tools().await.unwrap();
     assert_eq!(tools[0].name, "echo");
@@ -171,7 +172,7 @@ async fn an_exposed_server_keeps_its_own_names() {
 struct Lines(BufReader<DuplexStream>);
 
 impl Lines {
-    async fn open(options: Options) -> (Self, JoinHandle<()>) {
+    async fn open(options: GatewayOptions) -> (Self, JoinHandle<()>) {
         let (stream, served) = serve(options);
         (Lines::greet(stream, json!({})).await, served)
     }
@@ -229,7 +230,7 @@ impl Lines {
 
 #[tokio::test]
 async fn a_cancelled_call_ends_without_an_answer_and_others_go_on() {
-    let (mut lines, served) = Lines::open(Options::default()).await;
+    let (mut lines, served) = Lines::open(GatewayOptions::default()).await;
     let sleep = json!({"name": "one__sleep", "arguments": {"seconds": 500}, "_meta": {"progressToken": "p"}});
     lines.send(json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": sleep})).await;
     // It runs, since it tells of its progress.
@@ -245,7 +246,7 @@ async fn a_cancelled_call_ends_without_an_answer_and_others_go_on() {
 
 #[tokio::test]
 async fn what_is_no_request_gets_an_error_that_says_so() {
-    let (mut lines, _served) = Lines::open(Options::default()).await;
+    let (mut lines, _served) = Lines::open(GatewayOptions::default()).await;
     let rows = [
         (json!({"jsonrpc": "2.0", "id": 1, "method": "no/such"}), -32601),
         (json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {}}), -32602),
@@ -270,7 +271,7 @@ async fn what_is_no_request_gets_an_error_that_says_so() {
 
 #[tokio::test]
 async fn what_is_no_json_and_what_is_no_message_are_told_apart() {
-    let (mut lines, _served) = Lines::open(Options::default()).await;
+    let (mut lines, _served) = Lines::open(GatewayOptions::default()).await;
     for (text, code) in [
         ("garbage", -32700),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping""#, -32700),
@@ -294,7 +295,7 @@ async fn what_is_no_json_and_what_is_no_message_are_told_apart() {
 }
 
 /// Two demo servers behind a gateway over HTTP; gives its address, and stops when it is dropped.
-async fn serve_http(options: Options, tokens: Tokens) -> (String, tokio::sync::oneshot::Sender<()>) {
+async fn serve_http(options: GatewayOptions, tokens: Tokens) -> (String, tokio::sync::oneshot::Sender<()>) {
     let (config, transports) = demos();
     serve_http_over(config, transports, options, tokens).await
 }
@@ -302,19 +303,21 @@ async fn serve_http(options: Options, tokens: Tokens) -> (String, tokio::sync::o
 async fn serve_http_over(
     config: config::model::Config,
     transports: HashMap<String, Arc<dyn Connect>>,
-    options: Options,
+    options: GatewayOptions,
     tokens: Tokens,
 ) -> (String, tokio::sync::oneshot::Sender<()>) {
     let relay = Arc::new(Relay::default());
-    let of_registry = registry::Options { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
+    let of_registry = registry::RegistryOptions { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
     let registry = Registry::new(&component(), config, of_registry).expect("the component starts");
     let gateway = Arc::new(Gateway::new(Arc::clone(&registry), relay, options));
     let address = "127.0.0.1:0".parse().expect("an address");
-    let door = Door::bind(http::Options { tokens, ..http::Options::new(address) }).await.expect("a port is free");
+    let door = HttpServer::bind(http::HttpOptions { tokens, ..http::HttpOptions::new(address) })
+        .await
+        .expect("a port is free");
     let url = format!("http://{}", door.address());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     tokio::spawn(async move {
-        let pages = Arc::new(Site(Arc::clone(&gateway)));
+        let pages = Arc::new(GatewayPages(Arc::clone(&gateway)));
         let stopped = async {
             let _ = stopped.await;
         };
@@ -350,7 +353,7 @@ async fn http_client_of<H: ClientHandler>(
 
 #[tokio::test]
 async fn over_http_clients_of_both_eras_have_all_servers_behind_one() {
-    let (url, _stop) = serve_http(Options::default(), Tokens::default()).await;
+    let (url, _stop) = serve_http(GatewayOptions::default(), Tokens::default()).await;
     for era in ["legacy", "modern", "legacy"] {
         let client = http_client(&url, None, era).await;
         assert_eq!(client.list_all_tools().await.unwrap().len(), 12, "{era}");
@@ -373,8 +376,8 @@ async fn a_token_lets_its_principal_use_what_it_may_and_no_more() {
         ("a-token-for-one-server".to_owned(), principal("one")),
     ]);
     let selection = Some(vec![SelectedServer { id: "one".to_owned(), tools: vec!["add".to_owned()] }]);
-    let views = HashMap::from([("one".to_owned(), View { selection, ..View::default() })]);
-    let (url, _stop) = serve_http(Options { views, ..Options::default() }, tokens.unwrap()).await;
+    let views = HashMap::from([("one".to_owned(), GateView { selection, ..GateView::default() })]);
+    let (url, _stop) = serve_http(GatewayOptions { views, ..GatewayOptions::default() }, tokens.unwrap()).await;
     for era in ["legacy", "modern"] {
         let all = http_client(&url, Some("a-token-for-all-servers"), era).await;
         assert_eq!(all.list_all_tools().await.unwrap().len(), 12);
@@ -395,8 +398,8 @@ async fn a_long_answer_is_summarized_for_a_client_and_a_short_one_is_not() {
         "summarize_above_tokens: 100\nsummarizer: {command: [head, -c, \"12\"]}\nservers:\n  one: {command: none}\n";
     for era in ["legacy", "modern"] {
         let config = config::parse(yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
-        let transports = HashMap::from([("one".to_owned(), Arc::new(Local) as Arc<dyn Connect>)]);
-        let (stream, _served) = serve_over(config, transports, Options::default());
+        let transports = HashMap::from([("one".to_owned(), Arc::new(InProcessDemo) as Arc<dyn Connect>)]);
+        let (stream, _served) = serve_over(config, transports, GatewayOptions::default());
         let client = client(stream, era).await;
         let texts =
             [("words ".repeat(500), "words words\n\n[SUMMARIZED — Original size: 2KB]"), ("words".to_owned(), "words")];

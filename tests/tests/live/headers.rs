@@ -8,9 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use toolgate::config;
-use toolgate::gateway::http::{self, Door};
-use toolgate::gateway::pages::Site;
-use toolgate::gateway::{Gateway, Options, Relay};
+use toolgate::gateway::http::{self, HttpServer};
+use toolgate::gateway::pages::GatewayPages;
+use toolgate::gateway::{Gateway, GatewayOptions, Relay};
 use toolgate::registry::{self, Registry};
 
 use super::fixtures::component;
@@ -38,16 +38,16 @@ impl Passing {
         let yaml = format!("servers: {{a: {{url: \"{}\"}}}}", server.url());
         let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
         let relay = Arc::new(Relay::default());
-        let options = registry::Options { handler: Arc::clone(&relay) as _, ..Default::default() };
+        let options = registry::RegistryOptions { handler: Arc::clone(&relay) as _, ..Default::default() };
         let registry = Registry::new(&component(), config, options).expect("the component starts");
-        let options = Options { expose: Some("a".to_owned()), ..Options::default() };
+        let options = GatewayOptions { expose: Some("a".to_owned()), ..GatewayOptions::default() };
         let gateway = Arc::new(Gateway::new(Arc::clone(&registry), relay, options));
         let address = "127.0.0.1:0".parse().expect("an address");
-        let door = Door::bind(http::Options::new(address)).await.expect("a port is free");
+        let door = HttpServer::bind(http::HttpOptions::new(address)).await.expect("a port is free");
         let host = door.address().to_string();
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(async move {
-            let pages = Arc::new(Site(Arc::clone(&gateway)));
+            let pages = Arc::new(GatewayPages(Arc::clone(&gateway)));
             let stopped = async {
                 let _ = stopped.await;
             };

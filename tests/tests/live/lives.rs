@@ -21,10 +21,10 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use toolgate::config;
 use toolgate::config::model::Config;
-use toolgate::gate::{CallOptions, Called, Gate, View};
+use toolgate::gate::{CallOptions, CallOutcome, Gate, GateView};
 use toolgate::logic::types::execution::{Code, ToolCall};
 use toolgate::logic::types::lifecycle::State;
-use toolgate::registry::{Options, Registry, Status};
+use toolgate::registry::{Registry, RegistryOptions, ServerStatus};
 
 use crate::fixtures::{LONG, component, until};
 
@@ -39,7 +39,7 @@ impl World {
     fn new(yaml: &str) -> World {
         let folder = tempfile::tempdir().unwrap();
         let config = config_in(folder.path(), yaml);
-        let registry = Registry::new(&component(), config, Options::default()).expect("the component starts");
+        let registry = Registry::new(&component(), config, RegistryOptions::default()).expect("the component starts");
         World { folder, registry }
     }
 
@@ -54,7 +54,7 @@ impl World {
     }
 
     fn gate(&self) -> Arc<Gate> {
-        Arc::new(Gate::open(&self.registry, View::default()).expect("the gate opens"))
+        Arc::new(Gate::open(&self.registry, GateView::default()).expect("the gate opens"))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -100,7 +100,7 @@ impl World {
         fs::read_to_string(&path).unwrap().lines().map(|line| line.parse().unwrap()).collect()
     }
 
-    fn status(&self, server: &str) -> Status {
+    fn status(&self, server: &str) -> ServerStatus {
         self.registry.link(server).expect("the server is configured").status()
     }
 
@@ -109,7 +109,7 @@ impl World {
     }
 
     /// Waits until the server runs as another process.
-    async fn up_again(&self, server: &str, before: u32) -> Status {
+    async fn up_again(&self, server: &str, before: u32) -> ServerStatus {
         let up = || {
             let status = self.status(server);
             status.state == State::Ready && status.pid.is_some_and(|pid| pid != before)
@@ -130,36 +130,36 @@ fn config_in(folder: &Path, yaml: &str) -> Config {
 }
 
 /// Calls a tool with a text.
-async fn call(gate: &Gate, name: &str, text: &str) -> Called {
+async fn call(gate: &Gate, name: &str, text: &str) -> CallOutcome {
     call_with(gate, name, &json!({ "text": text }).to_string(), &CallOptions::default()).await
 }
 
 /// Calls a tool; the id of the call is its name.
-async fn call_with(gate: &Gate, name: &str, arguments: &str, options: &CallOptions) -> Called {
+async fn call_with(gate: &Gate, name: &str, arguments: &str, options: &CallOptions) -> CallOutcome {
     let call = ToolCall { id: name.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
     gate.call(call, options).await.expect("the component answers")
 }
 
 /// The same beside the test.
-fn begin(gate: &Arc<Gate>, name: &str, arguments: &str) -> JoinHandle<Called> {
+fn begin(gate: &Arc<Gate>, name: &str, arguments: &str) -> JoinHandle<CallOutcome> {
     begin_with(gate, name, arguments, CallOptions::default())
 }
 
-fn begin_with(gate: &Arc<Gate>, name: &str, arguments: &str, options: CallOptions) -> JoinHandle<Called> {
+fn begin_with(gate: &Arc<Gate>, name: &str, arguments: &str, options: CallOptions) -> JoinHandle<CallOutcome> {
     let (gate, name, arguments) = (Arc::clone(gate), name.to_owned(), arguments.to_owned());
     tokio::spawn(async move { call_with(&gate, &name, &arguments, &options).await })
 }
 
 /// What a call that was begun came to.
-async fn ended(call: JoinHandle<Called>) -> Called {
+async fn ended(call: JoinHandle<CallOutcome>) -> CallOutcome {
     tokio::time::timeout(LONG, call).await.expect("every call ends").expect("no call panics")
 }
 
-fn assert_ok(called: &Called, text: &str) {
+fn assert_ok(called: &CallOutcome, text: &str) {
     assert_eq!((called.result.code, called.result.text.as_str()), (Code::Ok, text), "{:?}", called.result.trace);
 }
 
-fn assert_code(called: &Called, code: Code) {
+fn assert_code(called: &CallOutcome, code: Code) {
     assert_eq!(called.result.code, code, "{}\n{:?}", called.result.text, called.result.trace);
 }
 

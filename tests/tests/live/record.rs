@@ -10,14 +10,14 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toolgate::config;
 use toolgate::config::secrets::Secrets;
-use toolgate::demo::Local;
-use toolgate::gate::{CallOptions, Called, Gate, View};
+use toolgate::demo::InProcessDemo;
+use toolgate::gate::{CallOptions, CallOutcome, Gate, GateView};
 use toolgate::logic::types::execution::ToolCall;
 use toolgate::logic::types::filtering::SelectedServer;
 use toolgate::logic::{Component, EMBEDDED};
-use toolgate::record::line::{Hidden, Record};
-use toolgate::record::{Backtest, Candidate, Lines, Report, Wanted, folder, line};
-use toolgate::registry::{Options, Registry};
+use toolgate::record::line::{MaskedPart, Record};
+use toolgate::record::{Backtest, BacktestReport, Candidate, RecordFilter, RecordLines, folder, line};
+use toolgate::registry::{Registry, RegistryOptions};
 use toolgate::transport::Connect;
 
 use super::fixtures::component;
@@ -30,27 +30,27 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(settings: &str, view: View) -> Self {
+    fn new(settings: &str, view: GateView) -> Self {
         Self::of(&component(), settings, view)
     }
 
-    fn of(component: &Component, settings: &str, view: View) -> Self {
+    fn of(component: &Component, settings: &str, view: GateView) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("records");
         Self::recording_in(folder, dir, component, settings, view)
     }
 
-    fn recording_in(folder: TempDir, dir: PathBuf, component: &Component, settings: &str, view: View) -> Self {
+    fn recording_in(folder: TempDir, dir: PathBuf, component: &Component, settings: &str, view: GateView) -> Self {
         let yaml = format!(
             "{settings}\nservers:\n  one: {{command: none, env: {{TOKEN: {TOKEN}}}}}\n  two: {{command: none}}\n"
         );
         let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
-        let demo = || Arc::new(Local) as Arc<dyn Connect>;
+        let demo = || Arc::new(InProcessDemo) as Arc<dyn Connect>;
         let transports = HashMap::from([("one".to_owned(), demo()), ("two".to_owned(), demo())]);
         let mut secrets = Secrets::default();
         secrets.add(TOKEN);
         let secrets = Arc::new(Mutex::new(secrets));
-        let options = Options { transports, secrets, record: Some(dir), ..Options::default() };
+        let options = RegistryOptions { transports, secrets, record: Some(dir), ..RegistryOptions::default() };
         let registry = Registry::new(component, config, options).expect("the component starts");
         let gate = Gate::open(&registry, view).expect("the gate opens");
         Stage { folder, registry, gate }
@@ -60,14 +60,14 @@ impl Stage {
         self.folder.path().join("records")
     }
 
-    async fn call(&self, id: &str, name: &str, arguments: &str) -> Called {
+    async fn call(&self, id: &str, name: &str, arguments: &str) -> CallOutcome {
         call(&self.gate, "ann", id, name, arguments).await
     }
 
     /// A gate that may use one of the servers alone.
     fn narrow(&self) -> Gate {
         let selection = Some(vec![SelectedServer { id: "one".to_owned(), tools: Vec::new() }]);
-        Gate::open(&self.registry, View { selection, ..View::default() }).expect("the gate opens")
+        Gate::open(&self.registry, GateView { selection, ..GateView::default() }).expect("the gate opens")
     }
 
     /// The usual calls: one that goes well, some that do not.
@@ -85,7 +85,7 @@ impl Stage {
     }
 }
 
-async fn call(gate: &Gate, principal: &str, id: &str, name: &str, arguments: &str) -> Called {
+async fn call(gate: &Gate, principal: &str, id: &str, name: &str, arguments: &str) -> CallOutcome {
     let call = ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
     let options = CallOptions { principal: Some(principal.into()), ..CallOptions::default() };
     gate.call(call, &options).await.expect("the component answers")
@@ -93,16 +93,16 @@ async fn call(gate: &Gate, principal: &str, id: &str, name: &str, arguments: &st
 
 fn backtest(dir: &Path, candidate: Candidate) -> Backtest {
     let options = component().options().clone();
-    Backtest { dir: dir.to_owned(), candidate, wanted: Wanted::default(), options, threads: 2 }
+    Backtest { dir: dir.to_owned(), candidate, filter: RecordFilter::default(), options, threads: 2 }
 }
 
-pub(crate) fn replay(dir: &Path) -> Report {
+pub(crate) fn replay(dir: &Path) -> BacktestReport {
     backtest(dir, Candidate::default()).run(&|_| {}).expect("there are records")
 }
 
 /// All records of a folder.
 fn records(dir: &Path) -> Vec<Record> {
-    let (mut lines, mut line, mut found) = (Lines::of(dir).unwrap(), Vec::new(), Vec::new());
+    let (mut lines, mut line, mut found) = (RecordLines::of(dir).unwrap(), Vec::new(), Vec::new());
     while lines.next(&mut line).unwrap().is_some() {
         found.push(line::read(&line).expect("the record is whole"));
     }
@@ -144,7 +144,7 @@ const LONG: Duration = Duration::from_secs(60);
 #[tokio::test]
 async fn calls_replay_as_they_were_and_small_ones_are_small() {
     for settings in ["", "masking: {groups: [all]}", "record: {raw: true}", "max_result_bytes: 3"] {
-        let stage = Stage::new(settings, View::default());
+        let stage = Stage::new(settings, GateView::default());
         stage.calls().await;
         let dir = stage.written();
         let found = records(&dir);
@@ -161,7 +161,7 @@ async fn calls_replay_as_they_were_and_small_ones_are_small() {
 
 #[tokio::test]
 async fn a_call_that_nobody_waits_for_is_recorded_too() {
-    let stage = Stage::new("", View::default());
+    let stage = Stage::new("", GateView::default());
     stage.gate.refresh().await;
     {
         let call = stage.call("given-up", "one__sleep", "seconds: 60");
@@ -176,7 +176,7 @@ async fn a_call_that_nobody_waits_for_is_recorded_too() {
 
 #[tokio::test]
 async fn a_crash_in_the_middle_of_a_write_loses_the_unfinished_record_alone() {
-    let stage = Stage::new("", View::default());
+    let stage = Stage::new("", GateView::default());
     stage.calls().await;
     let dir = stage.written();
     let path = file(&dir);
@@ -190,7 +190,7 @@ async fn a_crash_in_the_middle_of_a_write_loses_the_unfinished_record_alone() {
 
 #[tokio::test]
 async fn what_was_changed_or_taken_out_is_noticed() {
-    let stage = Stage::new("", View::default());
+    let stage = Stage::new("", GateView::default());
     stage.calls().await;
     let dir = stage.written();
     let path = file(&dir);
@@ -239,7 +239,7 @@ async fn what_was_changed_or_taken_out_is_noticed() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_folder_that_is_removed_under_a_recorder_is_made_again_with_all_that_records_need() {
-    let stage = Stage::new("", View::default());
+    let stage = Stage::new("", GateView::default());
     stage.calls().await;
     std::fs::remove_dir_all(stage.written()).unwrap();
     stage.calls().await;
@@ -253,8 +253,8 @@ async fn a_folder_that_cannot_be_written_changes_no_call() {
     let blocked = folder.path().join("file");
     std::fs::write(&blocked, "").unwrap();
     // Below a file there are no folders, whoever asks.
-    let stage = Stage::recording_in(folder, blocked.join("records"), &component(), "", View::default());
-    let other = Stage::new("", View::default());
+    let stage = Stage::recording_in(folder, blocked.join("records"), &component(), "", GateView::default());
+    let other = Stage::new("", GateView::default());
     for (name, arguments) in CALLS {
         let (one, two) = (stage.call("1", name, arguments).await, other.call("1", name, arguments).await);
         assert_eq!(one.result, two.result);
@@ -270,7 +270,7 @@ async fn a_folder_that_cannot_be_written_changes_no_call() {
 async fn no_secret_is_in_a_record() {
     let settings = "masking: {groups: [all]}";
     for (settings, masks) in [(settings, true), ("", false), ("max_result_bytes: 9", false)] {
-        let stage = Stage::new(settings, View::default());
+        let stage = Stage::new(settings, GateView::default());
         let secrets = ["hunter2-and-more", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"];
         let rows = [
             format!("text: {TOKEN}"),
@@ -291,7 +291,7 @@ async fn no_secret_is_in_a_record() {
         assert_eq!((stats.written, stats.withheld), (28, 0), "{settings}: {stats:?}");
         let text = all_text(&dir);
         assert!(!text.contains(TOKEN), "{settings}");
-        assert!(records(&dir).iter().any(|record| record.masked.contains(&Hidden::Arguments)));
+        assert!(records(&dir).iter().any(|record| record.masked.contains(&MaskedPart::Arguments)));
         if masks {
             for secret in secrets {
                 let line = text.lines().find(|line| line.contains(secret));
@@ -307,7 +307,7 @@ async fn no_secret_is_in_a_record() {
 
 #[tokio::test]
 async fn raw_records_hold_answers_whole_but_no_secret_of_the_configuration() {
-    let stage = Stage::new("record: {raw: true}", View::default());
+    let stage = Stage::new("record: {raw: true}", GateView::default());
     stage.call("1", "one__echo", "text: 'password=hunter2-and-more'").await;
     stage.call("2", "one__echo", &format!("text: {TOKEN}")).await;
     let dir = stage.written();
@@ -326,12 +326,12 @@ fn another_component() -> Component {
 #[tokio::test]
 async fn records_of_another_component_replay_on_it_or_say_that_it_is_missing() {
     let other = another_component();
-    let stage = Stage::of(&other, "", View::default());
+    let stage = Stage::of(&other, "", GateView::default());
     stage.calls().await;
     let dir = stage.written();
     let report = replay(&dir);
     assert_eq!((report.same, report.is_sound()), (7, true), "{report:?}");
-    std::fs::remove_file(folder::Part::Component.path(&dir, other.digest())).unwrap();
+    std::fs::remove_file(folder::SharedPart::Component.path(&dir, other.digest())).unwrap();
     let report = replay(&dir);
     assert!(!report.is_sound() && report.same == 0, "{report:?}");
     let (missing, count) = report.missing.iter().next().unwrap();

@@ -6,7 +6,10 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use toolgate::failure::{Failure, RpcError};
-use toolgate::session::{Handler, Kind, News, Options, Patience, Progress, Question, Request, Session, Topic, Topics};
+use toolgate::session::{
+    Handler, ListKind, Progress, RequestTimeouts, ServerEvent, ServerQuestion, Session, SessionOptions, SessionRequest,
+    Topic, Topics,
+};
 use toolgate::transport::BoxFuture;
 
 use super::fixtures::{Basket, LONG, call, call_within, fixture, open, text};
@@ -14,7 +17,7 @@ use super::fixtures::{Basket, LONG, call, call_within, fixture, open, text};
 #[tokio::test]
 async fn tools_are_listed_and_called() {
     let session = open("plain").await;
-    let tools = session.list(Kind::Tools).await.unwrap();
+    let tools = session.list(ListKind::Tools).await.unwrap();
     let names: Vec<String> = tools.items.iter().map(|tool| name(tool)).collect();
     assert_eq!(names, ["echo", "add"]);
     assert_eq!(text(&call(&session, "echo", r#"{"text":"hello"}"#).await.unwrap()), "hello");
@@ -39,7 +42,7 @@ async fn an_error_without_an_id_fails_the_call_it_belongs_to() {
         let session = open(mode).await;
         let failed = call(&session, "echo", r#"{"text":"x"}"#).await.unwrap_err();
         assert!(matches!(failed.failure, Failure::Rpc(_)), "{mode}: {failed:?}");
-        assert!(session.over().is_none(), "{mode}: the session goes on");
+        assert!(session.close_reason().is_none(), "{mode}: the session goes on");
     }
 }
 
@@ -60,12 +63,12 @@ async fn a_call_without_an_answer_times_out_and_is_not_a_peer_error() {
     let failed = call_within(&session, "echo", "{}", Duration::from_millis(50)).await.unwrap_err();
     assert!(matches!(&failed.failure, Failure::Timeout { method, .. } if method == "tools/call"), "{failed:?}");
     assert!(failed.sent);
-    assert!(session.list(Kind::Tools).await.is_ok(), "the session goes on");
+    assert!(session.list(ListKind::Tools).await.is_ok(), "the session goes on");
 }
 
 #[tokio::test]
 async fn a_server_that_never_answers_is_given_up_in_time() {
-    let options = Options { limit: Duration::from_millis(200), ..Options::default() };
+    let options = SessionOptions { limit: Duration::from_millis(200), ..SessionOptions::default() };
     let failed = Session::open(&fixture("silent"), &options).await.err().unwrap();
     assert!(matches!(&failed.failure, Failure::NotReady { .. }), "{failed:?}");
 }
@@ -75,10 +78,10 @@ async fn progress_extends_the_wait_up_to_a_total() {
     let session = open("progress 12").await;
     let kept = Basket::<Progress>::default();
     let seen = Arc::clone(&kept);
-    let patience = Patience { quiet: Duration::from_millis(400), total: LONG };
+    let timeouts = RequestTimeouts { idle: Duration::from_millis(400), total: LONG };
     let progress = Some(Arc::new(move |progress| seen.lock().unwrap().push(progress)) as _);
     let params = r#"{"name":"work","arguments":{}}"#;
-    let reply = session.request(Request { method: "tools/call", params, patience, progress }).await;
+    let reply = session.request(SessionRequest { method: "tools/call", params, timeouts, progress }).await;
     let result: Value = serde_json::from_str(reply.unwrap().json()).unwrap();
     assert_eq!(text(&result), "worked 12 steps");
     {
@@ -87,14 +90,15 @@ async fn progress_extends_the_wait_up_to_a_total() {
         let Progress { progress, total, message, .. } = &seen[11];
         assert_eq!((*progress, *total, message.as_deref()), (12.0, Some(12.0), Some("working")));
     }
-    let patience = Patience { quiet: Duration::from_millis(400), total: Duration::from_millis(100) };
-    let failed = session.request(Request { method: "tools/call", params, patience, progress: None }).await.unwrap_err();
+    let timeouts = RequestTimeouts { idle: Duration::from_millis(400), total: Duration::from_millis(100) };
+    let failed =
+        session.request(SessionRequest { method: "tools/call", params, timeouts, progress: None }).await.unwrap_err();
     assert!(matches!(failed.failure, Failure::Timeout { .. }), "{failed:?}");
 }
 
 #[tokio::test]
 async fn a_process_that_ends_says_how_and_what_it_last_wrote() {
-    let failed = Session::open(&fixture("dies-before"), &Options::default()).await.err().unwrap();
+    let failed = Session::open(&fixture("dies-before"), &SessionOptions::default()).await.err().unwrap();
     let Failure::Exited(exit) = &failed.failure else { panic!("{failed:?}") };
     assert_eq!(exit.code, Some(3));
     assert!(!exit.stderr.is_empty());
@@ -111,10 +115,10 @@ async fn a_process_that_ends_says_how_and_what_it_last_wrote() {
 
 #[tokio::test]
 async fn pages_are_gathered_and_endless_lists_end() {
-    let listed = async |words: &str| open(words).await.list(Kind::Tools).await;
+    let listed = async |words: &str| open(words).await.list(ListKind::Tools).await;
     assert_eq!(listed("pages 250").await.unwrap().items.len(), 250);
     let session = open("endless-cursor").await;
-    assert!(!session.list(Kind::Tools).await.unwrap().items.is_empty());
+    assert!(!session.list(ListKind::Tools).await.unwrap().items.is_empty());
     let endless = listed("fresh-cursor").await.unwrap();
     assert!(endless.cut.as_ref().is_some_and(|why| why.contains("pages")), "{:?}", endless.cut);
 }
@@ -122,26 +126,26 @@ async fn pages_are_gathered_and_endless_lists_end() {
 #[tokio::test]
 async fn what_is_not_offered_is_not_asked_for() {
     let session = open("no-tools").await;
-    assert!(session.list(Kind::Tools).await.unwrap().items.is_empty());
-    assert!(!session.list(Kind::Resources).await.unwrap().items.is_empty());
+    assert!(session.list(ListKind::Tools).await.unwrap().items.is_empty());
+    assert!(!session.list(ListKind::Resources).await.unwrap().items.is_empty());
     let session = open("plain").await;
-    assert_eq!(session.list(Kind::Prompts).await.unwrap().items.len(), 1);
+    assert_eq!(session.list(ListKind::Prompts).await.unwrap().items.len(), 1);
 }
 
 #[tokio::test]
 async fn a_changed_list_is_fetched_again_and_an_unchanged_one_is_not() {
     let session = open("list-changed").await;
-    let before = session.list(Kind::Tools).await.unwrap();
-    assert!(Arc::ptr_eq(&before, &session.list(Kind::Tools).await.unwrap()));
-    let mut news = session.news();
+    let before = session.list(ListKind::Tools).await.unwrap();
+    assert!(Arc::ptr_eq(&before, &session.list(ListKind::Tools).await.unwrap()));
+    let mut news = session.events();
     call(&session, "grow", "{}").await.unwrap();
     loop {
         match tokio::time::timeout(LONG, news.recv()).await.unwrap().unwrap() {
-            News::ToolsChanged => break,
+            ServerEvent::ToolsChanged => break,
             _ => continue,
         }
     }
-    assert_eq!(session.list(Kind::Tools).await.unwrap().items.len(), before.items.len() + 1);
+    assert_eq!(session.list(ListKind::Tools).await.unwrap().items.len(), before.items.len() + 1);
 }
 
 /// Answers everything with its topic.
@@ -152,7 +156,7 @@ impl Handler for Answers {
         Topics { roots: true, sampling: true, elicitation: true, ..Topics::default() }
     }
 
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+    fn answer(&self, question: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         let answer = match question.topic {
             Topic::Roots => json!({"roots": [{"uri": "file:///work"}]}),
             Topic::Sampling => json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "sunny"}}),
@@ -171,7 +175,7 @@ async fn questions_of_a_server_are_answered_or_declined() {
     assert_eq!(heard["sampling/createMessage"]["error"]["code"], -32601);
     assert_eq!(heard["elicitation/create"]["result"]["action"], "decline");
 
-    let options = Options { handler: Arc::new(Answers), ..Options::default() };
+    let options = SessionOptions { handler: Arc::new(Answers), ..SessionOptions::default() };
     let session = Session::open(&fixture("asks"), &options).await.unwrap();
     let heard: Value = serde_json::from_str(text(&call(&session, "ask", "{}").await.unwrap())).unwrap();
     assert_eq!(heard["roots/list"]["result"]["roots"][0]["uri"], "file:///work");
@@ -187,7 +191,7 @@ impl Handler for Thinks {
         Answers.topics()
     }
 
-    fn answer(&self, question: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+    fn answer(&self, question: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         Box::pin(async move {
             if question.topic == Topic::Elicitation {
                 tokio::time::pause();
@@ -201,17 +205,17 @@ impl Handler for Thinks {
 
 #[tokio::test]
 async fn a_server_that_waits_for_a_person_is_not_taken_for_silent() {
-    let options = Options { handler: Arc::new(Thinks), ..Options::default() };
+    let options = SessionOptions { handler: Arc::new(Thinks), ..SessionOptions::default() };
     let session = Session::open(&fixture("asks"), &options).await.unwrap();
-    let patience = Patience { quiet: Duration::from_secs(1), total: LONG };
+    let timeouts = RequestTimeouts { idle: Duration::from_secs(1), total: LONG };
     let params = r#"{"name":"ask","arguments":{}}"#;
-    let reply = session.request(Request { method: "tools/call", params, patience, progress: None }).await;
+    let reply = session.request(SessionRequest { method: "tools/call", params, timeouts, progress: None }).await;
     assert!(reply.unwrap().json().contains("accept"));
 }
 
 #[tokio::test]
 async fn rounds_of_input_end_in_an_answer_or_in_an_error() {
-    let options = Options { handler: Arc::new(Answers), ..Options::default() };
+    let options = SessionOptions { handler: Arc::new(Answers), ..SessionOptions::default() };
     let session = Session::open(&fixture("mrtr 10"), &options).await.unwrap();
     let result = call(&session, "input", r#"{"kept":true}"#).await.unwrap();
     assert_ne!(result["isError"], json!(true), "{result}");
@@ -236,8 +240,8 @@ async fn input_that_nobody_can_give_is_an_error_and_not_a_hang() {
 async fn lists_hold_as_long_as_the_server_says() {
     let asked = async |words: &str| {
         let session = open(words).await;
-        session.list(Kind::Tools).await.unwrap();
-        session.list(Kind::Tools).await.unwrap();
+        session.list(ListKind::Tools).await.unwrap();
+        session.list(ListKind::Tools).await.unwrap();
         text(&call(&session, "asked", "{}").await.unwrap()).to_owned()
     };
     assert_eq!(asked("ttl 600000").await, "1");
@@ -254,7 +258,7 @@ async fn dropping_a_call_gives_it_up_and_the_session_goes_on() {
         let polled = std::future::poll_fn(|context| std::task::Poll::Ready(call.as_mut().poll(context))).await;
         assert!(polled.is_pending());
     }
-    assert_eq!(session.list(Kind::Tools).await.unwrap().items.len(), 2);
+    assert_eq!(session.list(ListKind::Tools).await.unwrap().items.len(), 2);
 }
 
 #[tokio::test]
@@ -270,7 +274,7 @@ async fn a_long_answer_passes_and_a_longer_one_is_refused_aloud() {
 #[tokio::test]
 async fn a_server_that_writes_without_end_stops_nothing_else() {
     let endless = super::fixtures::program("yes", vec!["{".to_owned()]);
-    let options = Options { limit: Duration::from_millis(500), ..Options::default() };
+    let options = SessionOptions { limit: Duration::from_millis(500), ..SessionOptions::default() };
     let failed = Session::open(&endless, &options).await.err().unwrap();
     assert!(matches!(failed.failure, Failure::NotReady { .. }), "{failed:?}");
 }
@@ -283,7 +287,7 @@ async fn an_answer_that_cannot_be_read_fails_its_call_at_once() {
         read -r line; read -r line; echo "$0"; cat > /dev/null"#;
     for answer in [r#"{"jsonrpc":"2.0","id":3,"result":{"content":[}}"#, r#"[{"jsonrpc":"2.0","id":3,"result":{"#] {
         let words = ["-c", script, answer].map(str::to_owned).to_vec();
-        let session = Session::open(&super::fixtures::program("sh", words), &Options::default()).await.unwrap();
+        let session = Session::open(&super::fixtures::program("sh", words), &SessionOptions::default()).await.unwrap();
         let failed = call(&session, "any", "{}").await.unwrap_err();
         assert!(matches!(&failed.failure, Failure::Protocol(how) if how.contains("no message")), "{failed:?}");
     }
@@ -298,7 +302,7 @@ async fn a_request_without_time_is_not_sent() {
 
 #[tokio::test]
 async fn a_server_that_passes_over_the_question_can_be_opened_in_little_time() {
-    let options = Options { limit: Duration::from_secs(6), ..Options::default() };
+    let options = SessionOptions { limit: Duration::from_secs(6), ..SessionOptions::default() };
     assert!(Session::open(&fixture("silent-discover"), &options).await.is_ok());
 }
 

@@ -16,17 +16,17 @@ use std::time::Duration;
 use toolgate::config;
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
-use toolgate::gate::{CallOptions, Called, Gate, View};
+use toolgate::gate::{CallOptions, CallOutcome, Gate, GateView};
 use toolgate::logic::types::execution::ToolCall;
-use toolgate::registry::{self, Registry, Stay};
-use toolgate::session::{Options, Session};
-use toolgate::transport::endpoint::{Endpoint, Site, Tls};
+use toolgate::registry::{self, Registry, RegistryLifetime};
+use toolgate::session::{Session, SessionOptions};
+use toolgate::transport::endpoint::{Endpoint, RemoteSite, Tls};
 
 use crate::fixtures::component;
 
 /// A place on the network with nothing to prove.
-fn site(url: &str) -> Site {
-    Site {
+fn site(url: &str) -> RemoteSite {
+    RemoteSite {
         url: url.to_owned(),
         socket: None,
         headers: Vec::new(),
@@ -40,10 +40,10 @@ fn site(url: &str) -> Site {
 
 /// A session with the server at this address, which must come about.
 async fn open(url: &str) -> Session {
-    open_with(url, &Options::default()).await
+    open_with(url, &SessionOptions::default()).await
 }
 
-async fn open_with(url: &str, options: &Options) -> Session {
+async fn open_with(url: &str, options: &SessionOptions) -> Session {
     match Session::open(&Endpoint::Http(site(url)), options).await {
         Ok(session) => session,
         Err(failed) => panic!("{failed:?}"),
@@ -52,7 +52,7 @@ async fn open_with(url: &str, options: &Options) -> Session {
 
 /// A gate with the server `a` at this address; `more` are further lines of its configuration.
 fn gate(url: &str, more: &str) -> Gate {
-    gate_over(config_of(url, more), Variables::of_process())
+    gate_over(config_of(url, more), Variables::from_process())
 }
 
 fn config_of(url: &str, more: &str) -> config::model::Config {
@@ -63,13 +63,17 @@ fn config_of(url: &str, more: &str) -> config::model::Config {
 }
 
 fn gate_over(config: config::model::Config, variables: Variables) -> Gate {
-    let options = registry::Options { variables, stay: Stay::Once, ..registry::Options::default() };
+    let options = registry::RegistryOptions {
+        variables,
+        lifetime: RegistryLifetime::OneShot,
+        ..registry::RegistryOptions::default()
+    };
     let registry = Registry::new(&component(), config, options).expect("the component starts");
-    Gate::open(&registry, View::default()).expect("the gate opens")
+    Gate::open(&registry, GateView::default()).expect("the gate opens")
 }
 
 /// Calls a tool of `a` with a text.
-async fn call(gate: &Gate, tool: &str, text: &str) -> Called {
+async fn call(gate: &Gate, tool: &str, text: &str) -> CallOutcome {
     let arguments = format!(r#"{{"text":"{text}"}}"#);
     let call = ToolCall { id: "1".to_owned(), name: format!("a.{tool}"), arguments };
     gate.call(call, &CallOptions::default()).await.expect("the component answers")

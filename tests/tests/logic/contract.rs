@@ -1,6 +1,6 @@
 //! What the component imports and exports, and what becomes of components that do not fit.
 
-use toolgate::logic::{BadComponent, Component, EMBEDDED, LogicError, Options};
+use toolgate::logic::{BadComponent, Component, ComponentOptions, EMBEDDED, LogicError};
 use toolgate::wit;
 
 #[test]
@@ -59,7 +59,7 @@ fn what_is_no_component_is_refused_with_a_reason() {
         (b"\0asm\x0d\0\x01\0\xff\xff", "damaged"),
         (cut, "damaged"),
     ] {
-        let error = Component::from_bytes(bytes, &Options::default()).unwrap_err();
+        let error = Component::from_bytes(bytes, &ComponentOptions::default()).unwrap_err();
         assert!(matches!(error, LogicError::BadComponent(BadComponent::NotAComponent(_))), "{error:?}");
         assert!(error.to_string().contains(reason), "{error}");
     }
@@ -67,7 +67,7 @@ fn what_is_no_component_is_refused_with_a_reason() {
 
 #[test]
 fn an_empty_component_is_told_all_that_is_missing() {
-    let error = Component::from_bytes(b"\0asm\x0d\0\x01\0", &Options::default()).unwrap_err().to_string();
+    let error = Component::from_bytes(b"\0asm\x0d\0\x01\0", &ComponentOptions::default()).unwrap_err().to_string();
     for interface in [
         "naming",
         "arguments",

@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolgate::eval;
 use toolgate::logic::Supervisor;
 use toolgate::logic::types::{arguments, execution, recovery};
-use toolgate::words::Named;
+use toolgate::words::NamedCase;
 use toolgate_tests::generate;
 use toolgate_tests::native::Native;
 use toolgate_tests::rng::Rng;
@@ -40,7 +40,7 @@ impl Pair {
         *self.seen.entry(what.to_owned()).or_default() += 1;
     }
 
-    fn assert_enough<T: Named>(&self) {
+    fn assert_enough<T: NamedCase>(&self) {
         for (_, name) in T::ALL {
             let seen = self.seen.get(*name).copied().unwrap_or(0);
             assert!(seen >= ENOUGH, "{name} came up {seen} times only: {:?}", self.seen);

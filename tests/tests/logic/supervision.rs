@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use toolgate::decide::{Decide, ExecutionId, GateId};
 use toolgate::logic::types::execution::{Code, Directive, Event, Summary, ToolCall, ToolResult};
 use toolgate::logic::types::{Annotations, Tool};
-use toolgate::logic::{Allocation, Cache, Component, Limits, LogicError, Options, Supervisor};
+use toolgate::logic::{Allocation, Cache, Component, ComponentOptions, InstanceLimits, LogicError, Supervisor};
 
 fn faulty() -> PathBuf {
     toolgate_tests::faulty(env!("CARGO_TARGET_TMPDIR"))
 }
 
-fn faulty_supervisor(limits: Limits) -> Supervisor {
-    let options = Options { limits, ..Options::default() };
+fn faulty_supervisor(limits: InstanceLimits) -> Supervisor {
+    let options = ComponentOptions { limits, ..ComponentOptions::default() };
     Supervisor::new(Component::from_file(faulty(), &options).expect("it fits the world")).expect("it starts")
 }
 
@@ -36,7 +36,7 @@ fn break_it(logic: &mut Supervisor) {
     }
 }
 
-const SMALL: Limits = Limits { fuel: Some(50_000_000), memory_bytes: 32 << 20 };
+const SMALL: InstanceLimits = InstanceLimits { fuel: Some(50_000_000), memory_bytes: 32 << 20 };
 
 #[test]
 fn each_fault_is_an_error_with_its_reason_and_the_next_call_works() {
@@ -52,7 +52,8 @@ fn the_same_holds_on_a_worker_of_an_async_runtime() {
 
 #[test]
 fn other_gates_do_not_notice() {
-    let options = Options { limits: SMALL, allocation: Allocation::Pooled { instances: 2 }, cache: Cache::None };
+    let options =
+        ComponentOptions { limits: SMALL, allocation: Allocation::Pooled { instances: 2 }, cache: Cache::None };
     let component = Component::from_file(faulty(), &options).unwrap();
     let mut one = Supervisor::new(component.clone()).unwrap();
     let mut other = Supervisor::new(component).unwrap();
@@ -64,8 +65,12 @@ fn other_gates_do_not_notice() {
 
 /// The real component with so little fuel that a large answer is too much for it, and with masks if wanted.
 fn starved(masks: &[&str], fuel: u64) -> (Supervisor, GateId) {
-    let limits = Limits { fuel: Some(fuel), ..Limits::default() };
-    let options = Options { limits, cache: toolgate_tests::component().options().cache.clone(), ..Options::default() };
+    let limits = InstanceLimits { fuel: Some(fuel), ..InstanceLimits::default() };
+    let options = ComponentOptions {
+        limits,
+        cache: toolgate_tests::component().options().cache.clone(),
+        ..ComponentOptions::default()
+    };
     let mut logic = Supervisor::new(Component::embedded(&options).unwrap()).unwrap();
     let mut settings = logic.default_settings(&["a".to_owned(), "lazy".to_owned()]).unwrap();
     settings.masks.groups = masks.iter().map(|&group| group.to_owned()).collect();
@@ -129,7 +134,7 @@ fn a_call_comes_to_the_same_whether_its_end_was_foreseen_spelled_out_or_decided(
         done(logic.next(call, event).unwrap())
     };
     let nothing = |_: &mut Supervisor, _| {};
-    let spell_out = |logic: &mut Supervisor, call| logic.get_ready(call);
+    let spell_out = |logic: &mut Supervisor, call| logic.prepare_result(call);
     // Who asks how it was decided makes the component begin it in earnest.
     let decide = |logic: &mut Supervisor, call| drop(logic.trace(call).unwrap());
     let decided = ends(&decide, forwarded(false));

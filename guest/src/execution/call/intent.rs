@@ -1,6 +1,6 @@
 //! What somebody who watches over a call may know of it before anything is sent, and how to stop it then.
 
-use super::{Execution, Meant, State};
+use super::{Execution, ResolvedTool, State};
 use crate::execution::{Code, Directive, Event};
 use crate::types::{Annotations, ToolRef};
 
@@ -41,7 +41,10 @@ impl Execution {
         // A reason may quote arguments, and a trace is logged.
         let note = self.gate.borrow().masker(&self.server()).mask(why).into_owned();
         self.note(note);
-        let whom = self.tool.as_ref().map_or_else(|| "the call".to_owned(), |meant: &Meant| super::spell(meant));
+        let whom = self
+            .tool
+            .as_ref()
+            .map_or_else(|| "the call".to_owned(), |meant: &ResolvedTool| super::describe_tool(meant));
         self.fail(Code::NotAllowed, &format!("MCP tool execution failed: {whom} is refused: {why}"))
     }
 }

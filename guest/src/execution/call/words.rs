@@ -1,16 +1,16 @@
 //! How texts and traces name what a call is about.
 
-use super::{Meant, State};
+use super::{ResolvedTool, State};
 use crate::arguments::Stage;
 use crate::execution::Event;
 
 /// A tool as texts name it.
-pub fn spell(meant: &Meant) -> String {
+pub fn describe_tool(meant: &ResolvedTool) -> String {
     format!("tool {:?} of server {:?}", meant.entry.tool.name, meant.server)
 }
 
 /// The note of the stage that read the arguments.
-pub fn read_as(stage: Stage) -> &'static str {
+pub fn stage_note(stage: Stage) -> &'static str {
     match stage {
         Stage::Empty => "arguments: read as empty",
         Stage::Json => "arguments: read as json",
@@ -57,13 +57,13 @@ pub fn name_of(event: &Event) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Stage, read_as};
+    use super::{Stage, stage_note};
 
     #[test]
     fn the_note_of_a_stage_has_its_name() {
         use Stage::*;
         for stage in [Empty, Json, JsonValue, JsonRepaired, Yaml, KeyValue, Raw] {
-            assert_eq!(read_as(stage), format!("arguments: read as {}", stage.name()));
+            assert_eq!(stage_note(stage), format!("arguments: read as {}", stage.name()));
         }
     }
 }

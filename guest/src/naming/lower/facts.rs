@@ -110,7 +110,7 @@ impl<'v> Facts<'v> {
     }
 
     /// What the value may be, as far as `type` or the values allowed say so.
-    fn said(&self) -> Option<Vec<&'static str>> {
+    fn stated_kinds(&self) -> Option<Vec<&'static str>> {
         let of_values = || {
             let kinds: BTreeSet<&str> = self.values.as_ref()?.iter().map(|value| value.kind()).collect();
             Some(KINDS.into_iter().filter(|kind| kinds.contains(kind)).collect())
@@ -119,15 +119,15 @@ impl<'v> Facts<'v> {
     }
 
     /// What the value may be, as far as anything gives it away.
-    pub(super) fn guessed(&self) -> Option<Vec<&'static str>> {
+    pub(super) fn likely_kinds(&self) -> Option<Vec<&'static str>> {
         let hinted = |(kind, words): &(&'static str, &[&str])| {
             words.iter().any(|word| self.order.contains_key(word)).then(|| vec![*kind])
         };
-        self.said().or_else(|| HINTS.iter().find_map(hinted)).or_else(|| self.unknown.then(|| vec!["object"]))
+        self.stated_kinds().or_else(|| HINTS.iter().find_map(hinted)).or_else(|| self.unknown.then(|| vec!["object"]))
     }
 
     pub(super) fn may_be_object(&self) -> bool {
-        self.said().is_none_or(|kinds| kinds.contains(&"object"))
+        self.stated_kinds().is_none_or(|kinds| kinds.contains(&"object"))
     }
 
     /// The required names that are properties, each once.

@@ -42,7 +42,7 @@ impl<'v> Lowering<'v> {
         let settled = facts.values.is_some() || !facts.items.is_empty();
         let choice = std::mem::take(&mut facts.choices).into_iter().next().filter(|_| !settled);
         if let Some(branches) = choice {
-            let description = apart(&mut facts);
+            let description = take_description(&mut facts);
             let cost: usize = facts.plain.iter().map(|(key, value)| cost(key, value)).sum();
             let mut lowered = Vec::new();
             for branch in branches {
@@ -56,7 +56,7 @@ impl<'v> Lowering<'v> {
         }
         // Gemini has no word for "anything", so a schema that says nothing becomes a choice of all kinds: longer than a
         // mere string, but no value that the tool takes is lost.
-        let mut kinds = facts.guessed().unwrap_or_else(|| ANYTHING.to_vec());
+        let mut kinds = facts.likely_kinds().unwrap_or_else(|| ANYTHING.to_vec());
         if kinds.contains(&"number") {
             kinds.retain(|kind| *kind != "integer");
         }
@@ -68,7 +68,7 @@ impl<'v> Lowering<'v> {
             [] => self.of_kind(&facts, "string", depth),
             [kind] => self.of_kind(&facts, kind, depth),
             _ => {
-                let description = apart(&mut facts);
+                let description = take_description(&mut facts);
                 let lowered = kinds.iter().map(|kind| self.of_kind(&facts, kind, depth + 1)).collect();
                 alternatives(lowered, description)
             }
@@ -128,7 +128,7 @@ impl<'v> Lowering<'v> {
 }
 
 /// Takes out what is said of a choice as a whole, and gives its description.
-fn apart<'v>(facts: &mut Facts<'v>) -> Option<&'v str> {
+fn take_description<'v>(facts: &mut Facts<'v>) -> Option<&'v str> {
     facts.plain.remove("title");
     facts.plain.remove("default");
     facts.plain.remove("description").and_then(Value::as_str)

@@ -3,65 +3,65 @@
 use std::net::ToSocketAddrs;
 
 use toolgate::config::model::{Config, GatewayRules, Problem};
-use toolgate::config::resolve::{FilledGateway, FilledShadow, FilledToken, resolve_gateway, resolve_shadow};
+use toolgate::config::resolve::{ResolvedGateway, ResolvedShadow, ResolvedToken, resolve_gateway, resolve_shadow};
 use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
-use toolgate::failure::in_full;
+use toolgate::failure::format_chain;
 use toolgate::gate;
 use toolgate::gateway;
 use toolgate::gateway::client::Principal;
 use toolgate::gateway::http::{self, Tokens};
 
 use super::Args;
-use crate::cli::failure::Failure;
+use crate::cli::error::CliError;
 
 /// How the gateway is to be.
-pub struct Setup {
+pub struct GatewaySetup {
     /// The configuration.
     pub config: Config,
     /// How it shows itself.
-    pub options: gateway::Options,
+    pub options: gateway::GatewayOptions,
     /// How much it takes at once, and how long.
-    pub limits: http::Limits,
+    pub limits: http::GatewayLimits,
     /// How its door to the network is to be, where it has one.
-    pub door: Option<http::Options>,
+    pub http: Option<http::HttpOptions>,
     /// Who may use it.
-    pub tokens: Vec<FilledToken>,
+    pub tokens: Vec<ResolvedToken>,
     /// What is to be tried in the shade.
-    pub shadow: Option<FilledShadow>,
+    pub shadow: Option<ResolvedShadow>,
     /// What must not be seen of it.
     pub secrets: Secrets,
 }
 
-impl Setup {
+impl GatewaySetup {
     /// Fills in what the configuration says of the gateway.
-    pub fn new(args: &Args, config: Config, variables: &Variables) -> Result<Self, Failure> {
+    pub fn new(args: &Args, config: Config, variables: &Variables) -> Result<Self, CliError> {
         if let Some(server) = &args.expose
             && !config.servers.iter().any(|known| &known.id == server)
         {
             let known: Vec<_> = config.servers.iter().map(|server| server.id.as_str()).collect();
             let text = format!("no server {server:?} is configured; there are: {}", known.join(", "));
-            return Err(Failure::NoSuchThing(text));
+            return Err(CliError::NotFound(text));
         }
-        let wrong = |problem: Problem| Failure::Usage(problem.to_string());
+        let wrong = |problem: Problem| CliError::Usage(problem.to_string());
         let filled = resolve_gateway(&config, variables).map_err(wrong)?;
         let shadow = resolve_shadow(&config, variables).map_err(wrong)?;
         let limits = limits(&config.settings.gateway);
         let door = match &args.http {
-            Some(address) => Some(door(address.as_deref(), &config, &filled, limits.clone())?),
+            Some(address) => Some(http_options(address.as_deref(), &config, &filled, limits.clone())?),
             None => None,
         };
         let views = gate::views(&config).into_iter().collect();
         let names = args.names.or(config.settings.gateway.names).map(gate::shown_style);
-        let options = gateway::Options { names, expose: args.expose.clone(), views };
-        let FilledGateway { tokens, secrets, .. } = filled;
-        Ok(Setup { config, options, limits, door, tokens, shadow, secrets })
+        let options = gateway::GatewayOptions { names, expose: args.expose.clone(), views };
+        let ResolvedGateway { tokens, secrets, .. } = filled;
+        Ok(GatewaySetup { config, options, limits, http: door, tokens, shadow, secrets })
     }
 }
 
 /// How much a door takes at once, and how long it waits.
-fn limits(rules: &GatewayRules) -> http::Limits {
-    http::Limits {
+fn limits(rules: &GatewayRules) -> http::GatewayLimits {
+    http::GatewayLimits {
         max_body_bytes: usize::try_from(rules.max_body_bytes).unwrap_or(usize::MAX),
         max_connections: rules.max_connections,
         max_requests: rules.max_in_flight,
@@ -69,34 +69,34 @@ fn limits(rules: &GatewayRules) -> http::Limits {
         max_sessions: rules.max_sessions,
         session_idle: rules.session_idle,
         grace: rules.grace,
-        ..http::Limits::default()
+        ..http::GatewayLimits::default()
     }
 }
 
 /// How the door to the network is to be.
-fn door(
+fn http_options(
     address: Option<&str>,
     config: &Config,
-    filled: &FilledGateway,
-    limits: http::Limits,
-) -> Result<http::Options, Failure> {
+    filled: &ResolvedGateway,
+    limits: http::GatewayLimits,
+) -> Result<http::HttpOptions, CliError> {
     let rules = &config.settings.gateway;
     let text = address.or(rules.http.as_deref()).unwrap_or(DEFAULT_ADDRESS);
     let address = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     let address =
-        address.ok_or_else(|| Failure::Usage(format!("{text:?} is no address; write it as 127.0.0.1:8808")))?;
+        address.ok_or_else(|| CliError::Usage(format!("{text:?} is no address; write it as 127.0.0.1:8808")))?;
     let tokens = filled
         .tokens
         .iter()
         .map(|token| (token.token.clone(), Principal { name: token.principal.clone(), admin: token.admin }));
-    let tokens = Tokens::new(tokens).map_err(|error| Failure::Usage(in_full(&error)))?;
-    Ok(http::Options {
+    let tokens = Tokens::new(tokens).map_err(|error| CliError::Usage(format_chain(&error)))?;
+    Ok(http::HttpOptions {
         hosts: rules.hosts.iter().chain(&rules.origins).cloned().collect(),
         tokens,
-        tls: filled.tls.clone().map(|(certificate, key)| http::TlsFiles { certificate, key }),
-        rate: rules.rate.map(|per_second| http::Rate { per_second, burst: per_second.saturating_mul(2) }),
+        tls: filled.tls.clone().map(|(certificate, key)| http::CertificateFiles { certificate, key }),
+        rate: rules.rate.map(|per_second| http::RateLimit { per_second, burst: per_second.saturating_mul(2) }),
         limits,
-        ..http::Options::new(address)
+        ..http::HttpOptions::new(address)
     })
 }
 

@@ -13,40 +13,40 @@ use sha2::{Digest, Sha256};
 
 /// A file that is watched.
 #[derive(Debug, Clone)]
-pub struct Watched {
+pub struct WatchedFile {
     /// The file.
     pub path: PathBuf,
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     /// What it held; none where it could not be read.
     content: Option<[u8; 32]>,
     /// Who could change it: one that was refused for that may be used now. None where nobody has looked yet.
-    rights: Option<Rights>,
+    permissions: Option<FilePermissions>,
 }
 
-impl Watched {
+impl WatchedFile {
     /// Watches a file that holds what it holds now.
     pub fn new(path: PathBuf) -> Self {
-        let mut watched = Watched { path, stamp: None, content: None, rights: None };
-        watched.look();
+        let mut watched = WatchedFile { path, stamp: None, content: None, permissions: None };
+        watched.check_changed();
         watched
     }
 
     /// The same for a file that was read before, and may have changed since.
-    pub fn that_held(path: PathBuf, text: &str) -> Self {
-        Watched { path, stamp: None, content: Some(Sha256::digest(text).into()), rights: None }
+    pub fn with_content(path: PathBuf, text: &str) -> Self {
+        WatchedFile { path, stamp: None, content: Some(Sha256::digest(text).into()), permissions: None }
     }
 
     /// Whether it holds something else than at the last look, or others can change it than could then.
-    pub fn look(&mut self) -> bool {
+    pub fn check_changed(&mut self) -> bool {
         let metadata = fs::metadata(&self.path).ok();
         // What is no regular file, such as a pipe, gives what it has once, and may keep whoever reads it waiting.
         if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) {
             return false;
         }
-        let stamp = metadata.as_ref().map(Stamp::of);
+        let stamp = metadata.as_ref().map(FileStamp::of);
         let rights = metadata.as_ref().map(rights);
-        let other_rights = self.rights.is_some() && rights.is_some() && self.rights != rights;
-        self.rights = rights.or(self.rights);
+        let other_rights = self.permissions.is_some() && rights.is_some() && self.permissions != rights;
+        self.permissions = rights.or(self.permissions);
         // Two writes within a tick of the clock leave the same time behind.
         let fresh = metadata.as_ref().and_then(|metadata| metadata.modified().ok()).is_none_or(is_fresh);
         if stamp == self.stamp && !fresh {
@@ -66,25 +66,25 @@ fn digest(path: &Path) -> Option<[u8; 32]> {
 
 /// What changes when a file is written or replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp(Option<SystemTime>, u64, u64);
+struct FileStamp(Option<SystemTime>, u64, u64);
 
-impl Stamp {
+impl FileStamp {
     fn of(metadata: &Metadata) -> Self {
-        Stamp(metadata.modified().ok(), metadata.len(), node(metadata))
+        FileStamp(metadata.modified().ok(), metadata.len(), node(metadata))
     }
 }
 
 /// The mode, the owner and the group of a file.
-type Rights = (u32, u32, u32);
+type FilePermissions = (u32, u32, u32);
 
 #[cfg(unix)]
-fn rights(metadata: &Metadata) -> Rights {
+fn rights(metadata: &Metadata) -> FilePermissions {
     use std::os::unix::fs::MetadataExt;
     (metadata.mode(), metadata.uid(), metadata.gid())
 }
 
 #[cfg(not(unix))]
-fn rights(_: &Metadata) -> Rights {
+fn rights(_: &Metadata) -> FilePermissions {
     (0, 0, 0)
 }
 
@@ -117,20 +117,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("a"), "one").unwrap();
-        let mut watched = Watched::that_held(path("a"), "one");
-        assert!(!watched.look() && !watched.look());
+        let mut watched = WatchedFile::with_content(path("a"), "one");
+        assert!(!watched.check_changed() && !watched.check_changed());
         fs::write(path("a"), "two").unwrap();
-        assert!(watched.look() && !watched.look(), "written in place, of the same length");
+        assert!(watched.check_changed() && !watched.check_changed(), "written in place, of the same length");
         fs::write(path("b"), "three").unwrap();
         fs::rename(path("b"), path("a")).unwrap();
-        assert!(watched.look() && !watched.look(), "replaced");
+        assert!(watched.check_changed() && !watched.check_changed(), "replaced");
         fs::write(path("b"), "three").unwrap();
         fs::rename(path("b"), path("a")).unwrap();
-        assert!(!watched.look(), "replaced by the same");
+        assert!(!watched.check_changed(), "replaced by the same");
         fs::remove_file(path("a")).unwrap();
-        assert!(watched.look() && !watched.look(), "gone");
+        assert!(watched.check_changed() && !watched.check_changed(), "gone");
         fs::write(path("a"), "three").unwrap();
-        assert!(watched.look(), "there again");
+        assert!(watched.check_changed(), "there again");
     }
 
     #[cfg(unix)]
@@ -145,10 +145,10 @@ mod tests {
         }
         symlink("..1", path("..data")).unwrap();
         symlink("..data/a", path("a")).unwrap();
-        let mut watched = Watched::new(path("a"));
-        assert!(!watched.look());
+        let mut watched = WatchedFile::new(path("a"));
+        assert!(!watched.check_changed());
         symlink("..2", path("..data_tmp")).unwrap();
         fs::rename(path("..data_tmp"), path("..data")).unwrap();
-        assert!(watched.look() && !watched.look());
+        assert!(watched.check_changed() && !watched.check_changed());
     }
 }

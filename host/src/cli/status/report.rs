@@ -6,18 +6,18 @@ use crate::cli::table;
 
 /// The whole page.
 #[derive(Debug, Deserialize)]
-pub struct Report {
+pub struct StatusReport {
     /// The gateway itself.
-    pub gateway: Option<About>,
+    pub gateway: Option<GatewayInfo>,
     /// It is ready, by the configured measure.
     pub ready: bool,
     /// Its servers.
-    pub servers: Vec<Server>,
+    pub servers: Vec<ServerReport>,
 }
 
 /// The gateway itself.
 #[derive(Debug, Deserialize)]
-pub struct About {
+pub struct GatewayInfo {
     /// Its process id.
     pub pid: u32,
     /// The version of its program.
@@ -29,12 +29,12 @@ pub struct About {
     pub file: Option<String>,
     /// Its doors; only admins are told.
     #[serde(default)]
-    pub doors: Vec<Door>,
+    pub doors: Vec<ListenerInfo>,
 }
 
 /// One of its doors.
 #[derive(Debug, Deserialize)]
-pub struct Door {
+pub struct ListenerInfo {
     door: String,
     address: String,
     /// What was turned away.
@@ -43,7 +43,7 @@ pub struct Door {
 
 /// One server.
 #[derive(Debug, Deserialize, Clone, PartialEq)]
-pub struct Server {
+pub struct ServerReport {
     /// Its id.
     pub server: String,
     /// Where it stands.
@@ -57,23 +57,23 @@ pub struct Server {
     /// How many tools it has.
     pub tools: Option<u64>,
     /// How its calls went.
-    pub calls: Calls,
+    pub calls: CallCounts,
     /// How often it was brought up again.
     pub restarts: u64,
     /// Its process.
     pub pid: Option<u32>,
     problem: Option<String>,
-    last_error: Option<LastError>,
+    last_error: Option<LastErrorReport>,
     /// Which of its lists are longer than is taken.
     #[serde(default)]
     cut_lists: Vec<String>,
     /// The queues that its calls pass.
-    pub queues: Vec<Queue>,
+    pub queues: Vec<QueueReport>,
 }
 
 /// How the calls of a server went.
 #[derive(Debug, Deserialize, Clone, PartialEq)]
-pub struct Calls {
+pub struct CallCounts {
     /// All of them.
     pub calls: u64,
     /// Those that failed.
@@ -92,29 +92,29 @@ pub struct Calls {
 
 /// A queue of calls.
 #[derive(Debug, Deserialize, Clone, PartialEq)]
-pub struct Queue {
+pub struct QueueReport {
     /// The calls that wait.
     pub waiting: u64,
 }
 
 #[derive(Debug, Deserialize, Clone, PartialEq)]
-struct LastError {
+struct LastErrorReport {
     text: String,
     ago_s: u64,
 }
 
-impl About {
+impl GatewayInfo {
     /// Where it listens for clients, if it does.
     pub fn address(&self) -> Option<&str> {
         self.doors.iter().find(|door| door.door == "http").map(|door| door.address.as_str())
     }
 }
 
-impl Server {
+impl ServerReport {
     /// What is or was wrong with it.
-    pub fn trouble(&self) -> Option<String> {
+    pub fn last_problem(&self) -> Option<String> {
         let error = || {
-            let LastError { text, ago_s } = self.last_error.as_ref()?;
+            let LastErrorReport { text, ago_s } = self.last_error.as_ref()?;
             Some(format!("{} ({} ago)", table::first_and_last_line(text), age(*ago_s)))
         };
         let cut = || self.cut_lists.first().map(|cut| format!("some is left out: {cut}"));
@@ -122,7 +122,7 @@ impl Server {
     }
 
     /// What a person would call news if it were otherwise.
-    pub fn gist(&self) -> impl PartialEq + use<> {
+    pub fn notable_state(&self) -> impl PartialEq + use<> {
         let error = self.last_error.as_ref().map(|error| error.text.clone());
         (self.state.clone(), self.version.clone(), self.tools, self.restarts, self.pid, self.problem.clone(), error)
     }
@@ -154,18 +154,26 @@ mod tests {
 
     #[test]
     fn trouble_has_what_the_server_wrote_last() {
-        let server = |text: &str| Server {
+        let server = |text: &str| ServerReport {
             server: "a".to_owned(),
             state: "failed".to_owned(),
             for_s: 1,
             era: None,
             version: None,
             tools: None,
-            calls: Calls { calls: 0, failures: 0, unknown: 0, in_flight: 0, p50_ms: None, p90_ms: None, p99_ms: None },
+            calls: CallCounts {
+                calls: 0,
+                failures: 0,
+                unknown: 0,
+                in_flight: 0,
+                p50_ms: None,
+                p90_ms: None,
+                p99_ms: None,
+            },
             restarts: 0,
             pid: None,
             problem: None,
-            last_error: Some(LastError { text: text.to_owned(), ago_s: 2 }),
+            last_error: Some(LastErrorReport { text: text.to_owned(), ago_s: 2 }),
             cut_lists: Vec::new(),
             queues: Vec::new(),
         };
@@ -177,7 +185,7 @@ mod tests {
             ("it ended", "it ended (2s ago)"),
         ];
         for (text, expected) in rows {
-            assert_eq!(server(text).trouble().as_deref(), Some(expected));
+            assert_eq!(server(text).last_problem().as_deref(), Some(expected));
         }
     }
 

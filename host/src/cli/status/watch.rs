@@ -7,41 +7,41 @@ use std::time::{Duration, SystemTime};
 
 use toolgate::calendar::Utc;
 
-use super::report::{Report, Server};
+use super::report::{ServerReport, StatusReport};
 use super::{PAGE, draw, print_json, read};
-use crate::cli::failure::Failure;
-use crate::cli::remote::Remote;
+use crate::cli::error::CliError;
+use crate::cli::remote::RemoteGateway;
 use crate::cli::{printer, style};
 
 /// Shows what changes for as long as the gateway runs.
-pub async fn run(remote: &Remote, json: bool) -> Result<ExitCode, Failure> {
+pub async fn run(remote: &RemoteGateway, json: bool) -> Result<ExitCode, CliError> {
     let listened = remote.operator().listen("api/v1/events").await;
     let mut changes = listened.map_err(|failed| remote.failure(&failed))?;
     let on_terminal = std::io::stdout().is_terminal() && !json;
-    let mut lines = Lines::default();
+    let mut lines = LastStatus::default();
     if on_terminal {
-        remote.printer.print_drawn(CLEAR)?;
+        remote.printer.print_colored(CLEAR)?;
     }
     loop {
         let page = remote.get(PAGE).await?;
         let report = read(remote, &page)?;
         if on_terminal {
-            remote.printer.print_drawn(&screen(&draw(&report), rows()))?;
+            remote.printer.print_colored(&screen(&draw(&report), rows()))?;
         } else {
-            let news = lines.of(&report);
+            let news = lines.changed_lines(&report);
             // What is told to programs is all of it, whenever a person would be told a line.
             if json && !news.is_empty() {
                 print_json(remote, &page)?;
             } else if !json {
-                remote.printer.print_drawn(&news)?;
+                remote.printer.print_colored(&news)?;
             }
         }
-        if !printer::is_read() {
+        if !printer::stdout_is_open() {
             return Ok(ExitCode::SUCCESS);
         }
         tokio::select! {
             more = changes.next() => if !more.unwrap_or(false) {
-                return Err(Failure::Unavailable("the gateway has ended".to_owned()));
+                return Err(CliError::Unavailable("the gateway has ended".to_owned()));
             },
             // Times go on by themselves.
             () = tokio::time::sleep(TICK), if on_terminal => {}
@@ -51,19 +51,19 @@ pub async fn run(remote: &Remote, json: bool) -> Result<ExitCode, Failure> {
 
 /// What was told last.
 #[derive(Default)]
-struct Lines {
+struct LastStatus {
     ready: Option<bool>,
-    servers: HashMap<String, Server>,
+    servers: HashMap<String, ServerReport>,
 }
 
-impl Lines {
+impl LastStatus {
     /// A line for each thing that is news.
-    fn of(&mut self, report: &Report) -> String {
+    fn changed_lines(&mut self, report: &StatusReport) -> String {
         let now = Utc::from(SystemTime::now());
         let mut out = String::new();
         for server in &report.servers {
             let known = self.servers.get(&server.server);
-            if known.is_none_or(|known| known.gist() != server.gist()) {
+            if known.is_none_or(|known| known.notable_state() != server.notable_state()) {
                 out += &format!("{now} {}\n", line(server));
             }
         }
@@ -81,7 +81,7 @@ impl Lines {
     }
 }
 
-fn line(server: &Server) -> String {
+fn line(server: &ServerReport) -> String {
     let mut line = format!("{} {}", server.server, server.state);
     let figures = [
         ("tools", server.tools),
@@ -94,7 +94,7 @@ fn line(server: &Server) -> String {
             line += &format!(" {name}={figure}");
         }
     }
-    if let Some(trouble) = server.trouble() {
+    if let Some(trouble) = server.last_problem() {
         line += &format!(" error={trouble:?}");
     }
     // A line is a line, whatever servers write.
@@ -130,7 +130,7 @@ const TICK: Duration = Duration::from_secs(1);
 mod tests {
     use super::*;
 
-    fn report(state: &str, calls: u64, ready: bool) -> Report {
+    fn report(state: &str, calls: u64, ready: bool) -> StatusReport {
         let server = serde_json::json!({
             "server": "a", "state": state, "for_s": calls, "tools": 2, "restarts": 0, "queues": [],
             "calls": {"calls": calls, "failures": 0, "unknown": 0, "in_flight": 0},
@@ -141,8 +141,10 @@ mod tests {
 
     #[test]
     fn a_change_is_a_line_and_a_call_is_none() {
-        let mut lines = Lines::default();
-        let mut next = |report: &Report| lines.of(report).lines().map(|line| line[25..].to_owned()).collect::<Vec<_>>();
+        let mut lines = LastStatus::default();
+        let mut next = |report: &StatusReport| {
+            lines.changed_lines(report).lines().map(|line| line[25..].to_owned()).collect::<Vec<_>>()
+        };
         let first = next(&report("ready", 0, true));
         assert_eq!(first.len(), 2, "{first:?}");
         assert!(first[0].starts_with("a ready tools=2 calls=0 restarts=0 error="), "{first:?}");
@@ -151,7 +153,7 @@ mod tests {
         assert!(next(&report("ready", 7, true)).is_empty());
         let failed = next(&report("failed", 8, false));
         assert!(failed[0].starts_with("a failed ") && failed[1] == "gateway not ready", "{failed:?}");
-        let gone = Report { servers: Vec::new(), ..report("ready", 0, false) };
+        let gone = StatusReport { servers: Vec::new(), ..report("ready", 0, false) };
         assert_eq!(next(&gone), ["a removed"]);
     }
 

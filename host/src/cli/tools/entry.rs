@@ -2,16 +2,16 @@
 
 use toolgate::decide::Decide;
 use toolgate::gate::Gate;
-use toolgate::json::Object;
+use toolgate::json::JsonObject;
 use toolgate::logic::Supervisor;
 use toolgate::logic::types::{ToolRef, catalog::ExposedTool, naming};
-use toolgate::words::Say;
+use toolgate::words::ErrorText;
 
-use crate::cli::failure::Failure;
-use crate::cli::reply;
+use crate::cli::error::CliError;
+use crate::cli::requests;
 
 /// One tool.
-pub struct Entry {
+pub struct ToolEntry {
     /// The name to show and to call.
     pub name: String,
     /// The server that has it.
@@ -23,49 +23,56 @@ pub struct Entry {
     /// Its name on its server.
     tool: String,
     /// All that its server says of it.
-    definition: Object,
+    definition: JsonObject,
 }
 
-impl Entry {
+impl ToolEntry {
     /// The tools of a gate, with what is masked in them.
-    pub fn all(tools: Vec<ExposedTool>, gate: &Gate) -> Result<Vec<Self>, Failure> {
+    pub fn all(tools: Vec<ExposedTool>, gate: &Gate) -> Result<Vec<Self>, CliError> {
         let said = |tool: &ExposedTool| {
-            let mut said = Object::default();
+            let mut said = JsonObject::default();
             if let Some(definition) = gate.definition(&tool.tool) {
                 said.set("definition", &definition);
             }
             if let Some(description) = &tool.description {
                 said.set("description", description);
             }
-            if let Some(schema) = tool.input_schema.as_deref().and_then(Object::read) {
+            if let Some(schema) = tool.input_schema.as_deref().and_then(JsonObject::read) {
                 said.set("schema", &schema);
             }
             (tool.tool.server.clone(), said)
         };
         let mut said: Vec<_> = tools.iter().map(said).collect();
-        gate.mask_described(&mut said)?;
-        let entry = |(tool, (_, said)): (ExposedTool, (String, Object))| {
+        gate.mask_descriptions(&mut said)?;
+        let entry = |(tool, (_, said)): (ExposedTool, (String, JsonObject))| {
             let ExposedTool { name, tool: ToolRef { server, tool }, .. } = tool;
-            let definition = said.get("definition").and_then(|raw| Object::read(raw.get())).unwrap_or_default();
+            let definition = said.get("definition").and_then(|raw| JsonObject::read(raw.get())).unwrap_or_default();
             let schema = said.get("schema").map(|schema| schema.get().to_owned());
-            Entry { name, server, description: reply::text(&said, "description"), schema, tool, definition }
+            ToolEntry {
+                name,
+                server,
+                description: requests::member_text(&said, "description"),
+                schema,
+                tool,
+                definition,
+            }
         };
         Ok(tools.into_iter().zip(said).map(entry).collect())
     }
 
     /// A tool as `tools --json` and a gateway list it.
-    pub fn listed(mut listed: Object) -> Option<Self> {
-        let text = |name: &str| reply::text(&listed, name);
+    pub fn from_json(mut listed: JsonObject) -> Option<Self> {
+        let text = |name: &str| requests::member_text(&listed, name);
         let (name, server, tool) = (text("name")?, text("server")?, text("tool")?);
         let description = text("description");
         let schema = listed.get("inputSchema").map(|schema| schema.get().to_owned());
         listed.remove("server");
         listed.remove("tool");
-        Some(Entry { name, server, description, schema, tool, definition: listed })
+        Some(ToolEntry { name, server, description, schema, tool, definition: listed })
     }
 
     /// The server's own definition under the name that is shown.
-    pub fn renamed(&self) -> Object {
+    pub fn renamed_definition(&self) -> JsonObject {
         let mut definition = self.definition.clone();
         definition.set("name", &self.name);
         if let Some(description) = &self.description {
@@ -75,12 +82,12 @@ impl Entry {
     }
 
     /// For programs: its name, whose it is, and all that its server says of it.
-    pub fn shown(&self) -> Object {
-        let mut out = Object::default();
+    pub fn to_json(&self) -> JsonObject {
+        let mut out = JsonObject::default();
         out.set("name", &self.name);
         out.set("server", &self.server);
         out.set("tool", &self.tool);
-        let mut definition = self.renamed();
+        let mut definition = self.renamed_definition();
         definition.remove("name");
         out.extend(&definition);
         out
@@ -93,15 +100,16 @@ pub fn audience(target: naming::Target) -> naming::Audience {
 }
 
 /// Gives tools names and schemas that the target accepts.
-pub fn fit(entries: &mut [Entry], target: naming::Target, logic: &mut Supervisor) -> Result<(), Failure> {
-    let candidate = |entry: &Entry| naming::Candidate {
+pub fn fit(entries: &mut [ToolEntry], target: naming::Target, logic: &mut Supervisor) -> Result<(), CliError> {
+    let candidate = |entry: &ToolEntry| naming::Candidate {
         tool: ToolRef { server: entry.server.clone(), tool: entry.tool.clone() },
         schema: entry.schema.clone(),
     };
     let candidates: Vec<_> = entries.iter().map(candidate).collect();
-    let fitted = logic.fit(&candidates, &audience(target))?.map_err(|error| Failure::Refused(error.say()))?;
+    let fitted =
+        logic.fit(&candidates, &audience(target))?.map_err(|error| CliError::ServerError(error.error_text()))?;
     for fitted in fitted {
-        let same = |entry: &&mut Entry| entry.server == fitted.tool.server && entry.tool == fitted.tool.tool;
+        let same = |entry: &&mut ToolEntry| entry.server == fitted.tool.server && entry.tool == fitted.tool.tool;
         if let Some(entry) = entries.iter_mut().find(same) {
             entry.name = fitted.name;
             entry.schema = Some(fitted.schema);

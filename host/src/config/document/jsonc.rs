@@ -8,12 +8,12 @@ use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use super::lines::Lines;
-use super::{ConfigError, Entries, Entry, Fault, MAX_DEPTH, Node, Scalar, ScalarKind, Value};
+use super::line_index::LineIndex;
+use super::{ConfigError, DocumentFault, MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
 /// Reads JSON; none where there is no value at all. What no other reader of JSON minds is told beside it.
-pub fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<Fault>), ConfigError> {
-    let lines = Lines::new(text, file);
+pub fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<DocumentFault>), ConfigError> {
+    let lines = LineIndex::new(text, file);
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -26,10 +26,10 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<Fault>), 
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
     };
-    let (whole, halves) = without_halves(text);
+    let (whole, halves) = replace_lone_surrogates(text);
     let parsed = parse_to_ast(&whole, &CollectOptions::default(), &options).map_err(|error| {
         let text = format!("not valid JSON: {}", lower_first(&error.kind().to_string()));
-        ConfigError::syntax(lines.place(error.range().start), text)
+        ConfigError::syntax(lines.position(error.range().start), text)
     })?;
     let Some(root) = parsed.value else { return Ok((None, Vec::new())) };
     let outermost: Vec<_> = match &root {
@@ -39,28 +39,33 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<Fault>), 
         _ => Vec::new(),
     };
     let half = "half of a pair of surrogates, which is no character; read as U+FFFD";
-    let mut reader = Reader { lines, faults: halves.into_iter().map(|at| (at, half.to_owned(), None)).collect() };
+    let mut reader = JsonReader { lines, faults: halves.into_iter().map(|at| (at, half.to_owned(), None)).collect() };
     let root = reader.node(root, 0);
-    let Reader { lines, mut faults } = reader;
+    let JsonReader { lines, mut faults } = reader;
     faults.sort_by_key(|(at, ..)| *at);
     let fault = |(at, text, doubled)| {
         let under = outermost.iter().find(|(range, _)| (range.start..range.end).contains(&at));
-        Fault { place: lines.place(at), text, under: under.map(|(_, key)| key.clone()), doubled }
+        DocumentFault {
+            place: lines.position(at),
+            text,
+            top_key: under.map(|(_, key)| key.clone()),
+            duplicate_key: doubled,
+        }
     };
     Ok((Some(root), faults.into_iter().map(fault).collect()))
 }
 
-struct Reader<'t> {
-    lines: Lines<'t>,
+struct JsonReader<'t> {
+    lines: LineIndex<'t>,
     /// At which byte something is wrong, what, and the key that is given twice there.
     faults: Vec<(usize, String, Option<String>)>,
 }
 
-impl Reader<'_> {
+impl JsonReader<'_> {
     fn node(&mut self, value: ast::Value<'_>, depth: usize) -> Node {
         let start = value.range().start;
-        let place = self.lines.place(start);
-        let scalar = |kind, text: String| Value::Scalar(Scalar { text, kind });
+        let place = self.lines.position(start);
+        let scalar = |kind, text: String| NodeValue::Scalar(Scalar { text, kind });
         let value = match value {
             _ if depth > MAX_DEPTH => {
                 self.faults.push((start, format!("nested deeper than {MAX_DEPTH} levels; left out"), None));
@@ -71,22 +76,22 @@ impl Reader<'_> {
             ast::Value::NumberLit(literal) => scalar(ScalarKind::Number, literal.value.to_owned()),
             ast::Value::StringLit(literal) => scalar(ScalarKind::Text, literal.value.into_owned()),
             ast::Value::Array(array) => {
-                Value::List(array.elements.into_iter().map(|element| self.node(element, depth + 1)).collect())
+                NodeValue::List(array.elements.into_iter().map(|element| self.node(element, depth + 1)).collect())
             }
-            ast::Value::Object(object) => Value::Map(self.entries(object, depth)),
+            ast::Value::Object(object) => NodeValue::Map(self.entries(object, depth)),
         };
         Node { place, value }
     }
 
     /// The members; of those with one name the last counts, as everywhere where JSON is read.
-    fn entries(&mut self, object: ast::Object<'_>, depth: usize) -> Vec<Entry> {
-        let mut entries = Entries::default();
+    fn entries(&mut self, object: ast::Object<'_>, depth: usize) -> Vec<MapEntry> {
+        let mut entries = MapBuilder::default();
         for property in object.properties {
             let start = property.name.range().start;
-            let place = self.lines.place(start);
+            let place = self.lines.position(start);
             let value = self.node(property.value, depth + 1);
-            let entry = Entry { key: property.name.into_string(), place, value };
-            if let Some(text) = entries.twice(&entry) {
+            let entry = MapEntry { key: property.name.into_string(), place, value };
+            if let Some(text) = entries.describe_duplicate(&entry) {
                 self.faults.push((start, format!("{text}; the last one counts"), Some(entry.key.clone())));
             }
             entries.replace(entry);
@@ -97,7 +102,7 @@ impl Reader<'_> {
 
 /// The text with U+FFFD in place of each half of a pair of surrogates, and where these stood. Programs that cut a text in
 /// the middle of a letter leave them. The bytes keep their places.
-fn without_halves(text: &str) -> (Cow<'_, str>, Vec<usize>) {
+fn replace_lone_surrogates(text: &str) -> (Cow<'_, str>, Vec<usize>) {
     let unit = |at: usize| {
         let digits = text.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
         u16::from_str_radix(digits, 16).ok()

@@ -6,8 +6,8 @@ use super::*;
 fn show(node: &Node, out: &mut String) {
     write!(out, "{}:{}", node.place.line, node.place.column).unwrap();
     match &node.value {
-        Value::Scalar(scalar) => write!(out, " {:?} {:?}", scalar.kind, scalar.text).unwrap(),
-        Value::List(items) => {
+        NodeValue::Scalar(scalar) => write!(out, " {:?} {:?}", scalar.kind, scalar.text).unwrap(),
+        NodeValue::List(items) => {
             out.push_str(" [");
             for item in items {
                 show(item, out);
@@ -15,7 +15,7 @@ fn show(node: &Node, out: &mut String) {
             }
             out.push(']');
         }
-        Value::Map(entries) => {
+        NodeValue::Map(entries) => {
             out.push_str(" {");
             for entry in entries {
                 write!(out, "{}:{} {} = ", entry.place.line, entry.place.column, entry.key).unwrap();
@@ -75,16 +75,16 @@ fn every_format_gives_one_tree_with_places() {
 #[test]
 fn without_a_known_extension_the_text_says_the_format() {
     let rows = [
-        ("{\"a\": 1}", Format::Json),
-        ("// c\n{}", Format::Json),
-        ("# c\n\n[mcp_servers.x]\ncommand = \"a\"", Format::Toml),
-        ("[[a]] # c\n", Format::Toml),
-        ("[{\"name\": \"a\"}]", Format::Json),
-        ("[\n{\"name\": \"a\"}]", Format::Json),
-        ("model = \"x\"\n", Format::Toml),
-        ("servers:\n  a: {command: x=y}\n", Format::Yaml),
-        ("- name: a", Format::Yaml),
-        ("", Format::Yaml),
+        ("{\"a\": 1}", FileFormat::Json),
+        ("// c\n{}", FileFormat::Json),
+        ("# c\n\n[mcp_servers.x]\ncommand = \"a\"", FileFormat::Toml),
+        ("[[a]] # c\n", FileFormat::Toml),
+        ("[{\"name\": \"a\"}]", FileFormat::Json),
+        ("[\n{\"name\": \"a\"}]", FileFormat::Json),
+        ("model = \"x\"\n", FileFormat::Toml),
+        ("servers:\n  a: {command: x=y}\n", FileFormat::Yaml),
+        ("- name: a", FileFormat::Yaml),
+        ("", FileFormat::Yaml),
     ];
     for (text, expected) in rows {
         assert_eq!(guess(text), expected, "{text}");
@@ -181,7 +181,7 @@ fn what_is_wrong_in_one_part_of_json_leaves_the_rest() {
             .faults
             .iter()
             .map(|fault| {
-                let Fault { place, text, under, .. } = fault;
+                let DocumentFault { place, text, top_key: under, .. } = fault;
                 (format!("{}:{} {text}", place.line, place.column), under.as_deref())
             })
             .collect();

@@ -6,39 +6,39 @@ use std::sync::Arc;
 
 use toml_edit::{Document, Item, Table, TableLike};
 
-use super::lines::Lines;
-use super::{ConfigError, Entry, MAX_DEPTH, Node, Place, Scalar, ScalarKind, Value};
+use super::line_index::LineIndex;
+use super::{ConfigError, FilePosition, MAX_DEPTH, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
 /// Reads TOML; a file without keys is an empty map.
 pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
-    let lines = Lines::new(text, file);
+    let lines = LineIndex::new(text, file);
     let document = Document::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let message = error.message().lines().collect::<Vec<_>>().join("; ");
-        ConfigError::syntax(lines.place(at), format!("not valid TOML: {message}"))
+        ConfigError::syntax(lines.position(at), format!("not valid TOML: {message}"))
     })?;
-    let reader = Reader { lines };
-    let place = reader.lines.place(0);
+    let reader = TomlReader { lines };
+    let place = reader.lines.position(0);
     reader.table(document.as_table(), place, 0).map(Some)
 }
 
-struct Reader<'t> {
-    lines: Lines<'t>,
+struct TomlReader<'t> {
+    lines: LineIndex<'t>,
 }
 
-impl Reader<'_> {
-    fn table(&self, table: &dyn TableLike, place: Place, depth: usize) -> Result<Node, ConfigError> {
+impl TomlReader<'_> {
+    fn table(&self, table: &dyn TableLike, place: FilePosition, depth: usize) -> Result<Node, ConfigError> {
         let mut entries = Vec::new();
         for (name, item) in table.iter() {
             let span = table.get_key_value(name).and_then(|(key, _)| key.span());
             let key_place = self.place(span, &place);
             let value = self.item(item, key_place.clone(), depth + 1)?;
-            entries.push(Entry { key: name.to_owned(), place: key_place, value });
+            entries.push(MapEntry { key: name.to_owned(), place: key_place, value });
         }
-        Ok(Node { place, value: Value::Map(entries) })
+        Ok(Node { place, value: NodeValue::Map(entries) })
     }
 
-    fn item(&self, item: &Item, fallback: Place, depth: usize) -> Result<Node, ConfigError> {
+    fn item(&self, item: &Item, fallback: FilePosition, depth: usize) -> Result<Node, ConfigError> {
         if depth > MAX_DEPTH {
             return Err(ConfigError::syntax(fallback, format!("nested deeper than {MAX_DEPTH} levels")));
         }
@@ -52,12 +52,12 @@ impl Reader<'_> {
                     let place = self.place(table.span(), &place);
                     self.table(table, place, depth + 1)
                 });
-                Ok(Node { place: place.clone(), value: Value::List(tables.collect::<Result<_, _>>()?) })
+                Ok(Node { place: place.clone(), value: NodeValue::List(tables.collect::<Result<_, _>>()?) })
             }
         }
     }
 
-    fn value(&self, value: &toml_edit::Value, place: Place, depth: usize) -> Result<Node, ConfigError> {
+    fn value(&self, value: &toml_edit::Value, place: FilePosition, depth: usize) -> Result<Node, ConfigError> {
         if depth > MAX_DEPTH {
             return Err(ConfigError::syntax(place, format!("nested deeper than {MAX_DEPTH} levels")));
         }
@@ -73,17 +73,17 @@ impl Reader<'_> {
                     let place = self.place(item.span(), &place);
                     self.value(item, place, depth + 1)
                 });
-                Value::List(items.collect::<Result<_, _>>()?)
+                NodeValue::List(items.collect::<Result<_, _>>()?)
             }
         };
         Ok(Node { place, value })
     }
 
-    fn place(&self, span: Option<Range<usize>>, fallback: &Place) -> Place {
-        span.map_or_else(|| fallback.clone(), |span| self.lines.place(span.start))
+    fn place(&self, span: Option<Range<usize>>, fallback: &FilePosition) -> FilePosition {
+        span.map_or_else(|| fallback.clone(), |span| self.lines.position(span.start))
     }
 }
 
-fn scalar(kind: ScalarKind, text: String) -> Value {
-    Value::Scalar(Scalar { text, kind })
+fn scalar(kind: ScalarKind, text: String) -> NodeValue {
+    NodeValue::Scalar(Scalar { text, kind })
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 
-use super::{ConfigError, Entries, Entry, MAX_DEPTH, Node, Place, Scalar, ScalarKind, Value};
+use super::{ConfigError, FilePosition, MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
 /// Reads YAML of one document; none where there is no value at all.
 pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
-    let mut builder = Builder { file: Arc::clone(file), ..Builder::default() };
+    let mut builder = YamlBuilder { file: Arc::clone(file), ..YamlBuilder::default() };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             ConfigError::syntax(builder.place(*error.marker()), format!("not valid YAML: {}", error.info()))
@@ -20,36 +20,36 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
     Ok(builder.root)
 }
 
-struct Builder {
+struct YamlBuilder {
     file: Arc<Path>,
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     root: Option<Node>,
     anchors: HashMap<usize, (Node, usize)>,
     nodes: usize,
 }
 
-impl Default for Builder {
+impl Default for YamlBuilder {
     fn default() -> Self {
         let file = Arc::from(Path::new(""));
-        Builder { file, open: Vec::new(), root: None, anchors: HashMap::new(), nodes: 0 }
+        YamlBuilder { file, open: Vec::new(), root: None, anchors: HashMap::new(), nodes: 0 }
     }
 }
 
 /// A list or a map that has begun.
-struct Open {
-    place: Place,
+struct OpenCollection {
+    place: FilePosition,
     anchor: usize,
     /// How many nodes there were when it began, to know how large it is.
     nodes: usize,
-    parts: Parts,
+    parts: CollectionParts,
 }
 
-enum Parts {
+enum CollectionParts {
     List(Vec<Node>),
-    Map { entries: Entries, merged: Vec<Entry>, key: Option<(String, Place)> },
+    Map { entries: MapBuilder, merged: Vec<MapEntry>, key: Option<(String, FilePosition)> },
 }
 
-impl Builder {
+impl YamlBuilder {
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), ConfigError> {
         let place = self.place(span.start);
         match event {
@@ -63,25 +63,27 @@ impl Builder {
                     kind_of(&text, style, tag.as_deref()).map_err(|text| ConfigError::syntax(place.clone(), text))?;
                 let text = if kind == ScalarKind::Null { String::new() } else { text.into_owned() };
                 let merges = text == MERGE && style == ScalarStyle::Plain;
-                self.grow(1, &place)?;
+                self.count_nodes(1, &place)?;
                 if self.wants_key() {
                     return self.key(if merges { MERGE.to_owned() } else { text }, place);
                 }
-                self.complete(Node { place, value: Value::Scalar(Scalar { text, kind }) }, anchor, 1)
+                self.complete(Node { place, value: NodeValue::Scalar(Scalar { text, kind }) }, anchor, 1)
             }
-            Event::SequenceStart(anchor, _) => self.begin(place, anchor, Parts::List(Vec::new())),
-            Event::MappingStart(anchor, _) => {
-                self.begin(place, anchor, Parts::Map { entries: Entries::default(), merged: Vec::new(), key: None })
-            }
+            Event::SequenceStart(anchor, _) => self.begin(place, anchor, CollectionParts::List(Vec::new())),
+            Event::MappingStart(anchor, _) => self.begin(
+                place,
+                anchor,
+                CollectionParts::Map { entries: MapBuilder::default(), merged: Vec::new(), key: None },
+            ),
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => {
                 let Some((node, size)) = self.anchors.get(&anchor) else {
                     return Err(ConfigError::syntax(place, "this alias stands inside the value that it refers to"));
                 };
                 let (node, size) = (node.clone(), *size);
-                self.grow(size, &place)?;
+                self.count_nodes(size, &place)?;
                 if self.wants_key() {
-                    let Value::Scalar(scalar) = node.value else { return Err(complex_key(place)) };
+                    let NodeValue::Scalar(scalar) = node.value else { return Err(complex_key(place)) };
                     return self.key(scalar.text, place);
                 }
                 self.complete(node, 0, size)
@@ -90,17 +92,17 @@ impl Builder {
     }
 
     fn wants_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open { parts: Parts::Map { key: None, .. }, .. }))
+        matches!(self.open.last(), Some(OpenCollection { parts: CollectionParts::Map { key: None, .. }, .. }))
     }
 
-    fn key(&mut self, text: String, place: Place) -> Result<(), ConfigError> {
-        if let Some(Open { parts: Parts::Map { key, .. }, .. }) = self.open.last_mut() {
+    fn key(&mut self, text: String, place: FilePosition) -> Result<(), ConfigError> {
+        if let Some(OpenCollection { parts: CollectionParts::Map { key, .. }, .. }) = self.open.last_mut() {
             *key = Some((text, place));
         }
         Ok(())
     }
 
-    fn begin(&mut self, place: Place, anchor: usize, parts: Parts) -> Result<(), ConfigError> {
+    fn begin(&mut self, place: FilePosition, anchor: usize, parts: CollectionParts) -> Result<(), ConfigError> {
         if self.wants_key() {
             return Err(complex_key(place));
         }
@@ -108,8 +110,8 @@ impl Builder {
             return Err(ConfigError::syntax(place, format!("nested deeper than {MAX_DEPTH} levels")));
         }
         let nodes = self.nodes;
-        self.grow(1, &place)?;
-        self.open.push(Open { place, anchor, nodes, parts });
+        self.count_nodes(1, &place)?;
+        self.open.push(OpenCollection { place, anchor, nodes, parts });
         Ok(())
     }
 
@@ -117,11 +119,11 @@ impl Builder {
         let Some(open) = self.open.pop() else { return Ok(()) };
         let size = self.nodes - open.nodes;
         let value = match open.parts {
-            Parts::List(items) => Value::List(items),
-            Parts::Map { mut entries, merged, .. } => {
+            CollectionParts::List(items) => NodeValue::List(items),
+            CollectionParts::Map { mut entries, merged, .. } => {
                 // What the map says itself wins over what it merges, and an earlier merge over a later one.
                 merged.into_iter().for_each(|entry| entries.add(entry));
-                Value::Map(entries.all)
+                NodeValue::Map(entries.all)
             }
         };
         self.complete(Node { place: open.place, value }, open.anchor, size)
@@ -134,10 +136,10 @@ impl Builder {
         }
         match self.open.last_mut().map(|open| &mut open.parts) {
             None => self.root = Some(node),
-            Some(Parts::List(items)) => items.push(node),
-            Some(Parts::Map { entries, merged, key }) => match key.take() {
+            Some(CollectionParts::List(items)) => items.push(node),
+            Some(CollectionParts::Map { entries, merged, key }) => match key.take() {
                 Some((key, _)) if key == MERGE => merge(merged, node)?,
-                Some((key, place)) => entries.insert(Entry { key, place, value: node })?,
+                Some((key, place)) => entries.insert(MapEntry { key, place, value: node })?,
                 None => return Err(complex_key(node.place)),
             },
         }
@@ -145,7 +147,7 @@ impl Builder {
     }
 
     /// Counts nodes, copies by aliases included: a few lines of aliases could otherwise fill the memory.
-    fn grow(&mut self, nodes: usize, place: &Place) -> Result<(), ConfigError> {
+    fn count_nodes(&mut self, nodes: usize, place: &FilePosition) -> Result<(), ConfigError> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > MAX_NODES {
             return Err(ConfigError::syntax(place.clone(), format!("more than {MAX_NODES} values, aliases included")));
@@ -153,19 +155,19 @@ impl Builder {
         Ok(())
     }
 
-    fn place(&self, marker: Marker) -> Place {
+    fn place(&self, marker: Marker) -> FilePosition {
         let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Place { file: Arc::clone(&self.file), line: narrow(marker.line()), column: narrow(marker.col() + 1) }
+        FilePosition { file: Arc::clone(&self.file), line: narrow(marker.line()), column: narrow(marker.col() + 1) }
     }
 }
 
-fn merge(merged: &mut Vec<Entry>, node: Node) -> Result<(), ConfigError> {
+fn merge(merged: &mut Vec<MapEntry>, node: Node) -> Result<(), ConfigError> {
     let maps = match node.value {
-        Value::List(items) => items,
+        NodeValue::List(items) => items,
         _ => vec![node],
     };
     for map in maps {
-        let Value::Map(entries) = map.value else {
+        let NodeValue::Map(entries) = map.value else {
             return Err(ConfigError::syntax(map.place, "`<<` merges maps; name one with an alias such as `*base`"));
         };
         merged.extend(entries);
@@ -200,7 +202,7 @@ fn is_number(text: &str) -> bool {
         && text.parse::<f64>().is_ok()
 }
 
-fn complex_key(place: Place) -> ConfigError {
+fn complex_key(place: FilePosition) -> ConfigError {
     ConfigError::syntax(place, "a key must be text; put quotes around a value that begins with `{` or `[`")
 }
 

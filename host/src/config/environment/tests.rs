@@ -2,22 +2,22 @@ use super::*;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::model::{Kind, Place, Settings, Shape};
+use crate::config::model::{FilePosition, FileShape, Settings, TransportKind};
 
-fn located(text: &str) -> Located {
-    Located { text: text.into(), place: place(1), field: "field".into() }
+fn located(text: &str) -> UnexpandedText {
+    UnexpandedText { text: text.into(), place: place(1), field: "field".into() }
 }
 
-fn place(line: u32) -> Place {
-    Place { file: Path::new("toolgate.yaml").into(), line, column: 1 }
+fn place(line: u32) -> FilePosition {
+    FilePosition { file: Path::new("toolgate.yaml").into(), line, column: 1 }
 }
 
-fn server(id: &str) -> Server {
-    Server::new(id, located("").place, Kind::Stdio)
+fn server(id: &str) -> ServerConfig {
+    ServerConfig::new(id, located("").place, TransportKind::Stdio)
 }
 
-fn config(servers: Vec<Server>) -> Config {
-    Config { file: None, shape: Shape::Native, settings: Settings::default(), servers, notices: Vec::new() }
+fn config(servers: Vec<ServerConfig>) -> Config {
+    Config { file: None, shape: FileShape::Native, settings: Settings::default(), servers, notices: Vec::new() }
 }
 
 /// The names that the first server gets.
@@ -35,7 +35,7 @@ fn scoped_leaves_out_what_other_servers_use_and_this_one_does_not() {
     other.args = vec![located("--key={{.ARGUMENT}}")];
     other.headers = vec![("X".into(), located("Bearer $env:IN_HEADER"))];
     other.url = Some(located("https://x/${IN_URL:-y}"));
-    other.auth = Auth::Bearer(located("${cmd:echo $IN_COMMAND}"));
+    other.auth = ServerAuth::Bearer(located("${cmd:echo $IN_COMMAND}"));
     other.pass_env = vec!["PASSED".into()];
     other.enabled = false;
     let used = ["OTHER_TOKEN", "ARGUMENT", "IN_HEADER", "IN_URL", "IN_COMMAND", "PASSED"];
@@ -45,28 +45,29 @@ fn scoped_leaves_out_what_other_servers_use_and_this_one_does_not() {
         [&used[..], &kept, &ours].concat().into_iter().map(|name| (name, "v")).collect();
     let mut config = config(vec![own, other]);
     assert_eq!(names(&config, &environment), kept);
-    config.servers[0].inherit_env = Inherit::All;
+    config.servers[0].inherit_env = InheritEnv::All;
     assert_eq!(names(&config, &environment).len(), environment.len());
 }
 
 #[test]
 fn what_summarizes_uses_is_its_own_and_it_gets_nothing_of_servers() {
-    let summarizer = |how| Some(Summarizer { place: place(9), how, timeout: Duration::ZERO, max_input_bytes: 1 });
+    let summarizer = |how| Some(SummarizerRules { place: place(9), how, timeout: Duration::ZERO, max_input_bytes: 1 });
     let environment = [("ARGUMENT", "v"), ("FREE", "v"), ("KEY", "v"), ("MODEL", "v"), ("OWN", "v"), ("URL", "v")];
     let mut own = server("own");
     own.args = vec![located("${OWN}")];
     let mut config = config(vec![own]);
-    config.settings.summarizer = summarizer(SummarizeWith::Http {
+    config.settings.summarizer = summarizer(SummarizerKind::Http {
         url: located("${URL}"),
         model: located("${MODEL} ${OWN}"),
         api_key: Some(located("${KEY}")),
     });
     assert_eq!(names(&config, &environment), ["ARGUMENT", "FREE", "OWN"]);
     let args = vec![located("{{.ARGUMENT}}")];
-    config.settings.summarizer = summarizer(SummarizeWith::Command { program: located("${FREE}"), args: args.clone() });
+    config.settings.summarizer =
+        summarizer(SummarizerKind::Command { program: located("${FREE}"), args: args.clone() });
     assert_eq!(names(&config, &environment), ["KEY", "MODEL", "OWN", "URL"]);
     // Even where a server is called as it is.
-    let mut program = Server::new("own", place(9), Kind::Stdio);
+    let mut program = ServerConfig::new("own", place(9), TransportKind::Stdio);
     program.args = args;
     let variables = Variables::of_test(&environment);
     let given = super::environment(&program, &config, &variables, &BTreeMap::new(), Vec::new());
@@ -85,7 +86,7 @@ fn what_the_gateway_uses_is_for_no_program() {
     assert_eq!(names(&config, &environment), ["FREE", "OWN"]);
     let summarizer = crate::config::resolve::resolve_summarizer(&config, &Variables::of_test(&environment));
     let how = summarizer.unwrap().unwrap().how;
-    let crate::config::resolve::FilledSummarizeWith::Command { env, .. } = how else { panic!("{how:?}") };
+    let crate::config::resolve::ResolvedSummarizerKind::Command { env, .. } = how else { panic!("{how:?}") };
     assert_eq!(env.into_keys().collect::<Vec<_>>(), ["FREE", "MINE"]);
 }
 
@@ -128,9 +129,9 @@ fn minimal_is_what_programs_need_to_run() {
     ];
     let environment: Vec<(&str, &str)> = needed.iter().chain(&others).map(|name| (*name, "v")).collect();
     let mut config = config(vec![server("own")]);
-    config.servers[0].inherit_env = Inherit::Minimal;
+    config.servers[0].inherit_env = InheritEnv::Minimal;
     assert_eq!(names(&config, &environment), needed);
-    config.servers[0].inherit_env = Inherit::None;
+    config.servers[0].inherit_env = InheritEnv::None;
     assert!(names(&config, &environment).is_empty());
     config.servers[0].pass_env = vec!["API_KEY".into(), "UNSET".into()];
     assert_eq!(names(&config, &environment), ["API_KEY"]);
@@ -150,7 +151,7 @@ fn its_own_variables_come_before_those_of_its_file_and_these_before_ours() {
 #[test]
 fn who_started_it_is_told_whatever_else_it_gets() {
     let mut config = config(vec![server("a")]);
-    for inherit in [Inherit::All, Inherit::Scoped, Inherit::Minimal, Inherit::None] {
+    for inherit in [InheritEnv::All, InheritEnv::Scoped, InheritEnv::Minimal, InheritEnv::None] {
         config.servers[0].inherit_env = inherit;
         let variables = Variables::of_test(&[(LINEAGE, "above")]);
         let own = vec![(LINEAGE.to_owned(), String::new())];

@@ -3,35 +3,35 @@
 use std::collections::BTreeSet;
 
 /// A text with places to fill in.
-pub(super) struct Template<'t>(pub(super) Vec<Part<'t>>);
+pub(super) struct TextTemplate<'t>(pub(super) Vec<TemplatePart<'t>>);
 
 /// A part of a template.
-pub(super) enum Part<'t> {
+pub(super) enum TemplatePart<'t> {
     /// Text that stands for itself.
     Text(&'t str),
     /// A place to fill in.
     Value {
         /// What with.
-        source: Source<'t>,
+        source: ValueSource<'t>,
         /// What with where there is nothing.
-        default: Option<Template<'t>>,
+        default: Option<TextTemplate<'t>>,
     },
 }
 
 /// What a place is filled with.
-pub(super) enum Source<'t> {
+pub(super) enum ValueSource<'t> {
     /// A variable.
     Variable(&'t str),
     /// The id of the session.
     Session,
     /// The text of a file.
-    File(Template<'t>),
+    File(TextTemplate<'t>),
     /// The home folder.
     Home,
     /// The folder that we work in.
     Workspace,
     /// The folder that we were started in.
-    Here,
+    StartFolder,
     /// The name of the folder that we work in.
     WorkspaceName,
     /// What stands between the parts of a path.
@@ -43,7 +43,7 @@ pub(super) enum Source<'t> {
 }
 
 /// Why a text is no template.
-pub(super) struct Malformed {
+pub(super) struct TemplateError {
     /// The byte at which the wrong place begins.
     pub(super) at: usize,
     /// What is wrong, and how to mend it. It quotes nothing but names, since the text may be a secret.
@@ -51,32 +51,32 @@ pub(super) struct Malformed {
 }
 
 /// Reads a template.
-pub(super) fn parse(text: &str, bare_dollar: bool) -> Result<Template<'_>, Malformed> {
-    Parser::new(text, bare_dollar).template(0)
+pub(super) fn parse(text: &str, bare_dollar: bool) -> Result<TextTemplate<'_>, TemplateError> {
+    TemplateParser::new(text, bare_dollar).template(0)
 }
 
 /// The variables that the text uses, as far as it can be read.
 pub(super) fn variables(text: &str, bare_dollar: bool) -> BTreeSet<&str> {
-    let mut parser = Parser::new(text, bare_dollar);
+    let mut parser = TemplateParser::new(text, bare_dollar);
     // A mistake is told when the text is expanded.
     let _ = parser.template(0);
     parser.names
 }
 
-struct Parser<'t> {
+struct TemplateParser<'t> {
     text: &'t str,
     at: usize,
     bare_dollar: bool,
     names: BTreeSet<&'t str>,
 }
 
-impl<'t> Parser<'t> {
+impl<'t> TemplateParser<'t> {
     fn new(text: &'t str, bare_dollar: bool) -> Self {
-        Parser { text, at: 0, bare_dollar, names: BTreeSet::new() }
+        TemplateParser { text, at: 0, bare_dollar, names: BTreeSet::new() }
     }
 
     /// To the end of the text or, within braces, to the brace that closes them.
-    fn template(&mut self, depth: usize) -> Result<Template<'t>, Malformed> {
+    fn template(&mut self, depth: usize) -> Result<TextTemplate<'t>, TemplateError> {
         let mut parts = Vec::new();
         let mut plain = self.at;
         while let Some(next) = self.rest().chars().next() {
@@ -87,22 +87,22 @@ impl<'t> Parser<'t> {
             match self.part(depth)? {
                 None => self.at += next.len_utf8(),
                 Some(part) => {
-                    parts.push(Part::Text(&self.text[plain..start]));
+                    parts.push(TemplatePart::Text(&self.text[plain..start]));
                     parts.push(part);
                     plain = self.at;
                 }
             }
         }
-        parts.push(Part::Text(&self.text[plain..self.at]));
-        Ok(Template(parts))
+        parts.push(TemplatePart::Text(&self.text[plain..self.at]));
+        Ok(TextTemplate(parts))
     }
 
     /// The part that begins here; none where the character stands for itself.
-    fn part(&mut self, depth: usize) -> Result<Option<Part<'t>>, Malformed> {
+    fn part(&mut self, depth: usize) -> Result<Option<TemplatePart<'t>>, TemplateError> {
         let rest = self.rest();
         if rest.starts_with("$${") {
             self.at += 3;
-            return Ok(Some(Part::Text("${")));
+            return Ok(Some(TemplatePart::Text("${")));
         }
         if rest.starts_with("${") {
             return self.braces(depth).map(Some);
@@ -110,7 +110,7 @@ impl<'t> Parser<'t> {
         if rest.starts_with("{{") {
             return self.dotted().map(Some);
         }
-        Ok(self.word().map(|name| Part::Value { source: Source::Variable(name), default: None }))
+        Ok(self.word().map(|name| TemplatePart::Value { source: ValueSource::Variable(name), default: None }))
     }
 
     /// `$env:VAR` as PowerShell has it, where it is a word of its own; and `$VAR` where the file has that.
@@ -129,11 +129,11 @@ impl<'t> Parser<'t> {
     }
 
     /// `${…}`
-    fn braces(&mut self, depth: usize) -> Result<Part<'t>, Malformed> {
+    fn braces(&mut self, depth: usize) -> Result<TemplatePart<'t>, TemplateError> {
         let start = self.at;
         self.at += 2;
         if self.eat("/}") {
-            return Ok(Part::Value { source: Source::Separator, default: None });
+            return Ok(TemplatePart::Value { source: ValueSource::Separator, default: None });
         }
         let name = self.take(in_name);
         let source = if !self.rest().starts_with(":-") && self.eat(":") {
@@ -143,46 +143,46 @@ impl<'t> Parser<'t> {
                     let name = self.take(|c| in_name(c) || "().".contains(c));
                     self.variable(start, name)?
                 }
-                "input" => Source::Input(self.take(|c| c != '}' && c != ':')),
-                "file" => Source::File(self.nested(start, depth)?),
-                "cmd" => Source::Command(self.command(start)?),
+                "input" => ValueSource::Input(self.take(|c| c != '}' && c != ':')),
+                "file" => ValueSource::File(self.nested(start, depth)?),
+                "cmd" => ValueSource::Command(self.command(start)?),
                 _ => return Err(unknown(start, name)),
             }
         } else {
             match name {
-                "userHome" => Source::Home,
-                "workspaceFolder" => Source::Workspace,
-                "cwd" => Source::Here,
-                "workspaceFolderBasename" => Source::WorkspaceName,
-                "pathSeparator" => Source::Separator,
+                "userHome" => ValueSource::Home,
+                "workspaceFolder" => ValueSource::Workspace,
+                "cwd" => ValueSource::StartFolder,
+                "workspaceFolderBasename" => ValueSource::WorkspaceName,
+                "pathSeparator" => ValueSource::Separator,
                 _ => self.variable(start, name)?,
             }
         };
         let default = if self.eat(":-") { Some(self.nested(start, depth)?) } else { None };
         match (self.eat("}"), self.rest()) {
-            (true, _) => Ok(Part::Value { source, default }),
+            (true, _) => Ok(TemplatePart::Value { source, default }),
             (false, "") => Err(unclosed(start)),
             (false, _) => Err(no_name(start)),
         }
     }
 
-    fn variable(&mut self, start: usize, name: &'t str) -> Result<Source<'t>, Malformed> {
+    fn variable(&mut self, start: usize, name: &'t str) -> Result<ValueSource<'t>, TemplateError> {
         if !is_name(name) {
             return Err(if self.rest().is_empty() { unclosed(start) } else { no_name(start) });
         }
         self.names.insert(name);
-        Ok(Source::Variable(name))
+        Ok(ValueSource::Variable(name))
     }
 
-    fn nested(&mut self, start: usize, depth: usize) -> Result<Template<'t>, Malformed> {
+    fn nested(&mut self, start: usize, depth: usize) -> Result<TextTemplate<'t>, TemplateError> {
         if depth == MAX_DEPTH {
-            return Err(Malformed { at: start, text: format!("\"${{\" is nested more than {MAX_DEPTH} deep") });
+            return Err(TemplateError { at: start, text: format!("\"${{\" is nested more than {MAX_DEPTH} deep") });
         }
         self.template(depth + 1)
     }
 
     /// A command to the brace that closes it; it is for the shell to read, so only its braces are counted.
-    fn command(&mut self, start: usize) -> Result<&'t str, Malformed> {
+    fn command(&mut self, start: usize) -> Result<&'t str, TemplateError> {
         let rest = self.rest();
         let mut open = 1;
         for (at, c) in rest.char_indices() {
@@ -208,10 +208,12 @@ impl<'t> Parser<'t> {
     }
 
     /// `{{.VAR}}`, and `{{'{{'}}` for a plain `{{` as in the templates that this form is from.
-    fn dotted(&mut self) -> Result<Part<'t>, Malformed> {
+    fn dotted(&mut self) -> Result<TemplatePart<'t>, TemplateError> {
         let start = self.at;
-        let malformed =
-            |text: &str| Malformed { at: start, text: format!("{text}; for a plain \"{{{{\" write {{{{'{{{{'}}}}") };
+        let malformed = |text: &str| TemplateError {
+            at: start,
+            text: format!("{text}; for a plain \"{{{{\" write {{{{'{{{{'}}}}"),
+        };
         let rest = &self.rest()[2..];
         let Some(end) = rest.find("}}") else {
             return Err(malformed("\"{{\" has no closing \"}}\""));
@@ -219,17 +221,17 @@ impl<'t> Parser<'t> {
         self.at += 2 + end + 2;
         let inner = rest[..end].trim();
         if matches!(inner, "'{{'" | "\"{{\"" | "`{{`") {
-            return Ok(Part::Text("{{"));
+            return Ok(TemplatePart::Text("{{"));
         }
         let source = match inner.strip_prefix('.') {
-            Some("SESSION_ID") => Source::Session,
+            Some("SESSION_ID") => ValueSource::Session,
             Some(name) if is_name(name) && name.chars().all(in_name) => {
                 self.names.insert(name);
-                Source::Variable(name)
+                ValueSource::Variable(name)
             }
             _ => return Err(malformed("between \"{{\" and \"}}\" stands a dot and one name, as in {{.TOKEN}}")),
         };
-        Ok(Part::Value { source, default: None })
+        Ok(TemplatePart::Value { source, default: None })
     }
 
     fn rest(&self) -> &'t str {
@@ -250,18 +252,18 @@ impl<'t> Parser<'t> {
     }
 }
 
-fn unclosed(at: usize) -> Malformed {
-    Malformed { at, text: format!("\"${{\" has no closing \"}}\"; {PLAIN}") }
+fn unclosed(at: usize) -> TemplateError {
+    TemplateError { at, text: format!("\"${{\" has no closing \"}}\"; {PLAIN}") }
 }
 
-fn no_name(at: usize) -> Malformed {
+fn no_name(at: usize) -> TemplateError {
     let text = "after \"${\" stands one name and then \"}\" or \":-\", as in ${TOKEN} or ${TOKEN:-default}";
-    Malformed { at, text: format!("{text}; {PLAIN}") }
+    TemplateError { at, text: format!("{text}; {PLAIN}") }
 }
 
-fn unknown(at: usize, name: &str) -> Malformed {
+fn unknown(at: usize, name: &str) -> TemplateError {
     let known = "${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH}, ${input:ID}, ${cmd:COMMAND}, ${userHome}, ${workspaceFolder}";
-    Malformed { at, text: format!("\"${{{name}:\" is not known; there are: {known}; {PLAIN}") }
+    TemplateError { at, text: format!("\"${{{name}:\" is not known; there are: {known}; {PLAIN}") }
 }
 
 fn in_name(c: char) -> bool {

@@ -1,16 +1,16 @@
 use super::*;
 use std::sync::Arc;
 
-use crate::config::variables::Ask;
+use crate::config::variables::InputPrompter;
 
 /// A scope for a test: the variables, a folder, and all else that it may want to change.
 struct Case {
     variables: Variables,
     env_file: BTreeMap<String, String>,
     folder: PathBuf,
-    inputs: Vec<Input>,
+    inputs: Vec<ConfigInput>,
     session: Option<&'static str>,
-    rules: Rules,
+    rules: ExpandRules,
 }
 
 impl Case {
@@ -21,7 +21,7 @@ impl Case {
             folder: PathBuf::from("/etc/toolgate"),
             inputs: Vec::new(),
             session: None,
-            rules: Rules::default(),
+            rules: ExpandRules::default(),
         }
     }
 
@@ -30,7 +30,7 @@ impl Case {
     }
 
     fn expand_with(&self, text: &str, secrets: &mut Secrets) -> Result<String, ExpandError> {
-        let scope = Scope {
+        let scope = ExpandScope {
             variables: &self.variables,
             env_file: &self.env_file,
             folder: &self.folder,
@@ -130,7 +130,7 @@ fn a_dollar_elsewhere_is_itself() {
 fn what_is_put_in_is_never_read_again() {
     for value in ["${TOKEN}", "{{.TOKEN}}", "$TOKEN", "$${", "${", "{{", "a}b", "${file:/etc/passwd}", "${cmd:id}"] {
         let mut case = Case::new(&[("A", value), ("TOKEN", "never")]);
-        case.rules = Rules { commands: true, bare_dollar: true };
+        case.rules = ExpandRules { commands: true, bare_dollar: true };
         for text in ["${A}", "{{.A}}", "$A", "$env:A", "${X:-${A}}"] {
             case.check(text, value);
         }
@@ -270,15 +270,18 @@ fn files_are_read_from_beside_the_configuration() {
 #[test]
 fn inputs_come_from_a_variable_a_person_or_the_file() {
     struct Person;
-    impl Ask for Person {
-        fn ask(&self, input: &Input) -> Option<String> {
+    impl InputPrompter for Person {
+        fn ask(&self, input: &ConfigInput) -> Option<String> {
             (input.id == "asked").then(|| "an answer".to_owned())
         }
     }
-    let input =
-        |id: &str, default: Option<&str>| Input { id: id.into(), default: default.map(Into::into), ..Input::default() };
+    let input = |id: &str, default: Option<&str>| ConfigInput {
+        id: id.into(),
+        default: default.map(Into::into),
+        ..ConfigInput::default()
+    };
     let mut case = Case::new(&[("TOOLGATE_INPUT_API_KEY", "of the variable")]);
-    case.variables.ask = Arc::new(Person);
+    case.variables.prompter = Arc::new(Person);
     case.inputs = vec![
         input("api-key", None),
         input("asked", Some("unused")),
@@ -290,7 +293,7 @@ fn inputs_come_from_a_variable_a_person_or_the_file() {
     case.check("${input:asked}", "an answer");
     case.check("${input:defaulted}", "of the file");
     case.check("${input:none:-x}", "x");
-    case.inputs.push(Input { options: vec!["eu".into(), "us".into()], ..input("asked", None) });
+    case.inputs.push(ConfigInput { options: vec!["eu".into(), "us".into()], ..input("asked", None) });
     case.inputs.swap_remove(1);
     case.refuse("${input:asked}", "input \"asked\" must be one of: eu, us");
     case.refuse("${input:none}", "input \"none\" is not given; set TOOLGATE_INPUT_NONE");
@@ -339,12 +342,12 @@ fn what_is_put_in_becomes_a_secret_unless_it_is_harmless() {
 
 #[test]
 fn the_variables_of_a_text_are_known_without_expanding_it() {
-    let used = |text| variables_used(text, Rules::default()).into_iter().collect::<Vec<_>>();
+    let used = |text| variables_used(text, ExpandRules::default()).into_iter().collect::<Vec<_>>();
     assert_eq!(
         used("${A} ${env:B} {{.C}} $env:D ${E:-${F}} ${file:${G}} $H $${I} ${userHome}"),
         ["A", "B", "C", "D", "E", "F", "G"]
     );
     assert_eq!(used("${cmd:echo $A \"${B:-x}\"} {{.SESSION_ID}}"), ["A", "B"]);
     assert_eq!(used("${A} ${B"), ["A", "B"]);
-    assert_eq!(variables_used("$A", Rules { bare_dollar: true, ..Rules::default() }).len(), 1);
+    assert_eq!(variables_used("$A", ExpandRules { bare_dollar: true, ..ExpandRules::default() }).len(), 1);
 }

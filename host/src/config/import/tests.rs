@@ -1,27 +1,28 @@
 use std::path::Path;
 
-use super::super::model::{Auth, Located, Server};
+use super::super::model::{ServerAuth, ServerConfig, UnexpandedText};
 use super::super::parse;
 use super::*;
 
 /// What a server says, without where it says it.
-fn essence(server: &Server) -> String {
-    let texts = |all: &[Located]| all.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
-    let pairs =
-        |all: &[(String, Located)]| all.iter().map(|(name, one)| format!("{name}={}", one.text)).collect::<Vec<_>>();
-    let text = |one: &Option<Located>| one.as_ref().map(|one| one.text.clone());
+fn essence(server: &ServerConfig) -> String {
+    let texts = |all: &[UnexpandedText]| all.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
+    let pairs = |all: &[(String, UnexpandedText)]| {
+        all.iter().map(|(name, one)| format!("{name}={}", one.text)).collect::<Vec<_>>()
+    };
+    let text = |one: &Option<UnexpandedText>| one.as_ref().map(|one| one.text.clone());
     let auth = match &server.auth {
-        Auth::Bearer(token) => format!("bearer {}", token.text),
-        Auth::OAuth(oauth) => format!(
+        ServerAuth::Bearer(token) => format!("bearer {}", token.text),
+        ServerAuth::OAuth(oauth) => format!(
             "oauth {:?} {:?} {:?} {:?}",
             text(&oauth.client_id),
             text(&oauth.client_secret),
             oauth.scopes,
             oauth.callback_port
         ),
-        Auth::ApiKey { value, r#in } => format!("key {} {:?}", value.text, r#in),
-        Auth::Basic { user, password } => format!("basic {} {}", user.text, password.text),
-        Auth::None => String::new(),
+        ServerAuth::ApiKey { value, r#in } => format!("key {} {:?}", value.text, r#in),
+        ServerAuth::Basic { user, password } => format!("basic {} {}", user.text, password.text),
+        ServerAuth::None => String::new(),
     };
     format!(
         "{} {} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {auth} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
@@ -53,11 +54,11 @@ fn essence(server: &Server) -> String {
 }
 
 /// The import loads without a word, and says what the client's file says.
-fn check(client: Client, file: &str, text: &str) -> (String, Vec<String>) {
+fn check(client: ImportClient, file: &str, text: &str) -> (String, Vec<String>) {
     let imported = import(client, text, Path::new(file)).unwrap();
     let native =
         parse(&imported.yaml, Path::new("toolgate.yaml")).unwrap_or_else(|error| panic!("{error}\n{}", imported.yaml));
-    assert_eq!(native.shape, Shape::Native);
+    assert_eq!(native.shape, FileShape::Native);
     assert!(native.notices.is_empty(), "{:?}\n{}", native.notices, imported.yaml);
     let foreign = parse(text, Path::new(file)).unwrap();
     assert_eq!(native.settings.inputs, foreign.settings.inputs);
@@ -72,49 +73,49 @@ fn check(client: Client, file: &str, text: &str) -> (String, Vec<String>) {
 fn every_client_is_taken_over_with_the_same_meaning() {
     let rows = [
         (
-            Client::ClaudeDesktop,
+            ImportClient::ClaudeDesktop,
             "claude_desktop_config.json",
             r##"{"mcpServers": {"My fs": {"command": "npx", "args": ["-y", "p", "#x", "a: b", "", "1.0", "é\n\"q\" \\ \u0007"], "env": {"API_KEY": "hunter2", "yes": "no", "ü ": "~"}}}}"##,
         ),
         (
-            Client::ClaudeCode,
+            ImportClient::ClaudeCode,
             ".mcp.json",
             r#"{"mcpServers": {"a": {"type": "http", "url": "${U:-https://x}", "headers": {"Authorization": "Bearer ${T}"}, "oauth": {"clientId": "c", "callbackPort": 1, "scopes": "a b"}}, "b": {"type": "sse", "url": "https://x/sse"}, "c": {"type": "ws", "url": "wss://x"}}}"#,
         ),
         (
-            Client::VsCode,
+            ImportClient::VsCode,
             ".vscode/mcp.json",
             r#"{"inputs": [{"type": "promptString", "id": "k", "description": "a: b", "password": true, "default": "x"}], "servers": {"s": {"command": "npx -y p", "envFile": "${workspaceFolder}/.env", "env": {"K": "${input:k}"}}}}"#,
         ),
         (
-            Client::Cursor,
+            ImportClient::Cursor,
             ".cursor/mcp.json",
             r#"{"mcpServers": {"r": {"url": "https://x", "auth": {"CLIENT_ID": "i", "CLIENT_SECRET": "s", "scopes": ["a"]}, "tools": {"t": {"annotations": {"readOnlyHint": true}, "note": "n: x"}}, "masking": {"groups": ["all"], "custom": [{"pattern": "a\\d+", "replacement": "x"}]}, "protocol": "2026-07-28", "instructions": "two\nlines"}, "d": {"command": "x", "disabled": true, "inheritEnv": "none", "eager": true, "shared": false, "idleTimeout": 0, "acquireTimeout": "90s", "restartDelays": [0, "1500ms", "2m"], "healthInterval": "1m", "healthTimeout": 4, "probeTimeout": 2, "healthProbe": "list-tools", "queue": "q-1", "toolQueues": {"a*": "no", "b c": "x"}, "maxConcurrent": 3}}}"#,
         ),
         (
-            Client::Gemini,
+            ImportClient::Gemini,
             ".gemini/settings.json",
             r#"{"mcpServers": {"g": {"httpUrl": "https://x", "headers": {"K": "$BARE/y"}, "timeout": 1500}, "s": {"url": "https://x"}, "l": {"command": "$BARE", "cwd": "d", "includeTools": ["a"], "excludeTools": ["b"]}}}"#,
         ),
         (
-            Client::Codex,
+            ImportClient::Codex,
             "config.toml",
             "[mcp_servers.x]\nurl = 'https://x'\nbearer_token_env_var = 'T'\ntool_timeout_sec = 900\nenabled_tools = []\n[mcp_servers.y]\ncommand = 'z'\nenv_vars = ['A']\n",
         ),
     ];
     for (client, file, text) in rows {
         check(client, file, text);
-        assert_eq!(Client::named(client.name()), Some(client));
+        assert_eq!(ImportClient::from_name(client.name()), Some(client));
     }
 }
 
 #[test]
 fn a_token_becomes_a_variable_and_a_secret_in_plain_text_gets_a_word_of_advice() {
     let (yaml, _) =
-        check(Client::Codex, "config.toml", "[mcp_servers.x]\nurl = 'https://x'\nbearer_token_env_var = 'T'\n");
+        check(ImportClient::Codex, "config.toml", "[mcp_servers.x]\nurl = 'https://x'\nbearer_token_env_var = 'T'\n");
     assert!(yaml.contains("    auth:\n      type: bearer\n      token: \"${T}\"\n"), "{yaml}");
     let (yaml, _) = check(
-        Client::ClaudeCode,
+        ImportClient::ClaudeCode,
         "m.json",
         r#"{"mcpServers": {"a": {"command": "x", "env": {"api-key": "hunter2", "MODE": "fast", "TOKEN": "${TOKEN}"}}}}"#,
     );
@@ -130,8 +131,11 @@ fn a_token_becomes_a_variable_and_a_secret_in_plain_text_gets_a_word_of_advice()
 #[test]
 fn the_client_says_what_a_number_without_a_unit_means() {
     let text = r#"{"mcpServers": {"a": {"command": "x", "timeout": 5000}}}"#;
-    let rows =
-        [(Client::ClaudeCode, "call: 5s", 0), (Client::Gemini, "call: 5s", 0), (Client::Cursor, "call: 5000s", 1)];
+    let rows = [
+        (ImportClient::ClaudeCode, "call: 5s", 0),
+        (ImportClient::Gemini, "call: 5s", 0),
+        (ImportClient::Cursor, "call: 5000s", 1),
+    ];
     for (client, call, notices) in rows {
         // Whatever the file is called.
         for file in ["m.json", ".mcp.json"] {
@@ -145,7 +149,7 @@ fn the_client_says_what_a_number_without_a_unit_means() {
 #[test]
 fn what_cannot_come_along_is_said() {
     let text = r#"{"mcpServers": {"a": {"type": "grpc", "url": "x"}, "b": {"command": "y"}}, "projects": {"/p": {"mcpServers": {"c": {"command": "z"}}}}}"#;
-    let (_, notices) = check(Client::ClaudeCode, ".claude.json", text);
+    let (_, notices) = check(ImportClient::ClaudeCode, ".claude.json", text);
     assert_eq!(
         notices,
         [
@@ -153,11 +157,14 @@ fn what_cannot_come_along_is_said() {
             ".claude.json:1:31: server \"a\" is left out: invalid transport type \"grpc\"; there are: stdio, http, sse, websocket",
         ]
     );
-    let imported =
-        import(Client::Cursor, r#"{"mcpServers": {"g": {"url": "https://x", "trust": true}}}"#, Path::new("m.json"))
-            .unwrap();
+    let imported = import(
+        ImportClient::Cursor,
+        r#"{"mcpServers": {"g": {"url": "https://x", "trust": true}}}"#,
+        Path::new("m.json"),
+    )
+    .unwrap();
     assert!(imported.yaml.contains("type: http") && !format!("{imported:?}").contains("https"), "{}", imported.yaml);
-    let error = import(Client::Cursor, "version: 1\nservers: {}", Path::new("toolgate.yaml")).unwrap_err();
+    let error = import(ImportClient::Cursor, "version: 1\nservers: {}", Path::new("toolgate.yaml")).unwrap_err();
     assert_eq!(error.to_string(), "toolgate.yaml:1:1: this is a toolgate.yaml already; there is nothing to import");
 }
 
@@ -165,7 +172,7 @@ fn what_cannot_come_along_is_said() {
 fn a_relative_command_is_written_from_the_file() {
     let text = r#"{"mcpServers": {"a": {"command": "./run.sh", "cwd": "srv/"}, "b": {"command": "./run.sh"},
         "c": {"command": "npx", "cwd": "srv"}, "d": {"command": "${X}/run", "cwd": "srv"}}}"#;
-    let yaml = import(Client::ClaudeDesktop, text, Path::new("m.json")).unwrap().yaml;
+    let yaml = import(ImportClient::ClaudeDesktop, text, Path::new("m.json")).unwrap().yaml;
     for command in ["srv/run.sh", "\"./run.sh\"", "npx", "\"${X}/run\""] {
         assert!(yaml.contains(&format!("    command: {command}\n")), "{command} in {yaml}");
     }

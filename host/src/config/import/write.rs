@@ -2,19 +2,20 @@
 
 use std::fmt::Write as _;
 
-use super::super::document::{Entry, Node, ScalarKind, Value};
+use super::super::document::{MapEntry, Node, NodeValue, ScalarKind};
 use super::super::keys::auth::{GRANTS, TOKEN_AUTHS};
 use super::super::keys::lifecycle::PROBES;
 use super::super::keys::server::{INHERIT, PROTOCOL};
 use super::super::model::{
-    Auth, Config, Input, KeyPlace, Kind, Lifecycle, Located, Masking, OAuth, Server, Timeouts, ToolRules,
+    ApiKeyLocation, Config, ConfigInput, LifecycleRules, Masking, OAuthConfig, ServerAuth, ServerConfig, Timeouts,
+    ToolRules, TransportKind, UnexpandedText,
 };
 use super::super::{bytes, duration};
 
 /// The configuration as YAML, with a word about where it comes from. What holds for all servers is taken over as it is
 /// written, since a rule must not be lost on the way.
 pub fn yaml<'n>(config: &Config, client: &str, of_all: impl IntoIterator<Item = (&'n str, &'n Node)>) -> String {
-    let mut writer = Writer { out: String::new(), bare_dollar: config.settings.bare_dollar };
+    let mut writer = YamlWriter { out: String::new(), bare_dollar: config.settings.bare_dollar };
     let _ = writeln!(writer.out, "# Imported from {client}. Every key is explained in toolgate.example.yaml.");
     writer.line(0, "version: 1");
     of_all.into_iter().for_each(|(key, value)| writer.pair(0, key, &flow(value)));
@@ -27,12 +28,12 @@ pub fn yaml<'n>(config: &Config, client: &str, of_all: impl IntoIterator<Item = 
     writer.out
 }
 
-struct Writer {
+struct YamlWriter {
     out: String,
     bare_dollar: bool,
 }
 
-impl Writer {
+impl YamlWriter {
     fn line(&mut self, depth: usize, text: &str) {
         let _ = writeln!(self.out, "{:1$}{text}", "", depth * 2);
     }
@@ -42,11 +43,11 @@ impl Writer {
     }
 
     /// Text that is expanded later: a bare `$VAR` becomes `${VAR}`, since only Gemini CLI knows the former.
-    fn located(&self, located: &Located) -> String {
+    fn located(&self, located: &UnexpandedText) -> String {
         quote(&if self.bare_dollar { brace(&located.text) } else { located.text.clone() })
     }
 
-    fn input(&mut self, input: &Input) {
+    fn input(&mut self, input: &ConfigInput) {
         self.line(1, &format!("- id: {}", quote(&input.id)));
         if let Some(description) = &input.description {
             self.pair(2, "description", &quote(description));
@@ -60,18 +61,18 @@ impl Writer {
         self.texts(2, "options", &input.options);
     }
 
-    fn server(&mut self, server: &Server) {
+    fn server(&mut self, server: &ServerConfig) {
         self.line(1, &format!("{}:", quote(&server.id)));
         if !server.enabled {
             self.pair(2, "enabled", "false");
         }
         self.pair(2, "type", server.kind.name());
         match server.kind {
-            Kind::Stdio => self.program(server),
-            Kind::Http | Kind::Sse | Kind::WebSocket => self.site(server),
+            TransportKind::Stdio => self.program(server),
+            TransportKind::Http | TransportKind::Sse | TransportKind::WebSocket => self.site(server),
         }
         self.timeouts(&server.timeouts);
-        let default = Server::new("", server.place.clone(), server.kind);
+        let default = ServerConfig::new("", server.place.clone(), server.kind);
         if server.max_message_bytes != default.max_message_bytes {
             self.pair(2, "max_message_bytes", &bytes::write(server.max_message_bytes));
         }
@@ -113,7 +114,7 @@ impl Writer {
         }
     }
 
-    fn program(&mut self, server: &Server) {
+    fn program(&mut self, server: &ServerConfig) {
         if let Some(command) = &server.command {
             self.pair(2, "command", &self.located(command));
         }
@@ -136,7 +137,7 @@ impl Writer {
         }
     }
 
-    fn site(&mut self, server: &Server) {
+    fn site(&mut self, server: &ServerConfig) {
         if let Some(url) = &server.url {
             self.pair(2, "url", &self.located(url));
         }
@@ -154,36 +155,36 @@ impl Writer {
         }
     }
 
-    fn auth(&mut self, auth: &Auth) {
-        if *auth != Auth::None {
+    fn auth(&mut self, auth: &ServerAuth) {
+        if *auth != ServerAuth::None {
             self.line(2, "auth:");
         }
         match auth {
-            Auth::None => {}
-            Auth::Bearer(token) => {
+            ServerAuth::None => {}
+            ServerAuth::Bearer(token) => {
                 self.pair(3, "type", "bearer");
                 self.secret(3, "token", token, "TOKEN");
             }
-            Auth::ApiKey { value, r#in } => {
+            ServerAuth::ApiKey { value, r#in } => {
                 self.pair(3, "type", "api_key");
                 self.secret(3, "key", value, "API_KEY");
                 match r#in {
-                    KeyPlace::Header(name) => self.pair(3, "header", &quote(name)),
-                    KeyPlace::Query(name) => self.pair(3, "query", &quote(name)),
+                    ApiKeyLocation::Header(name) => self.pair(3, "header", &quote(name)),
+                    ApiKeyLocation::Query(name) => self.pair(3, "query", &quote(name)),
                 }
             }
-            Auth::Basic { user, password } => {
+            ServerAuth::Basic { user, password } => {
                 self.pair(3, "type", "basic");
                 self.pair(3, "user", &self.located(user));
                 self.secret(3, "password", password, "PASSWORD");
             }
-            Auth::OAuth(oauth) => self.oauth(oauth),
+            ServerAuth::OAuth(oauth) => self.oauth(oauth),
         }
     }
 
-    fn oauth(&mut self, oauth: &OAuth) {
+    fn oauth(&mut self, oauth: &OAuthConfig) {
         self.pair(3, "type", "oauth");
-        if oauth.grant != OAuth::default().grant
+        if oauth.grant != OAuthConfig::default().grant
             && let Some((name, _)) = GRANTS.iter().find(|(_, grant)| *grant == oauth.grant)
         {
             self.pair(3, "grant", name);
@@ -269,8 +270,8 @@ impl Writer {
         }
     }
 
-    fn lifecycle(&mut self, lifecycle: &Lifecycle) {
-        let default = Lifecycle::default();
+    fn lifecycle(&mut self, lifecycle: &LifecycleRules) {
+        let default = LifecycleRules::default();
         for (key, flag, default) in
             [("eager", lifecycle.eager, default.eager), ("shared", lifecycle.shared, default.shared)]
         {
@@ -300,7 +301,7 @@ impl Writer {
         }
     }
 
-    fn map(&mut self, depth: usize, key: &str, map: &[(String, Located)]) {
+    fn map(&mut self, depth: usize, key: &str, map: &[(String, UnexpandedText)]) {
         if map.is_empty() {
             return;
         }
@@ -311,7 +312,7 @@ impl Writer {
     }
 
     /// A value that may be a secret; one in plain text gets a word of advice.
-    fn secret(&mut self, depth: usize, key: &str, value: &Located, variable: &str) {
+    fn secret(&mut self, depth: usize, key: &str, value: &UnexpandedText, variable: &str) {
         let has_variable =
             value.text.contains("${") || value.text.contains("{{") || (self.bare_dollar && value.text.contains('$'));
         if !has_variable && !value.text.is_empty() && looks_secret(variable) {
@@ -322,7 +323,7 @@ impl Writer {
         self.pair(depth, key, &self.located(value));
     }
 
-    fn optional(&mut self, key: &str, value: Option<&Located>) {
+    fn optional(&mut self, key: &str, value: Option<&UnexpandedText>) {
         if let Some(value) = value {
             self.pair(3, key, &self.located(value));
         }
@@ -339,14 +340,14 @@ impl Writer {
 /// A value as it is written in one line of YAML.
 fn flow(node: &Node) -> String {
     match &node.value {
-        Value::Scalar(scalar) => match scalar.kind {
+        NodeValue::Scalar(scalar) => match scalar.kind {
             ScalarKind::Null => "null".to_owned(),
             ScalarKind::Bool | ScalarKind::Number => scalar.text.clone(),
             ScalarKind::Text => quote(&scalar.text),
         },
-        Value::List(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
-        Value::Map(entries) => {
-            let pair = |entry: &Entry| format!("{}: {}", quote(&entry.key), flow(&entry.value));
+        NodeValue::List(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        NodeValue::Map(entries) => {
+            let pair = |entry: &MapEntry| format!("{}: {}", quote(&entry.key), flow(&entry.value));
             format!("{{{}}}", entries.iter().map(pair).collect::<Vec<_>>().join(", "))
         }
     }

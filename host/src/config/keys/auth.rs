@@ -1,26 +1,26 @@
 //! The keys of a server's `auth`.
 
-use super::super::model::{Auth, Grant, KeyPlace, Located, OAuth, TokenAuth};
-use super::super::reading::{Given, Misfit, Reading};
-use super::{Form, Key, read};
+use super::super::field::{ConfigField, FieldError, ReadContext};
+use super::super::model::{ApiKeyLocation, OAuthConfig, OAuthGrant, ServerAuth, TokenAuth, UnexpandedText};
+use super::{ConfigKey, KeyForm, read_keys};
 
 /// What `auth` says, before it is clear what it means.
 #[derive(Default)]
-pub struct Draft {
-    kind: Option<Kind>,
-    token: Option<Located>,
-    key: Option<Located>,
+pub struct AuthDraft {
+    kind: Option<AuthKind>,
+    token: Option<UnexpandedText>,
+    key: Option<UnexpandedText>,
     header: Option<String>,
     query: Option<String>,
-    user: Option<Located>,
-    password: Option<Located>,
-    oauth: OAuth,
+    user: Option<UnexpandedText>,
+    password: Option<UnexpandedText>,
+    oauth: OAuthConfig,
     /// A key that only OAuth has was given.
     oauth_given: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+enum AuthKind {
     None,
     Bearer,
     ApiKey,
@@ -29,10 +29,10 @@ enum Kind {
 }
 
 /// The keys of `auth`.
-pub const AUTH: &[Key<Draft>] = &[
-    Key::new(
+pub const AUTH: &[ConfigKey<AuthDraft>] = &[
+    ConfigKey::new(
         "type",
-        Form::Choice(&["none", "bearer", "api_key", "basic", "oauth"]),
+        KeyForm::Choice(&["none", "bearer", "api_key", "basic", "oauth"]),
         "\"none\"",
         "How we prove who we are; the other keys say it too.",
         |auth, given, _| {
@@ -40,27 +40,33 @@ pub const AUTH: &[Key<Draft>] = &[
             Ok(())
         },
     ),
-    Key::or(
+    ConfigKey::aliased(
         &["bearer_token", "access_token"],
-        Key::new("token", Form::Text, "", "For bearer: the token.", |auth, given, _| {
-            auth.token = Some(given.located()?);
+        ConfigKey::new("token", KeyForm::Text, "", "For bearer: the token.", |auth, given, _| {
+            auth.token = Some(given.unexpanded_text()?);
             Ok(())
         }),
     ),
-    Key::or(
+    ConfigKey::aliased(
         &["api_key", "value"],
-        Key::new("key", Form::Text, "", "For api_key: the key.", |auth, given, _| {
-            auth.key = Some(given.located()?);
+        ConfigKey::new("key", KeyForm::Text, "", "For api_key: the key.", |auth, given, _| {
+            auth.key = Some(given.unexpanded_text()?);
             Ok(())
         }),
     ),
-    Key::new("header", Form::Text, "\"X-API-Key\"", "For api_key: the header that carries it.", |auth, given, _| {
-        auth.header = Some(given.text()?);
-        Ok(())
-    }),
-    Key::new(
+    ConfigKey::new(
+        "header",
+        KeyForm::Text,
+        "\"X-API-Key\"",
+        "For api_key: the header that carries it.",
+        |auth, given, _| {
+            auth.header = Some(given.text()?);
+            Ok(())
+        },
+    ),
+    ConfigKey::new(
         "query",
-        Form::Text,
+        KeyForm::Text,
         "",
         "For api_key: the parameter of the address that carries it, in place of a header.",
         |auth, given, _| {
@@ -68,22 +74,22 @@ pub const AUTH: &[Key<Draft>] = &[
             Ok(())
         },
     ),
-    Key::or(
+    ConfigKey::aliased(
         &["username"],
-        Key::new("user", Form::Text, "", "For basic: the name.", |auth, given, _| {
-            auth.user = Some(given.located()?);
+        ConfigKey::new("user", KeyForm::Text, "", "For basic: the name.", |auth, given, _| {
+            auth.user = Some(given.unexpanded_text()?);
             Ok(())
         }),
     ),
-    Key::new("password", Form::Text, "", "For basic: the password.", |auth, given, _| {
-        auth.password = Some(given.located()?);
+    ConfigKey::new("password", KeyForm::Text, "", "For basic: the password.", |auth, given, _| {
+        auth.password = Some(given.unexpanded_text()?);
         Ok(())
     }),
-    Key::or(
+    ConfigKey::aliased(
         &["grant_type"],
-        Key::new(
+        ConfigKey::new(
             "grant",
-            Form::Choice(&["authorization_code", "client_credentials"]),
+            KeyForm::Choice(&["authorization_code", "client_credentials"]),
             "\"authorization_code\"",
             "For oauth: a person gives consent in a browser, or the id and the secret suffice.",
             |auth, given, _| {
@@ -93,33 +99,39 @@ pub const AUTH: &[Key<Draft>] = &[
             },
         ),
     ),
-    Key::new("client_id", Form::Text, "", "For oauth: our id, where we are registered.", |auth, given, _| {
+    ConfigKey::new("client_id", KeyForm::Text, "", "For oauth: our id, where we are registered.", |auth, given, _| {
         auth.oauth_given = true;
         // Some clients write an empty id where they are not registered.
-        auth.oauth.client_id = Some(given.located()?).filter(|id| !id.text.is_empty());
+        auth.oauth.client_id = Some(given.unexpanded_text()?).filter(|id| !id.text.is_empty());
         Ok(())
     }),
-    Key::new("client_secret", Form::Text, "", "For oauth: the secret that goes with the id.", |auth, given, _| {
-        auth.oauth_given = true;
-        auth.oauth.client_secret = Some(given.located()?).filter(|secret| !secret.text.is_empty());
-        Ok(())
-    }),
-    Key::new(
+    ConfigKey::new(
+        "client_secret",
+        KeyForm::Text,
+        "",
+        "For oauth: the secret that goes with the id.",
+        |auth, given, _| {
+            auth.oauth_given = true;
+            auth.oauth.client_secret = Some(given.unexpanded_text()?).filter(|secret| !secret.text.is_empty());
+            Ok(())
+        },
+    ),
+    ConfigKey::new(
         "client_metadata_url",
-        Form::Text,
+        KeyForm::Text,
         "",
         "For oauth: where our description is published, for authorization servers that read it; it is our id there.",
         |auth, given, _| {
             auth.oauth_given = true;
-            auth.oauth.client_metadata_url = Some(given.located()?);
+            auth.oauth.client_metadata_url = Some(given.unexpanded_text()?);
             Ok(())
         },
     ),
-    Key::or(
+    ConfigKey::aliased(
         &["token_endpoint_auth_method"],
-        Key::new(
+        ConfigKey::new(
             "token_auth",
-            Form::Choice(&["basic", "post", "private_key_jwt"]),
+            KeyForm::Choice(&["basic", "post", "private_key_jwt"]),
             "",
             "For oauth: how we prove who we are where tokens are given out; as the server says, if not given.",
             |auth, given, _| {
@@ -129,31 +141,31 @@ pub const AUTH: &[Key<Draft>] = &[
             },
         ),
     ),
-    Key::new(
+    ConfigKey::new(
         "private_key",
-        Form::Text,
+        KeyForm::Text,
         "",
         "For oauth: a PEM file with the key that signs for us, for private_key_jwt.",
         |auth, given, _| {
             auth.oauth_given = true;
-            auth.oauth.private_key = Some(given.located()?);
+            auth.oauth.private_key = Some(given.unexpanded_text()?);
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "issuer",
-        Form::Text,
+        KeyForm::Text,
         "",
         "For oauth: the one authorization server to accept; without it, a secret goes only to the first one it was used with.",
         |auth, given, _| {
             auth.oauth_given = true;
-            auth.oauth.issuer = Some(given.located()?);
+            auth.oauth.issuer = Some(given.unexpanded_text()?);
             Ok(())
         },
     ),
-    Key::or(
+    ConfigKey::aliased(
         &["scope"],
-        Key::new("scopes", Form::Texts, "[]", "For oauth: what we ask for.", |auth, given, _| {
+        ConfigKey::new("scopes", KeyForm::Texts, "[]", "For oauth: what we ask for.", |auth, given, _| {
             auth.oauth_given = true;
             // Also as one text with spaces, the way OAuth sends them.
             let scopes = given.texts()?;
@@ -161,9 +173,9 @@ pub const AUTH: &[Key<Draft>] = &[
             Ok(())
         }),
     ),
-    Key::new(
+    ConfigKey::new(
         "callback_port",
-        Form::Number(1, 65_535),
+        KeyForm::Number(1, 65_535),
         "",
         "For oauth: the port of the local callback; any free one, if not given.",
         |auth, given, _| {
@@ -172,150 +184,153 @@ pub const AUTH: &[Key<Draft>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "authorization_url",
-        Form::Text,
+        KeyForm::Text,
         "",
         "For oauth: where a person gives consent, if the server does not say.",
         |auth, given, _| {
             auth.oauth_given = true;
-            auth.oauth.authorization_url = Some(given.located()?);
+            auth.oauth.authorization_url = Some(given.unexpanded_text()?);
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "token_url",
-        Form::Text,
+        KeyForm::Text,
         "",
         "For oauth: where tokens are given out, if the server does not say.",
         |auth, given, _| {
             auth.oauth_given = true;
-            auth.oauth.token_url = Some(given.located()?);
+            auth.oauth.token_url = Some(given.unexpanded_text()?);
             Ok(())
         },
     ),
-    Key::or(
+    ConfigKey::aliased(
         &["authServerMetadataUrl"],
-        Key::new(
+        ConfigKey::new(
             "metadata_url",
-            Form::Text,
+            KeyForm::Text,
             "",
             "For oauth: where the authorization server describes itself, if the server does not say.",
             |auth, given, _| {
                 auth.oauth_given = true;
-                auth.oauth.metadata_url = Some(given.located()?);
+                auth.oauth.metadata_url = Some(given.unexpanded_text()?);
                 Ok(())
             },
         ),
     ),
     // Gemini CLI switches OAuth on or off with it, which is looked at before.
-    Key::hidden("enabled", |_, _, _| Ok(())),
+    ConfigKey::hidden("enabled", |_, _, _| Ok(())),
 ];
 
 /// Reads `auth`.
-pub fn auth(given: &Given<'_>, reading: &mut Reading) -> Result<Auth, Misfit> {
-    let mut draft = Draft::default();
-    read(AUTH, &mut draft, given, reading);
+pub fn read_auth(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<ServerAuth, FieldError> {
+    let mut draft = AuthDraft::default();
+    read_keys(AUTH, &mut draft, given, reading);
     draft.finish(given)
 }
 
 /// Reads `oauth`, which some clients have in place of `auth`; `false` says that there is none.
-pub fn oauth(given: &Given<'_>, reading: &mut Reading) -> Result<Auth, Misfit> {
+pub fn read_oauth(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<ServerAuth, FieldError> {
     if let Ok(flag) = given.flag() {
-        return Ok(if flag { Auth::OAuth(Box::default()) } else { Auth::None });
+        return Ok(if flag { ServerAuth::OAuth(Box::default()) } else { ServerAuth::None });
     }
-    if given.node.at("enabled").is_some_and(|node| Given { node, field: String::new() }.flag().is_ok_and(|flag| !flag))
+    if given
+        .node
+        .at("enabled")
+        .is_some_and(|node| ConfigField { node, field: String::new() }.flag().is_ok_and(|flag| !flag))
     {
-        return Ok(Auth::None);
+        return Ok(ServerAuth::None);
     }
-    let mut draft = Draft { kind: Some(Kind::OAuth), ..Draft::default() };
-    read(AUTH, &mut draft, given, reading);
+    let mut draft = AuthDraft { kind: Some(AuthKind::OAuth), ..AuthDraft::default() };
+    read_keys(AUTH, &mut draft, given, reading);
     draft.finish(given)
 }
 
-impl Draft {
-    fn finish(self, given: &Given<'_>) -> Result<Auth, Misfit> {
+impl AuthDraft {
+    fn finish(self, given: &ConfigField<'_>) -> Result<ServerAuth, FieldError> {
         let kind = self.kind.unwrap_or(match () {
-            () if self.token.is_some() => Kind::Bearer,
-            () if self.key.is_some() => Kind::ApiKey,
-            () if self.user.is_some() => Kind::Basic,
-            () if self.oauth_given => Kind::OAuth,
-            () => Kind::None,
+            () if self.token.is_some() => AuthKind::Bearer,
+            () if self.key.is_some() => AuthKind::ApiKey,
+            () if self.user.is_some() => AuthKind::Basic,
+            () if self.oauth_given => AuthKind::OAuth,
+            () => AuthKind::None,
         });
         let parts = [
-            ("token", self.token.is_some(), Kind::Bearer),
-            ("key", self.key.is_some(), Kind::ApiKey),
-            ("header", self.header.is_some(), Kind::ApiKey),
-            ("query", self.query.is_some(), Kind::ApiKey),
-            ("user", self.user.is_some(), Kind::Basic),
-            ("password", self.password.is_some(), Kind::Basic),
-            ("client_id and its like", self.oauth_given, Kind::OAuth),
+            ("token", self.token.is_some(), AuthKind::Bearer),
+            ("key", self.key.is_some(), AuthKind::ApiKey),
+            ("header", self.header.is_some(), AuthKind::ApiKey),
+            ("query", self.query.is_some(), AuthKind::ApiKey),
+            ("user", self.user.is_some(), AuthKind::Basic),
+            ("password", self.password.is_some(), AuthKind::Basic),
+            ("client_id and its like", self.oauth_given, AuthKind::OAuth),
         ];
         if let Some((part, _, owner)) = parts.iter().find(|(_, present, owner)| *present && *owner != kind) {
-            return Err(given.misfit(format!("{part} goes with type {}, not with type {}", owner.name(), kind.name())));
+            return Err(given.error(format!("{part} goes with type {}, not with type {}", owner.name(), kind.name())));
         }
-        let missing = |part: &str| given.misfit(format!("type {} needs a `{part}`", kind.name()));
+        let missing = |part: &str| given.error(format!("type {} needs a `{part}`", kind.name()));
         Ok(match kind {
-            Kind::None => Auth::None,
-            Kind::Bearer => Auth::Bearer(self.token.ok_or_else(|| missing("token"))?),
-            Kind::Basic => Auth::Basic {
+            AuthKind::None => ServerAuth::None,
+            AuthKind::Bearer => ServerAuth::Bearer(self.token.ok_or_else(|| missing("token"))?),
+            AuthKind::Basic => ServerAuth::Basic {
                 user: self.user.ok_or_else(|| missing("user"))?,
                 password: self.password.ok_or_else(|| missing("password"))?,
             },
-            Kind::ApiKey => Auth::ApiKey {
+            AuthKind::ApiKey => ServerAuth::ApiKey {
                 value: self.key.ok_or_else(|| missing("key"))?,
                 r#in: match (self.header, self.query) {
                     (Some(_), Some(_)) => {
-                        return Err(given.misfit("a key goes into a header or into the query; keep one"));
+                        return Err(given.error("a key goes into a header or into the query; keep one"));
                     }
-                    (None, Some(query)) => KeyPlace::Query(query),
-                    (header, None) => KeyPlace::Header(header.unwrap_or_else(|| HEADER.to_owned())),
+                    (None, Some(query)) => ApiKeyLocation::Query(query),
+                    (header, None) => ApiKeyLocation::Header(header.unwrap_or_else(|| HEADER.to_owned())),
                 },
             },
-            Kind::OAuth => Auth::OAuth(Box::new(checked(self.oauth, given)?)),
+            AuthKind::OAuth => ServerAuth::OAuth(Box::new(check_oauth(self.oauth, given)?)),
         })
     }
 }
 
 /// What cannot work is better said now than at the first call.
-fn checked(oauth: OAuth, given: &Given<'_>) -> Result<OAuth, Misfit> {
+fn check_oauth(oauth: OAuthConfig, given: &ConfigField<'_>) -> Result<OAuthConfig, FieldError> {
     let signs = oauth.token_auth == Some(TokenAuth::PrivateKeyJwt);
     if signs != oauth.private_key.is_some() {
-        return Err(given.misfit("`token_auth: private_key_jwt` and `private_key` go together"));
+        return Err(given.error("`token_auth: private_key_jwt` and `private_key` go together"));
     }
-    if oauth.grant == Grant::ClientCredentials {
+    if oauth.grant == OAuthGrant::ClientCredentials {
         if oauth.client_id.is_none() {
-            return Err(given.misfit("grant client_credentials needs a `client_id`"));
+            return Err(given.error("grant client_credentials needs a `client_id`"));
         }
         if oauth.client_secret.is_none() && !signs {
-            return Err(given.misfit("grant client_credentials needs a `client_secret`, or a `private_key` that signs"));
+            return Err(given.error("grant client_credentials needs a `client_secret`, or a `private_key` that signs"));
         }
     } else if signs {
-        return Err(given.misfit("private_key_jwt goes with grant client_credentials"));
+        return Err(given.error("private_key_jwt goes with grant client_credentials"));
     }
-    let consent = oauth.grant == Grant::AuthorizationCode;
+    let consent = oauth.grant == OAuthGrant::AuthorizationCode;
     if consent && oauth.metadata_url.is_none() && oauth.authorization_url.is_some() != oauth.token_url.is_some() {
-        return Err(given.misfit("`authorization_url` and `token_url` go together"));
+        return Err(given.error("`authorization_url` and `token_url` go together"));
     }
     Ok(oauth)
 }
 
-impl Kind {
+impl AuthKind {
     fn name(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("none", |(name, _)| name)
     }
 }
 
-const KINDS: &[(&str, Kind)] = &[
-    ("none", Kind::None),
-    ("bearer", Kind::Bearer),
-    ("api_key", Kind::ApiKey),
-    ("basic", Kind::Basic),
-    ("oauth", Kind::OAuth),
+const KINDS: &[(&str, AuthKind)] = &[
+    ("none", AuthKind::None),
+    ("bearer", AuthKind::Bearer),
+    ("api_key", AuthKind::ApiKey),
+    ("basic", AuthKind::Basic),
+    ("oauth", AuthKind::OAuth),
 ];
 /// The names of the grants.
-pub const GRANTS: &[(&str, Grant)] =
-    &[("authorization_code", Grant::AuthorizationCode), ("client_credentials", Grant::ClientCredentials)];
+pub const GRANTS: &[(&str, OAuthGrant)] =
+    &[("authorization_code", OAuthGrant::AuthorizationCode), ("client_credentials", OAuthGrant::ClientCredentials)];
 /// The names of the ways to prove who we are at a token endpoint; the longer ones are OAuth's own.
 pub const TOKEN_AUTHS: &[(&str, TokenAuth)] = &[
     ("basic", TokenAuth::Basic),

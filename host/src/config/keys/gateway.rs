@@ -3,34 +3,34 @@
 mod address;
 mod token;
 
-use super::super::model::{GatewayNames, GatewayRules, GatewayTls, Located};
-use super::super::reading::{Given, Misfit, Reading};
+use super::super::field::{ConfigField, FieldError, ReadContext};
+use super::super::model::{GatewayNames, GatewayRules, GatewayTls, UnexpandedText};
 use super::super::schema;
-use super::lifecycle::kept;
-use super::server::span;
-use super::{Form, Key, part, read};
-use address::{host, listening, origin};
+use super::lifecycle::read_retention;
+use super::server::read_span;
+use super::{ConfigKey, KeyForm, read_keys, read_section};
+use address::{host, origin, read_listen_address};
 pub use token::TOKEN;
-use token::tokens;
+use token::read_tokens;
 
 /// The keys of `gateway`.
-pub const GATEWAY: &[Key<GatewayRules>] = &[
-    Key::or(
+pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
+    ConfigKey::aliased(
         &["listen"],
-        Key::new(
+        ConfigKey::new(
             "http",
-            Form::Text,
+            KeyForm::Text,
             "",
             "Where `serve --http` listens if the flag gives no address; without either, on 127.0.0.1:8808.",
             |gateway, given, _| {
-                gateway.http = Some(listening(given)?);
+                gateway.http = Some(read_listen_address(given)?);
                 Ok(())
             },
         ),
     ),
-    Key::new(
+    ConfigKey::new(
         "names",
-        Form::Choice(&["dot", "double-underscore", "mcp-prefix", "openai", "anthropic", "gemini", "cursor"]),
+        KeyForm::Choice(&["dot", "double-underscore", "mcp-prefix", "openai", "anthropic", "gemini", "cursor"]),
         "",
         "How the gateway names tools: a style, or as one provider takes them; as `names` says, if not given.",
         |gateway, given, _| {
@@ -38,39 +38,39 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             Ok(())
         },
     ),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "tokens",
-        Form::Sections(|| schema::object(TOKEN)),
+        KeyForm::Sections(|| schema::object(TOKEN)),
         "[]",
         "Who may use the gateway, and the token of each; needed to listen elsewhere than on loopback.",
         |gateway, given, reading| {
-            gateway.tokens = tokens(given, reading)?;
+            gateway.tokens = read_tokens(given, reading)?;
             Ok(())
         },
     )),
-    Key::new(
+    ConfigKey::new(
         "hosts",
-        Form::Texts,
+        KeyForm::Texts,
         "[]",
         "Names by which clients may reach the gateway, beside those of loopback.",
         |gateway, given, _| {
-            gateway.hosts = each(given, host)?;
+            gateway.hosts = read_each(given, host)?;
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "origins",
-        Form::Texts,
+        KeyForm::Texts,
         "[]",
         "Web pages that may use the gateway, such as https://app.example.com.",
         |gateway, given, _| {
-            gateway.origins = each(given, origin)?;
+            gateway.origins = read_each(given, origin)?;
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "socket",
-        Form::Flag,
+        KeyForm::Flag,
         "true",
         "Whether commands of the same user find the gateway through a socket, by which they may do everything.",
         |gateway, given, _| {
@@ -78,39 +78,39 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "tls",
-        Form::Section(|| schema::object(TLS)),
+        KeyForm::Section(|| schema::object(TLS)),
         "{}",
         "How the gateway proves to clients who it is; HTTP without TLS, if not given.",
         |gateway, given, reading| {
             let mut draft = TlsDraft::default();
-            read(TLS, &mut draft, given, reading);
+            read_keys(TLS, &mut draft, given, reading);
             gateway.tls = match (draft.certificate, draft.key) {
                 (Some(certificate), Some(key)) => Some(GatewayTls { certificate, key }),
                 (None, None) => None,
-                (Some(_), None) => return Err(given.misfit("certificate needs a `key`")),
-                (None, Some(_)) => return Err(given.misfit("key needs a `certificate`")),
+                (Some(_), None) => return Err(given.error("certificate needs a `key`")),
+                (None, Some(_)) => return Err(given.error("key needs a `certificate`")),
             };
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "max_body_bytes",
-        Form::Bytes,
+        KeyForm::Bytes,
         "\"4MiB\"",
         "The largest body of a request, or line on standard input.",
         |gateway, given, _| {
             gateway.max_body_bytes = given.bytes()?;
             if gateway.max_body_bytes < 1024 {
-                return Err(given.misfit("expected at least 1KiB; no client could begin with less"));
+                return Err(given.error("expected at least 1KiB; no client could begin with less"));
             }
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "max_sessions",
-        Form::Number(1, MOST),
+        KeyForm::Number(1, MOST),
         "1000",
         "The most sessions of clients at a time; one more is refused.",
         |gateway, given, _| {
@@ -118,22 +118,22 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "session_idle",
-        Form::Span,
+        KeyForm::Span,
         "\"30m\"",
         "How long the session of a client is kept after its last use.",
         |gateway, given, reading| {
-            gateway.session_idle = kept(given, reading)?;
+            gateway.session_idle = read_retention(given, reading)?;
             match gateway.session_idle.is_zero() {
-                true => Err(given.misfit("must be longer than nothing")),
+                true => Err(given.error("must be longer than nothing")),
                 false => Ok(()),
             }
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "max_connections",
-        Form::Number(1, MOST),
+        KeyForm::Number(1, MOST),
         "1024",
         "The most connections of clients at a time.",
         |gateway, given, _| {
@@ -141,9 +141,9 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "max_in_flight",
-        Form::Number(1, MOST),
+        KeyForm::Number(1, MOST),
         "512",
         "The most requests at a time; one more is refused.",
         |gateway, given, _| {
@@ -151,9 +151,9 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "max_inflight_bytes",
-        Form::Bytes,
+        KeyForm::Bytes,
         "\"256MiB\"",
         "The most bytes of requests and answers that are held at a time; at least max_body_bytes.",
         |gateway, given, _| {
@@ -161,9 +161,9 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "rate",
-        Form::Number(1, MOST),
+        KeyForm::Number(1, MOST),
         "",
         "The most requests a second of one principal; no limit, if not given.",
         |gateway, given, _| {
@@ -171,13 +171,13 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "grace",
-        Form::Span,
+        KeyForm::Span,
         "\"10s\"",
         "How long calls may take to finish when the gateway ends; then they are cancelled.",
         |gateway, given, reading| {
-            gateway.grace = span(given, reading)?.unwrap_or_default();
+            gateway.grace = read_span(given, reading)?.unwrap_or_default();
             Ok(())
         },
     ),
@@ -186,45 +186,48 @@ pub const GATEWAY: &[Key<GatewayRules>] = &[
 /// What `tls` says, before it is clear that nothing is missing.
 #[derive(Debug, Default, PartialEq)]
 pub struct TlsDraft {
-    certificate: Option<Located>,
-    key: Option<Located>,
+    certificate: Option<UnexpandedText>,
+    key: Option<UnexpandedText>,
 }
 
 /// The keys of `tls`.
-pub const TLS: &[Key<TlsDraft>] = &[
-    Key::or(
+pub const TLS: &[ConfigKey<TlsDraft>] = &[
+    ConfigKey::aliased(
         &["cert"],
-        Key::new(
+        ConfigKey::new(
             "certificate",
-            Form::Text,
+            KeyForm::Text,
             "",
             "A PEM file with the certificate of the gateway, and those that vouch for it.",
             |tls, given, _| {
-                tls.certificate = Some(given.located()?);
+                tls.certificate = Some(given.unexpanded_text()?);
                 Ok(())
             },
         ),
     ),
-    Key::new("key", Form::Text, "", "A PEM file with the key of the certificate.", |tls, given, _| {
-        tls.key = Some(given.located()?);
+    ConfigKey::new("key", KeyForm::Text, "", "A PEM file with the key of the certificate.", |tls, given, _| {
+        tls.key = Some(given.unexpanded_text()?);
         Ok(())
     }),
 ];
 
 /// Reads `gateway`.
-pub fn gateway(given: &Given<'_>, reading: &mut Reading) -> Option<GatewayRules> {
-    part(given, reading, |given, reading| {
+pub fn read_gateway(given: &ConfigField<'_>, reading: &mut ReadContext) -> Option<GatewayRules> {
+    read_section(given, reading, |given, reading| {
         let mut gateway = GatewayRules::default();
-        read(GATEWAY, &mut gateway, given, reading);
+        read_keys(GATEWAY, &mut gateway, given, reading);
         if gateway.max_inflight_bytes < gateway.max_body_bytes {
-            return Err(given.misfit("max_inflight_bytes is less than max_body_bytes; make it at least as much"));
+            return Err(given.error("max_inflight_bytes is less than max_body_bytes; make it at least as much"));
         }
         Ok(gateway)
     })
 }
 
 /// A list of which each item is read; a text alone is a list of one.
-fn each(given: &Given<'_>, read: fn(&Given<'_>) -> Result<String, Misfit>) -> Result<Vec<String>, Misfit> {
+fn read_each(
+    given: &ConfigField<'_>,
+    read: fn(&ConfigField<'_>) -> Result<String, FieldError>,
+) -> Result<Vec<String>, FieldError> {
     match given.text() {
         Ok(_) => Ok(vec![read(given)?]),
         Err(_) => given.items()?.iter().map(read).collect(),

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::super::document::Value;
-use super::super::model::{HealthProbe, Lifecycle};
-use super::super::reading::{Given, Misfit, Reading};
-use super::server::{Draft, limit, span};
-use super::{Form, Key};
+use super::super::document::NodeValue;
+use super::super::field::{ConfigField, FieldError, ReadContext};
+use super::super::model::{HealthProbe, LifecycleRules};
+use super::server::{ServerDraft, read_limit, read_span};
+use super::{ConfigKey, KeyForm};
 
 /// The keys of `lifecycle`.
-pub const LIFECYCLE: &[Key<Lifecycle>] = &[
+pub const LIFECYCLE: &[ConfigKey<LifecycleRules>] = &[
     eager(),
     shared(),
     idle_timeout(),
@@ -24,26 +24,26 @@ pub const LIFECYCLE: &[Key<Lifecycle>] = &[
 /// Something that a lifecycle can be said of.
 pub trait HasLifecycle: 'static {
     /// Its lifecycle.
-    fn lifecycle(&mut self) -> &mut Lifecycle;
+    fn lifecycle(&mut self) -> &mut LifecycleRules;
 }
 
-impl HasLifecycle for Lifecycle {
-    fn lifecycle(&mut self) -> &mut Lifecycle {
+impl HasLifecycle for LifecycleRules {
+    fn lifecycle(&mut self) -> &mut LifecycleRules {
         self
     }
 }
 
-impl HasLifecycle for Draft {
-    fn lifecycle(&mut self) -> &mut Lifecycle {
+impl HasLifecycle for ServerDraft {
+    fn lifecycle(&mut self) -> &mut LifecycleRules {
         &mut self.server.lifecycle
     }
 }
 
 /// The key `eager`.
-pub const fn eager<T: HasLifecycle>() -> Key<T> {
-    Key::new(
+pub const fn eager<T: HasLifecycle>() -> ConfigKey<T> {
+    ConfigKey::new(
         "eager",
-        Form::Flag,
+        KeyForm::Flag,
         "false",
         "The server starts at once, and not with the first call.",
         |target, given, _| {
@@ -54,46 +54,52 @@ pub const fn eager<T: HasLifecycle>() -> Key<T> {
 }
 
 /// The key `shared`.
-pub const fn shared<T: HasLifecycle>() -> Key<T> {
-    Key::new("shared", Form::Flag, "true", "All gates share one connection to the server.", |target, given, _| {
-        target.lifecycle().shared = given.flag()?;
-        Ok(())
-    })
+pub const fn shared<T: HasLifecycle>() -> ConfigKey<T> {
+    ConfigKey::new(
+        "shared",
+        KeyForm::Flag,
+        "true",
+        "All gates share one connection to the server.",
+        |target, given, _| {
+            target.lifecycle().shared = given.flag()?;
+            Ok(())
+        },
+    )
 }
 
 /// The key `idle_timeout`.
-pub const fn idle_timeout<T: HasLifecycle>() -> Key<T> {
-    Key::new(
+pub const fn idle_timeout<T: HasLifecycle>() -> ConfigKey<T> {
+    ConfigKey::new(
         "idle_timeout",
-        Form::Span,
+        KeyForm::Span,
         "\"5m\"",
         "How long the server is kept after its last use; 0 stops it at once.",
         |target, given, reading| {
-            target.lifecycle().idle_timeout = kept(given, reading)?;
+            target.lifecycle().idle_timeout = read_retention(given, reading)?;
             Ok(())
         },
     )
 }
 
 /// The key `acquire_timeout`.
-pub const fn acquire_timeout<T: HasLifecycle>() -> Key<T> {
-    Key::new(
+pub const fn acquire_timeout<T: HasLifecycle>() -> ConfigKey<T> {
+    ConfigKey::new(
         "acquire_timeout",
-        Form::Span,
+        KeyForm::Span,
         "\"60s\"",
         "How long callers wait for the server to come up for the first time; then they fail at once until it does.",
         |target, given, reading| {
-            target.lifecycle().acquire_timeout = limit(given, reading)?;
+            target.lifecycle().acquire_timeout = read_limit(given, reading)?;
             Ok(())
         },
     )
 }
 
 /// The key `restart_delays`.
-pub const fn restart_delays<T: HasLifecycle>() -> Key<T> {
-    Key::new(
+pub const fn restart_delays<T: HasLifecycle>() -> ConfigKey<T> {
+    ConfigKey::new(
         "restart_delays",
-        Form::Spans(MAX_DELAYS),
+        KeyForm::Spans(MAX_DELAYS),
         r#"["0s", "1s", "2s", "5s", "10s", "30s", "60s"]"#,
         "How long each restart waits, one failure after the other; the last repeats.",
         |target, given, reading| {
@@ -104,52 +110,52 @@ pub const fn restart_delays<T: HasLifecycle>() -> Key<T> {
 }
 
 /// The key `health_interval`.
-pub const fn health_interval<T: HasLifecycle>() -> Key<T> {
-    Key::new(
+pub const fn health_interval<T: HasLifecycle>() -> ConfigKey<T> {
+    ConfigKey::new(
         "health_interval",
-        Form::Span,
+        KeyForm::Span,
         "\"15s\"",
         "How often a server that runs is asked whether it is well; 0 means never.",
         |target, given, reading| {
-            target.lifecycle().health_interval = span(given, reading)?.unwrap_or_default();
+            target.lifecycle().health_interval = read_span(given, reading)?.unwrap_or_default();
             Ok(())
         },
     )
 }
 
 /// The key `health_timeout`.
-pub const fn health_timeout<T: HasLifecycle>() -> Key<T> {
-    Key::new(
+pub const fn health_timeout<T: HasLifecycle>() -> ConfigKey<T> {
+    ConfigKey::new(
         "health_timeout",
-        Form::Span,
+        KeyForm::Span,
         "\"5s\"",
         "How long the server may take to answer that; one at work on a call may take as long as the call has.",
         |target, given, reading| {
-            target.lifecycle().health_timeout = limit(given, reading)?;
+            target.lifecycle().health_timeout = read_limit(given, reading)?;
             Ok(())
         },
     )
 }
 
 /// The key `probe_timeout`.
-pub const fn probe_timeout<T: HasLifecycle>() -> Key<T> {
-    Key::new(
+pub const fn probe_timeout<T: HasLifecycle>() -> ConfigKey<T> {
+    ConfigKey::new(
         "probe_timeout",
-        Form::Span,
+        KeyForm::Span,
         "\"3s\"",
         "How long the server may take to answer after a call timed out; if it does not, it is restarted.",
         |target, given, reading| {
-            target.lifecycle().probe_timeout = limit(given, reading)?;
+            target.lifecycle().probe_timeout = read_limit(given, reading)?;
             Ok(())
         },
     )
 }
 
 /// The key `health_probe`.
-pub const fn health_probe<T: HasLifecycle>() -> Key<T> {
-    Key::new(
+pub const fn health_probe<T: HasLifecycle>() -> ConfigKey<T> {
+    ConfigKey::new(
         "health_probe",
-        Form::Choice(&["ping", "list-tools"]),
+        KeyForm::Choice(&["ping", "list-tools"]),
         "\"ping\"",
         "What the server is asked to find out whether it is well.",
         |target, given, _| {
@@ -160,26 +166,26 @@ pub const fn health_probe<T: HasLifecycle>() -> Key<T> {
 }
 
 /// How long something is kept.
-pub fn kept(given: &Given<'_>, reading: &mut Reading) -> Result<Duration, Misfit> {
-    let endless = || given.misfit("nothing is kept without end; write a long time, such as \"30d\"");
-    span(given, reading)?.ok_or_else(endless)
+pub fn read_retention(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Duration, FieldError> {
+    let endless = || given.error("nothing is kept without end; write a long time, such as \"30d\"");
+    read_span(given, reading)?.ok_or_else(endless)
 }
 
 /// Spans of time; one alone is a list of one.
-fn delays(given: &Given<'_>, reading: &mut Reading) -> Result<Vec<Duration>, Misfit> {
-    let endless = |item: &Given<'_>| item.misfit("every delay has an end; write a duration, such as \"60s\"");
-    let mut delay = |item: &Given<'_>| span(item, reading)?.ok_or_else(|| endless(item));
+fn delays(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Vec<Duration>, FieldError> {
+    let endless = |item: &ConfigField<'_>| item.error("every delay has an end; write a duration, such as \"60s\"");
+    let mut delay = |item: &ConfigField<'_>| read_span(item, reading)?.ok_or_else(|| endless(item));
     let delays: Vec<Duration> = match &given.node.value {
-        Value::Scalar(_) => vec![delay(given)?],
+        NodeValue::Scalar(_) => vec![delay(given)?],
         _ => given.items()?.iter().map(delay).collect::<Result<_, _>>()?,
     };
     match delays.last() {
-        None => Err(given.misfit("is empty; write at least one delay, such as [60s], or leave it out")),
+        None => Err(given.error("is empty; write at least one delay, such as [60s], or leave it out")),
         Some(_) if delays.len() > MAX_DELAYS => {
-            Err(given.misfit(format!("{} delays, but {MAX_DELAYS} are enough: the last repeats", delays.len())))
+            Err(given.error(format!("{} delays, but {MAX_DELAYS} are enough: the last repeats", delays.len())))
         }
         Some(last) if last.is_zero() => {
-            Err(given.misfit("the last delay repeats, so it must be longer than nothing; end with one such as 60s"))
+            Err(given.error("the last delay repeats, so it must be longer than nothing; end with one such as 60s"))
         }
         Some(_) => Ok(delays),
     }

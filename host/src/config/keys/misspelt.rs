@@ -1,38 +1,38 @@
 //! Keys that nobody knows and that look like rules: what they were to forbid must not be permitted.
 
-use super::super::document::Entry;
+use super::super::document::MapEntry;
 use super::super::nearest;
-use super::Key;
+use super::ConfigKey;
 
 /// The rule that an unknown key of a table was probably meant to be; none where it looks like no rule.
-pub fn rule_meant<T>(keys: &[Key<T>], entry: &Entry) -> Option<&'static str> {
-    let rules = || keys.iter().filter(|key| key.rule);
+pub fn intended_rule<T>(keys: &[ConfigKey<T>], entry: &MapEntry) -> Option<&'static str> {
+    let rules = || keys.iter().filter(|key| key.is_rule);
     rules().next()?;
     let near = rules().find(|key| key.names().any(|name| is_near(name, &entry.key))).map(|key| key.name);
     let of_all = || FOR_ALL.into_iter().find(|name| is_near(name, &entry.key));
-    near.or_else(of_all).or_else(|| sounds_like(&entry.key)).or_else(|| within(entry, 2))
+    near.or_else(of_all).or_else(|| rule_by_words(&entry.key)).or_else(|| nested_rule(entry, 2))
 }
 
 /// The rule that an unknown key at the top of another client's file was probably meant to be. Where the file has nothing
 /// but servers, a key that sounds like a rule is taken for one; in a file of settings it is the client's own.
-pub fn rule_meant_at_top<T>(keys: &[Key<T>], entry: &Entry, only_servers: bool) -> Option<&'static str> {
+pub fn intended_top_rule<T>(keys: &[ConfigKey<T>], entry: &MapEntry, only_servers: bool) -> Option<&'static str> {
     let name = entry.key.as_str();
-    if CLIENTS.iter().any(|known| nearest::same(known, name)) {
+    if CLIENTS.iter().any(|known| nearest::is_same_word(known, name)) {
         return None;
     }
-    let restricts = |key: &&Key<T>| key.rule || matches!(key.name, "gateway" | "record");
+    let restricts = |key: &&ConfigKey<T>| key.is_rule || matches!(key.name, "gateway" | "record");
     let near = keys.iter().filter(restricts).find(|key| is_near(key.name, name)).map(|key| key.name);
     let inner = || {
         let entries = entry.value.entries().unwrap_or_default();
-        let named = |rule: &&'static str| entries.iter().any(|inner| nearest::same(rule, &inner.key));
+        let named = |rule: &&'static str| entries.iter().any(|inner| nearest::is_same_word(rule, &inner.key));
         FOR_ALL.into_iter().chain(["masking"]).find(named)
     };
-    near.or_else(|| sounds_like(name).or_else(inner).filter(|_| only_servers))
+    near.or_else(|| rule_by_words(name).or_else(inner).filter(|_| only_servers))
 }
 
 /// What is wrong with such a key of a server, and how it is mended.
 pub fn advice(name: &str, meant: &str) -> String {
-    told(name, &hint(meant))
+    rule_advice(name, &hint(meant))
 }
 
 /// Which rule a key of a server was probably meant to be, as the end of a message.
@@ -44,10 +44,10 @@ pub fn hint(meant: &str) -> String {
 /// What is wrong with such a key at the top of a file, and how it is mended.
 pub fn advice_at_top(name: &str, meant: &str) -> String {
     let place = if matches!(meant, "allow" | "deny" | "ask") { " of a server" } else { "" };
-    told(name, &format!("; did you mean {meant:?}{place}?"))
+    rule_advice(name, &format!("; did you mean {meant:?}{place}?"))
 }
 
-fn told(name: &str, hint: &str) -> String {
+fn rule_advice(name: &str, hint: &str) -> String {
     format!("unknown key {name:?} looks like a rule, and no rule is passed over{hint} If it is no rule, take it out")
 }
 
@@ -61,8 +61,8 @@ fn is_near(known: &str, name: &str) -> bool {
 }
 
 /// The rule that one of the words in a key belongs to.
-fn sounds_like(name: &str) -> Option<&'static str> {
-    if super::is_idle(name) || name.len() > 64 {
+fn rule_by_words(name: &str) -> Option<&'static str> {
+    if super::is_ignorable(name) || name.len() > 64 {
         return None;
     }
     let words = words(name);
@@ -86,9 +86,9 @@ fn sounds_like(name: &str) -> Option<&'static str> {
 }
 
 /// The rule that a key within this one sounds like, as in `"toolConfiguration": {"allowedTools": []}`.
-fn within(entry: &Entry, depth: usize) -> Option<&'static str> {
+fn nested_rule(entry: &MapEntry, depth: usize) -> Option<&'static str> {
     let inner = entry.value.entries().filter(|_| depth > 0)?;
-    inner.iter().find_map(|entry| sounds_like(&entry.key).or_else(|| within(entry, depth - 1)))
+    inner.iter().find_map(|entry| rule_by_words(&entry.key).or_else(|| nested_rule(entry, depth - 1)))
 }
 
 /// The words of a key, in whatever way they are put together.
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn words_that_only_look_like_others_are_no_rules() {
         for name in ["shallowClone", "umask", "task", "basket", "netmask", "includeInstructions", "toolTimeout"] {
-            assert_eq!(sounds_like(name), None, "{name}");
+            assert_eq!(rule_by_words(name), None, "{name}");
         }
     }
 }

@@ -1,18 +1,18 @@
 //! The keys of `queues`, and the names of queues wherever they stand.
 
-use super::super::document::Value;
-use super::super::model::{Place, QueueRules};
+use super::super::document::NodeValue;
+use super::super::field::{ConfigField, FieldError, ReadContext};
+use super::super::model::{FilePosition, QueueRules};
 use super::super::native::is_id;
-use super::super::reading::{Given, Misfit, Reading};
 use super::super::schema;
-use super::server::limit;
-use super::{Form, Key, read};
+use super::server::read_limit;
+use super::{ConfigKey, KeyForm, read_keys};
 
 /// The keys of a queue.
-pub const QUEUE: &[Key<QueueRules>] = &[
-    Key::new(
+pub const QUEUE: &[ConfigKey<QueueRules>] = &[
+    ConfigKey::new(
         "slots",
-        Form::Number(1, MAX_SLOTS),
+        KeyForm::Number(1, MAX_SLOTS),
         "",
         "How many calls run at a time; twice the number of cores and at most 64, if not given.",
         |queue, given, _| {
@@ -20,9 +20,9 @@ pub const QUEUE: &[Key<QueueRules>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "waiting",
-        Form::Number(0, MAX_WAITING),
+        KeyForm::Number(0, MAX_WAITING),
         "",
         "How many calls may wait for their turn, 1000 if not given; one more is refused.",
         |queue, given, _| {
@@ -30,13 +30,13 @@ pub const QUEUE: &[Key<QueueRules>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "timeout",
-        Form::Span,
+        KeyForm::Span,
         "",
         "How long a call may wait for its turn; as long as the call itself may take, if not given.",
         |queue, given, reading| {
-            queue.timeout = Some(limit(given, reading)?);
+            queue.timeout = Some(read_limit(given, reading)?);
             Ok(())
         },
     ),
@@ -51,17 +51,18 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// Reads `queues`.
-pub fn queues(given: &Given<'_>, reading: &mut Reading) -> Result<Vec<QueueRules>, Misfit> {
+pub fn read_queues(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Vec<QueueRules>, FieldError> {
     let mut queues = Vec::new();
     for entry in given.map()? {
-        let value = given.within(entry);
-        let mut rules = QueueRules { name: checked(&entry.key, &value, &entry.place)?, ..QueueRules::default() };
+        let value = given.child(entry);
+        let mut rules =
+            QueueRules { name: check_queue_name(&entry.key, &value, &entry.place)?, ..QueueRules::default() };
         match &value.node.value {
-            Value::Map(_) => read(QUEUE, &mut rules, &value, reading),
+            NodeValue::Map(_) => read_keys(QUEUE, &mut rules, &value, reading),
             // A queue of which nothing is said is one of the usual size.
-            Value::Scalar(_) if value.node.is_null() => {}
-            Value::Scalar(_) => rules.slots = Some(value.count(1, MAX_SLOTS)?),
-            Value::List(_) => return Err(value.misfit("expected a number of slots or a map, found a list")),
+            NodeValue::Scalar(_) if value.node.is_null() => {}
+            NodeValue::Scalar(_) => rules.slots = Some(value.count(1, MAX_SLOTS)?),
+            NodeValue::List(_) => return Err(value.error("expected a number of slots or a map, found a list")),
         }
         queues.push(rules);
     }
@@ -69,16 +70,16 @@ pub fn queues(given: &Given<'_>, reading: &mut Reading) -> Result<Vec<QueueRules
 }
 
 /// The name of a queue.
-pub fn name(given: &Given<'_>) -> Result<String, Misfit> {
-    checked(&given.text()?, given, &given.node.place)
+pub fn read_queue_name(given: &ConfigField<'_>) -> Result<String, FieldError> {
+    check_queue_name(&given.text()?, given, &given.node.place)
 }
 
-fn checked(name: &str, given: &Given<'_>, place: &Place) -> Result<String, Misfit> {
+fn check_queue_name(name: &str, given: &ConfigField<'_>, place: &FilePosition) -> Result<String, FieldError> {
     if is_id(name) {
         return Ok(name.to_owned());
     }
     let text = format!("the name {name:?} of a queue must be letters, digits, `_` and `-`");
-    Err(Misfit { place: place.clone(), ..given.misfit(text) })
+    Err(FieldError { place: place.clone(), ..given.error(text) })
 }
 
 const MAX_SLOTS: u64 = 10_000;

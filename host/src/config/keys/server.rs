@@ -5,41 +5,41 @@ mod limits;
 mod tls;
 mod tools;
 
-use super::super::duration::Unit;
-use super::super::model::{Auth, Inherit, Located, Place, Protocol, Server};
-use super::super::reading::Given;
+use super::super::duration::DurationUnit;
+use super::super::field::ConfigField;
+use super::super::model::{FilePosition, InheritEnv, Protocol, ServerAuth, ServerConfig, UnexpandedText};
 use super::super::schema;
 use super::settings::MASKING;
-use super::{Form, Key, auth, lifecycle, queues, read};
-use forms::{command, env, variable};
-use limits::limit_in;
-pub use limits::{TIMEOUTS, limit, span};
+use super::{ConfigKey, KeyForm, auth, lifecycle, queues, read_keys};
+use forms::{read_command, read_env, variable_reference};
+use limits::read_limit_in;
+pub use limits::{TIMEOUTS, read_limit, read_span};
 pub use tls::TLS;
 #[cfg(test)]
 pub use tools::ANNOTATIONS;
 pub use tools::{TOOL, refuse_any};
 
 /// What an entry says, before it is clear how the server is reached.
-pub struct Draft {
+pub struct ServerDraft {
     /// The server so far.
-    pub server: Server,
+    pub server: ServerConfig,
     /// The `type` as written.
-    pub kind: Option<(String, Place)>,
+    pub kind: Option<(String, FilePosition)>,
     /// Gemini CLI's address for Streamable HTTP.
-    pub http_url: Option<Located>,
+    pub http_url: Option<UnexpandedText>,
     /// What followed the program where `command` is a list.
-    pub command_args: Vec<Located>,
+    pub command_args: Vec<UnexpandedText>,
     /// The limit of a whole call is given.
     pub total_given: bool,
 }
 
 /// The keys of a server.
-pub const SERVER: &[Key<Draft>] = &[
-    Key::or(
+pub const SERVER: &[ConfigKey<ServerDraft>] = &[
+    ConfigKey::aliased(
         &["transport", "transportType"],
-        Key::new(
+        ConfigKey::new(
             "type",
-            Form::Choice(&["stdio", "http", "sse", "websocket"]),
+            KeyForm::Choice(&["stdio", "http", "sse", "websocket"]),
             "",
             "How the server is reached; if not given, command means stdio and url means http.",
             |draft, given, _| {
@@ -48,50 +48,56 @@ pub const SERVER: &[Key<Draft>] = &[
             },
         ),
     ),
-    Key::rule(Key::or(
+    ConfigKey::as_rule(ConfigKey::aliased(
         &["isActive", "active", "enable"],
-        Key::new("enabled", Form::Flag, "true", "The server may be used.", |draft, given, _| {
+        ConfigKey::new("enabled", KeyForm::Flag, "true", "The server may be used.", |draft, given, _| {
             draft.server.enabled &= given.flag()?;
             Ok(())
         }),
     )),
-    Key::or(
+    ConfigKey::aliased(
         &["cmd"],
-        Key::new(
+        ConfigKey::new(
             "command",
-            Form::Command,
+            KeyForm::Command,
             "",
             "The program to run, by name or path; or a list of it and its first arguments.",
-            |draft, given, _| command(draft, given),
+            |draft, given, _| read_command(draft, given),
         ),
     ),
-    Key::or(
+    ConfigKey::aliased(
         &["arguments"],
-        Key::new("args", Form::Texts, "[]", "The arguments of the program.", |draft, given, _| {
-            draft.server.args = given.items()?.iter().map(Given::located).collect::<Result<_, _>>()?;
+        ConfigKey::new("args", KeyForm::Texts, "[]", "The arguments of the program.", |draft, given, _| {
+            draft.server.args = given.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<_, _>>()?;
             Ok(())
         }),
     ),
-    Key::or(
+    ConfigKey::aliased(
         &["environment", "envs"],
-        Key::new(
+        ConfigKey::new(
             "env",
-            Form::TextMap,
+            KeyForm::TextMap,
             "{}",
             "Variables for the program; they win over all others.",
             |draft, given, reading| {
-                draft.server.env.extend(env(given, reading)?);
+                draft.server.env.extend(read_env(given, reading)?);
                 Ok(())
             },
         ),
     ),
-    Key::new("env_file", Form::Text, "", "A file with more variables, one KEY=value a line.", |draft, given, _| {
-        draft.server.env_file = Some(given.located()?);
-        Ok(())
-    }),
-    Key::rule(Key::new(
+    ConfigKey::new(
+        "env_file",
+        KeyForm::Text,
+        "",
+        "A file with more variables, one KEY=value a line.",
+        |draft, given, _| {
+            draft.server.env_file = Some(given.unexpanded_text()?);
+            Ok(())
+        },
+    ),
+    ConfigKey::as_rule(ConfigKey::new(
         "inherit_env",
-        Form::Choice(&["all", "scoped", "minimal", "none"]),
+        KeyForm::Choice(&["all", "scoped", "minimal", "none"]),
         "\"scoped\"",
         "Which of our variables the program gets; scoped leaves out those of other servers, the summarizer and the gateway.",
         |draft, given, _| {
@@ -99,17 +105,17 @@ pub const SERVER: &[Key<Draft>] = &[
             Ok(())
         },
     )),
-    Key::or(
+    ConfigKey::aliased(
         &["env_vars"],
-        Key::new(
+        ConfigKey::new(
             "pass_env",
-            Form::Texts,
+            KeyForm::Texts,
             "[]",
             "Variables of toolgate's own that the program gets where they are set, whatever `inherit_env` says.",
             |draft, given, _| {
                 // Codex also writes a variable as a map with its name.
-                let name = |item: &Given<'_>| match item.node.at("name") {
-                    Some(node) => Given { node, field: item.field.clone() }.text(),
+                let name = |item: &ConfigField<'_>| match item.node.at("name") {
+                    Some(node) => ConfigField { node, field: item.field.clone() }.text(),
                     None => item.text(),
                 };
                 draft.server.pass_env = given.items()?.iter().map(name).collect::<Result<_, _>>()?;
@@ -117,50 +123,62 @@ pub const SERVER: &[Key<Draft>] = &[
             },
         ),
     ),
-    Key::or(
+    ConfigKey::aliased(
         &["cwd", "workingDirectory"],
-        Key::new("working_dir", Form::Text, "", "Where the program runs; relative to this file.", |draft, given, _| {
-            draft.server.working_dir = Some(given.located()?);
-            Ok(())
-        }),
+        ConfigKey::new(
+            "working_dir",
+            KeyForm::Text,
+            "",
+            "Where the program runs; relative to this file.",
+            |draft, given, _| {
+                draft.server.working_dir = Some(given.unexpanded_text()?);
+                Ok(())
+            },
+        ),
     ),
-    Key::or(
+    ConfigKey::aliased(
         &["baseUrl", "serverUrl", "endpoint", "uri"],
-        Key::new("url", Form::Text, "", "The address: http://, https://, ws:// or wss://.", |draft, given, _| {
-            draft.server.url = Some(given.located()?);
-            Ok(())
-        }),
+        ConfigKey::new(
+            "url",
+            KeyForm::Text,
+            "",
+            "The address: http://, https://, ws:// or wss://.",
+            |draft, given, _| {
+                draft.server.url = Some(given.unexpanded_text()?);
+                Ok(())
+            },
+        ),
     ),
-    Key::or(
+    ConfigKey::aliased(
         &["http_headers"],
-        Key::new("headers", Form::TextMap, "{}", "Headers for every request.", |draft, given, reading| {
-            draft.server.headers.extend(given.located_map(reading)?);
+        ConfigKey::new("headers", KeyForm::TextMap, "{}", "Headers for every request.", |draft, given, reading| {
+            draft.server.headers.extend(given.unexpanded_map(reading)?);
             Ok(())
         }),
     ),
-    Key::new(
+    ConfigKey::new(
         "auth",
-        Form::Section(|| schema::object(auth::AUTH)),
+        KeyForm::Section(|| schema::object(auth::AUTH)),
         "{}",
         "How we prove to the server who we are.",
         |draft, given, reading| {
-            draft.server.auth = auth::auth(given, reading)?;
+            draft.server.auth = auth::read_auth(given, reading)?;
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "tls",
-        Form::Section(|| schema::object(TLS)),
+        KeyForm::Section(|| schema::object(TLS)),
         "{}",
         "How certificates are checked and shown.",
         |draft, given, reading| {
-            read(TLS, &mut draft.server.tls, given, reading);
+            read_keys(TLS, &mut draft.server.tls, given, reading);
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "protocol",
-        Form::Choice(&["auto", "legacy", "2026-07-28"]),
+        KeyForm::Choice(&["auto", "legacy", "2026-07-28"]),
         "\"auto\"",
         "Which era of MCP to speak: ask the server, the one with `initialize`, or 2026-07-28.",
         |draft, given, _| {
@@ -168,51 +186,51 @@ pub const SERVER: &[Key<Draft>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "timeouts",
-        Form::Section(|| schema::object(TIMEOUTS)),
+        KeyForm::Section(|| schema::object(TIMEOUTS)),
         "{}",
         "How long things may take.",
         |draft, given, reading| {
             let entries = given.node.entries().into_iter().flatten();
             draft.total_given = entries.into_iter().any(|entry| entry.key == "total");
-            read(TIMEOUTS, &mut draft.server.timeouts, given, reading);
+            read_keys(TIMEOUTS, &mut draft.server.timeouts, given, reading);
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "max_message_bytes",
-        Form::Bytes,
+        KeyForm::Bytes,
         "\"64MiB\"",
         "The largest message that the server may send.",
         |draft, given, _| {
             draft.server.max_message_bytes = given.bytes()?;
             if draft.server.max_message_bytes < 1024 {
-                return Err(given.misfit("expected at least 1KiB; no server can speak in less"));
+                return Err(given.error("expected at least 1KiB; no server can speak in less"));
             }
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "max_list_bytes",
-        Form::Bytes,
+        KeyForm::Bytes,
         "\"16MiB\"",
         "How much of each of its lists (tools, resources, templates, prompts) is taken; the rest is left out, with a warning.",
         |draft, given, _| {
             draft.server.max_list_bytes = given.bytes()?;
             if draft.server.max_list_bytes < 1024 {
-                return Err(given.misfit("expected at least 1KiB; less holds no list"));
+                return Err(given.error("expected at least 1KiB; less holds no list"));
             }
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "grace",
-        Form::Span,
+        KeyForm::Span,
         "\"2s\"",
         "How long the program may take to end after its input is closed, and again after SIGTERM; then it is killed.",
         |draft, given, _| {
-            draft.server.grace = given.span(Unit::Seconds)?.unwrap_or_default();
+            draft.server.grace = given.span(DurationUnit::Seconds)?.unwrap_or_default();
             Ok(())
         },
     ),
@@ -225,30 +243,32 @@ pub const SERVER: &[Key<Draft>] = &[
     lifecycle::health_timeout(),
     lifecycle::probe_timeout(),
     lifecycle::health_probe(),
-    Key::new(
+    ConfigKey::new(
         "queue",
-        Form::Text,
+        KeyForm::Text,
         "",
         "The queue in which calls wait for their turn, with those of other servers that name it; see `queues`.",
         |draft, given, _| {
-            draft.server.queue = Some(queues::name(given)?);
+            draft.server.queue = Some(queues::read_queue_name(given)?);
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "tool_queues",
-        Form::TextMap,
+        KeyForm::TextMap,
         "{}",
         "The queues of single tools, by names and globs; the first that fits is used, in place of `queue`.",
         |draft, given, _| {
-            let named = |(tool, queue): (&str, Given<'_>)| Ok((queue.as_pattern(tool)?, queues::name(&queue)?));
+            let named = |(tool, queue): (&str, ConfigField<'_>)| {
+                Ok((queue.check_pattern(tool)?, queues::read_queue_name(&queue)?))
+            };
             draft.server.tool_queues = given.entries()?.into_iter().map(named).collect::<Result<_, _>>()?;
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "max_concurrent",
-        Form::Number(1, 10_000),
+        KeyForm::Number(1, 10_000),
         "",
         "The most calls of this server at a time; as many as its queue lets pass, if not given.",
         |draft, given, _| {
@@ -256,17 +276,17 @@ pub const SERVER: &[Key<Draft>] = &[
             Ok(())
         },
     ),
-    Key::rule(Key::or(
+    ConfigKey::as_rule(ConfigKey::aliased(
         &["allowedTools", "allowTools", "includeTools", "enabledTools"],
-        Key::new(
+        ConfigKey::new(
             "allow",
-            Form::Texts,
+            KeyForm::Texts,
             "",
             "Names and globs of the tools that exist; none, if the list is empty, and all, if the key is not given.",
-            |draft, given, _| tools::allow(draft, given),
+            |draft, given, _| tools::read_allow(draft, given),
         ),
     )),
-    Key::rule(Key::or(
+    ConfigKey::as_rule(ConfigKey::aliased(
         &[
             "toolsDenied",
             "toolsBlocked",
@@ -277,9 +297,9 @@ pub const SERVER: &[Key<Draft>] = &[
             "excludeTools",
             "disabledTools",
         ],
-        Key::new(
+        ConfigKey::new(
             "deny",
-            Form::Texts,
+            KeyForm::Texts,
             "[]",
             "Names and globs of the tools that do not exist, whatever `allow` says.",
             |draft, given, _| {
@@ -288,9 +308,9 @@ pub const SERVER: &[Key<Draft>] = &[
             },
         ),
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "ask",
-        Form::Texts,
+        KeyForm::Texts,
         "[]",
         "Names and globs of the tools that a person must approve.",
         |draft, given, _| {
@@ -298,9 +318,9 @@ pub const SERVER: &[Key<Draft>] = &[
             Ok(())
         },
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "requires",
-        Form::Texts,
+        KeyForm::Texts,
         "[]",
         "Capabilities that all are needed to use any tool of the server.",
         |draft, given, _| {
@@ -308,26 +328,26 @@ pub const SERVER: &[Key<Draft>] = &[
             Ok(())
         },
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "tools",
-        Form::NamedSections(|| schema::object(TOOL)),
+        KeyForm::NamedSections(|| schema::object(TOOL)),
         "{}",
         "What is said of single tools, by their names.",
-        tools::tools,
+        tools::read_tools,
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "masking",
-        Form::Section(|| schema::object(MASKING)),
+        KeyForm::Section(|| schema::object(MASKING)),
         "{}",
         "What is masked in its answers, beyond what is masked for all.",
         |draft, given, reading| {
-            reading.strictly(|reading| read(MASKING, &mut draft.server.masking, given, reading));
+            reading.read_strictly(|reading| read_keys(MASKING, &mut draft.server.masking, given, reading));
             Ok(())
         },
     )),
-    Key::new(
+    ConfigKey::new(
         "instructions",
-        Form::Text,
+        KeyForm::Text,
         "",
         "Text for the model, in place of what the server says of itself.",
         |draft, given, _| {
@@ -335,67 +355,71 @@ pub const SERVER: &[Key<Draft>] = &[
             Ok(())
         },
     ),
-    Key::rule(Key::hidden("toolsAllowed", |draft, given, _| tools::allow_of_ai_agent(draft, given))),
-    Key::rule(Key::or(
+    ConfigKey::as_rule(ConfigKey::hidden("toolsAllowed", |draft, given, _| tools::read_ai_agent_allow(draft, given))),
+    ConfigKey::as_rule(ConfigKey::aliased(
         &["disable"],
-        Key::hidden("disabled", |draft, given, _| {
+        ConfigKey::hidden("disabled", |draft, given, _| {
             draft.server.enabled &= !given.flag()?;
             Ok(())
         }),
     )),
-    Key::hidden("httpUrl", |draft, given, _| {
-        draft.http_url = Some(given.located()?);
+    ConfigKey::hidden("httpUrl", |draft, given, _| {
+        draft.http_url = Some(given.unexpanded_text()?);
         Ok(())
     }),
-    Key::or(
+    ConfigKey::aliased(
         &["requestTimeout"],
-        Key::hidden("timeout", |draft, given, reading| {
-            draft.server.timeouts.call = limit(given, reading)?;
+        ConfigKey::hidden("timeout", |draft, given, reading| {
+            draft.server.timeouts.call = read_limit(given, reading)?;
             Ok(())
         }),
     ),
-    Key::hidden("tool_timeout_sec", |draft, given, _| {
-        draft.server.timeouts.call = limit_in(given, Unit::Seconds)?;
+    ConfigKey::hidden("tool_timeout_sec", |draft, given, _| {
+        draft.server.timeouts.call = read_limit_in(given, DurationUnit::Seconds)?;
         Ok(())
     }),
-    Key::hidden("startup_timeout_sec", |draft, given, _| {
-        draft.server.timeouts.initialize = limit_in(given, Unit::Seconds)?;
+    ConfigKey::hidden("startup_timeout_sec", |draft, given, _| {
+        draft.server.timeouts.initialize = read_limit_in(given, DurationUnit::Seconds)?;
         Ok(())
     }),
-    Key::hidden("startup_timeout_ms", |draft, given, _| {
-        draft.server.timeouts.initialize = limit_in(given, Unit::Milliseconds)?;
+    ConfigKey::hidden("startup_timeout_ms", |draft, given, _| {
+        draft.server.timeouts.initialize = read_limit_in(given, DurationUnit::Milliseconds)?;
         Ok(())
     }),
-    Key::or(
+    ConfigKey::aliased(
         &["verify_tls"],
-        Key::hidden("verify_ssl", |draft, given, _| {
+        ConfigKey::hidden("verify_ssl", |draft, given, _| {
             draft.server.tls.verify = given.flag()?;
             Ok(())
         }),
     ),
-    Key::hidden("bearer_token", |draft, given, _| {
-        draft.server.auth = Auth::Bearer(given.located()?);
+    ConfigKey::hidden("bearer_token", |draft, given, _| {
+        draft.server.auth = ServerAuth::Bearer(given.unexpanded_text()?);
         Ok(())
     }),
-    Key::hidden("bearer_token_env_var", |draft, given, _| {
-        draft.server.auth = Auth::Bearer(variable(given)?);
+    ConfigKey::hidden("bearer_token_env_var", |draft, given, _| {
+        draft.server.auth = ServerAuth::Bearer(variable_reference(given)?);
         Ok(())
     }),
-    Key::hidden("env_http_headers", |draft, given, _| {
+    ConfigKey::hidden("env_http_headers", |draft, given, _| {
         for (name, value) in given.entries()? {
-            draft.server.headers.push((name.to_owned(), variable(&value)?));
+            draft.server.headers.push((name.to_owned(), variable_reference(&value)?));
         }
         Ok(())
     }),
-    Key::hidden("oauth", |draft, given, reading| {
-        draft.server.auth = auth::oauth(given, reading)?;
+    ConfigKey::hidden("oauth", |draft, given, reading| {
+        draft.server.auth = auth::read_oauth(given, reading)?;
         Ok(())
     }),
 ];
 
 /// The names of what is inherited.
-pub const INHERIT: &[(&str, Inherit)] =
-    &[("all", Inherit::All), ("scoped", Inherit::Scoped), ("minimal", Inherit::Minimal), ("none", Inherit::None)];
+pub const INHERIT: &[(&str, InheritEnv)] = &[
+    ("all", InheritEnv::All),
+    ("scoped", InheritEnv::Scoped),
+    ("minimal", InheritEnv::Minimal),
+    ("none", InheritEnv::None),
+];
 /// The names of the eras.
 pub const PROTOCOL: &[(&str, Protocol)] =
     &[("auto", Protocol::Auto), ("legacy", Protocol::Legacy), ("2026-07-28", Protocol::Modern)];

@@ -1,28 +1,30 @@
 //! The keys of `toolgate.yaml` outside its servers.
 
-use super::super::model::{CustomMask, Destructive, Input, Masking, NamesStyle, Readiness, Retry, Settings};
-use super::super::reading::{Given, Misfit, Reading};
+use super::super::field::{ConfigField, FieldError, ReadContext};
+use super::super::model::{
+    ConfigInput, CustomMask, DestructiveRule, Masking, NamesStyle, ReadinessRule, RetryRule, Settings,
+};
 use super::super::schema;
-use super::{Form, Key, gateway, lifecycle, queues, read, record, results, server, shadow};
+use super::{ConfigKey, KeyForm, gateway, lifecycle, queues, read_keys, record, results, server, shadow};
 
 /// The keys at the top; `servers` is read by itself.
-pub const TOP: &[Key<Settings>] = &[
-    Key::new("version", Form::Number(1, 1), "1", "The version of this format.", |_, given, _| {
+pub const TOP: &[ConfigKey<Settings>] = &[
+    ConfigKey::new("version", KeyForm::Number(1, 1), "1", "The version of this format.", |_, given, _| {
         match given.text()?.as_str() {
             "1" => Ok(()),
-            other => Err(given.misfit(format!("version {other:?} is not known; this toolgate reads version 1"))),
+            other => Err(given.error(format!("version {other:?} is not known; this toolgate reads version 1"))),
         }
     }),
-    Key::new(
+    ConfigKey::new(
         "servers",
-        Form::NamedSections(|| schema::object(server::SERVER)),
+        KeyForm::NamedSections(|| schema::object(server::SERVER)),
         "{}",
         "The servers by their ids, which are letters, digits, `_` and `-`.",
         |_, _, _| Ok(()),
     ),
-    Key::new(
+    ConfigKey::new(
         "names",
-        Form::Choice(&["dot", "double-underscore", "mcp-prefix"]),
+        KeyForm::Choice(&["dot", "double-underscore", "mcp-prefix"]),
         "\"double-underscore\"",
         "How tools are named: `server.tool`, `server__tool` or `mcp__server__tool`.",
         |settings, given, _| {
@@ -30,9 +32,9 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "bare_names",
-        Form::Flag,
+        KeyForm::Flag,
         "false",
         "A tool's own name suffices where only one server has it.",
         |settings, given, _| {
@@ -40,9 +42,9 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "describe_server",
-        Form::Flag,
+        KeyForm::Flag,
         "false",
         "Descriptions of tools begin with `[MCP:server]`.",
         |settings, given, _| {
@@ -50,9 +52,9 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     ),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "check_arguments",
-        Form::Flag,
+        KeyForm::Flag,
         "true",
         "Arguments that do not satisfy a tool's schema are refused.",
         |settings, given, _| {
@@ -60,9 +62,9 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "retry",
-        Form::Choice(&["safe", "always", "never"]),
+        KeyForm::Choice(&["safe", "always", "never"]),
         "\"safe\"",
         "Which calls may be repeated after a lost connection: those that are safe to repeat, all, or none.",
         |settings, given, _| {
@@ -70,9 +72,9 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "read_only",
-        Form::Flag,
+        KeyForm::Flag,
         "false",
         "Only tools that say that they change nothing.",
         |settings, given, _| {
@@ -80,9 +82,9 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "destructive",
-        Form::Choice(&["allow", "ask", "deny"]),
+        KeyForm::Choice(&["allow", "ask", "deny"]),
         "\"allow\"",
         "What happens to tools that may delete or overwrite.",
         |settings, given, _| {
@@ -90,32 +92,32 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "ask_max_bytes",
-        Form::Bytes,
+        KeyForm::Bytes,
         "\"64KiB\"",
         "The most arguments that a person is asked about, who is shown them whole; a call with more is declined.",
         |settings, given, _| {
             settings.ask_max_bytes = given.bytes()?;
             if settings.ask_max_bytes < 1024 {
-                return Err(given.misfit("expected at least 1KiB; to refuse all calls of a tool, name it under `deny`"));
+                return Err(given.error("expected at least 1KiB; to refuse all calls of a tool, name it under `deny`"));
             }
             Ok(())
         },
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "masking",
-        Form::Section(|| schema::object(MASKING)),
+        KeyForm::Section(|| schema::object(MASKING)),
         "{}",
         "What is masked in the answers of all servers.",
         |settings, given, reading| {
-            read(MASKING, &mut settings.masking, given, reading);
+            read_keys(MASKING, &mut settings.masking, given, reading);
             Ok(())
         },
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "max_result_bytes",
-        Form::Bytes,
+        KeyForm::Bytes,
         "\"1MiB\"",
         "The most text of a result; what is more is cut. 0 means no limit.",
         |settings, given, _| {
@@ -123,9 +125,9 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     )),
-    Key::new(
+    ConfigKey::new(
         "summarize_above_tokens",
-        Form::Number(1, MAX_TOKENS),
+        KeyForm::Number(1, MAX_TOKENS),
         "5000",
         "A result with more tokens than this is summarized, if there is a `summarizer`.",
         |settings, given, _| {
@@ -133,79 +135,79 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "summarizer",
-        Form::Section(|| schema::object(results::SUMMARIZER)),
+        KeyForm::Section(|| schema::object(results::SUMMARIZER)),
         "",
         "Who makes a long result short: a program or an endpoint; without it, what is too long is cut.",
         |settings, given, reading| {
-            settings.summarizer = results::summarizer(given, reading);
+            settings.summarizer = results::read_summarizer(given, reading);
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "spill",
-        Form::Section(|| schema::object_or("boolean", results::SPILL)),
+        KeyForm::Section(|| schema::object_or("boolean", results::SPILL)),
         "",
         "Results that are cut or summarized are kept whole in files, and the model is told which; true says it too.",
         |settings, given, reading| {
-            settings.spill = results::spill(given, reading);
+            settings.spill = results::read_spill(given, reading);
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "record",
-        Form::Section(|| schema::object_or("boolean", record::RECORD)),
+        KeyForm::Section(|| schema::object_or("boolean", record::RECORD)),
         "",
         "Calls are recorded in files, to be replayed, explained, and tried on other rules; true says it too.",
         |settings, given, reading| {
-            settings.record = record::record(given, reading);
+            settings.record = record::read_record(given, reading);
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "lifecycle",
-        Form::Section(|| schema::object(lifecycle::LIFECYCLE)),
+        KeyForm::Section(|| schema::object(lifecycle::LIFECYCLE)),
         "{}",
         "When servers are started, watched, restarted and stopped; what a server says itself wins.",
         |settings, given, reading| {
-            read(lifecycle::LIFECYCLE, &mut settings.lifecycle, given, reading);
+            read_keys(lifecycle::LIFECYCLE, &mut settings.lifecycle, given, reading);
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "queues",
-        Form::NamedSections(queues::schema),
+        KeyForm::NamedSections(queues::schema),
         "{}",
         "Queues by their names, each with its number of slots or a map; one that is not here is of the usual size.",
         |settings, given, reading| {
-            settings.queues = queues::queues(given, reading)?;
+            settings.queues = queues::read_queues(given, reading)?;
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "gateway",
-        Form::Section(|| schema::object(gateway::GATEWAY)),
+        KeyForm::Section(|| schema::object(gateway::GATEWAY)),
         "{}",
         "How `toolgate serve` is reached, by whom, and how much of it one may use.",
         |settings, given, reading| {
-            settings.gateway = gateway::gateway(given, reading).unwrap_or_default();
+            settings.gateway = gateway::read_gateway(given, reading).unwrap_or_default();
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "shadow",
-        Form::Section(|| schema::object(shadow::SHADOW)),
+        KeyForm::Section(|| schema::object(shadow::SHADOW)),
         "",
         "A candidate that `toolgate serve` asks beside the logic that decides, to see what it would have decided.",
         |settings, given, reading| {
-            settings.shadow = shadow::shadow(given, reading);
+            settings.shadow = shadow::read_shadow(given, reading);
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "readiness",
-        Form::Choice(&["all", "any"]),
+        KeyForm::Choice(&["all", "any"]),
         "\"any\"",
         "When toolgate is ready: all (when every enabled server is) or any (at once, with warnings).",
         |settings, given, _| {
@@ -213,9 +215,9 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "allow_commands",
-        Form::Flag,
+        KeyForm::Flag,
         "false",
         "`${cmd:…}` in a value runs a command and stands for its output.",
         |settings, given, _| {
@@ -223,9 +225,9 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "start_concurrency",
-        Form::Number(1, 1000),
+        KeyForm::Number(1, 1000),
         "",
         "How many servers start at the same time; four times the number of cores and at least 32, if not given.",
         |settings, given, _| {
@@ -233,9 +235,9 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "max_servers",
-        Form::Number(1, 10_000),
+        KeyForm::Number(1, 10_000),
         "200",
         "The most servers that this file may have.",
         |settings, given, _| {
@@ -243,24 +245,24 @@ pub const TOP: &[Key<Settings>] = &[
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "inputs",
-        Form::Sections(|| schema::object(INPUT)),
+        KeyForm::Sections(|| schema::object(INPUT)),
         "[]",
         "What is asked of a person, for `${input:ID}`; the variable TOOLGATE_INPUT_<ID> answers too.",
         |settings, given, reading| {
-            settings.inputs = inputs(given, reading)?;
+            settings.inputs = read_inputs(given, reading)?;
             Ok(())
         },
     ),
-    Key::hidden("$schema", |_, _, _| Ok(())),
+    ConfigKey::hidden("$schema", |_, _, _| Ok(())),
 ];
 
 /// What is masked in answers.
-pub const MASKING: &[Key<Masking>] = &[
-    Key::rule(Key::new(
+pub const MASKING: &[ConfigKey<Masking>] = &[
+    ConfigKey::as_rule(ConfigKey::new(
         "groups",
-        Form::Texts,
+        KeyForm::Texts,
         "[]",
         "Names of built-in groups: basic, secrets, security, kubernetes, cloud, all.",
         |masking, given, _| {
@@ -268,9 +270,9 @@ pub const MASKING: &[Key<Masking>] = &[
             Ok(())
         },
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "patterns",
-        Form::Texts,
+        KeyForm::Texts,
         "[]",
         "Names of built-in patterns, such as email or github_token.",
         |masking, given, _| {
@@ -278,17 +280,17 @@ pub const MASKING: &[Key<Masking>] = &[
             Ok(())
         },
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "custom",
-        Form::Sections(|| schema::object(CUSTOM)),
+        KeyForm::Sections(|| schema::object(CUSTOM)),
         "[]",
         "Patterns of your own.",
         |masking, given, reading| {
             for item in given.items()? {
                 let mut mask = CustomMask { name: None, pattern: String::new(), replacement: MASKED.to_owned() };
-                read(CUSTOM, &mut mask, &item, reading);
+                read_keys(CUSTOM, &mut mask, &item, reading);
                 if mask.pattern.is_empty() {
-                    return Err(item.misfit("a `pattern` is missing"));
+                    return Err(item.error("a `pattern` is missing"));
                 }
                 masking.custom.push(mask);
             }
@@ -298,10 +300,10 @@ pub const MASKING: &[Key<Masking>] = &[
 ];
 
 /// A mask of one's own.
-pub const CUSTOM: &[Key<CustomMask>] = &[
-    Key::new(
+pub const CUSTOM: &[ConfigKey<CustomMask>] = &[
+    ConfigKey::new(
         "pattern",
-        Form::Text,
+        KeyForm::Text,
         "",
         "A regular expression; where it has a group named `value`, only that is replaced.",
         |mask, given, _| {
@@ -309,68 +311,74 @@ pub const CUSTOM: &[Key<CustomMask>] = &[
             Ok(())
         },
     ),
-    Key::new("replacement", Form::Text, "\"[MASKED]\"", "What stands in its place.", |mask, given, _| {
+    ConfigKey::new("replacement", KeyForm::Text, "\"[MASKED]\"", "What stands in its place.", |mask, given, _| {
         mask.replacement = given.text()?;
         Ok(())
     }),
-    Key::new("name", Form::Text, "", "A name for people.", |mask, given, _| {
+    ConfigKey::new("name", KeyForm::Text, "", "A name for people.", |mask, given, _| {
         mask.name = Some(given.text()?);
         Ok(())
     }),
 ];
 
 /// Something that is asked of a person.
-pub const INPUT: &[Key<Input>] = &[
-    Key::new("id", Form::Text, "", "The name that `${input:ID}` uses.", |input, given, _| {
+pub const INPUT: &[ConfigKey<ConfigInput>] = &[
+    ConfigKey::new("id", KeyForm::Text, "", "The name that `${input:ID}` uses.", |input, given, _| {
         input.id = given.text()?;
         Ok(())
     }),
-    Key::new("description", Form::Text, "", "The question.", |input, given, _| {
+    ConfigKey::new("description", KeyForm::Text, "", "The question.", |input, given, _| {
         input.description = Some(given.text()?);
         Ok(())
     }),
-    Key::new("password", Form::Flag, "false", "The answer is not shown while it is typed.", |input, given, _| {
-        input.password = given.flag()?;
-        Ok(())
-    }),
-    Key::new("default", Form::Text, "", "The answer where none is given.", |input, given, _| {
+    ConfigKey::new(
+        "password",
+        KeyForm::Flag,
+        "false",
+        "The answer is not shown while it is typed.",
+        |input, given, _| {
+            input.password = given.flag()?;
+            Ok(())
+        },
+    ),
+    ConfigKey::new("default", KeyForm::Text, "", "The answer where none is given.", |input, given, _| {
         input.default = Some(given.text()?);
         Ok(())
     }),
-    Key::new("options", Form::Texts, "[]", "The answers that there are; any, if empty.", |input, given, _| {
+    ConfigKey::new("options", KeyForm::Texts, "[]", "The answers that there are; any, if empty.", |input, given, _| {
         // VS Code also writes an option as a label and a value.
-        let option = |item: &Given<'_>| match item.node.at("value") {
-            Some(node) => Given { node, field: item.field.clone() }.text(),
+        let option = |item: &ConfigField<'_>| match item.node.at("value") {
+            Some(node) => ConfigField { node, field: item.field.clone() }.text(),
             None => item.text(),
         };
         input.options = given.items()?.iter().map(option).collect::<Result<_, _>>()?;
         Ok(())
     }),
     // VS Code's `promptString` and `pickString`; the options say the same.
-    Key::hidden("type", |_, given, reading| {
+    ConfigKey::hidden("type", |_, given, reading| {
         if given.text()? == "command" {
-            reading.notice(
+            reading.add_notice(
                 &given.node.place,
                 "an input of type \"command\" belongs to the editor; it is asked like any other",
             );
         }
         Ok(())
     }),
-    Key::hidden("command", |_, _, _| Ok(())),
-    Key::hidden("args", |_, _, _| Ok(())),
+    ConfigKey::hidden("command", |_, _, _| Ok(())),
+    ConfigKey::hidden("args", |_, _, _| Ok(())),
 ];
 
 /// Reads the `inputs` of our own files and of VS Code's.
-pub fn inputs(given: &Given<'_>, reading: &mut Reading) -> Result<Vec<Input>, Misfit> {
-    let mut inputs: Vec<Input> = Vec::new();
+pub fn read_inputs(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Vec<ConfigInput>, FieldError> {
+    let mut inputs: Vec<ConfigInput> = Vec::new();
     for item in given.items()? {
-        let mut input = Input::default();
-        read(INPUT, &mut input, &item, reading);
+        let mut input = ConfigInput::default();
+        read_keys(INPUT, &mut input, &item, reading);
         if input.id.is_empty() {
-            return Err(item.misfit("an `id` is missing"));
+            return Err(item.error("an `id` is missing"));
         }
         if inputs.iter().any(|earlier| earlier.id == input.id) {
-            return Err(item.misfit(format!("the id {:?} is given twice", input.id)));
+            return Err(item.error(format!("the id {:?} is given twice", input.id)));
         }
         inputs.push(input);
     }
@@ -383,9 +391,10 @@ pub const NAMES: &[(&str, NamesStyle)] = &[
     ("double-underscore", NamesStyle::DoubleUnderscore),
     ("mcp-prefix", NamesStyle::McpPrefix),
 ];
-const RETRY: &[(&str, Retry)] = &[("safe", Retry::Safe), ("always", Retry::Always), ("never", Retry::Never)];
-const DESTRUCTIVE: &[(&str, Destructive)] =
-    &[("allow", Destructive::Allow), ("ask", Destructive::Ask), ("deny", Destructive::Deny)];
-const READINESS: &[(&str, Readiness)] = &[("all", Readiness::All), ("any", Readiness::Any)];
+const RETRY: &[(&str, RetryRule)] =
+    &[("safe", RetryRule::Safe), ("always", RetryRule::Always), ("never", RetryRule::Never)];
+const DESTRUCTIVE: &[(&str, DestructiveRule)] =
+    &[("allow", DestructiveRule::Allow), ("ask", DestructiveRule::Ask), ("deny", DestructiveRule::Deny)];
+const READINESS: &[(&str, ReadinessRule)] = &[("all", ReadinessRule::All), ("any", ReadinessRule::Any)];
 const MAX_TOKENS: u64 = 1_000_000_000;
 const MASKED: &str = "[MASKED]";

@@ -1,48 +1,48 @@
 //! The keys of `shadow`.
 
-use super::super::model::{Located, Shadow};
-use super::super::reading::{Given, Reading};
-use super::{Form, Key, part, read};
+use super::super::field::{ConfigField, ReadContext};
+use super::super::model::{ShadowRules, UnexpandedText};
+use super::{ConfigKey, KeyForm, read_keys, read_section};
 
 /// What `shadow` says, before it is clear that there is a candidate.
 #[derive(Debug, PartialEq)]
-pub struct Draft {
-    logic: Option<Located>,
-    config: Option<Located>,
+pub struct ShadowDraft {
+    logic: Option<UnexpandedText>,
+    config: Option<UnexpandedText>,
     sample: f64,
 }
 
-impl Default for Draft {
+impl Default for ShadowDraft {
     fn default() -> Self {
-        Draft { logic: None, config: None, sample: 1.0 }
+        ShadowDraft { logic: None, config: None, sample: 1.0 }
     }
 }
 
 /// The keys of `shadow`.
-pub const SHADOW: &[Key<Draft>] = &[
-    Key::new(
+pub const SHADOW: &[ConfigKey<ShadowDraft>] = &[
+    ConfigKey::new(
         "logic",
-        Form::Text,
+        KeyForm::Text,
         "",
         "The component to try, relative to this file; the one that decides, if not given.",
         |draft, given, _| {
-            draft.logic = Some(given.located()?);
+            draft.logic = Some(given.unexpanded_text()?);
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "config",
-        Form::Text,
+        KeyForm::Text,
         "",
         "The configuration to try, relative to this file: its rules, settings and masks; this one, if not given.",
         |draft, given, _| {
-            draft.config = Some(given.located()?);
+            draft.config = Some(given.unexpanded_text()?);
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "sample",
-        Form::Fraction,
+        KeyForm::Fraction,
         "1.0",
         "Which part of all calls is tried, from 0 (none) to 1 (all).",
         |draft, given, _| {
@@ -53,14 +53,14 @@ pub const SHADOW: &[Key<Draft>] = &[
 ];
 
 /// Reads `shadow`.
-pub fn shadow(given: &Given<'_>, reading: &mut Reading) -> Option<Shadow> {
-    part(given, reading, |given, reading| {
-        let mut draft = Draft::default();
-        read(SHADOW, &mut draft, given, reading);
-        let Draft { logic, config, sample } = draft;
+pub fn read_shadow(given: &ConfigField<'_>, reading: &mut ReadContext) -> Option<ShadowRules> {
+    read_section(given, reading, |given, reading| {
+        let mut draft = ShadowDraft::default();
+        read_keys(SHADOW, &mut draft, given, reading);
+        let ShadowDraft { logic, config, sample } = draft;
         if logic.is_none() && config.is_none() {
-            return Err(given.misfit("needs a candidate: the `logic` to try, or the `config`, or both"));
+            return Err(given.error("needs a candidate: the `logic` to try, or the `config`, or both"));
         }
-        Ok(Shadow { place: given.node.place.clone(), logic, config, sample })
+        Ok(ShadowRules { place: given.node.place.clone(), logic, config, sample })
     })
 }

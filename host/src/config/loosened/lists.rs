@@ -1,13 +1,13 @@
 //! What has come into a list of names and globs, or has gone from it.
 
 /// The patterns of the old list that no pattern of the new one covers.
-pub fn removed<'p>(before: &'p [String], after: &'p [String]) -> impl Iterator<Item = &'p String> {
+pub fn removed_patterns<'p>(before: &'p [String], after: &'p [String]) -> impl Iterator<Item = &'p String> {
     before.iter().filter(|old| !old.trim().is_empty() && !after.iter().any(|new| covers(new, old)))
 }
 
 /// The patterns of the new list that no pattern of the old one covers.
-pub fn added<'p>(before: &'p [String], after: &'p [String]) -> impl Iterator<Item = &'p String> {
-    removed(after, before)
+pub fn added_patterns<'p>(before: &'p [String], after: &'p [String]) -> impl Iterator<Item = &'p String> {
+    removed_patterns(after, before)
 }
 
 /// Whether two names of tools are one to the rules, which trim them and make no difference of case.

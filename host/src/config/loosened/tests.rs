@@ -7,7 +7,7 @@ use super::*;
 fn lines(before: &str, after: &str) -> Vec<String> {
     let [before, after] = [before, after]
         .map(|text| parse(text, Path::new("toolgate.yaml")).unwrap_or_else(|error| panic!("{text}: {error}")));
-    loosened(&before, &after)
+    find_loosened(&before, &after)
 }
 
 /// One change, which is told in one line and whose reverse is not told.

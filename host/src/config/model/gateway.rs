@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Located, Place};
+use super::{FilePosition, UnexpandedText};
 
 /// What holds for `toolgate serve`. Its `Debug` shows no value that may be a secret.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,11 +102,11 @@ impl GatewayNames {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenRules {
     /// Where its entry stands.
-    pub place: Place,
+    pub place: FilePosition,
     /// Its name for logs and rules: letters, digits, `_`, `.`, `@` and `-`; nobody else has it.
     pub principal: String,
     /// What proves who it is.
-    pub secret: TokenFrom,
+    pub secret: TokenSource,
     /// It may also enable, disable and reconnect servers, and try tools.
     pub admin: bool,
     /// The servers that it may use, each with names and globs of its tools, where none means all; none means all servers.
@@ -117,18 +117,18 @@ pub struct TokenRules {
 
 /// Where a token is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TokenFrom {
+pub enum TokenSource {
     /// In the configuration, or where it points to.
-    Text(Located),
+    Text(UnexpandedText),
     /// In a file, alone.
-    File(Located),
+    File(UnexpandedText),
 }
 
-impl TokenFrom {
+impl TokenSource {
     /// What the configuration says of it.
-    pub fn located(&self) -> &Located {
+    pub fn text(&self) -> &UnexpandedText {
         match self {
-            TokenFrom::Text(located) | TokenFrom::File(located) => located,
+            TokenSource::Text(located) | TokenSource::File(located) => located,
         }
     }
 }
@@ -137,7 +137,7 @@ impl TokenFrom {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayTls {
     /// Its certificate, and those that vouch for it.
-    pub certificate: Located,
+    pub certificate: UnexpandedText,
     /// The key of the certificate.
-    pub key: Located,
+    pub key: UnexpandedText,
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// When a server is started, watched, restarted and stopped.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lifecycle {
+pub struct LifecycleRules {
     /// It starts at once, and not with the first call.
     pub eager: bool,
     /// All gates share one connection; otherwise each has its own.
@@ -25,9 +25,9 @@ pub struct Lifecycle {
     pub health_probe: HealthProbe,
 }
 
-impl Default for Lifecycle {
+impl Default for LifecycleRules {
     fn default() -> Self {
-        Lifecycle {
+        LifecycleRules {
             eager: false,
             shared: true,
             idle_timeout: Duration::from_secs(300),

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::Located;
+use super::UnexpandedText;
 
 /// Where calls are recorded, and how many.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordRules {
     /// The folder; none means one of the user's own.
-    pub dir: Option<Located>,
+    pub dir: Option<UnexpandedText>,
     /// The most bytes of one file.
     pub max_segment: u64,
     /// The most bytes of all files in the folder.

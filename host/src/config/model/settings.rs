@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{GatewayRules, Lifecycle, QueueRules, RecordRules, Shadow, Spill, Summarizer};
+use super::{GatewayRules, LifecycleRules, QueueRules, RecordRules, ShadowRules, SpillSettings, SummarizerRules};
 
 /// What holds for all servers.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,11 +16,11 @@ pub struct Settings {
     /// Arguments that do not satisfy the schema are refused.
     pub check_arguments: bool,
     /// Which calls may be repeated.
-    pub retry: Retry,
+    pub retry: RetryRule,
     /// Only tools that change nothing.
     pub read_only: bool,
     /// What happens to tools that may delete or overwrite.
-    pub destructive: Destructive,
+    pub destructive: DestructiveRule,
     /// The most bytes of arguments that a person is asked about; a call with more is declined.
     pub ask_max_bytes: u64,
     /// What is masked in every answer.
@@ -30,21 +30,21 @@ pub struct Settings {
     /// A result with more tokens than this is summarized, where there is a summarizer.
     pub summarize_above_tokens: u64,
     /// Who makes a long result short.
-    pub summarizer: Option<Summarizer>,
+    pub summarizer: Option<SummarizerRules>,
     /// Where results that are cut are kept whole; none means nowhere.
-    pub spill: Option<Spill>,
+    pub spill: Option<SpillSettings>,
     /// Where calls are recorded; none means nowhere.
     pub record: Option<RecordRules>,
     /// What holds for the servers that do not say otherwise; each server has it already.
-    pub lifecycle: Lifecycle,
+    pub lifecycle: LifecycleRules,
     /// What is said of queues; one that a server names and that is not here is of the usual size.
     pub queues: Vec<QueueRules>,
     /// How the gateway is reached, by whom, and how much of it one may use.
     pub gateway: GatewayRules,
     /// What a gateway asks beside the logic that decides.
-    pub shadow: Option<Shadow>,
+    pub shadow: Option<ShadowRules>,
     /// When we are ready.
-    pub readiness: Readiness,
+    pub readiness: ReadinessRule,
     /// `${cmd:…}` runs a command.
     pub allow_commands: bool,
     /// How many servers are started at the same time; none means four times the number of cores, and at least 32.
@@ -54,7 +54,7 @@ pub struct Settings {
     /// `$VAR` without braces is expanded too, as Gemini CLI does.
     pub bare_dollar: bool,
     /// What the file asks of a person.
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<ConfigInput>,
 }
 
 impl Default for Settings {
@@ -64,9 +64,9 @@ impl Default for Settings {
             bare_names: false,
             describe_server: false,
             check_arguments: true,
-            retry: Retry::default(),
+            retry: RetryRule::default(),
             read_only: false,
-            destructive: Destructive::default(),
+            destructive: DestructiveRule::default(),
             ask_max_bytes: 64 * 1024,
             masking: Masking::default(),
             max_result_bytes: 1024 * 1024,
@@ -74,11 +74,11 @@ impl Default for Settings {
             summarizer: None,
             spill: None,
             record: None,
-            lifecycle: Lifecycle::default(),
+            lifecycle: LifecycleRules::default(),
             queues: Vec::new(),
             gateway: GatewayRules::default(),
             shadow: None,
-            readiness: Readiness::default(),
+            readiness: ReadinessRule::default(),
             allow_commands: false,
             start_concurrency: None,
             max_servers: 200,
@@ -109,7 +109,7 @@ pub enum NamesStyle {
 
 /// Which calls may be repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Retry {
+pub enum RetryRule {
     /// Those that cannot have run, and those that are safe to repeat.
     #[default]
     Safe,
@@ -121,7 +121,7 @@ pub enum Retry {
 
 /// What happens to tools that may delete or overwrite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Destructive {
+pub enum DestructiveRule {
     /// They are like any other tool.
     #[default]
     Allow,
@@ -133,7 +133,7 @@ pub enum Destructive {
 
 /// When we are ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Readiness {
+pub enum ReadinessRule {
     /// When every enabled server is.
     All,
     /// At once, with warnings about servers that are not.
@@ -165,7 +165,7 @@ pub struct CustomMask {
 
 /// Something that a file asks of a person, as `${input:ID}`. Its `Debug` shows no default, which may be a secret.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Input {
+pub struct ConfigInput {
     /// Its id.
     pub id: String,
     /// The question.
@@ -178,7 +178,7 @@ pub struct Input {
     pub options: Vec<String>,
 }
 
-impl fmt::Debug for Input {
+impl fmt::Debug for ConfigInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Input").field("id", &self.id).field("password", &self.password).finish_non_exhaustive()
     }

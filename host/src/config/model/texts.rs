@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Auth, GatewayRules, Located, Place, Server, Settings, SummarizeWith};
+use super::{FilePosition, GatewayRules, ServerAuth, ServerConfig, Settings, SummarizerKind, UnexpandedText};
 
-impl Server {
+impl ServerConfig {
     /// Whether the configuration wants to tell the server which session it is used for.
     pub fn uses_session(&self) -> bool {
         self.clone().texts().iter().any(|text| text.text.contains("SESSION_ID"))
@@ -13,17 +13,17 @@ impl Server {
 
     /// The same server, wherever in whatever file it is written: for comparing.
     #[must_use]
-    pub fn without_places(&self) -> Self {
+    pub fn without_positions(&self) -> Self {
         let mut server = self.clone();
-        server.texts().into_iter().for_each(|text| text.place = nowhere());
+        server.texts().into_iter().for_each(|text| text.place = no_position());
         if let Some(problem) = &mut server.problem {
-            problem.place = nowhere();
+            problem.place = no_position();
         }
-        Server { place: nowhere(), ..server }
+        ServerConfig { place: no_position(), ..server }
     }
 
-    pub(in crate::config) fn texts(&mut self) -> Vec<&mut Located> {
-        let mut texts: Vec<&mut Located> = Vec::new();
+    pub(in crate::config) fn texts(&mut self) -> Vec<&mut UnexpandedText> {
+        let mut texts: Vec<&mut UnexpandedText> = Vec::new();
         texts.extend(&mut self.command);
         texts.extend(&mut self.args);
         texts.extend(self.env.iter_mut().map(|(_, value)| value));
@@ -34,11 +34,11 @@ impl Server {
         let tls = &mut self.tls;
         texts.extend([&mut tls.ca, &mut tls.client_certificate, &mut tls.client_key].into_iter().flatten());
         match &mut self.auth {
-            Auth::None => {}
-            Auth::Bearer(token) => texts.push(token),
-            Auth::ApiKey { value, .. } => texts.push(value),
-            Auth::Basic { user, password } => texts.extend([user, password]),
-            Auth::OAuth(oauth) => texts.extend(oauth.texts_mut()),
+            ServerAuth::None => {}
+            ServerAuth::Bearer(token) => texts.push(token),
+            ServerAuth::ApiKey { value, .. } => texts.push(value),
+            ServerAuth::Basic { user, password } => texts.extend([user, password]),
+            ServerAuth::OAuth(oauth) => texts.extend(oauth.texts_mut()),
         }
         texts
     }
@@ -48,17 +48,17 @@ impl Settings {
     /// What holds for the servers and their calls, wherever it is written: for comparing. The gateway and its shadow are
     /// left out.
     #[must_use]
-    pub fn without_places(&self) -> Self {
+    pub fn without_positions(&self) -> Self {
         let mut settings = Settings { gateway: GatewayRules::default(), shadow: None, ..self.clone() };
-        let mut texts: Vec<&mut Located> = Vec::new();
+        let mut texts: Vec<&mut UnexpandedText> = Vec::new();
         if let Some(summarizer) = &mut settings.summarizer {
-            summarizer.place = nowhere();
+            summarizer.place = no_position();
             match &mut summarizer.how {
-                SummarizeWith::Command { program, args } => {
+                SummarizerKind::Command { program, args } => {
                     texts.push(program);
                     texts.extend(args);
                 }
-                SummarizeWith::Http { url, model, api_key } => {
+                SummarizerKind::Http { url, model, api_key } => {
                     texts.extend([url, model]);
                     texts.extend(api_key);
                 }
@@ -66,11 +66,11 @@ impl Settings {
         }
         texts.extend(settings.spill.iter_mut().filter_map(|spill| spill.dir.as_mut()));
         texts.extend(settings.record.iter_mut().filter_map(|record| record.dir.as_mut()));
-        texts.into_iter().for_each(|text| text.place = nowhere());
+        texts.into_iter().for_each(|text| text.place = no_position());
         settings
     }
 }
 
-fn nowhere() -> Place {
-    Place { file: Arc::from(Path::new("")), line: 0, column: 0 }
+fn no_position() -> FilePosition {
+    FilePosition { file: Arc::from(Path::new("")), line: 0, column: 0 }
 }

@@ -3,18 +3,18 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::{Filling, filled, site};
-use crate::config::expand::read_text;
-use crate::config::model::{Config, Kind, Located, Problem, Server, TokenFrom, TokenRules};
+use super::{ConfigResolver, resolve_with, site};
+use crate::config::expand::read_text_file;
+use crate::config::model::{Config, Problem, ServerConfig, TokenRules, TokenSource, TransportKind, UnexpandedText};
 use crate::config::nearest;
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 
 /// What of the gateway is filled in. Its `Debug` shows no token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FilledGateway {
+pub struct ResolvedGateway {
     /// Who may use it, in the order of the file; no two tokens are equal.
-    pub tokens: Vec<FilledToken>,
+    pub tokens: Vec<ResolvedToken>,
     /// The PEM files of its certificate and of the key; none means HTTP without TLS. They need not exist yet.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// What must not be seen in any answer, log or page: all tokens, and what they are made of.
@@ -23,7 +23,7 @@ pub struct FilledGateway {
 
 /// One who may use the gateway. Its `Debug` shows no token.
 #[derive(Clone, PartialEq, Eq)]
-pub struct FilledToken {
+pub struct ResolvedToken {
     /// Its name for logs and rules.
     pub principal: String,
     /// The token, without `Bearer` before it: at least 16 visible characters of ASCII.
@@ -38,7 +38,7 @@ pub struct FilledToken {
     pub capabilities: Option<Vec<String>>,
 }
 
-impl fmt::Debug for FilledToken {
+impl fmt::Debug for ResolvedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("FilledToken");
         shown.field("principal", &self.principal).field("file", &self.file).field("admin", &self.admin);
@@ -48,26 +48,26 @@ impl fmt::Debug for FilledToken {
 
 /// Fills in everything about the gateway. What is wrong with one token is wrong with all: who it was meant for would
 /// stay outside, and nobody would know why.
-pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<FilledGateway, Problem> {
+pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<ResolvedGateway, Problem> {
     check_tokens(config)?;
     let gateway = &config.settings.gateway;
     // A path is shown to whoever looks for the file, so nothing of it is kept secret.
-    let path = |located: &Located| {
-        let (path, _) = fill(located, config, variables, |filling| filling.path(located))?;
+    let path = |located: &UnexpandedText| {
+        let (path, _) = resolve_value(located, config, variables, |filling| filling.path(located))?;
         Ok(path)
     };
-    let mut filled = FilledGateway::default();
+    let mut filled = ResolvedGateway::default();
     for (at, rules) in gateway.tokens.iter().enumerate() {
-        let located = rules.secret.located();
+        let located = rules.secret.text();
         let file = match &rules.secret {
-            TokenFrom::Text(_) => None,
-            TokenFrom::File(located) => Some(path(located)?),
+            TokenSource::Text(_) => None,
+            TokenSource::File(located) => Some(path(located)?),
         };
-        let (token, secrets) = fill(located, config, variables, |filling| {
+        let (token, secrets) = resolve_value(located, config, variables, |filling| {
             let token = match &file {
-                None => site::token(filling, located)?,
+                None => site::resolve_token(filling, located)?,
                 Some(file) => {
-                    let text = read_text(file).map_err(|error| filling.problem(located, error))?;
+                    let text = read_text_file(file).map_err(|error| filling.problem(located, error))?;
                     let token = text.trim().to_owned();
                     filling.secrets.add(&token);
                     token
@@ -83,7 +83,7 @@ pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<FilledG
             return Err(Problem { place: located.place.clone(), field, text });
         }
         filled.secrets.merge(&secrets);
-        filled.tokens.push(FilledToken {
+        filled.tokens.push(ResolvedToken {
             principal: rules.principal.clone(),
             token,
             file,
@@ -105,14 +105,14 @@ pub fn check_tokens(config: &Config) -> Result<(), Problem> {
 }
 
 /// Fills in one value of the gateway, with what must not be seen of it.
-fn fill<T>(
-    located: &Located,
+fn resolve_value<T>(
+    located: &UnexpandedText,
     config: &Config,
     variables: &Variables,
-    fill: impl FnOnce(&mut Filling<'_>) -> Result<T, Problem>,
+    fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
 ) -> Result<(T, Secrets), Problem> {
-    let server = Server::new("", located.place.clone(), Kind::Http);
-    filled(&server, "gateway", config, variables, None, fill)
+    let server = ServerConfig::new("", located.place.clone(), TransportKind::Http);
+    resolve_with(&server, "gateway", config, variables, None, fill)
 }
 
 fn check_servers(at: usize, token: &TokenRules, config: &Config) -> Result<(), Problem> {
@@ -129,7 +129,7 @@ fn check_servers(at: usize, token: &TokenRules, config: &Config) -> Result<(), P
 }
 
 /// A token must be hard to guess, and fit for the header that carries it (RFC 6750, section 2.1).
-fn check_token(filling: &Filling<'_>, located: &Located, token: &str) -> Result<(), Problem> {
+fn check_token(filling: &ConfigResolver<'_>, located: &UnexpandedText, token: &str) -> Result<(), Problem> {
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(filling.problem(located, "has a blank, a line break or a letter beyond ASCII in it"));
     }
@@ -152,7 +152,7 @@ mod tests {
 
     const SERVERS: &str = "servers: {files: {command: x}, jira: {command: y, enabled: false}}";
 
-    fn resolved(section: &str, folder: &Path) -> Result<FilledGateway, String> {
+    fn resolved(section: &str, folder: &Path) -> Result<ResolvedGateway, String> {
         let text = format!("gateway: {section}\n{SERVERS}");
         let config = parse(&text, &folder.join("toolgate.yaml")).unwrap_or_else(|error| panic!("{text}: {error}"));
         let environment = [("A", "s3cret-of-a-0123456789"), ("SHORT", "s3cret"), ("DIR", "/var/keys")];
@@ -169,7 +169,7 @@ mod tests {
             {principal: c, token: 'Bearer s3cret-of-c-0123456789'},\
             {principal: d, token: 's3cret-of-d-0123'}], tls: {certificate: ./c.pem, key: '${DIR}/k.pem'}}";
         let found = resolved(section, folder.path()).unwrap();
-        let token = |principal: &str, token: &str| FilledToken {
+        let token = |principal: &str, token: &str| ResolvedToken {
             principal: principal.to_owned(),
             token: token.to_owned(),
             file: None,
@@ -179,12 +179,12 @@ mod tests {
         };
         let selection = vec![("files".to_owned(), vec!["t_*".to_owned()]), ("jira".to_owned(), vec!["*".to_owned()])];
         let expected = [
-            FilledToken {
+            ResolvedToken {
                 selection: Some(selection),
                 capabilities: Some(vec!["x".to_owned()]),
                 ..token("a", "s3cret-of-a-0123456789")
             },
-            FilledToken { file: Some(folder.path().join("b")), admin: true, ..token("b", "s3cret-of-b-0123456789") },
+            ResolvedToken { file: Some(folder.path().join("b")), admin: true, ..token("b", "s3cret-of-b-0123456789") },
             token("c", "s3cret-of-c-0123456789"),
             token("d", "s3cret-of-d-0123"),
         ];
@@ -195,7 +195,7 @@ mod tests {
         }
         assert_eq!(found.secrets.redact("/var/keys"), "/var/keys");
         assert!(!format!("{found:?}").contains("s3cret"), "{found:?}");
-        assert_eq!(resolved("{}", folder.path()), Ok(FilledGateway::default()));
+        assert_eq!(resolved("{}", folder.path()), Ok(ResolvedGateway::default()));
     }
 
     #[test]

@@ -7,61 +7,63 @@ use std::sync::Arc;
 
 use url::Url;
 
-use super::{folders, site};
+use super::{base_folders, site};
 use crate::config::environment::parse_dotenv;
-use crate::config::expand::{HOLE, Rules, Scope, expand_known, path_of, read_text};
-use crate::config::model::{Auth, Config, KeyPlace, Located, OAuth, Server, TokenFrom};
+use crate::config::expand::{ExpandRules, ExpandScope, HOLE, expand_partly, read_text_file, resolve_path};
+use crate::config::model::{
+    ApiKeyLocation, Config, OAuthConfig, ServerAuth, ServerConfig, TokenSource, UnexpandedText,
+};
 use crate::config::secrets::Secrets;
-use crate::config::variables::{NobodyToAsk, Variables};
+use crate::config::variables::{NoPrompter, Variables};
 
 /// The secrets of all servers, also of those that are switched off or cannot be used, and the tokens of the gateway: what the
 /// configuration writes out, and what variables and files give it. No command is run and nobody is asked; what cannot be
 /// filled in is passed over, since whoever uses it is told.
 pub fn known_secrets(config: &Config, variables: &Variables) -> Secrets {
-    let (folder, workspace) = folders(config, variables);
-    let variables = &Variables { ask: Arc::new(NobodyToAsk), ..variables.clone() };
-    let scope = Scope {
+    let (folder, workspace) = base_folders(config, variables);
+    let variables = &Variables { prompter: Arc::new(NoPrompter), ..variables.clone() };
+    let scope = ExpandScope {
         variables,
         env_file: &BTreeMap::new(),
         folder: &folder,
         workspace: &workspace,
         inputs: &config.settings.inputs,
         session: None,
-        rules: Rules { commands: false, bare_dollar: config.settings.bare_dollar },
+        rules: ExpandRules { commands: false, bare_dollar: config.settings.bare_dollar },
     };
     let mut secrets = Secrets::default();
     for server in &config.servers {
         let env_file = env_file(server, scope, &mut secrets);
-        Known { scope: Scope { env_file: &env_file, ..scope }, secrets: &mut secrets }.server(server);
+        SecretCollector { scope: ExpandScope { env_file: &env_file, ..scope }, secrets: &mut secrets }.server(server);
     }
     for token in &config.settings.gateway.tokens {
-        Known { scope, secrets: &mut secrets }.token_of_gateway(&token.secret);
+        SecretCollector { scope, secrets: &mut secrets }.token_of_gateway(&token.secret);
     }
     // What is known in part is another text than the secret, and may be a word of every other text.
-    secrets.forget_with(HOLE);
+    secrets.remove_containing(HOLE);
     secrets
 }
 
 /// What the server's file of variables has; where there is none to read, nothing.
-fn env_file(server: &Server, scope: Scope<'_>, secrets: &mut Secrets) -> BTreeMap<String, String> {
+fn env_file(server: &ServerConfig, scope: ExpandScope<'_>, secrets: &mut Secrets) -> BTreeMap<String, String> {
     let Some(located) = &server.env_file else { return BTreeMap::new() };
-    let text = Known { scope, secrets: &mut *secrets }.file(located);
+    let text = SecretCollector { scope, secrets: &mut *secrets }.file(located);
     let variables = text.and_then(|text| parse_dotenv(&text).ok()).unwrap_or_default();
     for (name, value) in &variables {
         secrets.add_variable(name, value);
-        secrets.add_inherited(name, value);
+        secrets.add_inherited_env(name, value);
     }
     variables
 }
 
 /// Something of the configuration while it is looked through.
-struct Known<'a> {
-    scope: Scope<'a>,
+struct SecretCollector<'a> {
+    scope: ExpandScope<'a>,
     secrets: &'a mut Secrets,
 }
 
-impl Known<'_> {
-    fn server(&mut self, server: &Server) {
+impl SecretCollector<'_> {
+    fn server(&mut self, server: &ServerConfig) {
         self.program(server);
         if let Some(url) = &server.url {
             self.address(url);
@@ -77,7 +79,7 @@ impl Known<'_> {
         self.auth(&server.auth);
     }
 
-    fn program(&mut self, server: &Server) {
+    fn program(&mut self, server: &ServerConfig) {
         for located in server.command.iter().chain(&server.working_dir) {
             self.text(located);
         }
@@ -88,37 +90,37 @@ impl Known<'_> {
         }
         for (name, located) in &server.env {
             let value = self.text(located);
-            self.secrets.add_set(name, &value);
+            self.secrets.add_env(name, &value);
         }
         for name in &server.pass_env {
             if let Some(value) = self.scope.variables.environment.get(name) {
                 self.secrets.add_variable(name, value);
-                self.secrets.add_inherited(name, value);
+                self.secrets.add_inherited_env(name, value);
             }
         }
     }
 
-    fn auth(&mut self, auth: &Auth) {
+    fn auth(&mut self, auth: &ServerAuth) {
         match auth {
-            Auth::None => {}
-            Auth::Bearer(token) => self.token(token),
-            Auth::ApiKey { value, r#in } => {
+            ServerAuth::None => {}
+            ServerAuth::Bearer(token) => self.token(token),
+            ServerAuth::ApiKey { value, r#in } => {
                 let key = self.text(value);
                 self.secrets.add(&key);
-                if let KeyPlace::Header(name) = r#in {
+                if let ApiKeyLocation::Header(name) = r#in {
                     self.secrets.add_header(name, &key);
                 }
             }
-            Auth::Basic { user, password } => {
+            ServerAuth::Basic { user, password } => {
                 let (user, password) = (self.text(user), self.text(password));
                 self.secrets.add(&password);
                 self.login(&user, &password);
             }
-            Auth::OAuth(oauth) => self.oauth(oauth),
+            ServerAuth::OAuth(oauth) => self.oauth(oauth),
         }
     }
 
-    fn oauth(&mut self, oauth: &OAuth) {
+    fn oauth(&mut self, oauth: &OAuthConfig) {
         oauth.texts().for_each(|located| self.address(located));
         if let Some(secret) = &oauth.client_secret {
             let secret = self.text(secret);
@@ -126,26 +128,26 @@ impl Known<'_> {
         }
     }
 
-    fn token_of_gateway(&mut self, secret: &TokenFrom) {
+    fn token_of_gateway(&mut self, secret: &TokenSource) {
         match secret {
-            TokenFrom::Text(located) => self.token(located),
-            TokenFrom::File(located) => {
+            TokenSource::Text(located) => self.token(located),
+            TokenSource::File(located) => {
                 // A path is shown to whoever looks for the file.
-                let text = Known { scope: self.scope, secrets: &mut Secrets::default() }.file(located);
+                let text = SecretCollector { scope: self.scope, secrets: &mut Secrets::default() }.file(located);
                 text.into_iter().for_each(|token| self.secrets.add(&token));
             }
         }
     }
 
     /// A token for `Bearer`, which people also paste the word before.
-    fn token(&mut self, located: &Located) {
+    fn token(&mut self, located: &UnexpandedText) {
         let token = self.text(located);
         self.secrets.add(&token);
         self.secrets.add_header("Authorization", &token);
     }
 
     /// An address, with what of it becomes a header.
-    fn address(&mut self, located: &Located) {
+    fn address(&mut self, located: &UnexpandedText) {
         let text = self.text(located);
         self.secrets.add_address(text.trim());
         if let Some((user, password)) = Url::parse(text.trim()).ok().as_ref().and_then(site::credentials) {
@@ -156,17 +158,17 @@ impl Known<'_> {
     /// A name and a password, as they are sent.
     fn login(&mut self, user: &str, password: &str) {
         if !user.contains(HOLE) && !password.contains(HOLE) {
-            self.secrets.add_header("Authorization", &site::basic(user, password));
+            self.secrets.add_header("Authorization", &site::basic_credentials(user, password));
         }
     }
 
-    fn text(&mut self, located: &Located) -> String {
-        expand_known(&located.text, &self.scope, self.secrets)
+    fn text(&mut self, located: &UnexpandedText) -> String {
+        expand_partly(&located.text, &self.scope, self.secrets)
     }
 
-    fn file(&mut self, located: &Located) -> Option<String> {
-        let path = path_of(&self.text(located), &self.scope).ok()?;
-        read_text(&path).ok()
+    fn file(&mut self, located: &UnexpandedText) -> Option<String> {
+        let path = resolve_path(&self.text(located), &self.scope).ok()?;
+        read_text_file(&path).ok()
     }
 }
 
@@ -175,16 +177,16 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::model::Input;
+    use crate::config::model::ConfigInput;
     use crate::config::parse;
     use crate::config::resolve::{resolve, resolve_gateway, resolve_oauth};
-    use crate::config::variables::Ask;
+    use crate::config::variables::InputPrompter;
 
     /// Nobody may be asked by whoever only looks.
     struct NoOneMayAsk;
 
-    impl Ask for NoOneMayAsk {
-        fn ask(&self, input: &Input) -> Option<String> {
+    impl InputPrompter for NoOneMayAsk {
+        fn ask(&self, input: &ConfigInput) -> Option<String> {
             panic!("{input:?} is asked for")
         }
     }
@@ -197,7 +199,7 @@ mod tests {
             ("STAGE", "orders"),
             ("TOOLGATE_INPUT_GIVEN", "input-that-is-given"),
         ];
-        Variables { ask: Arc::new(NoOneMayAsk), ..Variables::of_test(&environment) }
+        Variables { prompter: Arc::new(NoOneMayAsk), ..Variables::of_test(&environment) }
     }
 
     fn config(folder: &Path, text: &str) -> Config {

@@ -3,18 +3,20 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Filling, filled, path_in, site, with_env_file};
-use crate::config::model::{Auth, Config, Grant, Located, OAuth, Problem, Server, TokenAuth};
+use super::{ConfigResolver, resolve_with, server_path, site, with_env_file};
+use crate::config::model::{
+    Config, OAuthConfig, OAuthGrant, Problem, ServerAuth, ServerConfig, TokenAuth, UnexpandedText,
+};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 
 /// What is said about OAuth with a server; where nothing is, all is found out from the server.
 #[derive(Clone, PartialEq, Eq)]
-pub struct FilledOAuth {
+pub struct ResolvedOAuth {
     /// The configuration says that the server wants OAuth; otherwise the server has to say so.
-    pub said: bool,
+    pub is_configured: bool,
     /// How a token is asked for.
-    pub grant: Grant,
+    pub grant: OAuthGrant,
     /// Our id, where we are registered.
     pub client_id: Option<String>,
     /// The secret that goes with it.
@@ -44,27 +46,31 @@ pub struct FilledOAuth {
 }
 
 /// What the server's `auth` says about OAuth; none where it proves in another way who we are.
-pub fn resolve_oauth(server: &Server, config: &Config, variables: &Variables) -> Result<Option<FilledOAuth>, Problem> {
-    let none = OAuth::default();
+pub fn resolve_oauth(
+    server: &ServerConfig,
+    config: &Config,
+    variables: &Variables,
+) -> Result<Option<ResolvedOAuth>, Problem> {
+    let none = OAuthConfig::default();
     let oauth = match &server.auth {
-        Auth::OAuth(oauth) => oauth,
-        Auth::None => &none,
-        Auth::Bearer(_) | Auth::ApiKey { .. } | Auth::Basic { .. } => return Ok(None),
+        ServerAuth::OAuth(oauth) => oauth,
+        ServerAuth::None => &none,
+        ServerAuth::Bearer(_) | ServerAuth::ApiKey { .. } | ServerAuth::Basic { .. } => return Ok(None),
     };
-    let path = path_in(config.shape, &server.id);
-    let fill = |filling: &mut Filling<'_>| with_env_file(filling, |filling| fill(filling, oauth));
-    let (mut oauth, secrets) = filled(server, &path, config, variables, None, fill)?;
+    let path = server_path(config.shape, &server.id);
+    let fill = |filling: &mut ConfigResolver<'_>| with_env_file(filling, |filling| resolve_fields(filling, oauth));
+    let (mut oauth, secrets) = resolve_with(server, &path, config, variables, None, fill)?;
     oauth.secrets = secrets;
     Ok(Some(oauth))
 }
 
-fn fill(filling: &mut Filling<'_>, oauth: &OAuth) -> Result<FilledOAuth, Problem> {
+fn resolve_fields(filling: &mut ConfigResolver<'_>, oauth: &OAuthConfig) -> Result<ResolvedOAuth, Problem> {
     let client_secret = text(filling, oauth.client_secret.as_ref())?;
     if let Some(secret) = &client_secret {
         filling.secrets.add(secret);
     }
-    Ok(FilledOAuth {
-        said: matches!(filling.server.auth, Auth::OAuth(_)),
+    Ok(ResolvedOAuth {
+        is_configured: matches!(filling.server.auth, ServerAuth::OAuth(_)),
         grant: oauth.grant,
         client_id: text(filling, oauth.client_id.as_ref())?,
         client_secret,
@@ -83,11 +89,11 @@ fn fill(filling: &mut Filling<'_>, oauth: &OAuth) -> Result<FilledOAuth, Problem
 }
 
 /// A text; one that is empty says nothing.
-fn text(filling: &mut Filling<'_>, located: Option<&Located>) -> Result<Option<String>, Problem> {
+fn text(filling: &mut ConfigResolver<'_>, located: Option<&UnexpandedText>) -> Result<Option<String>, Problem> {
     let text = located.map(|located| filling.text(located)).transpose()?;
     Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
-fn address(filling: &mut Filling<'_>, located: Option<&Located>) -> Result<Option<String>, Problem> {
-    located.map(|located| site::address(filling, located)).transpose()
+fn address(filling: &mut ConfigResolver<'_>, located: Option<&UnexpandedText>) -> Result<Option<String>, Problem> {
+    located.map(|located| site::resolve_address(filling, located)).transpose()
 }

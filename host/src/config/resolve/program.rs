@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Filling, is_path};
+use super::{ConfigResolver, is_path};
 use crate::config::command::is_this_program;
 use crate::config::environment::environment;
-use crate::config::expand::{Scope, path_of};
-use crate::config::model::{Config, Problem, Shape};
+use crate::config::expand::{ExpandScope, resolve_path};
+use crate::config::model::{Config, FileShape, Problem};
 use crate::config::secrets::Secrets;
 use crate::transport::endpoint::Program;
 
-pub(super) fn program(filling: &mut Filling<'_>, config: &Config) -> Result<Program, Problem> {
+pub(super) fn resolve_program(filling: &mut ConfigResolver<'_>, config: &Config) -> Result<Program, Problem> {
     let server = filling.server;
     let working_dir = working_dir(filling)?;
     let command = command(filling, config.shape, working_dir.as_deref())?;
@@ -36,8 +36,8 @@ pub(super) fn program(filling: &mut Filling<'_>, config: &Config) -> Result<Prog
     // Also what it inherits: a server that fails likes to show its environment.
     for (name, value) in &env {
         match server.env.iter().any(|(own, _)| own == name) {
-            true => filling.secrets.add_set(name, value),
-            false => filling.secrets.add_inherited(name, value),
+            true => filling.secrets.add_env(name, value),
+            false => filling.secrets.add_inherited_env(name, value),
         }
     }
     let line: Vec<&str> = std::iter::once(&command).chain(&args).map(String::as_str).collect();
@@ -59,7 +59,7 @@ pub(super) fn program(filling: &mut Filling<'_>, config: &Config) -> Result<Prog
     })
 }
 
-fn working_dir(filling: &mut Filling<'_>) -> Result<Option<PathBuf>, Problem> {
+fn working_dir(filling: &mut ConfigResolver<'_>) -> Result<Option<PathBuf>, Problem> {
     let located = filling.server.working_dir.as_ref();
     let working_dir = filling.optional_path(located)?;
     if let (Some(located), Some(folder)) = (located, &working_dir)
@@ -73,9 +73,10 @@ fn working_dir(filling: &mut Filling<'_>) -> Result<Option<PathBuf>, Problem> {
 
 /// A name stays a name, for the system to look up. A path is one from the file's folder, as whoever wrote it saw it; other
 /// clients look for it only once they are in the folder that the program is to run in.
-fn command(filling: &mut Filling<'_>, shape: Shape, working_dir: Option<&Path>) -> Result<String, Problem> {
+fn command(filling: &mut ConfigResolver<'_>, shape: FileShape, working_dir: Option<&Path>) -> Result<String, Problem> {
     let server = filling.server;
-    let located = server.command.as_ref().ok_or_else(|| filling.missing("command required for stdio transport"))?;
+    let located =
+        server.command.as_ref().ok_or_else(|| filling.missing_problem("command required for stdio transport"))?;
     let text = filling.text(located)?;
     if text.trim().is_empty() {
         return Err(filling.problem(located, "is empty; name the program to run"));
@@ -83,10 +84,10 @@ fn command(filling: &mut Filling<'_>, shape: Shape, working_dir: Option<&Path>) 
     if !is_path(&text) {
         return Ok(text);
     }
-    let scope = match working_dir.filter(|_| shape != Shape::Native) {
-        Some(folder) => Scope { folder, ..filling.scope },
+    let scope = match working_dir.filter(|_| shape != FileShape::Native) {
+        Some(folder) => ExpandScope { folder, ..filling.scope },
         None => filling.scope,
     };
-    let path = path_of(&text, &scope).map_err(|error| filling.problem(located, error))?;
+    let path = resolve_path(&text, &scope).map_err(|error| filling.problem(located, error))?;
     path.into_os_string().into_string().map_err(|_| filling.problem(located, "the path to it is not UTF-8 text"))
 }

@@ -5,16 +5,16 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{filled, program, site};
-use crate::config::model::{Config, Kind, Problem, Server, SummarizeWith, Summarizer};
+use super::{program, resolve_with, site};
+use crate::config::model::{Config, Problem, ServerConfig, SummarizerKind, SummarizerRules, TransportKind};
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 
 /// A summarizer with every variable filled in. Its `Debug` shows no argument, variable, address or key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilledSummarizer {
+pub struct ResolvedSummarizer {
     /// How it is reached.
-    pub how: FilledSummarizeWith,
+    pub how: ResolvedSummarizerKind,
     /// How long it may take.
     pub timeout: Duration,
     /// The most text that it is given.
@@ -25,7 +25,7 @@ pub struct FilledSummarizer {
 
 /// How a summarizer is reached.
 #[derive(Clone, PartialEq, Eq)]
-pub enum FilledSummarizeWith {
+pub enum ResolvedSummarizerKind {
     /// A program: the text on its input, the summary on its output.
     Command {
         /// The program, by path or by name.
@@ -48,7 +48,7 @@ pub enum FilledSummarizeWith {
 
 /// Where long results are kept, with every variable filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilledSpill {
+pub struct ResolvedSpill {
     /// The folder; none means one of the user's own. It need not exist yet.
     pub dir: Option<PathBuf>,
     /// The most bytes of all files in it.
@@ -58,63 +58,63 @@ pub struct FilledSpill {
 }
 
 /// Fills in everything about the summarizer; none where the file has none.
-pub fn resolve_summarizer(config: &Config, variables: &Variables) -> Result<Option<FilledSummarizer>, Problem> {
+pub fn resolve_summarizer(config: &Config, variables: &Variables) -> Result<Option<ResolvedSummarizer>, Problem> {
     let Some(summarizer) = &config.settings.summarizer else { return Ok(None) };
     let (how, secrets) =
-        filled(&as_server(summarizer), "summarizer", config, variables, None, |filling| match &summarizer.how {
-            SummarizeWith::Command { .. } => {
-                let program = program::program(filling, config)?;
-                Ok(FilledSummarizeWith::Command { program: program.command, args: program.args, env: program.env })
+        resolve_with(&as_server(summarizer), "summarizer", config, variables, None, |filling| match &summarizer.how {
+            SummarizerKind::Command { .. } => {
+                let program = program::resolve_program(filling, config)?;
+                Ok(ResolvedSummarizerKind::Command { program: program.command, args: program.args, env: program.env })
             }
-            SummarizeWith::Http { url, model, api_key } => {
-                let address = site::address(filling, url)?;
+            SummarizerKind::Http { url, model, api_key } => {
+                let address = site::resolve_address(filling, url)?;
                 let name = filling.text(model)?.trim().to_owned();
                 if name.is_empty() {
                     return Err(filling.problem(model, "is empty; name the model to ask"));
                 }
-                let api_key = api_key.as_ref().map(|key| site::token(filling, key)).transpose()?;
-                Ok(FilledSummarizeWith::Http { url: address, model: name, api_key })
+                let api_key = api_key.as_ref().map(|key| site::resolve_token(filling, key)).transpose()?;
+                Ok(ResolvedSummarizerKind::Http { url: address, model: name, api_key })
             }
         })?;
     let max_input_bytes = usize::try_from(summarizer.max_input_bytes).unwrap_or(usize::MAX);
-    Ok(Some(FilledSummarizer { how, timeout: summarizer.timeout, max_input_bytes, secrets }))
+    Ok(Some(ResolvedSummarizer { how, timeout: summarizer.timeout, max_input_bytes, secrets }))
 }
 
 /// Fills in where long results are kept; none where the file keeps none.
-pub fn resolve_spill(config: &Config, variables: &Variables) -> Result<Option<FilledSpill>, Problem> {
+pub fn resolve_spill(config: &Config, variables: &Variables) -> Result<Option<ResolvedSpill>, Problem> {
     let Some(spill) = &config.settings.spill else { return Ok(None) };
     let Some(dir) = &spill.dir else {
-        return Ok(Some(FilledSpill { dir: None, max_bytes: spill.max_bytes, max_age: spill.max_age }));
+        return Ok(Some(ResolvedSpill { dir: None, max_bytes: spill.max_bytes, max_age: spill.max_age }));
     };
-    let server = Server::new("", dir.place.clone(), Kind::Stdio);
+    let server = ServerConfig::new("", dir.place.clone(), TransportKind::Stdio);
     // A folder is shown to whoever looks for a file in it, so nothing of its path is kept secret.
-    let (dir, _) = filled(&server, "spill", config, variables, None, |filling| {
+    let (dir, _) = resolve_with(&server, "spill", config, variables, None, |filling| {
         let path = filling.path(dir)?;
         match path.exists() && !path.is_dir() {
             true => Err(filling.problem(dir, format_args!("{path:?} is no folder"))),
             false => Ok(path),
         }
     })?;
-    Ok(Some(FilledSpill { dir: Some(dir), max_bytes: spill.max_bytes, max_age: spill.max_age }))
+    Ok(Some(ResolvedSpill { dir: Some(dir), max_bytes: spill.max_bytes, max_age: spill.max_age }))
 }
 
 /// The summarizer's program is one like that of a server, and gets of our variables what a server would.
-fn as_server(summarizer: &Summarizer) -> Server {
-    let mut server = Server::new("", summarizer.place.clone(), Kind::Stdio);
-    if let SummarizeWith::Command { program, args } = &summarizer.how {
+fn as_server(summarizer: &SummarizerRules) -> ServerConfig {
+    let mut server = ServerConfig::new("", summarizer.place.clone(), TransportKind::Stdio);
+    if let SummarizerKind::Command { program, args } = &summarizer.how {
         server.command = Some(program.clone());
         server.args.clone_from(args);
     }
     server
 }
 
-impl fmt::Debug for FilledSummarizeWith {
+impl fmt::Debug for ResolvedSummarizerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FilledSummarizeWith::Command { program, args, .. } => {
+            ResolvedSummarizerKind::Command { program, args, .. } => {
                 f.debug_struct("Command").field("program", program).field("args", &args.len()).finish_non_exhaustive()
             }
-            FilledSummarizeWith::Http { model, .. } => {
+            ResolvedSummarizerKind::Http { model, .. } => {
                 f.debug_struct("Http").field("model", model).finish_non_exhaustive()
             }
         }
@@ -132,7 +132,7 @@ mod tests {
         parse(text, Path::new("/etc/toolgate.yaml")).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn summarizer(text: &str, environment: &[(&str, &str)]) -> Result<Option<FilledSummarizer>, String> {
+    fn summarizer(text: &str, environment: &[(&str, &str)]) -> Result<Option<ResolvedSummarizer>, String> {
         resolve_summarizer(&config(text), &Variables::of_test(environment)).map_err(|problem| problem.to_string())
     }
 
@@ -148,7 +148,7 @@ mod tests {
             ("SOME_KEY", "inherited-1"),
         ];
         let found = summarizer(text, &environment).unwrap().unwrap();
-        let FilledSummarizeWith::Command { program, args, env } = &found.how else { panic!("{found:?}") };
+        let ResolvedSummarizerKind::Command { program, args, env } = &found.how else { panic!("{found:?}") };
         assert_eq!(program, "/etc/bin/sum");
         assert_eq!(args, &["--key=arg-secret", "mine-1234"]);
         assert_eq!(env.keys().collect::<Vec<_>>(), ["MINE", "PATH", "SOME_KEY"]);
@@ -165,7 +165,7 @@ mod tests {
     fn an_endpoint_is_filled_in_and_its_key_is_a_secret() {
         let text = "summarizer: {url: 'https://me:s3cret-1@${HOST}/v1?key=s3cret-2', model: '${M:-small}', api_key: 'Bearer ${K}'}";
         let found = summarizer(text, &[("HOST", "x.example"), ("K", "s3cret-3")]).unwrap().unwrap();
-        let FilledSummarizeWith::Http { url, model, api_key } = &found.how else { panic!("{found:?}") };
+        let ResolvedSummarizerKind::Http { url, model, api_key } = &found.how else { panic!("{found:?}") };
         assert_eq!((url.as_str(), model.as_str()), ("https://me:s3cret-1@x.example/v1?key=s3cret-2", "small"));
         assert_eq!(api_key.as_deref(), Some("s3cret-3"));
         assert_eq!(found.secrets.redact("s3cret-1 s3cret-2 s3cret-3"), "[REDACTED] [REDACTED] [REDACTED]");

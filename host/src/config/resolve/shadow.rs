@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::filled;
-use crate::config::model::{Config, Kind, Problem, Server};
+use super::resolve_with;
+use crate::config::model::{Config, Problem, ServerConfig, TransportKind};
 use crate::config::variables::Variables;
 
 /// A candidate with every variable filled in; its files need not exist.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FilledShadow {
+pub struct ResolvedShadow {
     /// Its component; none means the one that decides.
     pub logic: Option<PathBuf>,
     /// Its configuration; none means the one in use.
@@ -18,12 +18,12 @@ pub struct FilledShadow {
 }
 
 /// Fills in where the files of the candidate are; none where the file has no candidate.
-pub fn resolve_shadow(config: &Config, variables: &Variables) -> Result<Option<FilledShadow>, Problem> {
+pub fn resolve_shadow(config: &Config, variables: &Variables) -> Result<Option<ResolvedShadow>, Problem> {
     let Some(shadow) = &config.settings.shadow else { return Ok(None) };
-    let server = Server::new("", shadow.place.clone(), Kind::Stdio);
+    let server = ServerConfig::new("", shadow.place.clone(), TransportKind::Stdio);
     // A path is shown to whoever looks for the file, so nothing of it is kept secret.
-    let (filled, _) = filled(&server, "shadow", config, variables, None, |filling| {
-        Ok(FilledShadow {
+    let (filled, _) = resolve_with(&server, "shadow", config, variables, None, |filling| {
+        Ok(ResolvedShadow {
             logic: filling.optional_path(shadow.logic.as_ref())?,
             config: filling.optional_path(shadow.config.as_ref())?,
             sample: shadow.sample,

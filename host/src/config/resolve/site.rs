@@ -4,34 +4,34 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use url::Url;
 
-use super::Filling;
+use super::ConfigResolver;
 use crate::config::expand::ExpandError;
-use crate::config::model::{Auth, KeyPlace, Kind, Located, Problem};
+use crate::config::model::{ApiKeyLocation, Problem, ServerAuth, TransportKind, UnexpandedText};
 use crate::config::secrets::Secrets;
-use crate::transport::endpoint::{Site, Tls};
+use crate::transport::endpoint::{RemoteSite, Tls};
 
-pub(super) fn site(filling: &mut Filling<'_>) -> Result<Site, Problem> {
+pub(super) fn resolve_site(filling: &mut ConfigResolver<'_>) -> Result<RemoteSite, Problem> {
     let server = filling.server;
     let located = server.url.as_ref();
-    let located =
-        located.ok_or_else(|| filling.missing(&format!("url required for {} transport", server.kind.name())))?;
+    let located = located
+        .ok_or_else(|| filling.missing_problem(&format!("url required for {} transport", server.kind.name())))?;
     let text = filling.text(located)?.trim().to_owned();
     filling.secrets.add_address(&text);
-    let mut address = Address { url: parse(&text, server.kind).map_err(|why| filling.problem(located, why))?, text };
+    let mut address = ServerUrl { url: parse(&text, server.kind).map_err(|why| filling.problem(located, why))?, text };
     let mut headers = headers(filling)?;
     if let Some(credentials) = address.take_credentials() {
         set(&mut headers, "Authorization", credentials, "url");
     }
     match credential(filling)? {
         None => {}
-        Some((KeyPlace::Header(name), value)) => set(&mut headers, &name, value, "auth"),
-        Some((KeyPlace::Query(name), value)) => address.set_query(&name, &value),
+        Some((ApiKeyLocation::Header(name), value)) => set(&mut headers, &name, value, "auth"),
+        Some((ApiKeyLocation::Query(name), value)) => address.set_query(&name, &value),
     }
     for (name, value) in &headers {
         filling.secrets.add_header(name, value);
     }
     let tls = &server.tls;
-    Ok(Site {
+    Ok(RemoteSite {
         url: address.text,
         socket: None,
         headers,
@@ -49,18 +49,18 @@ pub(super) fn site(filling: &mut Filling<'_>) -> Result<Site, Problem> {
 }
 
 /// An address of something that is no server of ours, over HTTP.
-pub(super) fn address(filling: &mut Filling<'_>, located: &Located) -> Result<String, Problem> {
+pub(super) fn resolve_address(filling: &mut ConfigResolver<'_>, located: &UnexpandedText) -> Result<String, Problem> {
     let text = filling.text(located)?.trim().to_owned();
     filling.secrets.add_address(&text);
-    parse(&text, Kind::Http).map_err(|why| filling.problem(located, why))?;
+    parse(&text, TransportKind::Http).map_err(|why| filling.problem(located, why))?;
     Ok(text)
 }
 
 /// Why a text is no address for this kind of server. It quotes nothing of the text but its scheme.
-fn parse(text: &str, kind: Kind) -> Result<Url, String> {
+fn parse(text: &str, kind: TransportKind) -> Result<Url, String> {
     let schemes = match kind {
-        Kind::WebSocket => ["ws", "wss"],
-        Kind::Stdio | Kind::Http | Kind::Sse => ["http", "https"],
+        TransportKind::WebSocket => ["ws", "wss"],
+        TransportKind::Stdio | TransportKind::Http | TransportKind::Sse => ["http", "https"],
     };
     let [plain, safe] = schemes;
     if text.is_empty() {
@@ -92,19 +92,19 @@ fn parse(text: &str, kind: Kind) -> Result<Url, String> {
 }
 
 /// An address as it is written, and as it is understood. It stays as written where nothing is taken out or put in.
-struct Address {
+struct ServerUrl {
     url: Url,
     text: String,
 }
 
-impl Address {
+impl ServerUrl {
     /// A user and password in the address become a header, so that no one shows them with the address.
     fn take_credentials(&mut self) -> Option<String> {
         let (user, password) = credentials(&self.url)?;
         // Both work for every address with a host, and `parse` lets no other pass.
         let _ = self.url.set_password(None).and_then(|()| self.url.set_username(""));
         self.text = self.url.to_string();
-        Some(basic(&user, &password))
+        Some(basic_credentials(&user, &password))
     }
 
     fn set_query(&mut self, name: &str, value: &str) {
@@ -126,7 +126,7 @@ pub(super) fn credentials(url: &Url) -> Option<(String, String)> {
     (!user.is_empty() || password.is_some()).then(|| (user, password.unwrap_or_default()))
 }
 
-fn headers(filling: &mut Filling<'_>) -> Result<Vec<(String, String)>, Problem> {
+fn headers(filling: &mut ConfigResolver<'_>) -> Result<Vec<(String, String)>, Problem> {
     let mut headers = Vec::new();
     for (name, located) in &filling.server.headers {
         check_name(filling, name, located)?;
@@ -135,7 +135,7 @@ fn headers(filling: &mut Filling<'_>) -> Result<Vec<(String, String)>, Problem> 
             Err(ExpandError::NoSession) => continue,
             value => value.map_err(|error| filling.problem(located, error))?,
         };
-        let value = checked_value(filling, &value, located)?;
+        let value = check_header_value(filling, &value, located)?;
         // An empty one says nothing.
         if !value.is_empty() {
             headers.push((name.clone(), value));
@@ -145,25 +145,25 @@ fn headers(filling: &mut Filling<'_>) -> Result<Vec<(String, String)>, Problem> 
 }
 
 /// What `auth` says, and where it goes.
-fn credential(filling: &mut Filling<'_>) -> Result<Option<(KeyPlace, String)>, Problem> {
-    let authorization = KeyPlace::Header("Authorization".to_owned());
+fn credential(filling: &mut ConfigResolver<'_>) -> Result<Option<(ApiKeyLocation, String)>, Problem> {
+    let authorization = ApiKeyLocation::Header("Authorization".to_owned());
     Ok(Some(match &filling.server.auth {
         // What OAuth needs is filled in where it is used.
-        Auth::None | Auth::OAuth(_) => return Ok(None),
-        Auth::Bearer(token) => {
-            let token = self::token(filling, token)?;
+        ServerAuth::None | ServerAuth::OAuth(_) => return Ok(None),
+        ServerAuth::Bearer(token) => {
+            let token = self::resolve_token(filling, token)?;
             (authorization, format!("Bearer {token}"))
         }
-        Auth::Basic { user, password } => {
+        ServerAuth::Basic { user, password } => {
             let (name, secret) = (filling.text(user)?, filling.text(password)?);
             filling.secrets.add(&secret);
             if name.contains(':') {
                 return Err(filling.problem(user, "has a \":\" in it, which ends the name in basic authentication"));
             }
-            (authorization, basic(&name, &secret))
+            (authorization, basic_credentials(&name, &secret))
         }
-        Auth::ApiKey { value, r#in } => {
-            if let KeyPlace::Header(name) = r#in {
+        ServerAuth::ApiKey { value, r#in } => {
+            if let ApiKeyLocation::Header(name) = r#in {
                 check_name(filling, name, value)?;
             }
             (r#in.clone(), key(filling, value)?)
@@ -172,7 +172,7 @@ fn credential(filling: &mut Filling<'_>) -> Result<Option<(KeyPlace, String)>, P
 }
 
 /// A token for `Bearer`.
-pub(super) fn token(filling: &mut Filling<'_>, located: &Located) -> Result<String, Problem> {
+pub(super) fn resolve_token(filling: &mut ConfigResolver<'_>, located: &UnexpandedText) -> Result<String, Problem> {
     let text = key(filling, located)?;
     // People also paste the word before it.
     let bare =
@@ -183,17 +183,17 @@ pub(super) fn token(filling: &mut Filling<'_>, located: &Located) -> Result<Stri
 }
 
 /// A token or key: a secret, not empty, and fit for a header.
-fn key(filling: &mut Filling<'_>, located: &Located) -> Result<String, Problem> {
+fn key(filling: &mut ConfigResolver<'_>, located: &UnexpandedText) -> Result<String, Problem> {
     let text = filling.text(located)?;
     filling.secrets.add(&text);
-    let text = checked_value(filling, &text, located)?;
+    let text = check_header_value(filling, &text, located)?;
     if text.is_empty() {
         return Err(filling.problem(located, "is empty"));
     }
     Ok(text)
 }
 
-pub(super) fn basic(user: &str, password: &str) -> String {
+pub(super) fn basic_credentials(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }
 
@@ -211,7 +211,7 @@ fn warn_twice(name: &str, by: &str) {
 }
 
 /// A name is a token of RFC 9110, section 5.6.2.
-fn check_name(filling: &Filling<'_>, name: &str, located: &Located) -> Result<(), Problem> {
+fn check_name(filling: &ConfigResolver<'_>, name: &str, located: &UnexpandedText) -> Result<(), Problem> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(allowed) {
         return Err(
@@ -221,7 +221,7 @@ fn check_name(filling: &Filling<'_>, name: &str, located: &Located) -> Result<()
     Ok(())
 }
 
-fn checked_value(filling: &Filling<'_>, value: &str, located: &Located) -> Result<String, Problem> {
+fn check_header_value(filling: &ConfigResolver<'_>, value: &str, located: &UnexpandedText) -> Result<String, Problem> {
     let value = value.trim_matches([' ', '\t']);
     if value.contains(|c: char| c.is_control() && c != '\t') {
         return Err(filling.problem(located, "has a line break or a control character in it, and a header is one line"));

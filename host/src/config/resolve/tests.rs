@@ -1,42 +1,42 @@
 use super::*;
-use crate::config::model::{Auth, KeyPlace, Settings};
-use crate::transport::endpoint::{Program, Site};
+use crate::config::model::{ApiKeyLocation, ServerAuth, Settings};
+use crate::transport::endpoint::{Program, RemoteSite};
 
-fn located(field: &str, text: &str) -> Located {
-    Located { text: text.into(), place: place(7), field: field.into() }
+fn located(field: &str, text: &str) -> UnexpandedText {
+    UnexpandedText { text: text.into(), place: place(7), field: field.into() }
 }
 
-fn place(line: u32) -> crate::config::model::Place {
-    crate::config::model::Place { file: Path::new("/etc/toolgate.yaml").into(), line, column: 3 }
+fn place(line: u32) -> crate::config::model::FilePosition {
+    crate::config::model::FilePosition { file: Path::new("/etc/toolgate.yaml").into(), line, column: 3 }
 }
 
-fn named(field: &str, values: &[(&str, &str)]) -> Vec<(String, Located)> {
+fn named(field: &str, values: &[(&str, &str)]) -> Vec<(String, UnexpandedText)> {
     values.iter().map(|(name, text)| ((*name).to_owned(), located(&format!("{field}.{name}"), text))).collect()
 }
 
-fn http(url: &str) -> Server {
-    let mut server = Server::new("api", place(1), Kind::Http);
+fn http(url: &str) -> ServerConfig {
+    let mut server = ServerConfig::new("api", place(1), TransportKind::Http);
     server.url = Some(located("url", url));
     server
 }
 
-fn stdio(command: &str) -> Server {
-    let mut server = Server::new("fs", place(1), Kind::Stdio);
+fn stdio(command: &str) -> ServerConfig {
+    let mut server = ServerConfig::new("fs", place(1), TransportKind::Stdio);
     server.command = Some(located("command", command));
     server
 }
 
 fn config(file: &str) -> Config {
-    let (shape, settings) = (Shape::Native, Settings::default());
+    let (shape, settings) = (FileShape::Native, Settings::default());
     Config { file: Some(file.into()), shape, settings, servers: Vec::new(), notices: Vec::new() }
 }
 
-fn try_resolve(server: &Server, environment: &[(&str, &str)]) -> Result<Endpoint, Problem> {
+fn try_resolve(server: &ServerConfig, environment: &[(&str, &str)]) -> Result<Endpoint, Problem> {
     resolve(server, &config("/etc/toolgate.yaml"), &Variables::of_test(environment), None)
 }
 
 #[track_caller]
-fn site(server: &Server, environment: &[(&str, &str)]) -> (Site, Secrets) {
+fn site(server: &ServerConfig, environment: &[(&str, &str)]) -> (RemoteSite, Secrets) {
     match try_resolve(server, environment) {
         Ok(Endpoint::Http(site) | Endpoint::Sse(site) | Endpoint::WebSocket(site)) => {
             let secrets = site.secrets.clone();
@@ -58,7 +58,7 @@ fn program(resolved: Result<Endpoint, Problem>) -> (Program, Secrets) {
 }
 
 #[track_caller]
-fn refuse(server: &Server, expected: &str) {
+fn refuse(server: &ServerConfig, expected: &str) {
     let problem = try_resolve(server, &[("SECRET", "s3cret-value")]).expect_err("it must not resolve").to_string();
     assert!(problem.contains(expected) && !problem.contains("s3cret"), "{problem}");
 }
@@ -91,15 +91,15 @@ fn a_header_of_a_session_is_left_out_where_there_is_none() {
 
 #[test]
 fn auth_becomes_a_header_or_a_part_of_the_query() {
-    let bearer = |text| Auth::Bearer(located("auth.token", text));
-    let key = |place| Auth::ApiKey { value: located("auth.key", "${KEY}"), r#in: place };
-    let basic = Auth::Basic { user: located("auth.user", "me"), password: located("auth.password", "${KEY}") };
+    let bearer = |text| ServerAuth::Bearer(located("auth.token", text));
+    let key = |place| ServerAuth::ApiKey { value: located("auth.key", "${KEY}"), r#in: place };
+    let basic = ServerAuth::Basic { user: located("auth.user", "me"), password: located("auth.password", "${KEY}") };
     for (auth, url, header) in [
         (bearer("${KEY}"), "https://x/?a=1", Some(("Authorization", "Bearer k 1&234"))),
         (bearer("bearer ${KEY}"), "https://x/?a=1", Some(("Authorization", "Bearer k 1&234"))),
-        (key(KeyPlace::Header("X-Key".into())), "https://x/?a=1", Some(("X-Key", "k 1&234"))),
-        (key(KeyPlace::Query("key".into())), "https://x/?a=1&key=k+1%26234", None),
-        (key(KeyPlace::Query("a".into())), "https://x/?a=k+1%26234", None),
+        (key(ApiKeyLocation::Header("X-Key".into())), "https://x/?a=1", Some(("X-Key", "k 1&234"))),
+        (key(ApiKeyLocation::Query("key".into())), "https://x/?a=1&key=k+1%26234", None),
+        (key(ApiKeyLocation::Query("a".into())), "https://x/?a=k+1%26234", None),
         (basic, "https://x/?a=1", Some(("Authorization", "Basic bWU6ayAxJjIzNA=="))),
     ] {
         let mut server = http("https://x/?a=1");
@@ -118,7 +118,7 @@ fn auth_wins_over_headers_and_over_the_address() {
     assert_eq!(pairs(&found.headers), [("Authorization", "Basic bWU6cEBzc3dvcmQ=")]);
     assert_eq!(secrets.redact("p@ssword p%40ssword bWU6cEBzc3dvcmQ="), "[REDACTED] [REDACTED] [REDACTED]");
     server.headers = named("headers", &[("authorization", "Basic other")]);
-    server.auth = Auth::Bearer(located("auth.token", "tok-1234"));
+    server.auth = ServerAuth::Bearer(located("auth.token", "tok-1234"));
     assert_eq!(pairs(&site(&server, &[]).0.headers), [("Authorization", "Bearer tok-1234")]);
 }
 
@@ -149,12 +149,12 @@ fn a_bad_address_or_header_is_refused_without_showing_it() {
         refuse(&server, expected);
     }
     let mut server = http("https://x");
-    server.auth = Auth::Bearer(located("auth.token", "${EMPTY:-}"));
+    server.auth = ServerAuth::Bearer(located("auth.token", "${EMPTY:-}"));
     refuse(&server, "servers.api.auth.token: is empty");
     server.url = None;
     refuse(&server, "/etc/toolgate.yaml:1:3: servers.api: url required for http transport");
     let mut server = http("https://x");
-    server.kind = Kind::WebSocket;
+    server.kind = TransportKind::WebSocket;
     refuse(&server, "\"https\" is not for websocket servers; begin it with ws:// or wss://");
 }
 
@@ -196,13 +196,13 @@ fn a_relative_command_begins_in_the_folder_of_the_program_as_other_clients_have_
     let path = |name: &str| folder.path().join(name).display().to_string();
     let mut config = config(&path("mcp.json"));
     for (shape, working_dir, command, expected) in [
-        (Shape::McpServers, Some("srv"), "./run.sh", path("srv/run.sh")),
-        (Shape::VsCode, Some("srv"), "bin/run", path("srv/bin/run")),
-        (Shape::Codex, Some("srv"), "npx", "npx".to_owned()),
-        (Shape::McpServers, Some("srv"), "/bin/run", "/bin/run".to_owned()),
-        (Shape::McpServers, Some("srv"), "~/run", "/home/me/run".to_owned()),
-        (Shape::McpServers, None, "./run.sh", path("run.sh")),
-        (Shape::Native, Some("srv"), "./run.sh", path("run.sh")),
+        (FileShape::McpServers, Some("srv"), "./run.sh", path("srv/run.sh")),
+        (FileShape::VsCode, Some("srv"), "bin/run", path("srv/bin/run")),
+        (FileShape::Codex, Some("srv"), "npx", "npx".to_owned()),
+        (FileShape::McpServers, Some("srv"), "/bin/run", "/bin/run".to_owned()),
+        (FileShape::McpServers, Some("srv"), "~/run", "/home/me/run".to_owned()),
+        (FileShape::McpServers, None, "./run.sh", path("run.sh")),
+        (FileShape::Native, Some("srv"), "./run.sh", path("run.sh")),
     ] {
         config.shape = shape;
         let mut server = stdio(command);
@@ -263,7 +263,7 @@ fn a_bad_argument_or_variable_names_its_field() {
 #[test]
 fn a_problem_names_the_field_as_the_shape_of_the_file_has_it() {
     let mut config = config("/etc/mcp.json");
-    for (shape, expected) in [(Shape::McpServers, "mcpServers.fs.command"), (Shape::Bare, "fs.command")] {
+    for (shape, expected) in [(FileShape::McpServers, "mcpServers.fs.command"), (FileShape::Bare, "fs.command")] {
         config.shape = shape;
         let problem = resolve(&stdio("${X}"), &config, &Variables::of_test(&[]), None).unwrap_err();
         assert_eq!(problem.field.as_deref(), Some(expected));
@@ -297,7 +297,7 @@ fn the_file_of_an_editor_is_about_the_project_around_it() {
         ("/p/.amazonq/mcp.json", "/p", "/p"),
         ("/p/.codex/config.toml", "/p/.codex", "/project"),
     ] {
-        assert_eq!(folders(&config(file), &here), (folder.into(), workspace.into()), "{file}");
+        assert_eq!(base_folders(&config(file), &here), (folder.into(), workspace.into()), "{file}");
     }
 }
 

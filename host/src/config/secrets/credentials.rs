@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 
-use super::{REDACTED, forms, json, merge_found, names};
+use super::{REDACTED, encodings, json, merge_ranges, names};
 
 /// The credentials that a configuration brought in, ready to be found.
 #[derive(Debug, Default)]
@@ -14,8 +14,8 @@ pub struct Credentials(Option<AhoCorasick>);
 
 impl Credentials {
     pub(super) fn new<'a>(values: impl Iterator<Item = &'a str>) -> Self {
-        let values = values.filter(|value| !names::is_word_of_protocol(value));
-        let forms: BTreeSet<String> = values.flat_map(forms::forms).collect();
+        let values = values.filter(|value| !names::is_protocol_word(value));
+        let forms: BTreeSet<String> = values.flat_map(encodings::encoded_forms).collect();
         if forms.is_empty() {
             return Credentials(None);
         }
@@ -37,20 +37,20 @@ impl Credentials {
 /// any letter may be written by its number.
 fn find(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
     let mut found = find_plain(finder, text);
-    let mut levels: Vec<Resolved> = Vec::new();
+    let mut levels: Vec<UnescapedText> = Vec::new();
     while levels.len() < MOST_LEVELS {
         let last = levels.last().map_or(text, |level| &level.text);
         if !has_escapes(last) {
             break;
         }
-        let level = Resolved::new(last);
+        let level = UnescapedText::new(last);
         let places = find_plain(finder, &level.text);
         levels.push(level);
-        let in_text = |place| levels.iter().rev().fold(place, |place, level| level.origin(place));
+        let in_text = |place| levels.iter().rev().fold(place, |place, level| level.source_range(place));
         found.extend(places.into_iter().map(in_text));
     }
     found.sort_by_key(|place| (place.end, place.start));
-    merge_found(found.into_iter())
+    merge_ranges(found.into_iter())
 }
 
 fn find_plain(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
@@ -58,7 +58,7 @@ fn find_plain(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
         return Vec::new();
     }
     let places = finder.find_overlapping_iter(text).map(|found| found.range());
-    merge_found(places.filter(|place| !is_part(text, place)))
+    merge_ranges(places.filter(|place| !is_part(text, place)))
 }
 
 /// Whether a place is only a part of a longer word, name or number: a password may be an ordinary word, and then it is hidden
@@ -105,24 +105,25 @@ fn has_escapes(text: &str) -> bool {
 }
 
 /// A text with its escapes resolved once.
-struct Resolved {
+struct UnescapedText {
     text: String,
     /// Where each piece begins here and there, and whether it was an escape.
-    pieces: Vec<Piece>,
+    pieces: Vec<TextPiece>,
     /// How long the text was before.
-    before: usize,
+    source_len: usize,
 }
 
 #[derive(Clone, Copy)]
-struct Piece {
-    here: usize,
-    there: usize,
+struct TextPiece {
+    start: usize,
+    source_start: usize,
     escape: bool,
 }
 
-impl Resolved {
+impl UnescapedText {
     fn new(text: &str) -> Self {
-        let mut resolved = Resolved { text: String::with_capacity(text.len()), pieces: Vec::new(), before: text.len() };
+        let mut resolved =
+            UnescapedText { text: String::with_capacity(text.len()), pieces: Vec::new(), source_len: text.len() };
         let mut done = 0;
         let mut from = 0;
         while let Some(at) = memchr::memchr(b'\\', &text.as_bytes()[from..]).map(|at| from + at) {
@@ -130,34 +131,36 @@ impl Resolved {
                 from = at + 1;
                 continue;
             };
-            resolved.plain(text, done..at);
-            resolved.pieces.push(Piece { here: resolved.text.len(), there: at, escape: true });
+            resolved.push_plain(text, done..at);
+            resolved.pieces.push(TextPiece { start: resolved.text.len(), source_start: at, escape: true });
             resolved.text.push(c);
             done = at + length;
             from = done;
         }
-        resolved.plain(text, done..text.len());
+        resolved.push_plain(text, done..text.len());
         resolved
     }
 
-    fn plain(&mut self, text: &str, place: Range<usize>) {
+    fn push_plain(&mut self, text: &str, place: Range<usize>) {
         if !place.is_empty() {
-            self.pieces.push(Piece { here: self.text.len(), there: place.start, escape: false });
+            self.pieces.push(TextPiece { start: self.text.len(), source_start: place.start, escape: false });
             self.text.push_str(&text[place]);
         }
     }
 
     /// Where a place of this text was before.
-    fn origin(&self, place: Range<usize>) -> Range<usize> {
-        let at = |here: usize| self.pieces.partition_point(|piece| piece.here <= here) - 1;
+    fn source_range(&self, place: Range<usize>) -> Range<usize> {
+        let at = |here: usize| self.pieces.partition_point(|piece| piece.start <= here) - 1;
         let (first, last) = (at(place.start), at(place.end - 1));
         let start = match self.pieces[first] {
-            Piece { escape: true, there, .. } => there,
-            Piece { here, there, .. } => there + place.start - here,
+            TextPiece { escape: true, source_start: there, .. } => there,
+            TextPiece { start: here, source_start: there, .. } => there + place.start - here,
         };
         let end = match self.pieces[last] {
-            Piece { escape: true, .. } => self.pieces.get(last + 1).map_or(self.before, |next| next.there),
-            Piece { here, there, .. } => there + place.end - here,
+            TextPiece { escape: true, .. } => {
+                self.pieces.get(last + 1).map_or(self.source_len, |next| next.source_start)
+            }
+            TextPiece { start: here, source_start: there, .. } => there + place.end - here,
         };
         start..end
     }
@@ -268,7 +271,7 @@ mod tests {
         later.add("orders-7f");
         secrets.merge(&later);
         assert_eq!(secrets.credentials().hide("orders-7f"), REDACTED);
-        secrets.forget("orders-7f");
+        secrets.remove("orders-7f");
         assert_eq!(secrets.credentials().hide("orders-7f"), "orders-7f");
     }
 }

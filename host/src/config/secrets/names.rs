@@ -37,14 +37,14 @@ pub(super) fn is_scheme(word: &str) -> bool {
 }
 
 /// Whether the value says enough to be worth hiding, and is no word that stands in every other text.
-pub(super) fn is_telling(value: &str) -> bool {
+pub(super) fn is_worth_hiding(value: &str) -> bool {
     let small_number =
         value.len() < MIN_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit() || b".-+".contains(&byte));
     value.len() >= MIN_BYTES && !small_number && !COMMON.iter().any(|common| value.eq_ignore_ascii_case(common))
 }
 
 /// Whether the value is a word that messages of MCP are made of, without which nobody could read them.
-pub(super) fn is_word_of_protocol(value: &str) -> bool {
+pub(super) fn is_protocol_word(value: &str) -> bool {
     PROTOCOL.contains(&value)
 }
 
@@ -62,7 +62,7 @@ pub(super) fn is_ordinary(value: &str) -> bool {
 /// nor is there a blank in what was.
 pub(super) fn is_generated(line: &str) -> bool {
     let mut words = line.split(|c: char| !c.is_ascii_alphanumeric());
-    let padded = line.ends_with('=') && is_telling(line.trim_end_matches('='));
+    let padded = line.ends_with('=') && is_worth_hiding(line.trim_end_matches('='));
     !line.contains(char::is_whitespace)
         && !line.ends_with(':')
         && (padded || words.any(|word| word.len() >= MIN_DIGITS && !is_ordinary(word)))
@@ -342,10 +342,10 @@ mod tests {
     #[test]
     fn values_that_say_little_are_not_hidden() {
         for value in ["", "abc", "true", "FALSE", "production", "localhost", "8080", "65535", "1.5", "-1234"] {
-            assert!(!is_telling(value), "{value}");
+            assert!(!is_worth_hiding(value), "{value}");
         }
         for value in ["abcd", "123456", "hunter2", "pröd"] {
-            assert!(is_telling(value), "{value}");
+            assert!(is_worth_hiding(value), "{value}");
         }
     }
 }

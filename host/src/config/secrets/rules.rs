@@ -8,7 +8,7 @@ use super::names::looks_secret;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Origin<'a> {
+pub(super) enum SecretOrigin<'a> {
     /// A setting for credentials: a token, a password, what follows `Bearer`.
     Setting,
     /// A header of this name.
@@ -20,14 +20,16 @@ pub(super) enum Origin<'a> {
 }
 
 /// Whether a value from there is a credential.
-pub(super) fn is_credential(origin: Origin<'_>, value: &str) -> bool {
+pub(super) fn is_credential(origin: SecretOrigin<'_>, value: &str) -> bool {
     match origin {
-        Origin::Setting => true,
-        Origin::Header(name) | Origin::Named(name) if looks_secret(name) => {
-            !(is_path(value) || is_number(value) && counts(name))
+        SecretOrigin::Setting => true,
+        SecretOrigin::Header(name) | SecretOrigin::Named(name) if looks_secret(name) => {
+            !(is_path(value) || is_number(value) && is_amount_name(name))
         }
-        Origin::Header(_) | Origin::Content => !is_plain(value),
-        Origin::Named(name) => !is_plain(value) && (looks_generated(value) && !identifies(name) || tells(value)),
+        SecretOrigin::Header(_) | SecretOrigin::Content => !is_plain(value),
+        SecretOrigin::Named(name) => {
+            !is_plain(value) && (looks_generated(value) && !is_id_name(name) || mentions_secret(value))
+        }
     }
 }
 
@@ -85,7 +87,7 @@ fn is_of_words(value: &str) -> bool {
         run.len() - letters.len() <= SHORT_NUMBER && (letters.len() <= 2 || is_camel(letters)) && !is_generated_run(run)
     };
     let marks = |c: char| "-_./:,@ ".contains(c);
-    !tells(value) && value.split(marks).all(is_word)
+    !mentions_secret(value) && value.split(marks).all(is_word)
 }
 
 /// Letters in the shape of words: `orders`, `Orders`, `ORDERS`, `MyProject`.
@@ -96,20 +98,20 @@ fn is_camel(letters: &str) -> bool {
 }
 
 /// Whether a value speaks of secrets and is neither a single word nor a path: `planted-secret-7`.
-fn tells(value: &str) -> bool {
+fn mentions_secret(value: &str) -> bool {
     !value.contains(|c: char| c.is_whitespace() || "/\\".contains(c))
         && looks_secret(value)
         && !value.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 /// Whether a name stands for an amount: `MAX_TOKENS`.
-fn counts(name: &str) -> bool {
+fn is_amount_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.split(['_', '-', '.']).any(|word| AMOUNTS.contains(&word))
 }
 
 /// Whether a name stands for what tells one from others and is known to all: `CLIENT_ID`.
-fn identifies(name: &str) -> bool {
+fn is_id_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.rsplit(['_', '-', '.']).next() == Some("id")
 }
@@ -149,47 +151,47 @@ mod tests {
 
     #[test]
     fn credentials_are_told_from_paths_hosts_and_plain_words() {
-        let rows: &[(Origin<'_>, &str, bool)] = &[
-            (Origin::Setting, "opensesame", true),
-            (Origin::Setting, "/wJalrXUtnFEMI/K7MDENG", true),
-            (Origin::Header("Authorization"), "opensesame", true),
-            (Origin::Header("X-Api-Key"), "key", true),
-            (Origin::Header("X-Tenant"), "acme-corp", false),
-            (Origin::Header("X-Region"), "eu-west-1", false),
-            (Origin::Header("X-Session"), "a9f-22-x%%", true),
-            (Origin::Named("DB_PASSWORD"), "orders", true),
-            (Origin::Named("DB_PASSWORD"), "123456", true),
-            (Origin::Named("AWS_SECRET_ACCESS_KEY"), "/wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", true),
-            (Origin::Named("PRIVATE_KEY"), "/home/me/.ssh/key.pem", false),
-            (Origin::Named("SSH_AUTH"), "/run/user1000/agent", false),
-            (Origin::Named("MAX_TOKENS"), "200000", false),
-            (Origin::Named("TOKEN_LIMIT"), "1000000", false),
-            (Origin::Named("PROJECT_DIR"), "/home/me/x7Gh29aBq", false),
-            (Origin::Named("ROOT"), "~/notes", false),
-            (Origin::Named("ROOT"), "/private/var/x7Gh29aBq", false),
-            (Origin::Named("FILE"), "src/auth/token.rs", false),
-            (Origin::Named("ROOT"), "C:\\Users\\me", false),
-            (Origin::Named("DBHOST"), "db-7f3a9b2c1.internal:5432", false),
-            (Origin::Named("SITE"), "https://example.com/x7Gh29aBq", false),
-            (Origin::Named("MAIL"), "me@example.com", false),
-            (Origin::Named("DBNAME"), "orders_2024", false),
-            (Origin::Named("APP"), "MyProject", false),
-            (Origin::Named("ZONE"), "Europe/Berlin", false),
-            (Origin::Named("REGION"), "eu-west-1", false),
-            (Origin::Named("IMAGE"), "python3.12-slim", false),
-            (Origin::Named("ACCOUNT"), "123456789012", false),
-            (Origin::Named("SINCE"), "2024-01-01", false),
-            (Origin::Named("TOPIC"), "authentication", false),
-            (Origin::Named("CLIENT_ID"), "Iv1.8a61f9b3a7aba766", false),
-            (Origin::Named("E_1"), "x7Gh29aBq", true),
-            (Origin::Named("E_1"), "sk-proj-9f8e7d6c5b4a", true),
-            (Origin::Named("E_1"), "deadbeefcafebabe", true),
-            (Origin::Named("E_1"), "550e8400-e29b-41d4-a716-446655440000", true),
-            (Origin::Named("E_1"), "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVP", true),
-            (Origin::Named("E_1"), "planted-secret-7", true),
-            (Origin::Content, "hunter2!x", true),
-            (Origin::Content, "/srv/data", false),
-            (Origin::Content, "orders", false),
+        let rows: &[(SecretOrigin<'_>, &str, bool)] = &[
+            (SecretOrigin::Setting, "opensesame", true),
+            (SecretOrigin::Setting, "/wJalrXUtnFEMI/K7MDENG", true),
+            (SecretOrigin::Header("Authorization"), "opensesame", true),
+            (SecretOrigin::Header("X-Api-Key"), "key", true),
+            (SecretOrigin::Header("X-Tenant"), "acme-corp", false),
+            (SecretOrigin::Header("X-Region"), "eu-west-1", false),
+            (SecretOrigin::Header("X-Session"), "a9f-22-x%%", true),
+            (SecretOrigin::Named("DB_PASSWORD"), "orders", true),
+            (SecretOrigin::Named("DB_PASSWORD"), "123456", true),
+            (SecretOrigin::Named("AWS_SECRET_ACCESS_KEY"), "/wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", true),
+            (SecretOrigin::Named("PRIVATE_KEY"), "/home/me/.ssh/key.pem", false),
+            (SecretOrigin::Named("SSH_AUTH"), "/run/user1000/agent", false),
+            (SecretOrigin::Named("MAX_TOKENS"), "200000", false),
+            (SecretOrigin::Named("TOKEN_LIMIT"), "1000000", false),
+            (SecretOrigin::Named("PROJECT_DIR"), "/home/me/x7Gh29aBq", false),
+            (SecretOrigin::Named("ROOT"), "~/notes", false),
+            (SecretOrigin::Named("ROOT"), "/private/var/x7Gh29aBq", false),
+            (SecretOrigin::Named("FILE"), "src/auth/token.rs", false),
+            (SecretOrigin::Named("ROOT"), "C:\\Users\\me", false),
+            (SecretOrigin::Named("DBHOST"), "db-7f3a9b2c1.internal:5432", false),
+            (SecretOrigin::Named("SITE"), "https://example.com/x7Gh29aBq", false),
+            (SecretOrigin::Named("MAIL"), "me@example.com", false),
+            (SecretOrigin::Named("DBNAME"), "orders_2024", false),
+            (SecretOrigin::Named("APP"), "MyProject", false),
+            (SecretOrigin::Named("ZONE"), "Europe/Berlin", false),
+            (SecretOrigin::Named("REGION"), "eu-west-1", false),
+            (SecretOrigin::Named("IMAGE"), "python3.12-slim", false),
+            (SecretOrigin::Named("ACCOUNT"), "123456789012", false),
+            (SecretOrigin::Named("SINCE"), "2024-01-01", false),
+            (SecretOrigin::Named("TOPIC"), "authentication", false),
+            (SecretOrigin::Named("CLIENT_ID"), "Iv1.8a61f9b3a7aba766", false),
+            (SecretOrigin::Named("E_1"), "x7Gh29aBq", true),
+            (SecretOrigin::Named("E_1"), "sk-proj-9f8e7d6c5b4a", true),
+            (SecretOrigin::Named("E_1"), "deadbeefcafebabe", true),
+            (SecretOrigin::Named("E_1"), "550e8400-e29b-41d4-a716-446655440000", true),
+            (SecretOrigin::Named("E_1"), "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.dBjftJeZ4CVP", true),
+            (SecretOrigin::Named("E_1"), "planted-secret-7", true),
+            (SecretOrigin::Content, "hunter2!x", true),
+            (SecretOrigin::Content, "/srv/data", false),
+            (SecretOrigin::Content, "orders", false),
         ];
         for (origin, value, credential) in rows {
             assert_eq!(is_credential(*origin, value), *credential, "{origin:?} {value}");

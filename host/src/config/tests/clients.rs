@@ -1,4 +1,4 @@
-use super::super::model::{Auth, Kind, Shape};
+use super::super::model::{FileShape, ServerAuth, TransportKind};
 use super::super::parse;
 use super::{complaints, said};
 
@@ -186,7 +186,7 @@ fn gemini_counts_in_milliseconds_and_has_bare_variables() {
 "#;
     assert_eq!(said(".gemini/settings.json", text), expected);
     let config = parse(text, Path::new("x.json")).unwrap();
-    assert_eq!((config.shape, config.settings.bare_dollar), (Shape::Gemini, true));
+    assert_eq!((config.shape, config.settings.bare_dollar), (FileShape::Gemini, true));
 }
 
 #[test]
@@ -296,20 +296,20 @@ fn claude_code_counts_in_milliseconds() {
 #[test]
 fn the_content_decides_the_shape() {
     let rows = [
-        ("toolgate.yaml", "version: 1\nservers: {}", Shape::Native),
-        ("x.yaml", "servers: {a: {command: x}}", Shape::Native),
-        ("toolgate.json", r#"{"servers": {"a": {"command": "x"}}}"#, Shape::Native),
-        ("x.json", r#"{"version": 1, "servers": {"a": {"command": "x"}}}"#, Shape::Native),
-        ("toolgate.yml", "read_only: true", Shape::Native),
-        ("x.yaml", "read_only: true", Shape::Native),
-        ("mcp.json", r#"{"servers": {"a": {"command": "x"}}}"#, Shape::VsCode),
-        ("x.json", r#"{"mcpServers": {"a": {"url": "x", "trust": true}}}"#, Shape::Gemini),
-        ("x.json", r#"{"mcpServers": {"a": {"url": "x"}}}"#, Shape::McpServers),
-        ("x.yaml", "mcpServers: {a: {url: x}}", Shape::McpServers),
-        ("config", "[mcp_servers.a]\ncommand = 'x'", Shape::Codex),
-        ("x.json", r#"[{"name": "a", "command": "x"}]"#, Shape::List),
-        ("x.json", r#"{"servers": [{"name": "a", "command": "x"}]}"#, Shape::List),
-        ("x.json", r#"{"a": {"command": "x"}}"#, Shape::Bare),
+        ("toolgate.yaml", "version: 1\nservers: {}", FileShape::Native),
+        ("x.yaml", "servers: {a: {command: x}}", FileShape::Native),
+        ("toolgate.json", r#"{"servers": {"a": {"command": "x"}}}"#, FileShape::Native),
+        ("x.json", r#"{"version": 1, "servers": {"a": {"command": "x"}}}"#, FileShape::Native),
+        ("toolgate.yml", "read_only: true", FileShape::Native),
+        ("x.yaml", "read_only: true", FileShape::Native),
+        ("mcp.json", r#"{"servers": {"a": {"command": "x"}}}"#, FileShape::VsCode),
+        ("x.json", r#"{"mcpServers": {"a": {"url": "x", "trust": true}}}"#, FileShape::Gemini),
+        ("x.json", r#"{"mcpServers": {"a": {"url": "x"}}}"#, FileShape::McpServers),
+        ("x.yaml", "mcpServers: {a: {url: x}}", FileShape::McpServers),
+        ("config", "[mcp_servers.a]\ncommand = 'x'", FileShape::Codex),
+        ("x.json", r#"[{"name": "a", "command": "x"}]"#, FileShape::List),
+        ("x.json", r#"{"servers": [{"name": "a", "command": "x"}]}"#, FileShape::List),
+        ("x.json", r#"{"a": {"command": "x"}}"#, FileShape::Bare),
     ];
     for (file, text, expected) in rows {
         let config = parse(text, Path::new(file)).unwrap();
@@ -362,7 +362,9 @@ fn no_value_that_may_be_a_secret_is_shown_by_debug() {
       "d": {"url": "https://x", "oauth": {"clientSecret": "hunter2"}}}}"#;
     let config = parse(text, Path::new("f.json")).unwrap();
     assert!(config.servers.iter().all(|server| server.problem.is_none()), "{config:?}");
-    assert!(matches!(config.servers[1].auth, Auth::ApiKey { .. }) && config.servers[1].kind == Kind::Http);
+    assert!(
+        matches!(config.servers[1].auth, ServerAuth::ApiKey { .. }) && config.servers[1].kind == TransportKind::Http
+    );
     let shown = format!("{config:#?}");
     assert!(!shown.contains("hunter2"), "{shown}");
     assert!(shown.contains("KEY") && shown.contains("args[0]"), "{shown}");

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::super::document::{self, Node, Value};
-use super::super::keys::{self, Key, server, settings};
+use super::super::document::{self, Node, NodeValue};
+use super::super::field::{ConfigField, ReadContext};
+use super::super::keys::{self, ConfigKey, server, settings};
 use super::super::model::{
-    Annotations, CustomMask, GatewayRules, Input, Kind, Lifecycle, Masking, QueueRules, RecordRules, Server, Settings,
-    Shape, Spill, SummarizeWith, Timeouts, TlsFiles, ToolRules,
+    AnnotationOverrides, ConfigInput, CustomMask, FileShape, GatewayRules, LifecycleRules, Masking, QueueRules,
+    RecordRules, ServerConfig, ServerTls, Settings, SpillSettings, SummarizerKind, Timeouts, ToolRules, TransportKind,
 };
-use super::super::reading::{Given, Reading};
 use super::super::schema::schema;
 use super::{complaints, parse};
 
@@ -29,20 +29,20 @@ fn what_the_example_gives_as_default_is_the_default() {
     assert_eq!(settings.inputs.len(), 2);
     settings.inputs.clear();
     // What is there or not has no default; what is in it has.
-    assert_eq!(settings.spill.take(), Some(Spill::default()));
+    assert_eq!(settings.spill.take(), Some(SpillSettings::default()));
     assert_eq!(settings.record.take(), Some(RecordRules::default()));
     let summarizer = settings.summarizer.take().unwrap();
-    assert!(matches!(summarizer.how, SummarizeWith::Http { .. }));
+    assert!(matches!(summarizer.how, SummarizerKind::Http { .. }));
     assert_eq!((summarizer.timeout.as_secs(), summarizer.max_input_bytes), (30, 1024 * 1024));
     assert_eq!(settings.shadow.take().map(|shadow| shadow.sample), Some(1.0));
     assert_eq!(std::mem::take(&mut settings.queues).len(), 2);
     assert_eq!(std::mem::take(&mut settings.gateway.tokens).len(), 2);
     assert_eq!(settings, Settings::default());
     let files = config.servers[0].clone();
-    let expected = Server {
+    let expected = ServerConfig {
         command: files.command.clone(),
         args: files.args.clone(),
-        ..Server::new("files", files.place.clone(), Kind::Stdio)
+        ..ServerConfig::new("files", files.place.clone(), TransportKind::Stdio)
     };
     assert_eq!(files, expected);
 }
@@ -76,7 +76,7 @@ fn paths_of_schema(schema: &Json, path: &str, paths: &mut BTreeSet<String>) {
 
 fn paths_of_node(node: &Node, schema: &Json, path: &str, paths: &mut BTreeSet<String>) {
     match &node.value {
-        Value::Map(entries) => {
+        NodeValue::Map(entries) => {
             for entry in entries {
                 let (key, inner) = match schema["properties"].get(&entry.key) {
                     Some(property) => (entry.key.as_str(), property),
@@ -86,21 +86,21 @@ fn paths_of_node(node: &Node, schema: &Json, path: &str, paths: &mut BTreeSet<St
                 paths_of_node(&entry.value, inner, &format!("{path}{key}."), paths);
             }
         }
-        Value::List(items) => {
+        NodeValue::List(items) => {
             items.iter().for_each(|item| paths_of_node(item, &schema["items"], &format!("{path}*."), paths))
         }
-        Value::Scalar(_) => {}
+        NodeValue::Scalar(_) => {}
     }
 }
 
 /// Reads each key at the default that its table names, and finds what was there without it.
-fn check_defaults<T: PartialEq>(keys: &[Key<T>], fresh: impl Fn() -> T) {
-    for key in keys.iter().filter(|key| key.shown && !key.default.is_empty()) {
+fn check_defaults<T: PartialEq>(keys: &[ConfigKey<T>], fresh: impl Fn() -> T) {
+    for key in keys.iter().filter(|key| key.in_schema && !key.default.is_empty()) {
         let text = format!("{}: {}", key.name, key.default);
         let document = document::read(&text, &Path::new("t.yaml").into()).unwrap_or_else(|error| panic!("{error}"));
-        let mut reading = Reading::new(Shape::Native);
+        let mut reading = ReadContext::new(FileShape::Native);
         let mut target = fresh();
-        keys::read(keys, &mut target, &Given { node: &document.root, field: String::new() }, &mut reading);
+        keys::read_keys(keys, &mut target, &ConfigField { node: &document.root, field: String::new() }, &mut reading);
         assert!(reading.problems.is_empty(), "{text}: {:?}", reading.problems);
         assert!(target == fresh(), "{text}");
     }
@@ -110,26 +110,26 @@ fn check_defaults<T: PartialEq>(keys: &[Key<T>], fresh: impl Fn() -> T) {
 fn every_default_of_the_schema_is_the_default_of_the_code() {
     check_defaults(settings::TOP, Settings::default);
     check_defaults(settings::MASKING, Masking::default);
-    check_defaults(settings::INPUT, Input::default);
+    check_defaults(settings::INPUT, ConfigInput::default);
     check_defaults(settings::CUSTOM, || CustomMask {
         name: None,
         pattern: String::new(),
         replacement: "[MASKED]".to_owned(),
     });
-    check_defaults(keys::lifecycle::LIFECYCLE, Lifecycle::default);
+    check_defaults(keys::lifecycle::LIFECYCLE, LifecycleRules::default);
     check_defaults(keys::queues::QUEUE, QueueRules::default);
-    check_defaults(keys::results::SUMMARIZER, keys::results::Draft::default);
-    check_defaults(keys::results::SPILL, Spill::default);
-    check_defaults(keys::shadow::SHADOW, keys::shadow::Draft::default);
+    check_defaults(keys::results::SUMMARIZER, keys::results::SummarizerDraft::default);
+    check_defaults(keys::results::SPILL, SpillSettings::default);
+    check_defaults(keys::shadow::SHADOW, keys::shadow::ShadowDraft::default);
     check_defaults(keys::gateway::GATEWAY, GatewayRules::default);
     check_defaults(keys::gateway::TOKEN, Default::default);
     check_defaults(keys::gateway::TLS, keys::gateway::TlsDraft::default);
     check_defaults(server::TIMEOUTS, Timeouts::default);
-    check_defaults(server::TLS, TlsFiles::default);
+    check_defaults(server::TLS, ServerTls::default);
     check_defaults(server::TOOL, ToolRules::default);
-    check_defaults(server::ANNOTATIONS, Annotations::default);
+    check_defaults(server::ANNOTATIONS, AnnotationOverrides::default);
     let plain = parse("servers: {a: {command: x}}", Path::new("toolgate.yaml")).unwrap();
-    for key in server::SERVER.iter().filter(|key| key.shown && !key.default.is_empty()) {
+    for key in server::SERVER.iter().filter(|key| key.in_schema && !key.default.is_empty()) {
         let text = format!("servers: {{a: {{command: x, {}: {}}}}}", key.name, key.default);
         let config = parse(&text, Path::new("toolgate.yaml")).unwrap();
         assert_eq!(config, plain, "{text}");
@@ -165,7 +165,7 @@ fn the_schema_refuses_unknown_keys_and_explains_all_known_ones() {
 
 #[test]
 fn no_name_means_two_keys() {
-    fn check<T>(keys: &[Key<T>]) {
+    fn check<T>(keys: &[ConfigKey<T>]) {
         let mut names = BTreeSet::new();
         for name in keys.iter().flat_map(|key| std::iter::once(&key.name).chain(key.aliases)) {
             assert!(names.insert(super::super::nearest::fold(name)), "{name}");

@@ -1,6 +1,6 @@
 use std::fs;
 
-use super::super::model::{Kind, Shape};
+use super::super::model::{FileShape, TransportKind};
 use super::super::{demo, load};
 
 #[test]
@@ -29,7 +29,7 @@ fn a_file_that_cannot_be_a_configuration_is_said_to_be_none() {
     assert_eq!(load(&write(".claude.json", history.as_bytes())).unwrap().servers.len(), 1);
     let config =
         load(&write("windows.json", "\u{feff}{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}\r\n".as_bytes())).unwrap();
-    assert_eq!((config.shape, config.servers.len()), (Shape::McpServers, 1));
+    assert_eq!((config.shape, config.servers.len()), (FileShape::McpServers, 1));
 }
 
 #[cfg(unix)]
@@ -46,7 +46,7 @@ fn a_pipe_with_a_name_is_not_waited_for() {
 fn the_demo_is_one_server_of_our_own_program() {
     let config = demo("/opt/${x}/toolgate".to_owned());
     let server = &config.servers[0];
-    assert_eq!((server.id.as_str(), server.kind, config.file.as_deref()), ("demo", Kind::Stdio, None));
+    assert_eq!((server.id.as_str(), server.kind, config.file.as_deref()), ("demo", TransportKind::Stdio, None));
     assert_eq!(server.command.as_ref().unwrap().text, "/opt/$${x}/toolgate");
     assert_eq!(server.args[0].text, "demo-server");
 }

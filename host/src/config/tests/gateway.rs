@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::model::{GatewayNames, GatewayRules, TokenFrom};
+use super::super::model::{GatewayNames, GatewayRules, TokenSource};
 use super::super::parse;
 use super::complaints;
 use super::entries::check;
@@ -83,8 +83,8 @@ fn each_token_has_one_whose_it_is() {
         let rules = gateway(&format!("{{tokens: [{entry}]}}"));
         let token = &rules.tokens[0];
         let (file, located) = match &token.secret {
-            TokenFrom::Text(located) => ("", located),
-            TokenFrom::File(located) => ("file ", located),
+            TokenSource::Text(located) => ("", located),
+            TokenSource::File(located) => ("file ", located),
         };
         assert!(!format!("{rules:?}").contains("${"), "{rules:?}");
         format!(

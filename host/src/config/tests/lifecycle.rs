@@ -1,12 +1,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::model::{HealthProbe, Lifecycle, Shape};
+use super::super::model::{FileShape, HealthProbe, LifecycleRules};
 use super::super::parse;
 use super::complaints;
 use super::entries::{check, native};
 
-fn lifecycle(text: &str) -> Lifecycle {
+fn lifecycle(text: &str) -> LifecycleRules {
     let config = parse(text, Path::new("toolgate.yaml")).unwrap();
     assert_eq!(super::remarks(&config), "", "{text}");
     config.servers[0].lifecycle.clone()
@@ -18,24 +18,24 @@ fn seconds(all: &[u64]) -> Vec<Duration> {
 
 #[test]
 fn every_key_means_the_same_in_a_server_and_for_all() {
-    let plain = Lifecycle::default;
+    let plain = LifecycleRules::default;
     let span = Duration::from_secs;
     let rows = [
-        ("eager: true", Lifecycle { eager: true, ..plain() }),
-        ("shared: false", Lifecycle { shared: false, ..plain() }),
-        ("idle_timeout: 10m", Lifecycle { idle_timeout: span(600), ..plain() }),
-        ("idle-timeout: 0", Lifecycle { idle_timeout: span(0), ..plain() }),
-        ("acquireTimeout: 90", Lifecycle { acquire_timeout: span(90), ..plain() }),
+        ("eager: true", LifecycleRules { eager: true, ..plain() }),
+        ("shared: false", LifecycleRules { shared: false, ..plain() }),
+        ("idle_timeout: 10m", LifecycleRules { idle_timeout: span(600), ..plain() }),
+        ("idle-timeout: 0", LifecycleRules { idle_timeout: span(0), ..plain() }),
+        ("acquireTimeout: 90", LifecycleRules { acquire_timeout: span(90), ..plain() }),
         (
             "restart_delays: [0, 0, 1500ms]",
-            Lifecycle { restart_delays: vec![span(0), span(0), Duration::from_millis(1500)], ..plain() },
+            LifecycleRules { restart_delays: vec![span(0), span(0), Duration::from_millis(1500)], ..plain() },
         ),
-        ("restart_delays: 5s", Lifecycle { restart_delays: seconds(&[5]), ..plain() }),
-        ("health_interval: 0", Lifecycle { health_interval: span(0), ..plain() }),
-        ("health_interval: off", Lifecycle { health_interval: span(0), ..plain() }),
-        ("health_timeout: 1s", Lifecycle { health_timeout: span(1), ..plain() }),
-        ("probe_timeout: 1s", Lifecycle { probe_timeout: span(1), ..plain() }),
-        ("health_probe: list_tools", Lifecycle { health_probe: HealthProbe::ListTools, ..plain() }),
+        ("restart_delays: 5s", LifecycleRules { restart_delays: seconds(&[5]), ..plain() }),
+        ("health_interval: 0", LifecycleRules { health_interval: span(0), ..plain() }),
+        ("health_interval: off", LifecycleRules { health_interval: span(0), ..plain() }),
+        ("health_timeout: 1s", LifecycleRules { health_timeout: span(1), ..plain() }),
+        ("probe_timeout: 1s", LifecycleRules { probe_timeout: span(1), ..plain() }),
+        ("health_probe: list_tools", LifecycleRules { health_probe: HealthProbe::ListTools, ..plain() }),
     ];
     for (key, expected) in rows {
         assert_eq!(lifecycle(&format!("servers: {{a: {{command: x, {key}}}}}")), expected, "{key}");
@@ -52,11 +52,11 @@ fn what_a_server_says_wins_over_what_holds_for_all() {
         "lifecycle: {eager: true, shared: false, idle_timeout: 1h, restart_delays: [1, 2], health_probe: list-tools}\n\
          servers: {a: {command: x, eager: false, restart_delays: [9], health_probe: ping}}",
     );
-    let expected = Lifecycle {
+    let expected = LifecycleRules {
         shared: false,
         idle_timeout: Duration::from_secs(3600),
         restart_delays: seconds(&[9]),
-        ..Lifecycle::default()
+        ..LifecycleRules::default()
     };
     assert_eq!(found, expected);
 }
@@ -64,20 +64,20 @@ fn what_a_server_says_wins_over_what_holds_for_all() {
 #[test]
 fn the_files_of_others_have_the_defaults_and_may_say_otherwise() {
     let rows = [
-        ("m.json", Shape::McpServers, r#"{"mcpServers": {"a": {"command": "x"}}}"#, 300),
-        ("m.json", Shape::McpServers, r#"{"mcpServers": {"a": {"command": "x", "idleTimeout": 20}}}"#, 20),
+        ("m.json", FileShape::McpServers, r#"{"mcpServers": {"a": {"command": "x"}}}"#, 300),
+        ("m.json", FileShape::McpServers, r#"{"mcpServers": {"a": {"command": "x", "idleTimeout": 20}}}"#, 20),
         (
             "m.json",
-            Shape::Gemini,
+            FileShape::Gemini,
             r#"{"mcpServers": {"a": {"command": "x", "trust": true, "idleTimeout": 20000}}}"#,
             20,
         ),
-        ("c.toml", Shape::Codex, "[mcp_servers.a]\ncommand = 'x'\nidle_timeout = '1m'\n", 60),
+        ("c.toml", FileShape::Codex, "[mcp_servers.a]\ncommand = 'x'\nidle_timeout = '1m'\n", 60),
     ];
     for (file, shape, text, expected) in rows {
         let config = parse(text, Path::new(file)).unwrap();
         assert_eq!(super::remarks(&config), "", "{text}");
-        assert_eq!((config.shape, config.settings.lifecycle), (shape, Lifecycle::default()), "{text}");
+        assert_eq!((config.shape, config.settings.lifecycle), (shape, LifecycleRules::default()), "{text}");
         assert_eq!(config.servers[0].lifecycle.idle_timeout.as_secs(), expected, "{text}");
     }
 }

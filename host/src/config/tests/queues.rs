@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::model::{QueueRules, Readiness};
+use super::super::model::{QueueRules, ReadinessRule};
 use super::super::parse;
 use super::complaints;
 use super::entries::{check, native};
@@ -36,9 +36,11 @@ fn a_server_names_queues_whether_or_not_they_are_described() {
 
 #[test]
 fn readiness_is_that_of_all_or_any() {
-    for (text, expected) in
-        [("version: 1", Readiness::Any), ("readiness: any", Readiness::Any), ("readiness: all", Readiness::All)]
-    {
+    for (text, expected) in [
+        ("version: 1", ReadinessRule::Any),
+        ("readiness: any", ReadinessRule::Any),
+        ("readiness: all", ReadinessRule::All),
+    ] {
         assert_eq!(parse(text, Path::new("toolgate.yaml")).unwrap().settings.readiness, expected, "{text}");
     }
 }

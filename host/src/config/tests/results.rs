@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::super::model::{RecordRules, Settings, Spill, SummarizeWith};
+use super::super::model::{RecordRules, Settings, SpillSettings, SummarizerKind};
 use super::super::parse;
 use super::complaints;
 use super::entries::check;
@@ -25,8 +25,8 @@ fn a_summarizer_is_a_program_or_an_endpoint() {
     for (section, expected) in rows {
         let summarizer = settings(&format!("summarizer: {section}")).summarizer.unwrap();
         let parts = match &summarizer.how {
-            SummarizeWith::Command { program, args } => std::iter::once(program).chain(args).collect::<Vec<_>>(),
-            SummarizeWith::Http { url, model, api_key } => [url, model].into_iter().chain(api_key).collect(),
+            SummarizerKind::Command { program, args } => std::iter::once(program).chain(args).collect::<Vec<_>>(),
+            SummarizerKind::Http { url, model, api_key } => [url, model].into_iter().chain(api_key).collect(),
         };
         let found: Vec<String> = parts.iter().map(|part| format!("{}({})", part.text, part.field)).collect();
         assert_eq!(found.join(" "), expected, "{section}");
@@ -49,11 +49,11 @@ fn results_are_kept_where_the_file_says_so() {
         ("version: 1", None),
         ("spill:", None),
         ("spill: false", None),
-        ("spill: true", Some(Spill::default())),
-        ("spill: {}", Some(Spill::default())),
+        ("spill: true", Some(SpillSettings::default())),
+        ("spill: {}", Some(SpillSettings::default())),
         (
             "spill: {max_bytes: 1GiB, max_age: 1h}",
-            Some(Spill { dir: None, max_bytes: 1 << 30, max_age: Duration::from_secs(3600) }),
+            Some(SpillSettings { dir: None, max_bytes: 1 << 30, max_age: Duration::from_secs(3600) }),
         ),
     ] {
         assert_eq!(settings(text).spill, expected, "{text}");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::super::model::{Destructive, Retry, Shape};
+use super::super::model::{DestructiveRule, FileShape, RetryRule};
 use super::super::{import, parse};
 use super::{complaints, said};
 
@@ -217,7 +217,7 @@ fn what_holds_for_all_holds_beside_the_servers_of_every_shape() {
         let settings = &config.settings;
         assert_eq!(
             (settings.read_only, settings.destructive, settings.retry),
-            (true, Destructive::Deny, Retry::Never),
+            (true, DestructiveRule::Deny, RetryRule::Never),
             "{text}"
         );
         assert_eq!((&settings.masking.groups[..], settings.max_result_bytes), (&["all".to_owned()][..], 9), "{text}");
@@ -228,7 +228,7 @@ fn what_holds_for_all_holds_beside_the_servers_of_every_shape() {
     }
     let vs_code = r#"{"servers": {"a": {"command": "x"}}, "readOnly": true, "inputs": [{"id": "k"}]}"#;
     let config = parse(vs_code, Path::new("mcp.json")).unwrap();
-    assert_eq!((config.shape, config.settings.read_only, config.settings.inputs.len()), (Shape::VsCode, true, 1));
+    assert_eq!((config.shape, config.settings.read_only, config.settings.inputs.len()), (FileShape::VsCode, true, 1));
     let codex = "read_only = true\n[masking]\ngroups = ['all']\n[mcp_servers.a]\ncommand = 'x'\n";
     let config = parse(codex, Path::new("config.toml")).unwrap();
     assert!(config.settings.read_only && config.settings.masking.groups == ["all"]);
@@ -311,11 +311,11 @@ fn servers_that_gemini_excludes_are_not_used_however_the_lists_are_written() {
 #[test]
 fn an_import_takes_over_what_holds_for_all() {
     let text = r#"{"mcpServers": {"a": {"command": "x", "toolsAllowed": ["any"]}}, "readOnly": true, "masking": {"custom": [{"pattern": "a: \"b\" #\\d"}]}, "gateway": {"tokens": [{"principal": "p", "token": "${T}"}], "rate": 5}}"#;
-    let imported = import::import(import::Client::Cursor, text, Path::new("mcp.json")).unwrap();
+    let imported = import::import(import::ImportClient::Cursor, text, Path::new("mcp.json")).unwrap();
     let ours =
         parse(&imported.yaml, Path::new("toolgate.yaml")).unwrap_or_else(|error| panic!("{error}: {}", imported.yaml));
     let theirs = parse(text, Path::new("mcp.json")).unwrap();
-    assert_eq!(ours.settings.without_places(), theirs.settings.without_places(), "{}", imported.yaml);
+    assert_eq!(ours.settings.without_positions(), theirs.settings.without_positions(), "{}", imported.yaml);
     assert_eq!((ours.settings.gateway.rate, ours.settings.gateway.tokens.len()), (Some(5), 1));
     assert_eq!(ours.servers[0].allow, Some(vec!["*".to_owned()]), "{}", said("toolgate.yaml", &imported.yaml));
 }

@@ -1,6 +1,6 @@
 //! What the projects behind the seeds expect, row by row; where ours differs, the row says so.
 
-use super::super::model::{Auth, Kind};
+use super::super::model::{ServerAuth, TransportKind};
 use super::super::parse;
 use super::complaints;
 
@@ -42,9 +42,9 @@ fn a_transport_has_what_its_entry_says_as_in_the_seeds() {
     let [k, h, s] = &config.servers[..] else { panic!("three servers") };
     assert_eq!(
         (k.kind, k.env[0].0.as_str(), k.env[0].1.text.as_str()),
-        (Kind::Stdio, "KUBECONFIG", "/home/test/.kube/config")
+        (TransportKind::Stdio, "KUBECONFIG", "/home/test/.kube/config")
     );
-    assert!(matches!(&h.auth, Auth::Bearer(token) if token.text == "my-token"));
+    assert!(matches!(&h.auth, ServerAuth::Bearer(token) if token.text == "my-token"));
     assert_eq!(h.timeouts.call.as_secs(), 30);
-    assert!(s.kind == Kind::Sse && !s.tls.verify);
+    assert!(s.kind == TransportKind::Sse && !s.tls.verify);
 }

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::parse;
-use super::super::resolve::{FilledShadow, resolve_shadow};
+use super::super::resolve::{ResolvedShadow, resolve_shadow};
 use super::super::variables::Variables;
 use super::complaints;
 use super::entries::check;
@@ -10,22 +10,22 @@ use super::entries::check;
 fn a_candidate_is_a_component_or_a_configuration_or_both() {
     let path = |name: &str| Some(PathBuf::from(name));
     let rows = [
-        ("{config: next.yaml}", FilledShadow { logic: None, config: path("/etc/tg/next.yaml"), sample: 1.0 }),
+        ("{config: next.yaml}", ResolvedShadow { logic: None, config: path("/etc/tg/next.yaml"), sample: 1.0 }),
         (
             "{logic: '${DIR}/new.wasm', sample: 0.25}",
-            FilledShadow { logic: path("/opt/new.wasm"), config: None, sample: 0.25 },
+            ResolvedShadow { logic: path("/opt/new.wasm"), config: None, sample: 0.25 },
         ),
         (
             "{logic: ./a.wasm, config: ../b.yaml, sample: 1}",
-            FilledShadow { logic: path("/etc/tg/./a.wasm"), config: path("/etc/tg/../b.yaml"), sample: 1.0 },
+            ResolvedShadow { logic: path("/etc/tg/./a.wasm"), config: path("/etc/tg/../b.yaml"), sample: 1.0 },
         ),
     ];
     for (section, expected) in rows {
         let config = parse(&format!("shadow: {section}"), Path::new("/etc/tg/toolgate.yaml")).unwrap();
         let found = resolve_shadow(&config, &Variables::of_test(&[("DIR", "/opt")])).unwrap().unwrap();
         let tidy = |path: Option<PathBuf>| path.map(|path| path.components().collect::<PathBuf>());
-        let found = FilledShadow { logic: tidy(found.logic), config: tidy(found.config), ..found };
-        let expected = FilledShadow { logic: tidy(expected.logic), config: tidy(expected.config), ..expected };
+        let found = ResolvedShadow { logic: tidy(found.logic), config: tidy(found.config), ..found };
+        let expected = ResolvedShadow { logic: tidy(expected.logic), config: tidy(expected.config), ..expected };
         assert_eq!(found, expected, "{section}");
     }
     let config = parse("shadow:", Path::new("toolgate.yaml")).unwrap();

@@ -12,111 +12,113 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::call::Call;
-use super::channel::{Reader, encode};
-use super::load::{Seat, Slot};
-use super::pace::Busy;
+use super::channel::{EventReader, encode};
+use super::connections::StreamingGuard;
+use super::load::{RequestSlot, SessionSlot};
 use super::pages::PageEvent;
-use super::places::Telling;
-use super::session::InUse;
+use super::pending_response::PendingResponse;
+use super::session::SessionGuard;
+use super::timer::BusyGuard;
 use crate::transport::BoxFuture;
 
 /// The content of an answer.
-pub(super) enum Body {
+pub(super) enum ResponseBody {
     Empty,
     Full(Bytes),
-    Events(Box<Events>),
+    Events(Box<EventStream>),
 }
 
-impl Body {
+impl ResponseBody {
     /// A text that holds its slot until it is written.
-    pub(super) fn held(text: String, slot: Option<Slot>) -> Self {
-        let Some(mut slot) = slot else { return Body::Full(Bytes::from(text)) };
+    pub(super) fn tracked(text: String, slot: Option<RequestSlot>) -> Self {
+        let Some(mut slot) = slot else { return ResponseBody::Full(Bytes::from(text)) };
         slot.replace(text.len());
-        Body::Full(Bytes::from_owner(Held { text, _slot: slot }))
+        ResponseBody::Full(Bytes::from_owner(TrackedText { text, _slot: slot }))
     }
 }
 
-impl hyper::body::Body for Body {
+impl hyper::body::Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
-            Body::Empty => Poll::Ready(None),
-            Body::Full(_) => {
-                let Body::Full(bytes) = std::mem::replace(&mut *self, Body::Empty) else { unreachable!("just seen") };
+            ResponseBody::Empty => Poll::Ready(None),
+            ResponseBody::Full(_) => {
+                let ResponseBody::Full(bytes) = std::mem::replace(&mut *self, ResponseBody::Empty) else {
+                    unreachable!("just seen")
+                };
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
-            Body::Events(events) => events.poll_next(cx).map(|frame| frame.map(|bytes| Ok(Frame::data(bytes)))),
+            ResponseBody::Events(events) => events.poll_next(cx).map(|frame| frame.map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Body::Empty)
+        matches!(self, ResponseBody::Empty)
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Body::Empty => SizeHint::with_exact(0),
-            Body::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Body::Events(_) => SizeHint::default(),
+            ResponseBody::Empty => SizeHint::with_exact(0),
+            ResponseBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            ResponseBody::Events(_) => SizeHint::default(),
         }
     }
 }
 
 /// Events from one place, with a comment where it is silent for long.
-pub(super) struct Events {
-    source: Source,
+pub(super) struct EventStream {
+    source: EventSource,
     /// Written before the first event.
     opening: Option<Bytes>,
     /// What writes the events; it goes on when this is polled.
-    call: Option<Call>,
+    pending: Option<PendingResponse>,
     /// Ends the stream.
     stopped: Option<BoxFuture<'static, ()>>,
     silence: Pin<Box<Sleep>>,
     keep_alive: Duration,
     /// Who uses the session while the stream is open.
-    _session: Option<InUse>,
+    _session: Option<SessionGuard>,
     /// The place of one who listens without a session.
-    _seat: Option<Seat>,
+    _slot: Option<SessionSlot>,
     /// The connection only tells news.
-    _telling: Option<Telling>,
+    _streaming: Option<StreamingGuard>,
     /// The connection waits for us, not for the client.
-    _busy: Busy,
+    _busy: BusyGuard,
 }
 
 /// Where events come from.
-pub(super) enum Source {
+pub(super) enum EventSource {
     /// A stream of MCP.
-    Stream(Reader),
+    Stream(EventReader),
     /// A page.
     Page(mpsc::Receiver<PageEvent>),
 }
 
-impl Events {
-    pub(super) fn new(source: Source, keep_alive: Duration, busy: Busy) -> Self {
-        Events {
+impl EventStream {
+    pub(super) fn new(source: EventSource, keep_alive: Duration, busy: BusyGuard) -> Self {
+        EventStream {
             source,
             opening: None,
-            call: None,
+            pending: None,
             stopped: None,
             silence: Box::pin(sleep(keep_alive)),
             keep_alive,
             _session: None,
-            _seat: None,
-            _telling: None,
+            _slot: None,
+            _streaming: None,
             _busy: busy,
         }
     }
 
-    pub(super) fn opening(mut self, opening: Bytes) -> Self {
+    pub(super) fn with_opening(mut self, opening: Bytes) -> Self {
         self.opening = Some(opening);
         self
     }
 
-    pub(super) fn call(mut self, call: Call) -> Self {
-        self.call = Some(call);
+    pub(super) fn with_pending(mut self, call: PendingResponse) -> Self {
+        self.pending = Some(call);
         self
     }
 
@@ -125,24 +127,24 @@ impl Events {
         self
     }
 
-    pub(super) fn using(mut self, session: InUse) -> Self {
+    pub(super) fn with_session(mut self, session: SessionGuard) -> Self {
         self._session = Some(session);
         self
     }
 
-    pub(super) fn sitting(mut self, seat: Seat) -> Self {
-        self._seat = Some(seat);
+    pub(super) fn with_slot(mut self, seat: SessionSlot) -> Self {
+        self._slot = Some(seat);
         self
     }
 
-    pub(super) fn telling(mut self, telling: Telling) -> Self {
-        self._telling = Some(telling);
+    pub(super) fn with_streaming(mut self, telling: StreamingGuard) -> Self {
+        self._streaming = Some(telling);
         self
     }
 
     /// The answer that carries them.
-    pub(super) fn into_response(self) -> Response<Body> {
-        let mut response = Response::new(Body::Events(Box::new(self)));
+    pub(super) fn into_response(self) -> Response<ResponseBody> {
+        let mut response = Response::new(ResponseBody::Events(Box::new(self)));
         let headers: &mut HeaderMap = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -156,7 +158,7 @@ impl Events {
             return Poll::Ready(Some(opening));
         }
         let mut next = self.source.poll_next(cx);
-        if let (Poll::Pending, Some(call)) = (&next, &mut self.call) {
+        if let (Poll::Pending, Some(call)) = (&next, &mut self.pending) {
             call.advance(cx);
             next = self.source.poll_next(cx);
         }
@@ -175,23 +177,23 @@ impl Events {
     }
 }
 
-impl Source {
+impl EventSource {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         match self {
-            Source::Stream(reader) => reader.poll_next(cx),
-            Source::Page(events) => {
+            EventSource::Stream(reader) => reader.poll_next(cx),
+            EventSource::Page(events) => {
                 events.poll_recv(cx).map(|event| event.map(|event| encode(None, event.name.as_deref(), &event.data)))
             }
         }
     }
 }
 
-struct Held {
+struct TrackedText {
     text: String,
-    _slot: Slot,
+    _slot: RequestSlot,
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for TrackedText {
     fn as_ref(&self) -> &[u8] {
         self.text.as_bytes()
     }

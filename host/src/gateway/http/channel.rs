@@ -9,39 +9,44 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::load::Load;
-use super::shares::Tab;
-use crate::gateway::client::{Outlet, Unsent};
+use super::load::LoadLimiter;
+use super::usage::PrincipalUsage;
+use crate::gateway::client::{ClientSink, SinkError};
 use crate::transport::BoxFuture;
 
 /// The events of one stream.
-pub(super) struct Channel {
+pub(super) struct EventChannel {
     /// Its number in its session; a stream without one keeps nothing that was read.
     number: Option<u64>,
     /// The most events that it holds.
     most: usize,
-    load: Arc<Load>,
+    load: Arc<LoadLimiter>,
     /// What its principal has of what all share.
-    tab: Option<Arc<Tab>>,
+    usage: Option<Arc<PrincipalUsage>>,
     state: Mutex<State>,
     /// Tells those who found no room that something was read.
     room: Notify,
 }
 
-impl Channel {
+impl EventChannel {
     /// A stream whose events are gone once they are read.
-    pub(super) fn passing(most: usize, load: Arc<Load>, tab: Option<Arc<Tab>>) -> Arc<Self> {
+    pub(super) fn transient(most: usize, load: Arc<LoadLimiter>, tab: Option<Arc<PrincipalUsage>>) -> Arc<Self> {
         Self::new(None, most, load, tab)
     }
 
     /// A stream whose events are kept, and have ids.
-    pub(super) fn kept(number: u64, most: usize, load: Arc<Load>, tab: Option<Arc<Tab>>) -> Arc<Self> {
+    pub(super) fn resumable(
+        number: u64,
+        most: usize,
+        load: Arc<LoadLimiter>,
+        tab: Option<Arc<PrincipalUsage>>,
+    ) -> Arc<Self> {
         Self::new(Some(number), most, load, tab)
     }
 
-    fn new(number: Option<u64>, most: usize, load: Arc<Load>, tab: Option<Arc<Tab>>) -> Arc<Self> {
+    fn new(number: Option<u64>, most: usize, load: Arc<LoadLimiter>, tab: Option<Arc<PrincipalUsage>>) -> Arc<Self> {
         let (state, room) = (Mutex::new(State::default()), Notify::new());
-        Arc::new(Channel { number, most: most.max(1), load, tab, state, room })
+        Arc::new(EventChannel { number, most: most.max(1), load, usage: tab, state, room })
     }
 
     pub(super) fn number(&self) -> Option<u64> {
@@ -69,12 +74,12 @@ impl Channel {
     }
 
     /// Whether it is of the principal that has this tab.
-    pub(super) fn is_of(&self, tab: Option<&Tab>) -> bool {
-        self.tab().map(std::ptr::from_ref) == tab.map(std::ptr::from_ref)
+    pub(super) fn is_of(&self, tab: Option<&PrincipalUsage>) -> bool {
+        self.usage().map(std::ptr::from_ref) == tab.map(std::ptr::from_ref)
     }
 
     /// Whether anything is kept of it that has been read.
-    pub(super) fn keeps_what_was_read(&self) -> bool {
+    pub(super) fn has_read_events(&self) -> bool {
         self.state().read > 0
     }
 
@@ -98,7 +103,7 @@ impl Channel {
         let mut state = self.state();
         state.open = false;
         state.wake();
-        self.tell_room(&mut state);
+        self.notify_room(&mut state);
     }
 
     /// Ends the stream.
@@ -107,16 +112,16 @@ impl Channel {
     }
 
     /// Lets a connection read, instead of the one before: what was not read yet, or what came after an event.
-    pub(super) fn attach(self: &Arc<Self>, after: Option<u64>) -> Reader {
+    pub(super) fn attach(self: &Arc<Self>, after: Option<u64>) -> EventReader {
         let mut state = self.state();
         state.reader += 1;
         state.wake();
         if let Some(after) = after {
             state.next = after.saturating_add(1).clamp(state.first, state.end());
-            let read = state.frames.iter().take(state.place()).map(Bytes::len).sum();
+            let read = state.frames.iter().take(state.next_index()).map(Bytes::len).sum();
             self.note_read(&mut state, read);
         }
-        Reader { channel: self.clone(), turn: state.reader }
+        EventReader { channel: self.clone(), turn: state.reader }
     }
 
     /// Whether nothing is left of what came after an event, and nothing more will come.
@@ -135,12 +140,12 @@ impl Channel {
         }
     }
 
-    fn push(&self, text: &str, last: bool) -> Result<(), Unsent> {
+    fn push(&self, text: &str, last: bool) -> Result<(), SinkError> {
         let mut forced = false;
         loop {
             let mut state = self.state();
             if !state.open {
-                return Err(Unsent::Gone);
+                return Err(SinkError::Closed);
             }
             let frame = encode(self.number.map(|number| (number, state.end())), None, text);
             let crowded = |state: &State| {
@@ -149,19 +154,19 @@ impl Channel {
             while crowded(&state) && self.forget(&mut state).is_some() {}
             if crowded(&state) && !last {
                 state.refused = true;
-                return Err(Unsent::Full(text.to_owned()));
+                return Err(SinkError::Full(text.to_owned()));
             }
             if forced {
-                self.load.force_event(self.tab(), frame.len());
-            } else if let Err(full) = self.load.keep_event(self.tab(), frame.len()) {
+                self.load.force_event(self.usage(), frame.len());
+            } else if let Err(full) = self.load.keep_event(self.usage(), frame.len()) {
                 // Others' streams may give way, and are not looked at while this one is held.
                 drop(state);
-                let more = self.load.make_room(self.tab(), full, frame.len());
+                let more = self.load.make_room(self.usage(), full, frame.len());
                 if !more && self.forget(&mut self.state()).is_none() {
                     if !last {
                         self.state().refused = true;
-                        self.load.run_short();
-                        return Err(Unsent::Full(text.to_owned()));
+                        self.load.request_room();
+                        return Err(SinkError::Full(text.to_owned()));
                     }
                     forced = true;
                 }
@@ -187,7 +192,7 @@ impl Channel {
             let read = state.read - bytes;
             self.note_read(state, read);
         }
-        self.load.forget_events(self.tab(), bytes);
+        self.load.forget_events(self.usage(), bytes);
         Some(bytes)
     }
 
@@ -195,20 +200,20 @@ impl Channel {
     fn note_read(&self, state: &mut State, read: usize) {
         match read.checked_sub(state.read) {
             Some(0) => {}
-            Some(more) => self.load.add_read(self.tab(), more),
-            None => self.load.take_read(self.tab(), state.read - read),
+            Some(more) => self.load.add_read(self.usage(), more),
+            None => self.load.take_read(self.usage(), state.read - read),
         }
         state.read = read;
     }
 
-    fn tell_room(&self, state: &mut State) {
+    fn notify_room(&self, state: &mut State) {
         if std::mem::take(&mut state.refused) {
             self.room.notify_waiters();
         }
     }
 
-    fn tab(&self) -> Option<&Tab> {
-        self.tab.as_deref()
+    fn usage(&self) -> Option<&PrincipalUsage> {
+        self.usage.as_deref()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -216,13 +221,13 @@ impl Channel {
     }
 }
 
-impl Outlet for Channel {
-    fn send(&self, text: String) -> Result<(), Unsent> {
+impl ClientSink for EventChannel {
+    fn send(&self, text: String) -> Result<(), SinkError> {
         self.push(&text, false)
     }
 
-    fn room(&self) -> BoxFuture<'_, ()> {
-        let (own, all) = (self.room.notified(), self.load.room());
+    fn wait_for_room(&self) -> BoxFuture<'_, ()> {
+        let (own, all) = (self.room.notified(), self.load.wait_for_room());
         Box::pin(async move {
             tokio::select! {
                 () = own => {}
@@ -232,37 +237,37 @@ impl Outlet for Channel {
     }
 }
 
-impl Drop for Channel {
+impl Drop for EventChannel {
     fn drop(&mut self) {
         let mut state = self.state();
         self.note_read(&mut state, 0);
-        self.load.forget_events(self.tab(), state.bytes);
+        self.load.forget_events(self.usage(), state.bytes);
     }
 }
 
 /// An outlet that leads nowhere: a message that asks nothing has no stream.
-pub(super) struct Nowhere;
+pub(super) struct NullSink;
 
-impl Outlet for Nowhere {
-    fn send(&self, _: String) -> Result<(), Unsent> {
-        Err(Unsent::Gone)
+impl ClientSink for NullSink {
+    fn send(&self, _: String) -> Result<(), SinkError> {
+        Err(SinkError::Closed)
     }
 }
 
 /// Reads a stream, until another reader takes its place.
-pub(super) struct Reader {
-    channel: Arc<Channel>,
+pub(super) struct EventReader {
+    channel: Arc<EventChannel>,
     turn: u64,
 }
 
-impl Reader {
+impl EventReader {
     /// The next event, as it is written; none at the end.
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut state = self.channel.state();
         if state.reader != self.turn {
             return Poll::Ready(None);
         }
-        if let Some(frame) = state.frames.get(state.place()).cloned() {
+        if let Some(frame) = state.frames.get(state.next_index()).cloned() {
             state.next += 1;
             match self.channel.number {
                 Some(_) => {
@@ -273,7 +278,7 @@ impl Reader {
                     self.channel.forget(&mut state);
                 }
             }
-            self.channel.tell_room(&mut state);
+            self.channel.notify_room(&mut state);
             return Poll::Ready(Some(frame));
         }
         if !state.open {
@@ -347,7 +352,7 @@ impl State {
     }
 
     /// Where the event is that is read next.
-    fn place(&self) -> usize {
+    fn next_index(&self) -> usize {
         usize::try_from(self.next - self.first).expect("as many as there are frames at most")
     }
 
@@ -371,14 +376,14 @@ const MOST_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::Limits;
+    use super::super::options::GatewayLimits;
     use super::*;
 
-    fn load(max_event_bytes: usize) -> Arc<Load> {
-        Arc::new(Load::new(&Limits { max_event_bytes, ..Limits::default() }))
+    fn load(max_event_bytes: usize) -> Arc<LoadLimiter> {
+        Arc::new(LoadLimiter::new(&GatewayLimits { max_event_bytes, ..GatewayLimits::default() }))
     }
 
-    fn read(reader: &mut Reader) -> Vec<String> {
+    fn read(reader: &mut EventReader) -> Vec<String> {
         let mut cx = Context::from_waker(Waker::noop());
         let next = || match reader.poll_next(&mut cx) {
             Poll::Ready(Some(frame)) => Some(String::from_utf8(frame.to_vec()).unwrap()),
@@ -390,7 +395,7 @@ mod tests {
 
     #[test]
     fn events_after_an_id_are_read_again_and_the_oldest_are_forgotten() {
-        let channel = Channel::kept(7, 3, load(1 << 20), None);
+        let channel = EventChannel::resumable(7, 3, load(1 << 20), None);
         let mut reader = channel.attach(None);
         for number in 1..=5 {
             assert!(channel.send(number.to_string()).is_ok());
@@ -404,21 +409,22 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_never_forgotten_so_more_is_refused() {
-        let channel = Channel::kept(0, 2, load(1 << 20), None);
+        let channel = EventChannel::resumable(0, 2, load(1 << 20), None);
         assert!(channel.send("a".to_owned()).is_ok() && channel.send("b".to_owned()).is_ok());
-        assert_eq!(channel.send("c".to_owned()), Err(Unsent::Full("c".to_owned())));
+        assert_eq!(channel.send("c".to_owned()), Err(SinkError::Full("c".to_owned())));
         channel.finish(Some("the answer".to_owned()));
-        assert_eq!(channel.send("d".to_owned()), Err(Unsent::Gone));
+        assert_eq!(channel.send("d".to_owned()), Err(SinkError::Closed));
         assert_eq!(read(&mut channel.attach(None)), ["a", "b", "the answer"]);
     }
 
     #[test]
     fn who_found_no_room_is_told_when_something_is_read() {
         let mut cx = Context::from_waker(Waker::noop());
-        let (own, all) = (Channel::kept(0, 1, load(1 << 20), None), Channel::kept(0, 9, load(150), None));
+        let (own, all) =
+            (EventChannel::resumable(0, 1, load(1 << 20), None), EventChannel::resumable(0, 9, load(150), None));
         for channel in [own, all] {
             assert!(channel.send("x".repeat(100)).is_ok());
-            let mut room = channel.room();
+            let mut room = channel.wait_for_room();
             assert!(channel.send("y".repeat(100)).is_err());
             assert!(room.as_mut().poll(&mut cx).is_pending());
             assert_eq!(read(&mut channel.attach(None)).len(), 1);
@@ -429,7 +435,7 @@ mod tests {
 
     #[test]
     fn a_new_reader_takes_the_place_of_the_old_one() {
-        let channel = Channel::kept(0, 9, load(1 << 20), None);
+        let channel = EventChannel::resumable(0, 9, load(1 << 20), None);
         let mut old = channel.attach(None);
         let mut new = channel.attach(None);
         assert!(channel.send("a".to_owned()).is_ok());
@@ -440,8 +446,8 @@ mod tests {
     #[test]
     fn all_streams_share_the_room_for_events_and_give_it_back() {
         let load = load(200);
-        let passing = Channel::passing(9, load.clone(), None);
-        let kept = Channel::kept(1, 9, load.clone(), None);
+        let passing = EventChannel::transient(9, load.clone(), None);
+        let kept = EventChannel::resumable(1, 9, load.clone(), None);
         assert!(passing.send("x".repeat(100)).is_ok());
         assert!(kept.send("y".repeat(100)).is_err());
         assert_eq!(read(&mut passing.attach(None)).len(), 1);

@@ -14,14 +14,14 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::debug;
 
-use super::desk::{Desk, Visit};
-use super::hosts::Arrival;
-use super::pace::{Pace, Paced, Verdict};
-use super::places::Entered;
+use super::connections::ConnectionGuard;
+use super::hosts::ConnectionInfo;
+use super::routing::{ConnectionContext, HttpState};
+use super::timer::{ConnectionTimer, TimedStream, TimerVerdict};
 use super::tls::Certificate;
 
 /// Who has come in, and from where.
-pub(super) enum Guest {
+pub(super) enum AcceptedStream {
     /// Over the network.
     Tcp(TcpStream, SocketAddr),
     /// Over a socket of this machine.
@@ -29,30 +29,30 @@ pub(super) enum Guest {
     Unix(UnixStream),
 }
 
-impl Guest {
+impl AcceptedStream {
     /// Where it comes from.
     pub(super) fn peer(&self) -> SocketAddr {
         match self {
-            Guest::Tcp(_, peer) => *peer,
+            AcceptedStream::Tcp(_, peer) => *peer,
             #[cfg(unix)]
-            Guest::Unix(_) => HERE,
+            AcceptedStream::Unix(_) => HERE,
         }
     }
 }
 
 /// Serves a connection until either side has enough.
 pub(super) async fn serve(
-    desk: Arc<Desk>,
+    desk: Arc<HttpState>,
     certificate: Option<Arc<Certificate>>,
-    entered: Entered,
-    pace: Arc<Pace>,
-    guest: Guest,
+    entered: ConnectionGuard,
+    pace: Arc<ConnectionTimer>,
+    guest: AcceptedStream,
 ) {
     let (stream, peer) = match guest {
-        Guest::Tcp(stream, peer) => (stream, peer),
+        AcceptedStream::Tcp(stream, peer) => (stream, peer),
         #[cfg(unix)]
-        Guest::Unix(stream) => {
-            let at = Arrival { peer: HERE, local: HERE, tls: false };
+        AcceptedStream::Unix(stream) => {
+            let at = ConnectionInfo { peer: HERE, local: HERE, tls: false };
             return run(desk, entered, pace, stream, at).await;
         }
     };
@@ -61,18 +61,23 @@ pub(super) async fn serve(
     }
     let Ok(local) = stream.local_addr() else { return };
     let Some(certificate) = certificate else {
-        return run(desk, entered, pace, stream, Arrival { peer, local, tls: false }).await;
+        return run(desk, entered, pace, stream, ConnectionInfo { peer, local, tls: false }).await;
     };
     match timeout(desk.rules().limits.handshake_timeout, certificate.acceptor().accept(stream)).await {
-        Ok(Ok(stream)) => run(desk, entered, pace, stream, Arrival { peer, local, tls: true }).await,
+        Ok(Ok(stream)) => run(desk, entered, pace, stream, ConnectionInfo { peer, local, tls: true }).await,
         Ok(Err(error)) => debug!(%peer, %error, "the handshake failed"),
         Err(_) => debug!(%peer, "the handshake took too long"),
     }
 }
 
 /// Serves the requests of a connection.
-pub(super) async fn run<T>(desk: Arc<Desk>, entered: Entered, pace: Arc<Pace>, io: T, at: Arrival)
-where
+pub(super) async fn run<T>(
+    desk: Arc<HttpState>,
+    entered: ConnectionGuard,
+    pace: Arc<ConnectionTimer>,
+    io: T,
+    at: ConnectionInfo,
+) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (rules, peer) = (desk.rules(), at.peer);
@@ -80,15 +85,15 @@ where
     let mut builder = http1::Builder::new();
     // The clock of the connection knows more than a limit for heads.
     builder.header_read_timeout(None).max_buf_size(rules.limits.max_header_bytes.max(8 << 10));
-    let visit = Arc::new(Visit {
-        desk,
-        pace: pace.clone(),
-        at: at.canonical(),
+    let visit = Arc::new(ConnectionContext {
+        state: desk,
+        timer: pace.clone(),
+        info: at.canonical(),
         host: Mutex::default(),
-        place: entered.connection.clone(),
+        connection: entered.connection.clone(),
     });
     let service = service_fn(|request| visit.clone().answer(request));
-    let io = TokioIo::new(Paced { io, pace: pace.clone() });
+    let io = TokioIo::new(TimedStream { io, timer: pace.clone() });
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut clock = pin!(sleep_until(Instant::now()));
     let mut stopped = false;
@@ -106,8 +111,8 @@ where
                 connection.as_mut().graceful_shutdown();
             }
             () = clock.as_mut() => match pace.check(Instant::now()) {
-                Verdict::Fine(next) | Verdict::Late(next) => clock.as_mut().reset(next),
-                Verdict::Close(reason) => {
+                TimerVerdict::InTime(next) | TimerVerdict::BodyLate(next) => clock.as_mut().reset(next),
+                TimerVerdict::Close(reason) => {
                     debug!(%peer, reason, "the connection is closed");
                     return;
                 }

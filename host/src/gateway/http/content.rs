@@ -9,21 +9,21 @@ use http::StatusCode;
 use hyper::body::{Body, Incoming};
 use tokio::time::timeout;
 
-use super::load::Slot;
-use super::options::Limits;
-use super::pace::Pace;
-use super::refusal::Refusal;
+use super::load::RequestSlot;
+use super::options::GatewayLimits;
+use super::refusal::HttpRefusal;
+use super::timer::ConnectionTimer;
 
 /// Reads the content of a request.
 pub(super) async fn read(
     body: &mut Incoming,
-    limits: &Limits,
-    pace: &Pace,
-    slot: &mut Slot,
-) -> Result<Vec<u8>, Refusal> {
+    limits: &GatewayLimits,
+    pace: &ConnectionTimer,
+    slot: &mut RequestSlot,
+) -> Result<Vec<u8>, HttpRefusal> {
     let declared = body.size_hint().exact().unwrap_or(0);
     if declared > limits.max_body_bytes as u64 {
-        return Err(Refusal::too_long("body", limits.max_body_bytes));
+        return Err(HttpRefusal::too_long("body", limits.max_body_bytes));
     }
     let mut content = Vec::with_capacity((declared as usize).min(FIRST));
     let read = poll_fn(|cx| {
@@ -32,21 +32,21 @@ pub(super) async fn read(
                 Poll::Ready(Some(Ok(frame))) => {
                     let Ok(data) = frame.into_data() else { continue };
                     if content.len() + data.len() > limits.max_body_bytes {
-                        return Poll::Ready(Err(Refusal::too_long("body", limits.max_body_bytes)));
+                        return Poll::Ready(Err(HttpRefusal::too_long("body", limits.max_body_bytes)));
                     }
-                    slot.hold(data.len())?;
+                    slot.reserve(data.len())?;
                     content.extend_from_slice(&data);
                 }
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(broken())),
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 // The connection looks at the clock, and then at us again.
-                Poll::Pending if pace.is_late() => return Poll::Ready(Err(late())),
+                Poll::Pending if pace.is_body_late() => return Poll::Ready(Err(late())),
                 Poll::Pending => return Poll::Pending,
             }
         }
     });
     read.await?;
-    pace.work();
+    pace.mark_body_read();
     Ok(content)
 }
 
@@ -66,12 +66,12 @@ pub(super) async fn drain(body: &mut Incoming) {
     let _ = timeout(LINGER, drained).await;
 }
 
-fn late() -> Refusal {
-    Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time: send it faster")
+fn late() -> HttpRefusal {
+    HttpRefusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time: send it faster")
 }
 
-fn broken() -> Refusal {
-    Refusal::new(StatusCode::BAD_REQUEST, "the body is not framed as HTTP/1.1 says")
+fn broken() -> HttpRefusal {
+    HttpRefusal::new(StatusCode::BAD_REQUEST, "the body is not framed as HTTP/1.1 says")
 }
 
 /// Room that is made on the word of a client; more comes with the content itself.

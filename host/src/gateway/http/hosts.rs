@@ -1,21 +1,21 @@
 //! By which names a door may be called, so that no page of a foreign site reaches it through a browser.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use http::header::{HOST, HeaderMap, ORIGIN};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, Uri};
 
-use super::DoorError;
-use super::refusal::Refusal;
+use super::HttpServerError;
+use super::refusal::HttpRefusal;
 
 /// The names by which a door may be called, beside the address at which a connection arrives.
 #[derive(Debug, Default)]
-pub(super) struct Hosts(Vec<Entry>);
+pub(super) struct AllowedHosts(Vec<Entry>);
 
-impl Hosts {
-    pub(super) fn parse(entries: &[String]) -> Result<Self, DoorError> {
-        entries.iter().map(|entry| parse(entry)).collect::<Result<_, _>>().map(Hosts)
+impl AllowedHosts {
+    pub(super) fn parse(entries: &[String]) -> Result<Self, HttpServerError> {
+        entries.iter().map(|entry| parse(entry)).collect::<Result<_, _>>().map(AllowedHosts)
     }
 
     /// The host that a request names; refuses one that was meant for somebody else. `good` was not refused before.
@@ -25,28 +25,32 @@ impl Hosts {
         headers: &'a HeaderMap,
         local: IpAddr,
         good: Option<&HeaderValue>,
-    ) -> Result<&'a HeaderValue, Refusal> {
+    ) -> Result<&'a HeaderValue, HttpRefusal> {
         let mut named = headers.get_all(HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, "a request names its host once"));
+            return Err(HttpRefusal::new(StatusCode::BAD_REQUEST, "a request names its host once"));
         };
         let known = good == Some(host) || host.to_str().is_ok_and(|host| self.allows(host, local));
         if known && uri.authority().is_none_or(|other| self.allows(other.as_str(), local)) {
             return Ok(host);
         }
         let message = "this gateway is not called by this host: add it to gateway.hosts, or use its address";
-        Err(Refusal::new(StatusCode::FORBIDDEN, message))
+        Err(HttpRefusal::new(StatusCode::FORBIDDEN, message))
     }
 
     /// The origin of a page that may send this request: one of ours, or one of the list; none where no page does. The host
     /// that the request names has been checked.
-    pub(super) fn check_origin<'a>(&self, head: &'a Parts, at: &Arrival) -> Result<Option<&'a HeaderValue>, Refusal> {
+    pub(super) fn check_origin<'a>(
+        &self,
+        head: &'a Parts,
+        at: &ConnectionInfo,
+    ) -> Result<Option<&'a HeaderValue>, HttpRefusal> {
         // What a browser says of its own accord; no page can change it.
         let site = head.headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         let foreign = !matches!(site, None | Some(b"same-origin" | b"none"));
         let Some(origin) = head.headers.get(ORIGIN) else {
             // A browser names no origin where a page only shows or follows an address.
-            return if foreign && !is_visit(head) { Err(foreign_page()) } else { Ok(None) };
+            return if foreign && !is_navigation(head) { Err(foreign_page()) } else { Ok(None) };
         };
         let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let known = |text: &str| self.lists_origin(text) || (!foreign && self.is_own(text, host, at));
@@ -73,7 +77,7 @@ impl Hosts {
 
     /// Whether a page is ours: it was loaded from where this request arrives, with the same scheme, host and port. Where the
     /// host is one of the list, that is for whoever stands in front of us to say: it may speak TLS, on another port.
-    fn is_own(&self, origin: &str, host: &str, at: &Arrival) -> bool {
+    fn is_own(&self, origin: &str, host: &str, at: &ConnectionInfo) -> bool {
         let Some((scheme, authority)) = origin.split_once("://") else { return false };
         let usual = match scheme.to_ascii_lowercase().as_str() {
             "http" => 80,
@@ -117,18 +121,18 @@ fn is_here(name: &str, local: IpAddr) -> bool {
 
 /// Where a connection comes from, and where it arrives.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Arrival {
+pub(super) struct ConnectionInfo {
     pub(super) peer: SocketAddr,
     pub(super) local: SocketAddr,
     /// It speaks TLS.
     pub(super) tls: bool,
 }
 
-impl Arrival {
+impl ConnectionInfo {
     /// The same with addresses of IPv4 as such, where they came over IPv6.
     pub(super) fn canonical(self) -> Self {
         let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
-        Arrival { peer: canonical(self.peer), local: canonical(self.local), ..self }
+        ConnectionInfo { peer: canonical(self.peer), local: canonical(self.local), ..self }
     }
 
     /// The address of whoever connected.
@@ -138,7 +142,7 @@ impl Arrival {
 }
 
 /// Whether a person opens the dashboard, which a link on any page may lead to.
-fn is_visit(head: &Parts) -> bool {
+fn is_navigation(head: &Parts) -> bool {
     let says = |name: &str, value: &[u8]| head.headers.get(name).is_some_and(|given| given.as_bytes() == value);
     head.method == Method::GET
         && head.uri.path() == "/"
@@ -146,9 +150,9 @@ fn is_visit(head: &Parts) -> bool {
         && says("sec-fetch-dest", b"document")
 }
 
-fn foreign_page() -> Refusal {
+fn foreign_page() -> HttpRefusal {
     let message = "pages of other origins may not ask: add the origin to gateway.origins if you trust it";
-    Refusal::new(StatusCode::FORBIDDEN, message)
+    HttpRefusal::new(StatusCode::FORBIDDEN, message)
 }
 
 #[derive(Debug)]
@@ -158,14 +162,17 @@ enum Entry {
     Origin(String),
 }
 
-fn parse(entry: &str) -> Result<Entry, DoorError> {
-    let wrong = || DoorError::Host { entry: entry.to_owned() };
+fn parse(entry: &str) -> Result<Entry, HttpServerError> {
+    let wrong = || HttpServerError::Host { entry: entry.to_owned() };
     if entry == "*" {
         return Ok(Entry::Any);
     }
     if let Some((scheme, rest)) = entry.split_once("://") {
         let good = !scheme.is_empty() && !rest.is_empty() && !rest.contains('/');
         return if good { Ok(Entry::Origin(entry.to_owned())) } else { Err(wrong()) };
+    }
+    if let Ok(address) = entry.parse::<Ipv6Addr>() {
+        return Ok(Entry::Name { host: format!("[{address}]"), port: None });
     }
     let (host, port) = split(entry).ok_or_else(wrong)?;
     Ok(Entry::Name { host: host.to_owned(), port })
@@ -203,7 +210,7 @@ mod tests {
     #[test]
     fn a_host_is_the_address_of_the_connection_a_loopback_name_or_one_of_the_list() {
         let hosts =
-            |list: &[&str]| Hosts::parse(&list.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).unwrap();
+            |list: &[&str]| AllowedHosts::parse(&list.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).unwrap();
         let check = |list: &[&str], local: &str, authority: &str, expected: bool| {
             let allowed = hosts(list).allows(authority, local.parse().unwrap());
             assert_eq!(allowed, expected, "{authority} at {local} with {list:?}");
@@ -231,15 +238,17 @@ mod tests {
         check(&["gate.example"], "10.0.0.7", "other.gate.example", false);
         check(&["gate.example:443"], "10.0.0.7", "gate.example:443", true);
         check(&["gate.example:443"], "10.0.0.7", "gate.example", false);
+        check(&["fe80::7"], "10.0.0.7", "[fe80::7]:3000", true);
+        check(&["fe80::7"], "10.0.0.7", "[fe80::8]", false);
         check(&["*"], "10.0.0.7", "whatever.example", true);
         check(&["https://app.example"], "10.0.0.7", "app.example", false);
     }
 
     #[test]
     fn a_page_is_of_our_own_origin_or_of_one_of_the_list() {
-        let hosts = Hosts::parse(&["gate.example".to_owned(), "vscode-webview://panel".to_owned()]).unwrap();
+        let hosts = AllowedHosts::parse(&["gate.example".to_owned(), "vscode-webview://panel".to_owned()]).unwrap();
         let check = |tls: bool, host: &str, origin: &str, more: &[(&str, &str)]| {
-            let at = Arrival { peer: ([127, 0, 0, 1], 9).into(), local: ([127, 0, 0, 1], 8808).into(), tls };
+            let at = ConnectionInfo { peer: ([127, 0, 0, 1], 9).into(), local: ([127, 0, 0, 1], 8808).into(), tls };
             let mut request = http::Request::builder().uri("/").header(HOST, host);
             if !origin.is_empty() {
                 request = request.header(ORIGIN, origin);
@@ -276,8 +285,8 @@ mod tests {
         ] {
             assert_eq!(check(false, host, origin, &[]), expected, "{origin} at {host}");
         }
-        let any = Hosts::parse(&["*".to_owned()]).unwrap();
-        let at = Arrival { peer: ([127, 0, 0, 1], 9).into(), local: ([127, 0, 0, 1], 8808).into(), tls: false };
+        let any = AllowedHosts::parse(&["*".to_owned()]).unwrap();
+        let at = ConnectionInfo { peer: ([127, 0, 0, 1], 9).into(), local: ([127, 0, 0, 1], 8808).into(), tls: false };
         assert!(any.allows("evil.example:8808", at.local.ip()));
         assert!(!any.is_own("http://evil.example:8808", "evil.example:8808", &at), "any name is not our own");
         assert!(check(true, "localhost:8808", "https://localhost:8808", &[]));
@@ -302,7 +311,7 @@ mod tests {
     #[test]
     fn an_entry_that_is_no_name_is_refused() {
         for entry in ["", "a/b", "https://", "https://a/b", "a:b", "ä.example"] {
-            let error = Hosts::parse(&[entry.to_owned()]).unwrap_err().to_string();
+            let error = AllowedHosts::parse(&[entry.to_owned()]).unwrap_err().to_string();
             assert!(error.contains(&format!("{entry:?}")), "{error}");
         }
     }

@@ -9,16 +9,16 @@ use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use super::options::Limits;
-use super::places::Places;
-use super::refusal::Refusal;
-use super::sessions::Sessions;
-use super::shares::{Full, Limit, Shares, Tab};
+use super::connections::ConnectionTable;
+use super::options::GatewayLimits;
+use super::refusal::HttpRefusal;
+use super::sessions::HttpSessions;
+use super::usage::{LimitReached, PrincipalUsage, SharedLimit, UsageByPrincipal};
 use crate::gateway::client::Principal;
 
 /// What a door carries, and what it turned away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DoorStats {
+pub struct LoadStats {
     /// Open connections.
     pub connections: usize,
     /// Requests in flight.
@@ -45,7 +45,7 @@ pub struct DoorStats {
     pub foreign: u64,
 }
 
-impl DoorStats {
+impl LoadStats {
     /// What was turned away, by why.
     pub fn refused(&self) -> [(&'static str, u64); 6] {
         [
@@ -61,21 +61,21 @@ impl DoorStats {
 
 /// What a door carries, to be read at any time.
 #[derive(Debug)]
-pub struct Load {
-    most: Most,
-    pub(super) places: Arc<Places>,
+pub struct LoadLimiter {
+    limits: LoadLimits,
+    pub(super) connections: Arc<ConnectionTable>,
     requests: AtomicUsize,
     bytes: AtomicUsize,
     event_bytes: AtomicUsize,
     /// Of these, what was read and is kept for clients that come back.
     read_bytes: AtomicUsize,
     /// Whose streams these are; none where nothing is kept.
-    keeping: OnceLock<Weak<Sessions>>,
+    resumable_sessions: OnceLock<Weak<HttpSessions>>,
     /// Somebody found no room for an event, and may wait for it.
-    short: AtomicBool,
+    room_wanted: AtomicBool,
     room: Notify,
-    seats: AtomicUsize,
-    shares: Shares,
+    session_slots: AtomicUsize,
+    usage: UsageByPrincipal,
     pub(super) sessions: AtomicUsize,
     accepted: AtomicU64,
     shed_requests: AtomicU64,
@@ -85,26 +85,26 @@ pub struct Load {
     pub(super) foreign: AtomicU64,
 }
 
-impl Load {
-    pub(in crate::gateway) fn new(limits: &Limits) -> Self {
-        let most = Most {
-            requests: Limit::new(limits.max_requests),
-            bytes: Limit::new(limits.max_inflight_bytes),
-            seats: Limit::new(limits.max_sessions),
-            event_bytes: Limit::new(limits.max_event_bytes),
+impl LoadLimiter {
+    pub(in crate::gateway) fn new(limits: &GatewayLimits) -> Self {
+        let most = LoadLimits {
+            requests: SharedLimit::new(limits.max_requests),
+            bytes: SharedLimit::new(limits.max_inflight_bytes),
+            session_slots: SharedLimit::new(limits.max_sessions),
+            event_bytes: SharedLimit::new(limits.max_event_bytes),
         };
-        let load = Load {
-            most,
-            places: Arc::default(),
+        let load = LoadLimiter {
+            limits: most,
+            connections: Arc::default(),
             requests: AtomicUsize::default(),
             bytes: AtomicUsize::default(),
             event_bytes: AtomicUsize::default(),
             read_bytes: AtomicUsize::default(),
-            keeping: OnceLock::new(),
-            short: AtomicBool::default(),
+            resumable_sessions: OnceLock::new(),
+            room_wanted: AtomicBool::default(),
             room: Notify::new(),
-            seats: AtomicUsize::default(),
-            shares: Shares::default(),
+            session_slots: AtomicUsize::default(),
+            usage: UsageByPrincipal::default(),
             sessions: AtomicUsize::default(),
             accepted: AtomicU64::default(),
             shed_requests: AtomicU64::default(),
@@ -118,26 +118,26 @@ impl Load {
     }
 
     /// Takes other limits, which several principals may share; what is over them now goes on.
-    pub(in crate::gateway) fn set(&self, limits: &Limits, several: bool) {
-        self.places.set(limits.max_connections, several);
-        self.most.requests.set(limits.max_requests, 1);
+    pub(in crate::gateway) fn set(&self, limits: &GatewayLimits, several: bool) {
+        self.connections.set(limits.max_connections, several);
+        self.limits.requests.set(limits.max_requests, 1);
         // One request must always find room.
-        self.most.bytes.set(limits.max_inflight_bytes, limits.max_body_bytes);
-        self.most.seats.set(limits.max_sessions, 1);
-        self.most.event_bytes.set(limits.max_event_bytes, 1);
-        self.shares.set(several);
+        self.limits.bytes.set(limits.max_inflight_bytes, limits.max_body_bytes);
+        self.limits.session_slots.set(limits.max_sessions, 1);
+        self.limits.event_bytes.set(limits.max_event_bytes, 1);
+        self.usage.set(several);
     }
 
     /// What it is now.
-    pub fn stats(&self) -> DoorStats {
-        DoorStats {
-            connections: self.places.len(),
+    pub fn stats(&self) -> LoadStats {
+        LoadStats {
+            connections: self.connections.len(),
             requests: self.requests.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
             event_bytes: self.event_bytes.load(Relaxed),
             sessions: self.sessions.load(Relaxed),
             accepted: self.accepted.load(Relaxed),
-            shed_connections: self.places.shed(),
+            shed_connections: self.connections.shed(),
             shed_requests: self.shed_requests.load(Relaxed),
             shed_rate: self.shed_rate.load(Relaxed),
             shed_sessions: self.shed_sessions.load(Relaxed),
@@ -149,7 +149,7 @@ impl Load {
     /// Whether a request of so many bytes would be let in now.
     pub(in crate::gateway) fn has_room(&self, bytes: usize) -> bool {
         let held = self.bytes.load(Relaxed).saturating_add(bytes);
-        self.requests.load(Relaxed) < self.most.requests.all() && held <= self.most.bytes.all()
+        self.requests.load(Relaxed) < self.limits.requests.all() && held <= self.limits.bytes.all()
     }
 
     /// Whether no request is in flight.
@@ -158,74 +158,76 @@ impl Load {
     }
 
     /// Lets a request of a principal in.
-    pub(in crate::gateway) fn enter(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<Slot, Refusal> {
-        let tab = self.shares.of(principal);
+    pub(in crate::gateway) fn admit(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<RequestSlot, HttpRefusal> {
+        let tab = self.usage.of(principal);
         let own = tab.as_ref().map(|tab| &tab.requests);
-        if let Err(full) = self.most.requests.take(&self.requests, own, 1) {
+        if let Err(full) = self.limits.requests.take(&self.requests, own, 1) {
             self.shed_requests.fetch_add(1, Relaxed);
             return Err(match full {
-                Full::All => Refusal::busy("too many requests are in flight: try again later"),
-                Full::Own => Refusal::share("too many requests of this principal are in flight: try again later"),
+                LimitReached::All => HttpRefusal::busy("too many requests are in flight: try again later"),
+                LimitReached::Own => {
+                    HttpRefusal::over_share("too many requests of this principal are in flight: try again later")
+                }
             });
         }
         self.accepted.fetch_add(1, Relaxed);
-        Ok(Slot { load: self.clone(), tab, bytes: 0, counted: true })
+        Ok(RequestSlot { load: self.clone(), usage: tab, bytes: 0, counted: true })
     }
 
     /// A place for the content of a request that is not counted otherwise.
-    pub(in crate::gateway) fn aside(self: &Arc<Self>) -> Slot {
-        Slot { load: self.clone(), tab: None, bytes: 0, counted: false }
+    pub(in crate::gateway) fn uncounted_slot(self: &Arc<Self>) -> RequestSlot {
+        RequestSlot { load: self.clone(), usage: None, bytes: 0, counted: false }
     }
 
     /// A place for a session of a principal, or for one that listens without a session.
-    pub(super) fn seat(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<Seat, Full> {
-        let tab = self.shares.of(principal);
-        self.most.seats.take(&self.seats, tab.as_ref().map(|tab| &tab.seats), 1)?;
-        Ok(Seat { load: self.clone(), tab })
+    pub(super) fn session_slot(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<SessionSlot, LimitReached> {
+        let tab = self.usage.of(principal);
+        self.limits.session_slots.take(&self.session_slots, tab.as_ref().map(|tab| &tab.session_slots), 1)?;
+        Ok(SessionSlot { load: self.clone(), usage: tab })
     }
 
     /// Whose streams are kept for clients that come back.
-    pub(super) fn kept_by(&self, sessions: Weak<Sessions>) {
+    pub(super) fn set_sessions(&self, sessions: Weak<HttpSessions>) {
         // A load is of one door.
-        let _ = self.keeping.set(sessions);
+        let _ = self.resumable_sessions.set(sessions);
     }
 
     /// What this principal has of what all share; none where nobody counts.
-    pub(super) fn tab(&self, principal: &Arc<Principal>) -> Option<Arc<Tab>> {
-        self.shares.of(principal)
+    pub(super) fn usage(&self, principal: &Arc<Principal>) -> Option<Arc<PrincipalUsage>> {
+        self.usage.of(principal)
     }
 
     /// Takes an event, where there is room for it.
-    pub(super) fn keep_event(&self, own: Option<&Tab>, bytes: usize) -> Result<(), Full> {
-        self.most.event_bytes.take(&self.event_bytes, own.map(|tab| &tab.event_bytes), bytes)
+    pub(super) fn keep_event(&self, own: Option<&PrincipalUsage>, bytes: usize) -> Result<(), LimitReached> {
+        self.limits.event_bytes.take(&self.event_bytes, own.map(|tab| &tab.event_bytes), bytes)
     }
 
     /// Forgets what was read, for the sake of an event that found no room; says whether there is more now.
-    pub(super) fn make_room(&self, own: Option<&Tab>, full: Full, bytes: usize) -> bool {
+    pub(super) fn make_room(&self, own: Option<&PrincipalUsage>, full: LimitReached, bytes: usize) -> bool {
         let read = match (full, own) {
-            (Full::Own, Some(tab)) => &tab.read_bytes,
+            (LimitReached::Own, Some(tab)) => &tab.read_bytes,
             _ => &self.read_bytes,
         };
         if read.load(Relaxed) == 0 {
             return false;
         }
-        let Some(sessions) = self.keeping.get().and_then(Weak::upgrade) else { return false };
+        let Some(sessions) = self.resumable_sessions.get().and_then(Weak::upgrade) else { return false };
         // More than is needed, or each event would have to look for it.
-        let enough = bytes.max(self.most.event_bytes.all() / 8);
+        let enough = bytes.max(self.limits.event_bytes.all() / 8);
         sessions.forget_read(own, full, enough) > 0
     }
 
     /// An event was read, and is kept.
-    pub(super) fn add_read(&self, own: Option<&Tab>, bytes: usize) {
+    pub(super) fn add_read(&self, own: Option<&PrincipalUsage>, bytes: usize) {
         self.read_bytes.fetch_add(bytes, Relaxed);
         if let Some(tab) = own {
             tab.read_bytes.fetch_add(bytes, Relaxed);
         }
-        self.tell_room();
+        self.notify_room();
     }
 
     /// What was read is forgotten, or is to be read again.
-    pub(super) fn take_read(&self, own: Option<&Tab>, bytes: usize) {
+    pub(super) fn take_read(&self, own: Option<&PrincipalUsage>, bytes: usize) {
         self.read_bytes.fetch_sub(bytes, Relaxed);
         if let Some(tab) = own {
             tab.read_bytes.fetch_sub(bytes, Relaxed);
@@ -233,65 +235,67 @@ impl Load {
     }
 
     /// Somebody found no room for an event.
-    pub(in crate::gateway) fn run_short(&self) {
-        self.short.store(true, Relaxed);
+    pub(in crate::gateway) fn request_room(&self) {
+        self.room_wanted.store(true, Relaxed);
     }
 
     /// Waits until there may be room for an event that found none.
-    pub(in crate::gateway) fn room(&self) -> Notified<'_> {
+    pub(in crate::gateway) fn wait_for_room(&self) -> Notified<'_> {
         self.room.notified()
     }
 
-    fn tell_room(&self) {
-        if self.short.load(Relaxed) && self.short.swap(false, Relaxed) {
+    fn notify_room(&self) {
+        if self.room_wanted.load(Relaxed) && self.room_wanted.swap(false, Relaxed) {
             self.room.notify_waiters();
         }
     }
 
     /// Whether more events wait than there is room for.
     pub(in crate::gateway) fn is_behind(&self) -> bool {
-        self.event_bytes.load(Relaxed) > self.most.event_bytes.all()
+        self.event_bytes.load(Relaxed) > self.limits.event_bytes.all()
     }
 
     /// Takes an event though there may be no room for it.
-    pub(in crate::gateway) fn force_event(&self, own: Option<&Tab>, bytes: usize) {
+    pub(in crate::gateway) fn force_event(&self, own: Option<&PrincipalUsage>, bytes: usize) {
         self.event_bytes.fetch_add(bytes, Relaxed);
         if let Some(tab) = own {
             tab.event_bytes.fetch_add(bytes, Relaxed);
         }
     }
 
-    pub(in crate::gateway) fn forget_events(&self, own: Option<&Tab>, bytes: usize) {
+    pub(in crate::gateway) fn forget_events(&self, own: Option<&PrincipalUsage>, bytes: usize) {
         self.event_bytes.fetch_sub(bytes, Relaxed);
         if let Some(tab) = own {
             tab.event_bytes.fetch_sub(bytes, Relaxed);
         }
-        self.tell_room();
+        self.notify_room();
     }
 }
 
 /// A request that is counted, with its content.
-pub(in crate::gateway) struct Slot {
-    load: Arc<Load>,
-    tab: Option<Arc<Tab>>,
+pub(in crate::gateway) struct RequestSlot {
+    load: Arc<LoadLimiter>,
+    usage: Option<Arc<PrincipalUsage>>,
     bytes: usize,
     counted: bool,
 }
 
-impl Slot {
+impl RequestSlot {
     /// What its principal has of what all share.
-    pub(super) fn tab(&self) -> Option<Arc<Tab>> {
-        self.tab.clone()
+    pub(super) fn usage(&self) -> Option<Arc<PrincipalUsage>> {
+        self.usage.clone()
     }
 
     /// Makes room for more content of the request.
-    pub(in crate::gateway) fn hold(&mut self, bytes: usize) -> Result<(), Refusal> {
-        let own = self.tab.as_ref().map(|tab| &tab.bytes);
-        if let Err(full) = self.load.most.bytes.take(&self.load.bytes, own, bytes) {
+    pub(in crate::gateway) fn reserve(&mut self, bytes: usize) -> Result<(), HttpRefusal> {
+        let own = self.usage.as_ref().map(|tab| &tab.bytes);
+        if let Err(full) = self.load.limits.bytes.take(&self.load.bytes, own, bytes) {
             self.load.shed_requests.fetch_add(1, Relaxed);
             return Err(match full {
-                Full::All => Refusal::busy("too many bytes are in flight: try again later"),
-                Full::Own => Refusal::share("too many bytes of this principal are in flight: try again later"),
+                LimitReached::All => HttpRefusal::busy("too many bytes are in flight: try again later"),
+                LimitReached::Own => {
+                    HttpRefusal::over_share("too many bytes of this principal are in flight: try again later")
+                }
             });
         }
         self.bytes += bytes;
@@ -300,7 +304,7 @@ impl Slot {
 
     /// The request has been answered: the answer takes its place, even where it is larger.
     pub(super) fn replace(&mut self, bytes: usize) {
-        for count in [&self.load.bytes].into_iter().chain(self.tab.as_ref().map(|tab| &tab.bytes)) {
+        for count in [&self.load.bytes].into_iter().chain(self.usage.as_ref().map(|tab| &tab.bytes)) {
             count.fetch_add(bytes, Relaxed);
             count.fetch_sub(self.bytes, Relaxed);
         }
@@ -308,11 +312,11 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for RequestSlot {
     fn drop(&mut self) {
         self.load.bytes.fetch_sub(self.bytes, Relaxed);
         self.load.requests.fetch_sub(usize::from(self.counted), Relaxed);
-        if let Some(tab) = &self.tab {
+        if let Some(tab) = &self.usage {
             tab.bytes.fetch_sub(self.bytes, Relaxed);
             tab.requests.fetch_sub(usize::from(self.counted), Relaxed);
         }
@@ -320,24 +324,24 @@ impl Drop for Slot {
 }
 
 /// A session that is counted, or one that listens without a session.
-pub(super) struct Seat {
-    load: Arc<Load>,
-    tab: Option<Arc<Tab>>,
+pub(super) struct SessionSlot {
+    load: Arc<LoadLimiter>,
+    usage: Option<Arc<PrincipalUsage>>,
 }
 
-impl Drop for Seat {
+impl Drop for SessionSlot {
     fn drop(&mut self) {
-        self.load.seats.fetch_sub(1, Relaxed);
-        if let Some(tab) = &self.tab {
-            tab.seats.fetch_sub(1, Relaxed);
+        self.load.session_slots.fetch_sub(1, Relaxed);
+        if let Some(tab) = &self.usage {
+            tab.session_slots.fetch_sub(1, Relaxed);
         }
     }
 }
 
 #[derive(Debug)]
-struct Most {
-    requests: Limit,
-    bytes: Limit,
-    seats: Limit,
-    event_bytes: Limit,
+struct LoadLimits {
+    requests: SharedLimit,
+    bytes: SharedLimit,
+    session_slots: SharedLimit,
+    event_bytes: SharedLimit,
 }

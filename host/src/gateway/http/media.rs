@@ -3,35 +3,35 @@
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use http::{HeaderValue, Method, StatusCode};
 
-use super::refusal::Refusal;
+use super::refusal::HttpRefusal;
 
 /// A POST says that it takes both kinds of answers and that it sends JSON (2025-11-25, transports, sending messages).
-pub(super) fn check_post(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn check_post(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let both = || accepts(headers, "application/json") && accepts(headers, EVENT_STREAM);
     if !usual(headers.get(ACCEPT)) && !both() {
         let message = "the client must take both kinds of answers: send `Accept: application/json, text/event-stream`";
-        return Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message));
+        return Err(HttpRefusal::new(StatusCode::NOT_ACCEPTABLE, message));
     }
     if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
         let message = "the body must be JSON: send `Content-Type: application/json`";
-        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(HttpRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     if headers.get(CONTENT_ENCODING).is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
         let message = "the body must not be compressed: leave out `Content-Encoding`";
-        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        return Err(HttpRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     Ok(())
 }
 
 /// What is sent to a page so that it does something is no form and no plain text: a page of any site can send those without
 /// being asked first.
-pub(super) fn check_page(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn check_page(method: &Method, headers: &HeaderMap) -> Result<(), HttpRefusal> {
     let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if looks || headers.get(CONTENT_TYPE).is_none_or(is_json) {
         return Ok(());
     }
     let message = "the body must be JSON, or nothing: send `Content-Type: application/json`";
-    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
+    Err(HttpRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
 }
 
 /// Whether a client names a stream before a text, and so rather has its answers as events.
@@ -42,12 +42,12 @@ pub(super) fn prefers_stream(headers: &HeaderMap) -> bool {
 }
 
 /// A GET says that it takes a stream.
-pub(super) fn check_get(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn check_get(headers: &HeaderMap) -> Result<(), HttpRefusal> {
     if accepts(headers, EVENT_STREAM) {
         return Ok(());
     }
     let message = "the client must take a stream: send `Accept: text/event-stream`";
-    Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, message))
+    Err(HttpRefusal::new(StatusCode::NOT_ACCEPTABLE, message))
 }
 
 /// What most clients send, word for word.

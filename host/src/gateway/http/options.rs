@@ -8,7 +8,7 @@ use super::tokens::Tokens;
 
 /// How a door is to be.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct HttpOptions {
     /// Where to listen; port 0 takes a free one.
     pub address: SocketAddr,
     /// Names by which clients may call us, beside the address at which a connection arrives: `example.com` (any port),
@@ -19,31 +19,31 @@ pub struct Options {
     /// What admins show on a door without tokens, where others may look and call tools; none means that there are no admins.
     pub dashboard: Tokens,
     /// Speaks TLS.
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<CertificateFiles>,
     /// How often one principal (or one peer, without tokens) may ask; none is as often as it likes.
-    pub rate: Option<Rate>,
+    pub rate: Option<RateLimit>,
     /// How much at once, and how long.
-    pub limits: Limits,
+    pub limits: GatewayLimits,
 }
 
-impl Options {
+impl HttpOptions {
     /// A door at this address with the default limits, without tokens and without TLS.
     pub fn new(address: SocketAddr) -> Self {
-        Options {
+        HttpOptions {
             address,
             hosts: Vec::new(),
             tokens: Tokens::default(),
             dashboard: Tokens::default(),
             tls: None,
             rate: None,
-            limits: Limits::default(),
+            limits: GatewayLimits::default(),
         }
     }
 }
 
 /// The files of a certificate; read again when they change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFiles {
+pub struct CertificateFiles {
     /// The certificate and those between it and the authority, in PEM.
     pub certificate: PathBuf,
     /// Its private key, in PEM.
@@ -52,7 +52,7 @@ pub struct TlsFiles {
 
 /// A bucket of requests that fills again at a steady rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rate {
+pub struct RateLimit {
     /// Requests in a second, in the long run.
     pub per_second: u32,
     /// Requests at once, after a rest.
@@ -61,7 +61,7 @@ pub struct Rate {
 
 /// How much a door takes at once, and how long it waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct GatewayLimits {
     /// The largest content of a request.
     pub max_body_bytes: usize,
     /// The largest head of a request; at least 8 KiB.
@@ -69,7 +69,7 @@ pub struct Limits {
     /// How long a connection may be silent between two requests.
     pub idle_timeout: Duration,
     /// How long a connection may be silent, or take to send a head, before one of its requests has said who asks.
-    pub stranger_timeout: Duration,
+    pub unidentified_timeout: Duration,
     /// How long a client may take to send the head of a request.
     pub header_timeout: Duration,
     /// How long it may take, after that, to send the content.
@@ -100,13 +100,13 @@ pub struct Limits {
     pub grace: Duration,
 }
 
-impl Default for Limits {
+impl Default for GatewayLimits {
     fn default() -> Self {
-        Limits {
+        GatewayLimits {
             max_body_bytes: 4 << 20,
             max_header_bytes: 64 << 10,
             idle_timeout: Duration::from_secs(120),
-            stranger_timeout: Duration::from_secs(10),
+            unidentified_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(20),
             body_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),

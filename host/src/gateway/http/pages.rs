@@ -9,22 +9,22 @@ use http::request::Parts;
 use http::{Method, Response, StatusCode};
 use tokio::sync::mpsc;
 
-use super::body::{Body, Events, Source};
-use super::desk::Visit;
-use super::pace::Busy;
-use super::refusal::Refusal;
-use super::tokens::Pass;
+use super::body::{EventSource, EventStream, ResponseBody};
+use super::refusal::HttpRefusal;
+use super::routing::ConnectionContext;
+use super::timer::BusyGuard;
+use super::tokens::TokenDigest;
 use crate::gateway::client::Principal;
 use crate::transport::BoxFuture;
 
 /// Answers every request that is not for `/mcp`.
-pub trait Pages: Send + Sync + 'static {
+pub trait PageHandler: Send + Sync + 'static {
     /// Answers one; none where there is no such page. Dropping the future means that the client has gone.
     fn answer(&self, request: PageRequest) -> BoxFuture<'static, Option<PageResponse>>;
 
     /// Whether the content of such a request is read for the page, if this principal brings it. Of others, and of who shows no
     /// token, none is.
-    fn takes_content(&self, method: &Method, path: &str, principal: &Principal) -> bool {
+    fn accepts_body(&self, method: &Method, path: &str, principal: &Principal) -> bool {
         let _ = (method, path, principal);
         false
     }
@@ -91,12 +91,12 @@ pub struct PageEvent {
 
 /// Asks the pages.
 pub(super) async fn answer(
-    visit: &Visit,
+    visit: &ConnectionContext,
     head: &Parts,
     body: Vec<u8>,
     principal: Option<&Arc<Principal>>,
-    busy: Busy,
-) -> Result<Option<Response<Body>>, Refusal> {
+    busy: BusyGuard,
+) -> Result<Option<Response<ResponseBody>>, HttpRefusal> {
     let mut headers = head.headers.clone();
     for secret in [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE] {
         headers.remove(secret);
@@ -109,13 +109,15 @@ pub(super) async fn answer(
         body: Bytes::from(body),
         principal: principal.map(|principal| Principal::clone(principal)),
     };
-    let Some(page) = visit.desk.pages.answer(request).await else { return Ok(None) };
+    let Some(page) = visit.state.pages.answer(request).await else { return Ok(None) };
     let mut response = match page.body {
-        PageBody::Bytes(bytes) => Response::new(Body::Full(bytes)),
-        PageBody::Events(events) => Events::new(Source::Page(events), visit.desk.rules().limits.keep_alive, busy)
-            .telling(visit.tell_news()?)
-            .until(visit.desk.over_for(Pass::of(&head.headers), principal))
-            .into_response(),
+        PageBody::Bytes(bytes) => Response::new(ResponseBody::Full(bytes)),
+        PageBody::Events(events) => {
+            EventStream::new(EventSource::Page(events), visit.state.rules().limits.keep_alive, busy)
+                .with_streaming(visit.mark_streaming()?)
+                .until(visit.state.until_revoked(TokenDigest::of(&head.headers), principal))
+                .into_response()
+        }
     };
     *response.status_mut() = page.status;
     for (name, value) in page.headers {

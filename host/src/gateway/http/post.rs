@@ -9,92 +9,98 @@ use http::request::Parts;
 use http::{Response, StatusCode};
 use hyper::body::Incoming;
 
-use super::body::{Body, Events, Source};
-use super::call::{Beginning, Call};
-use super::channel::{Channel, Nowhere};
-use super::desk::{Desk, Visit};
-use super::load::{Seat, Slot};
-use super::message::{self, Claim, Message};
-use super::pace::Busy;
-use super::places::Telling;
-use super::refusal::{JSON, PARSE_ERROR, Refusal};
-use super::session::InUse;
+use super::body::{EventSource, EventStream, ResponseBody};
+use super::channel::{EventChannel, NullSink};
+use super::connections::StreamingGuard;
+use super::load::{RequestSlot, SessionSlot};
+use super::message_class::{self, MessageClass, VersionClaim};
+use super::pending_response::{PendingResponse, ResponseStart};
+use super::refusal::{HttpRefusal, JSON, PARSE_ERROR};
+use super::routing::{ConnectionContext, HttpState};
+use super::session::SessionGuard;
 use super::sessions::SESSION_ID;
-use super::tokens::Pass;
+use super::timer::BusyGuard;
+use super::tokens::TokenDigest;
 use super::{content, media};
-use crate::gateway::client::{self, Admission, Answer, Client, McpHeaders, Outlet, Place, Principal};
+use crate::gateway::client::{
+    self, Admission, AdmissionGuard, ClientHandler, ClientSink, GatewayResponse, McpHeaders, Principal,
+};
 use crate::session::message::Places;
 use crate::transport::BoxFuture;
 
 /// Answers a POST. The head is given up before anything is waited for: the connection then reads on into the same memory.
 pub(super) async fn answer(
-    visit: &Visit,
+    visit: &ConnectionContext,
     principal: &Arc<Principal>,
     head: Parts,
     body: &mut Incoming,
-    busy: Busy,
-) -> Result<Response<Body>, Refusal> {
-    let desk = &*visit.desk;
+    busy: BusyGuard,
+) -> Result<Response<ResponseBody>, HttpRefusal> {
+    let desk = &*visit.state;
     media::check_post(&head.headers)?;
-    let mut slot = desk.load.enter(principal)?;
-    let content = content::read(body, &desk.rules().limits, &visit.pace, &mut slot).await?;
+    let mut slot = desk.load.admit(principal)?;
+    let content = content::read(body, &desk.rules().limits, &visit.timer, &mut slot).await?;
     let text = String::from_utf8(content).map_err(|_| not_text())?;
-    let claim = Claim::of(&head.headers);
+    let claim = VersionClaim::of(&head.headers);
     // Who is modern by its header is not looked at: the client behind the door reads the message anyway, and one that
     // asks nothing gets no answer.
-    let (message, places) = if claim == Claim::Modern { (MODERN, None) } else { Message::look(&text)? };
-    let batch = message::is_batch(&text);
+    let (message, places) =
+        if claim == VersionClaim::Modern { (MODERN, None) } else { MessageClass::classify_and_locate(&text)? };
+    let batch = message_class::is_batch(&text);
     if batch && (message.modern || !head.headers.contains_key(&SESSION_ID)) {
-        return Err(message::no_batch());
+        return Err(message_class::no_batch());
     }
-    let headers = message::headers(&head.headers);
+    let headers = message_class::headers(&head.headers);
     let stream = media::prefers_stream(&head.headers);
-    let pass = names_listening(&headers).then(|| Pass::of(&head.headers));
+    let pass = names_listening(&headers).then(|| TokenDigest::of(&head.headers));
     let session = match message.modern || message.initialize {
         true => None,
-        false => Some(claim.known().and_then(|()| desk.sessions.find(&head.headers, principal))?),
+        false => Some(claim.check_known().and_then(|()| desk.sessions.find(&head.headers, principal))?),
     };
     drop(head);
     if message.modern {
-        let client = desk.house.stateless(principal).map_err(|why| Refusal::of_house(principal, &why))?;
-        if !message.asks {
-            return tell(client, Letter::new(text, headers), Arc::new(Nowhere), slot).await;
+        let client = desk
+            .client_factory
+            .stateless_client(principal)
+            .map_err(|why| HttpRefusal::from_gate_error(principal, &why))?;
+        if !message.wants_response {
+            return deliver(client, PostedMessage::new(text, headers), Arc::new(NullSink), slot).await;
         }
         let seat = match listens(&headers, &text) {
-            true => Some((desk.sessions.seat(principal)?, visit.tell_news()?)),
+            true => Some((desk.sessions.session_slot(principal)?, visit.mark_streaming()?)),
             false => None,
         };
-        let channel = Channel::passing(desk.rules().limits.kept_events, desk.load.clone(), slot.tab());
-        let over = pass.map(|pass| desk.over_for(pass, Some(principal)));
-        let exchange = Exchange { client, channel, session: None, seat, over, primed: false, stream };
-        let letter = Letter { places, ..Letter::new(text, headers) };
+        let channel = EventChannel::transient(desk.rules().limits.kept_events, desk.load.clone(), slot.usage());
+        let over = pass.map(|pass| desk.until_revoked(pass, Some(principal)));
+        let exchange = Exchange { client, channel, session: None, slots: seat, revoked: over, primed: false, stream };
+        let letter = PostedMessage { ranges: places, ..PostedMessage::new(text, headers) };
         return exchange.run(visit, letter, slot, busy).await;
     }
     let Some(session) = session else {
-        return initialize(visit, principal, Letter::new(text, headers), slot).await;
+        return initialize(visit, principal, PostedMessage::new(text, headers), slot).await;
     };
     let client = session.session().client.clone();
     let batch = batch.then(|| Box::new(BatchAdmission::new(visit, principal)) as Box<dyn Admission>);
-    let letter = Letter { text, places, headers, batch };
-    if !message.asks {
-        let outlet = session.session().unasked.clone();
-        return tell(client, letter, outlet, slot).await;
+    let letter = PostedMessage { text, ranges: places, headers, batch };
+    if !message.wants_response {
+        let outlet = session.session().standalone_stream.clone();
+        return deliver(client, letter, outlet, slot).await;
     }
-    let channel = session.session().stream(slot.tab());
-    let primed = claim == Claim::Legacy { primed: true };
-    let exchange = Exchange { client, channel, session: Some(session), seat: None, over: None, primed, stream };
+    let channel = session.session().stream(slot.usage());
+    let primed = claim == VersionClaim::Legacy { primed: true };
+    let exchange = Exchange { client, channel, session: Some(session), slots: None, revoked: None, primed, stream };
     exchange.run(visit, letter, slot, busy).await
 }
 
 /// A message that wants an answer.
 struct Exchange {
-    client: Arc<dyn Client>,
-    channel: Arc<Channel>,
-    session: Option<InUse>,
+    client: Arc<dyn ClientHandler>,
+    channel: Arc<EventChannel>,
+    session: Option<SessionGuard>,
     /// The place of one who only listens, among the sessions and among the connections.
-    seat: Option<(Seat, Telling)>,
+    slots: Option<(SessionSlot, StreamingGuard)>,
     /// When one who only listens may do so no longer.
-    over: Option<BoxFuture<'static, ()>>,
+    revoked: Option<BoxFuture<'static, ()>>,
     /// The client knows an event without data at the start of a stream.
     primed: bool,
     /// The client rather has a stream.
@@ -102,74 +108,80 @@ struct Exchange {
 }
 
 /// What is in a message, and on its envelope.
-struct Letter {
+struct PostedMessage {
     text: String,
-    places: Option<Places>,
+    ranges: Option<Places>,
     headers: McpHeaders,
     batch: Option<Box<dyn Admission>>,
 }
 
-impl Letter {
+impl PostedMessage {
     fn new(text: String, headers: McpHeaders) -> Self {
-        Letter { text, places: None, headers, batch: None }
+        PostedMessage { text, ranges: None, headers, batch: None }
     }
 
     /// The message for the client behind the door.
-    fn open(self, outlet: Arc<dyn Outlet>) -> client::Incoming {
-        let Letter { text, places, headers, batch } = self;
-        client::Incoming { text, places, headers: Some(headers), outlet, batch }
+    fn into_message(self, outlet: Arc<dyn ClientSink>) -> client::ClientMessage {
+        let PostedMessage { text, ranges: places, headers, batch } = self;
+        client::ClientMessage { text, ranges: places, headers: Some(headers), sink: outlet, batch }
     }
 }
 
 /// Lets the messages of a batch in. The first one has what the request as a whole was let in with.
 struct BatchAdmission {
-    desk: Arc<Desk>,
+    state: Arc<HttpState>,
     principal: Arc<Principal>,
     peer: IpAddr,
     first: AtomicBool,
 }
 
 impl BatchAdmission {
-    fn new(visit: &Visit, principal: &Arc<Principal>) -> Self {
-        let (desk, principal) = (visit.desk.clone(), principal.clone());
-        BatchAdmission { desk, principal, peer: visit.at.peer(), first: AtomicBool::new(true) }
+    fn new(visit: &ConnectionContext, principal: &Arc<Principal>) -> Self {
+        let (desk, principal) = (visit.state.clone(), principal.clone());
+        BatchAdmission { state: desk, principal, peer: visit.info.peer(), first: AtomicBool::new(true) }
     }
 }
 
 impl Admission for BatchAdmission {
-    fn admit(&self, _: bool, id: Option<&str>) -> Result<Place, String> {
+    fn admit(&self, _: bool, id: Option<&str>) -> Result<AdmissionGuard, String> {
         if self.first.swap(false, Relaxed) {
             return Ok(Box::new(()));
         }
-        let desk = &self.desk;
-        let slot = desk.check_rate(Some(&self.principal), self.peer).and_then(|()| desk.load.enter(&self.principal));
+        let desk = &self.state;
+        let slot = desk.check_rate(Some(&self.principal), self.peer).and_then(|()| desk.load.admit(&self.principal));
         slot.map(|slot| Box::new(slot) as _).map_err(|refusal| refusal.answer(id))
     }
 }
 
 impl Exchange {
-    async fn run(self, visit: &Visit, letter: Letter, slot: Slot, busy: Busy) -> Result<Response<Body>, Refusal> {
-        let keep_alive = visit.desk.rules().limits.keep_alive;
-        let work = self.client.take(letter.open(self.channel.clone()));
+    async fn run(
+        self,
+        visit: &ConnectionContext,
+        letter: PostedMessage,
+        slot: RequestSlot,
+        busy: BusyGuard,
+    ) -> Result<Response<ResponseBody>, HttpRefusal> {
+        let keep_alive = visit.state.rules().limits.keep_alive;
+        let work = self.client.handle(letter.into_message(self.channel.clone()));
         let resumable = self.session.is_some();
-        let mut call = Call::new(work, self.channel, self.session, slot);
+        let mut call = PendingResponse::new(work, self.channel, self.session, slot);
         match call.begin(keep_alive, self.stream).await {
-            Beginning::Answer(answer) => Ok(plain(answer, call.slot())),
-            Beginning::Stream => {
+            ResponseStart::Complete(answer) => Ok(plain(answer, call.take_slot())),
+            ResponseStart::Stream => {
                 let reader = call.channel().attach(None);
-                let mut events = Events::new(Source::Stream(reader), keep_alive, busy);
-                if let Some((seat, telling)) = self.seat {
+                let mut events = EventStream::new(EventSource::Stream(reader), keep_alive, busy);
+                if let Some((seat, telling)) = self.slots {
                     // Who listens asks for nothing more, and may do so for days.
-                    drop(call.slot());
-                    events = events.sitting(seat).telling(telling);
+                    drop(call.take_slot());
+                    events = events.with_slot(seat).with_streaming(telling);
                 }
-                if let Some(over) = self.over {
+                if let Some(over) = self.revoked {
                     events = events.until(over);
                 }
                 if resumable {
-                    events = events.opening(call.channel().opening(self.primed));
+                    events = events.with_opening(call.channel().opening(self.primed));
                 }
-                Ok(events.call(call).into_response())
+                Ok(events.with_pending(call).into_response())
             }
         }
     }
@@ -178,43 +190,43 @@ impl Exchange {
 /// Opens a session. What is sent meanwhile goes to its stream for unasked messages, so that the answer is one text
 /// and can bring the id.
 async fn initialize(
-    visit: &Visit,
+    visit: &ConnectionContext,
     principal: &Arc<Principal>,
-    letter: Letter,
-    slot: Slot,
-) -> Result<Response<Body>, Refusal> {
-    let opening = visit.desk.sessions.open(&*visit.desk.house, principal)?;
+    letter: PostedMessage,
+    slot: RequestSlot,
+) -> Result<Response<ResponseBody>, HttpRefusal> {
+    let opening = visit.state.sessions.open(&*visit.state.client_factory, principal)?;
     let session = opening.session();
-    let outlet: Arc<dyn Outlet> = session.unasked.clone();
-    let answer = session.client.clone().take(letter.open(outlet)).await;
-    let opened = answer.as_ref().is_some_and(|answer| answer.status < 400 && !message::is_error(&answer.text));
+    let outlet: Arc<dyn ClientSink> = session.standalone_stream.clone();
+    let answer = session.client.clone().handle(letter.into_message(outlet)).await;
+    let opened = answer.as_ref().is_some_and(|answer| answer.status < 400 && !message_class::is_error(&answer.text));
     let mut response = plain(answer, Some(slot));
     if opened {
-        let id = HeaderValue::try_from(opening.settle().to_string()).expect("digits fit into a header");
+        let id = HeaderValue::try_from(opening.register().to_string()).expect("digits fit into a header");
         response.headers_mut().insert(SESSION_ID.clone(), id);
     }
     Ok(response)
 }
 
 /// A message that wants no answer, and gets one only where it cannot be taken.
-async fn tell(
-    client: Arc<dyn Client>,
-    letter: Letter,
-    outlet: Arc<dyn Outlet>,
-    slot: Slot,
-) -> Result<Response<Body>, Refusal> {
-    let answer = client.take(letter.open(outlet)).await;
+async fn deliver(
+    client: Arc<dyn ClientHandler>,
+    letter: PostedMessage,
+    outlet: Arc<dyn ClientSink>,
+    slot: RequestSlot,
+) -> Result<Response<ResponseBody>, HttpRefusal> {
+    let answer = client.handle(letter.into_message(outlet)).await;
     Ok(plain(answer, Some(slot)))
 }
 
 /// An answer that is one text, or none.
-fn plain(answer: Option<Answer>, slot: Option<Slot>) -> Response<Body> {
-    let Some(Answer { text, status, .. }) = answer else {
-        let mut response = Response::new(Body::Empty);
+fn plain(answer: Option<GatewayResponse>, slot: Option<RequestSlot>) -> Response<ResponseBody> {
+    let Some(GatewayResponse { text, status, .. }) = answer else {
+        let mut response = Response::new(ResponseBody::Empty);
         *response.status_mut() = StatusCode::ACCEPTED;
         return response;
     };
-    let mut response = Response::new(Body::held(text, slot));
+    let mut response = Response::new(ResponseBody::tracked(text, slot));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
@@ -231,11 +243,11 @@ fn names_listening(headers: &McpHeaders) -> bool {
     headers.method.as_deref() == Some("subscriptions/listen")
 }
 
-fn not_text() -> Refusal {
-    Refusal::new(StatusCode::BAD_REQUEST, "the body is not UTF-8").code(PARSE_ERROR)
+fn not_text() -> HttpRefusal {
+    HttpRefusal::new(StatusCode::BAD_REQUEST, "the body is not UTF-8").code(PARSE_ERROR)
 }
 
 /// The largest request to listen, with the addresses of all that it is to hear of.
 const MOST_LISTEN: usize = 320 << 10;
 /// A message of 2026-07-28 of which nothing else is known.
-const MODERN: Message = Message { asks: true, modern: true, initialize: false };
+const MODERN: MessageClass = MessageClass { wants_response: true, modern: true, initialize: false };

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::options::Rate;
+use super::options::RateLimit;
 use crate::gateway::client::Principal;
 
 /// Whose bucket it is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Asker {
+pub(super) enum RateKey {
     /// Somebody with a token.
     Principal(Arc<Principal>),
     /// Somebody without one, or with a wrong one.
@@ -20,22 +20,22 @@ pub(super) enum Asker {
 }
 
 /// The buckets of all clients.
-pub(super) struct Buckets {
+pub(super) struct RateLimiter {
     /// What one request costs in time.
     cost: Duration,
     /// What the whole bucket holds.
     depth: Duration,
-    full_at: Mutex<HashMap<Asker, Instant>>,
+    full_at: Mutex<HashMap<RateKey, Instant>>,
 }
 
-impl Buckets {
-    pub(super) fn new(rate: Rate) -> Self {
+impl RateLimiter {
+    pub(super) fn new(rate: RateLimit) -> Self {
         let cost = Duration::from_secs(1) / rate.per_second.max(1);
-        Buckets { cost, depth: cost.saturating_mul(rate.burst.max(1)), full_at: Mutex::default() }
+        RateLimiter { cost, depth: cost.saturating_mul(rate.burst.max(1)), full_at: Mutex::default() }
     }
 
     /// Takes one request out of a bucket, or says how long to wait for it.
-    pub(super) fn take(&self, asker: Asker, now: Instant) -> Result<(), Duration> {
+    pub(super) fn take(&self, asker: RateKey, now: Instant) -> Result<(), Duration> {
         let mut full_at = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
         if full_at.len() >= MOST && !full_at.contains_key(&asker) {
             full_at.retain(|_, moment| *moment > now);
@@ -63,13 +63,13 @@ mod tests {
 
     #[test]
     fn a_bucket_gives_its_burst_and_then_the_steady_rate() {
-        let buckets = Buckets::new(Rate { per_second: 10, burst: 3 });
-        let (now, asker) = (Instant::now(), || Asker::Peer([127, 0, 0, 1].into()));
+        let buckets = RateLimiter::new(RateLimit { per_second: 10, burst: 3 });
+        let (now, asker) = (Instant::now(), || RateKey::Peer([127, 0, 0, 1].into()));
         for _ in 0..3 {
             assert_eq!(buckets.take(asker(), now), Ok(()));
         }
         assert_eq!(buckets.take(asker(), now), Err(Duration::from_millis(100)));
-        assert_eq!(buckets.take(Asker::Peer([127, 0, 0, 2].into()), now), Ok(()));
+        assert_eq!(buckets.take(RateKey::Peer([127, 0, 0, 2].into()), now), Ok(()));
         let later = now + Duration::from_millis(100);
         assert_eq!(buckets.take(asker(), later), Ok(()));
         assert_eq!(buckets.take(asker(), later), Err(Duration::from_millis(100)));
@@ -79,9 +79,9 @@ mod tests {
 
     #[test]
     fn the_number_of_buckets_is_bounded_and_full_ones_make_room() {
-        let buckets = Buckets::new(Rate { per_second: 1, burst: 1 });
+        let buckets = RateLimiter::new(RateLimit { per_second: 1, burst: 1 });
         let now = Instant::now();
-        let peer = |number: u32| Asker::Peer(std::net::Ipv4Addr::from(number).into());
+        let peer = |number: u32| RateKey::Peer(std::net::Ipv4Addr::from(number).into());
         for number in 0..MOST as u32 {
             assert!(buckets.take(peer(number), now).is_ok());
         }

@@ -9,15 +9,15 @@ use http::{Response, StatusCode};
 use serde_json::json;
 use tracing::debug;
 
-use super::body::Body;
+use super::body::ResponseBody;
 use crate::gate::GateError;
 use crate::gateway::client::Principal;
 use crate::logic::types::execution::Code;
-use crate::words::Named;
+use crate::words::NamedCase;
 
 /// Why a request is not let through.
 #[derive(Debug)]
-pub(in crate::gateway) struct Refusal {
+pub(in crate::gateway) struct HttpRefusal {
     pub(super) status: StatusCode,
     code: i32,
     message: Cow<'static, str>,
@@ -26,58 +26,58 @@ pub(in crate::gateway) struct Refusal {
     full: bool,
 }
 
-impl Refusal {
+impl HttpRefusal {
     /// A refusal with the code that JSON-RPC leaves to servers.
     pub(super) fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
-        Refusal { status, code: SERVER_ERROR, message: message.into(), header: None, full: false }
+        HttpRefusal { status, code: SERVER_ERROR, message: message.into(), header: None, full: false }
     }
 
     pub(in crate::gateway) fn code(self, code: i32) -> Self {
-        Refusal { code, ..self }
+        HttpRefusal { code, ..self }
     }
 
     pub(super) fn unauthorized(message: &'static str) -> Self {
         let header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
-        Refusal { header, ..Refusal::new(StatusCode::UNAUTHORIZED, message) }
+        HttpRefusal { header, ..HttpRefusal::new(StatusCode::UNAUTHORIZED, message) }
     }
 
     pub(super) fn method(allowed: &'static str) -> Self {
         let message = format!("this method is not served here: use {allowed}");
         let header = Some((ALLOW, HeaderValue::from_static(allowed)));
-        Refusal { header, ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, message) }
+        HttpRefusal { header, ..HttpRefusal::new(StatusCode::METHOD_NOT_ALLOWED, message) }
     }
 
     /// Something is full; it is worth trying again.
     pub(in crate::gateway) fn busy(message: impl Into<Cow<'static, str>>) -> Self {
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).retry_after(Duration::from_secs(1))
+        HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, message).retry_after(Duration::from_secs(1))
     }
 
     /// The house does not let a principal in: there is no room, or what it may use cannot be had.
-    pub(super) fn of_house(principal: &Principal, why: &GateError) -> Self {
+    pub(super) fn from_gate_error(principal: &Principal, why: &GateError) -> Self {
         match why {
             GateError::Settings(text) => {
                 let message = format!("the principal {:?} cannot be let in: {text}", principal.name);
                 debug!("{message}");
-                Refusal::new(StatusCode::FORBIDDEN, message)
+                HttpRefusal::new(StatusCode::FORBIDDEN, message)
             }
-            GateError::Logic(_) | GateError::Closed | GateError::Pending => Refusal::busy(why.to_string()),
+            GateError::Logic(_) | GateError::Closed | GateError::Pending => HttpRefusal::busy(why.to_string()),
         }
     }
 
     /// One principal has its share of what several want; it is worth trying again.
-    pub(super) fn share(message: impl Into<Cow<'static, str>>) -> Self {
-        Refusal::new(StatusCode::TOO_MANY_REQUESTS, message).retry_after(Duration::from_secs(1))
+    pub(super) fn over_share(message: impl Into<Cow<'static, str>>) -> Self {
+        HttpRefusal::new(StatusCode::TOO_MANY_REQUESTS, message).retry_after(Duration::from_secs(1))
     }
 
     pub(super) fn retry_after(self, wait: Duration) -> Self {
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        Refusal { header: Some((RETRY_AFTER, HeaderValue::from(seconds.max(1)))), full: true, ..self }
+        HttpRefusal { header: Some((RETRY_AFTER, HeaderValue::from(seconds.max(1)))), full: true, ..self }
     }
 
     /// A message has more bytes than may be; `what` is how it comes.
     pub(in crate::gateway) fn too_long(what: &str, most: usize) -> Self {
         let message = format!("the {what} is larger than {most} bytes, which is the most this gateway takes");
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+        HttpRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, message)
     }
 
     /// The JSON-RPC message that says so, to the request of this id.
@@ -90,8 +90,8 @@ impl Refusal {
         format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.unwrap_or("null"))
     }
 
-    pub(super) fn into_response(self) -> Response<Body> {
-        let mut response = Response::new(Body::Full(Bytes::from(self.answer(None))));
+    pub(super) fn into_response(self) -> Response<ResponseBody> {
+        let mut response = Response::new(ResponseBody::Full(Bytes::from(self.answer(None))));
         *response.status_mut() = self.status;
         response.headers_mut().insert(CONTENT_TYPE, JSON);
         response.headers_mut().extend(self.header);

@@ -11,12 +11,12 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::call::Work;
-use super::channel::Channel;
-use super::load::{Load, Seat, Slot};
-use super::options::Limits;
-use super::shares::Tab;
-use crate::gateway::client::{Client, Principal};
+use super::channel::EventChannel;
+use super::load::{LoadLimiter, RequestSlot, SessionSlot};
+use super::options::GatewayLimits;
+use super::pending_response::ResponseFuture;
+use super::usage::PrincipalUsage;
+use crate::gateway::client::{ClientHandler, Principal};
 
 /// The id of a session: 128 random bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,13 +52,13 @@ impl fmt::Display for SessionId {
 }
 
 /// One session.
-pub(super) struct Session {
+pub(super) struct HttpSession {
     pub(super) id: SessionId,
     pub(super) principal: Arc<Principal>,
-    pub(super) client: Arc<dyn Client>,
+    pub(super) client: Arc<dyn ClientHandler>,
     /// What the gateway sends unasked: stream 0.
-    pub(super) unasked: Arc<Channel>,
-    load: Arc<Load>,
+    pub(super) standalone_stream: Arc<EventChannel>,
+    load: Arc<LoadLimiter>,
     kept_events: usize,
     last_stream: AtomicU64,
     state: Mutex<State>,
@@ -67,40 +67,50 @@ pub(super) struct Session {
     calls: Mutex<Option<JoinSet<()>>>,
 }
 
-impl Session {
+impl HttpSession {
     pub(super) fn new(
         id: SessionId,
         principal: Arc<Principal>,
-        client: Arc<dyn Client>,
-        unasked: Arc<Channel>,
-        seat: Seat,
-        load: Arc<Load>,
-        limits: &Limits,
+        client: Arc<dyn ClientHandler>,
+        unasked: Arc<EventChannel>,
+        seat: SessionSlot,
+        load: Arc<LoadLimiter>,
+        limits: &GatewayLimits,
     ) -> Arc<Self> {
-        let state = State { users: 0, used: Instant::now(), seat: Some(seat), streams: VecDeque::new() };
+        let state = State { users: 0, used: Instant::now(), slot: Some(seat), streams: VecDeque::new() };
         let (kept_events, last_stream) = (limits.kept_events, AtomicU64::new(0));
         let (state, calls) = (Mutex::new(state), Mutex::new(Some(JoinSet::new())));
-        Arc::new(Session { id, principal, client, unasked, load, kept_events, last_stream, state, calls })
+        Arc::new(HttpSession {
+            id,
+            principal,
+            client,
+            standalone_stream: unasked,
+            load,
+            kept_events,
+            last_stream,
+            state,
+            calls,
+        })
     }
 
     /// Somebody uses the session; none where it has ended.
-    pub(super) fn enter(self: &Arc<Self>) -> Option<InUse> {
+    pub(super) fn enter(self: &Arc<Self>) -> Option<SessionGuard> {
         let mut state = self.state();
         if state.has_ended() {
             return None;
         }
         state.users += 1;
-        Some(InUse(self.clone()))
+        Some(SessionGuard(self.clone()))
     }
 
     /// A stream for the answer to a request of the principal that has this tab.
-    pub(super) fn stream(&self, tab: Option<Arc<Tab>>) -> Arc<Channel> {
+    pub(super) fn stream(&self, tab: Option<Arc<PrincipalUsage>>) -> Arc<EventChannel> {
         let number = self.last_stream.fetch_add(1, Relaxed) + 1;
-        Channel::kept(number, self.kept_events, self.load.clone(), tab)
+        EventChannel::resumable(number, self.kept_events, self.load.clone(), tab)
     }
 
     /// Keeps a stream for a client that comes back, in place of the oldest that is over.
-    pub(super) fn keep(&self, channel: Arc<Channel>) {
+    pub(super) fn keep(&self, channel: Arc<EventChannel>) {
         let mut state = self.state();
         if state.has_ended() {
             return;
@@ -109,19 +119,19 @@ impl Session {
             let oldest = state.streams.iter().position(|kept| kept.channel.is_over()).unwrap_or(0);
             state.streams.remove(oldest);
         }
-        state.streams.push_back(Kept { channel, over: None });
+        state.streams.push_back(KeptStream { channel, over: None });
     }
 
     /// All streams that are kept.
-    pub(super) fn streams(&self) -> Vec<Arc<Channel>> {
+    pub(super) fn streams(&self) -> Vec<Arc<EventChannel>> {
         let state = self.state();
-        state.streams.iter().map(|kept| &kept.channel).chain([&self.unasked]).cloned().collect()
+        state.streams.iter().map(|kept| &kept.channel).chain([&self.standalone_stream]).cloned().collect()
     }
 
     /// The stream of this number, where it is kept.
-    pub(super) fn find(&self, number: u64) -> Option<Arc<Channel>> {
+    pub(super) fn find(&self, number: u64) -> Option<Arc<EventChannel>> {
         if number == 0 {
-            return Some(self.unasked.clone());
+            return Some(self.standalone_stream.clone());
         }
         let state = self.state();
         state.streams.iter().map(|kept| &kept.channel).find(|channel| channel.number() == Some(number)).cloned()
@@ -150,13 +160,13 @@ impl Session {
     pub(super) fn end(&self) -> bool {
         let streams = {
             let mut state = self.state();
-            if state.seat.take().is_none() {
+            if state.slot.take().is_none() {
                 return false;
             }
             mem::take(&mut state.streams)
         };
         let calls = self.calls().take();
-        self.unasked.close();
+        self.standalone_stream.close();
         streams.iter().for_each(|kept| kept.channel.close());
         drop(calls);
         true
@@ -172,15 +182,15 @@ impl Session {
 }
 
 /// Somebody uses a session, which is not idle until this is dropped.
-pub(super) struct InUse(Arc<Session>);
+pub(super) struct SessionGuard(Arc<HttpSession>);
 
-impl InUse {
-    pub(super) fn session(&self) -> &Arc<Session> {
+impl SessionGuard {
+    pub(super) fn session(&self) -> &Arc<HttpSession> {
         &self.0
     }
 
     /// Goes on with a call whose connection is gone; its answer is kept with its stream.
-    pub(super) fn adopt(self, work: Work, channel: Arc<Channel>, slot: Option<Slot>) {
+    pub(super) fn continue_call(self, work: ResponseFuture, channel: Arc<EventChannel>, slot: Option<RequestSlot>) {
         // Without a runtime the program ends.
         let Ok(runtime) = Handle::try_current() else { return };
         let session = self.0.clone();
@@ -196,7 +206,7 @@ impl InUse {
     }
 }
 
-impl Drop for InUse {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.users -= 1;
@@ -208,13 +218,13 @@ struct State {
     users: usize,
     used: Instant,
     /// Its place among the sessions, until it ends.
-    seat: Option<Seat>,
-    streams: VecDeque<Kept>,
+    slot: Option<SessionSlot>,
+    streams: VecDeque<KeptStream>,
 }
 
 impl State {
     fn has_ended(&self) -> bool {
-        self.seat.is_none()
+        self.slot.is_none()
     }
 
     fn is_idle(&self, now: Instant, idle: Duration) -> bool {
@@ -222,8 +232,8 @@ impl State {
     }
 }
 
-struct Kept {
-    channel: Arc<Channel>,
+struct KeptStream {
+    channel: Arc<EventChannel>,
     /// When it was seen to be over.
     over: Option<Instant>,
 }

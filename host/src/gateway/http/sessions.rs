@@ -12,49 +12,56 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
-use super::channel::Channel;
-use super::control::Current;
-use super::load::{Load, Seat};
-use super::refusal::{NO_SESSION, Refusal};
-use super::session::{InUse, Session, SessionId};
-use super::shares::{Full, Tab};
-use crate::gateway::client::{House, Principal};
+use super::channel::EventChannel;
+use super::control::CurrentRules;
+use super::load::{LoadLimiter, SessionSlot};
+use super::refusal::{HttpRefusal, NO_SESSION};
+use super::session::{HttpSession, SessionGuard, SessionId};
+use super::usage::{LimitReached, PrincipalUsage};
+use crate::gateway::client::{ClientFactory, Principal};
 
 /// The sessions of a door.
-pub(super) struct Sessions {
-    rules: Arc<Current>,
-    load: Arc<Load>,
+pub(super) struct HttpSessions {
+    rules: Arc<CurrentRules>,
+    load: Arc<LoadLimiter>,
     state: Mutex<State>,
     /// Clients that are being closed; none once the door is closed.
     closing: Mutex<Option<JoinSet<()>>>,
 }
 
-impl Sessions {
-    pub(super) fn new(rules: Arc<Current>, load: Arc<Load>) -> Arc<Self> {
+impl HttpSessions {
+    pub(super) fn new(rules: Arc<CurrentRules>, load: Arc<LoadLimiter>) -> Arc<Self> {
         let state = Mutex::new(State { table: HashMap::new() });
-        let sessions = Arc::new(Sessions { rules, load, state, closing: Mutex::new(Some(JoinSet::new())) });
-        sessions.load.kept_by(Arc::downgrade(&sessions));
+        let sessions = Arc::new(HttpSessions { rules, load, state, closing: Mutex::new(Some(JoinSet::new())) });
+        sessions.load.set_sessions(Arc::downgrade(&sessions));
         sessions
     }
 
     /// Lets a client in; it has a session once that is settled.
-    pub(super) fn open(self: &Arc<Self>, house: &dyn House, principal: &Arc<Principal>) -> Result<Opening, Refusal> {
-        let seat = self.seat(principal)?;
-        let mut opening = Opening { sessions: self.clone(), session: None };
-        let id = SessionId::draw().ok_or_else(|| Refusal::busy("there are no random numbers for a session now"))?;
+    pub(super) fn open(
+        self: &Arc<Self>,
+        house: &dyn ClientFactory,
+        principal: &Arc<Principal>,
+    ) -> Result<PendingSession, HttpRefusal> {
+        let seat = self.session_slot(principal)?;
+        let mut opening = PendingSession { sessions: self.clone(), session: None };
+        let id = SessionId::draw().ok_or_else(|| HttpRefusal::busy("there are no random numbers for a session now"))?;
         let rules = self.rules.get();
         let limits = &rules.limits;
-        let unasked = Channel::kept(0, limits.kept_events, self.load.clone(), self.load.tab(principal));
-        let client = house.open(principal, unasked.clone()).map_err(|why| Refusal::of_house(principal, &why))?;
-        opening.session = Some(Session::new(id, principal.clone(), client, unasked, seat, self.load.clone(), limits));
+        let unasked = EventChannel::resumable(0, limits.kept_events, self.load.clone(), self.load.usage(principal));
+        let client = house
+            .open_client(principal, unasked.clone())
+            .map_err(|why| HttpRefusal::from_gate_error(principal, &why))?;
+        opening.session =
+            Some(HttpSession::new(id, principal.clone(), client, unasked, seat, self.load.clone(), limits));
         Ok(opening)
     }
 
     /// The session that a request names.
-    pub(super) fn find(&self, headers: &HeaderMap, principal: &Principal) -> Result<InUse, Refusal> {
+    pub(super) fn find(&self, headers: &HeaderMap, principal: &Principal) -> Result<SessionGuard, HttpRefusal> {
         let Some(id) = headers.get(&SESSION_ID) else {
             let message = "a session is needed: send initialize first, and then the Mcp-Session-Id of its answer";
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+            return Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message));
         };
         let session = SessionId::parse(id.as_bytes()).and_then(|id| self.state().table.get(&id).cloned());
         // Somebody else's session is as unknown as one that never was.
@@ -66,7 +73,7 @@ impl Sessions {
     }
 
     /// Ends a session.
-    pub(super) fn end(&self, session: &Arc<Session>) {
+    pub(super) fn end(&self, session: &Arc<HttpSession>) {
         if self.state().table.remove(&session.id).is_some() {
             self.load.sessions.fetch_sub(1, Relaxed);
         }
@@ -94,10 +101,10 @@ impl Sessions {
 
     /// Forgets events that were read, until it is enough, and says how many bytes those were: first of streams of the
     /// principal that has this tab, and of streams that are over. What is another's is left where only its own is full.
-    pub(super) fn forget_read(&self, own: Option<&Tab>, full: Full, enough: usize) -> usize {
+    pub(super) fn forget_read(&self, own: Option<&PrincipalUsage>, full: LimitReached, enough: usize) -> usize {
         let all: Vec<_> = self.state().table.values().cloned().collect();
         let mut streams: Vec<_> = all.iter().flat_map(|session| session.streams()).collect();
-        streams.retain(|stream| stream.keeps_what_was_read() && (full == Full::All || stream.is_of(own)));
+        streams.retain(|stream| stream.has_read_events() && (full == LimitReached::All || stream.is_of(own)));
         streams.sort_by_cached_key(|stream| (!stream.is_of(own), !stream.is_over()));
         let mut forgotten = 0;
         for stream in streams {
@@ -134,25 +141,27 @@ impl Sessions {
     }
 
     /// A place for one more who stays: with a session, or listening without one.
-    pub(super) fn seat(&self, principal: &Arc<Principal>) -> Result<Seat, Refusal> {
-        let seat = self.load.seat(principal).or_else(|_| {
+    pub(super) fn session_slot(&self, principal: &Arc<Principal>) -> Result<SessionSlot, HttpRefusal> {
+        let seat = self.load.session_slot(principal).or_else(|_| {
             self.sweep();
-            self.load.seat(principal)
+            self.load.session_slot(principal)
         });
         seat.map_err(|full| {
             self.load.shed_sessions.fetch_add(1, Relaxed);
             let refusal = match full {
-                Full::All => Refusal::busy("there are too many sessions: end one with DELETE, or try again later"),
-                Full::Own => {
-                    Refusal::share("this principal has too many sessions: end one with DELETE, or try again later")
+                LimitReached::All => {
+                    HttpRefusal::busy("there are too many sessions: end one with DELETE, or try again later")
                 }
+                LimitReached::Own => HttpRefusal::over_share(
+                    "this principal has too many sessions: end one with DELETE, or try again later",
+                ),
             };
             refusal.retry_after(LATER)
         })
     }
 
     /// Closes the client of a session that has just ended.
-    fn close(&self, session: &Arc<Session>) {
+    fn close(&self, session: &Arc<HttpSession>) {
         // Without a runtime the program ends.
         let (true, Ok(runtime)) = (session.end(), Handle::try_current()) else { return };
         let (client, name) = (session.client.clone(), session.principal.name.clone());
@@ -177,18 +186,18 @@ impl Sessions {
 }
 
 /// A session that nobody knows yet. Unless it is settled, its client is closed again.
-pub(super) struct Opening {
-    sessions: Arc<Sessions>,
-    session: Option<Arc<Session>>,
+pub(super) struct PendingSession {
+    sessions: Arc<HttpSessions>,
+    session: Option<Arc<HttpSession>>,
 }
 
-impl Opening {
-    pub(super) fn session(&self) -> &Arc<Session> {
+impl PendingSession {
+    pub(super) fn session(&self) -> &Arc<HttpSession> {
         self.session.as_ref().expect("it is taken only by settling")
     }
 
     /// The session can be found from now on.
-    pub(super) fn settle(mut self) -> SessionId {
+    pub(super) fn register(mut self) -> SessionId {
         let session = self.session.take().expect("it is settled once");
         let id = session.id;
         let mut state = self.sessions.state();
@@ -199,7 +208,7 @@ impl Opening {
     }
 }
 
-impl Drop for Opening {
+impl Drop for PendingSession {
     fn drop(&mut self) {
         if let Some(session) = self.session.take() {
             self.sessions.close(&session);
@@ -208,12 +217,12 @@ impl Drop for Opening {
 }
 
 struct State {
-    table: HashMap<SessionId, Arc<Session>>,
+    table: HashMap<SessionId, Arc<HttpSession>>,
 }
 
-fn unknown() -> Refusal {
+fn unknown() -> HttpRefusal {
     let message = "there is no such session (any more): send initialize again, without Mcp-Session-Id";
-    Refusal::new(StatusCode::NOT_FOUND, message).code(NO_SESSION)
+    HttpRefusal::new(StatusCode::NOT_FOUND, message).code(NO_SESSION)
 }
 
 /// The header of the session's id.

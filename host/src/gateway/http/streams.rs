@@ -6,25 +6,25 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{Response, StatusCode};
 
-use super::body::{Body, Events, Source};
+use super::body::{EventSource, EventStream, ResponseBody};
 use super::channel::parse_id;
-use super::desk::Visit;
 use super::media;
-use super::message::Claim;
-use super::pace::Busy;
-use super::refusal::Refusal;
-use super::tokens::Pass;
+use super::message_class::VersionClaim;
+use super::refusal::HttpRefusal;
+use super::routing::ConnectionContext;
+use super::timer::BusyGuard;
+use super::tokens::TokenDigest;
 use crate::gateway::client::Principal;
 
 /// Opens the stream of unasked messages, in place of one that is open, or goes on with a stream after an event.
 pub(super) fn open(
-    visit: &Visit,
+    visit: &ConnectionContext,
     principal: &Arc<Principal>,
     head: &Parts,
-    busy: Busy,
-) -> Result<Response<Body>, Refusal> {
+    busy: BusyGuard,
+) -> Result<Response<ResponseBody>, HttpRefusal> {
     media::check_get(&head.headers)?;
-    let desk = &*visit.desk;
+    let desk = &*visit.state;
     let session = desk.sessions.find(&head.headers, principal)?;
     let (number, after) = match head.headers.get("last-event-id").map(|id| id.to_str().ok().and_then(parse_id)) {
         None => (0, None),
@@ -35,25 +35,30 @@ pub(super) fn open(
     if after.is_some_and(|after| channel.has_forgotten(after)) {
         return Err(nothing_kept());
     }
-    let telling = visit.tell_news()?;
+    let telling = visit.mark_streaming()?;
     let reader = channel.attach(after);
-    visit.pace.work();
-    let opening = channel.opening(Claim::of(&head.headers) == Claim::Legacy { primed: true });
-    let events = Events::new(Source::Stream(reader), desk.rules().limits.keep_alive, busy).opening(opening);
-    let over = desk.over_for(Pass::of(&head.headers), Some(principal));
-    Ok(events.using(session).telling(telling).until(over).into_response())
+    visit.timer.mark_body_read();
+    let opening = channel.opening(VersionClaim::of(&head.headers) == VersionClaim::Legacy { primed: true });
+    let events =
+        EventStream::new(EventSource::Stream(reader), desk.rules().limits.keep_alive, busy).with_opening(opening);
+    let over = desk.until_revoked(TokenDigest::of(&head.headers), Some(principal));
+    Ok(events.with_session(session).with_streaming(telling).until(over).into_response())
 }
 
 /// Ends a session.
-pub(super) fn delete(visit: &Visit, principal: &Arc<Principal>, head: &Parts) -> Result<Response<Body>, Refusal> {
-    let session = visit.desk.sessions.find(&head.headers, principal)?;
-    visit.desk.sessions.end(session.session());
-    let mut response = Response::new(Body::Empty);
+pub(super) fn delete(
+    visit: &ConnectionContext,
+    principal: &Arc<Principal>,
+    head: &Parts,
+) -> Result<Response<ResponseBody>, HttpRefusal> {
+    let session = visit.state.sessions.find(&head.headers, principal)?;
+    visit.state.sessions.end(session.session());
+    let mut response = Response::new(ResponseBody::Empty);
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
 }
 
-fn nothing_kept() -> Refusal {
+fn nothing_kept() -> HttpRefusal {
     let message = "nothing is kept of the stream of this event: leave out Last-Event-ID, or send the request again";
-    Refusal::new(StatusCode::BAD_REQUEST, message)
+    HttpRefusal::new(StatusCode::BAD_REQUEST, message)
 }

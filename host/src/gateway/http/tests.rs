@@ -2,7 +2,6 @@
 
 mod changing;
 mod ending;
-mod house;
 mod keeping;
 mod limits;
 mod pages;
@@ -12,6 +11,7 @@ mod sessions;
 #[cfg(unix)]
 mod socket;
 mod streams;
+mod test_clients;
 mod tls;
 mod wire;
 
@@ -25,18 +25,18 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::control::{Control, Current, Rules};
-use super::desk::Desk;
-use super::hosts::{Arrival, Hosts};
-use super::load::Load;
-use super::options::{Limits, Options, TlsFiles};
-use super::pace::Pace;
-use super::sessions::Sessions;
-use super::tokens::{Doorkeeper, Tokens};
-use super::{Door, connection};
+use super::control::{CurrentRules, HttpControl, HttpRules};
+use super::hosts::{AllowedHosts, ConnectionInfo};
+use super::load::LoadLimiter;
+use super::options::{CertificateFiles, GatewayLimits, HttpOptions};
+use super::routing::HttpState;
+use super::sessions::HttpSessions;
+use super::timer::ConnectionTimer;
+use super::tokens::{Authenticator, Tokens};
+use super::{HttpServer, connection};
 use crate::gateway::client::Principal;
-use crate::vigil::Vigil;
-use house::{TestHouse, TestPages};
+use crate::spin_wait::SpinWait;
+use test_clients::{TestClientFactory, TestPages};
 use wire::{Reply, Wire};
 
 /// Longer than anything here takes, so that a mistake fails and does not hang.
@@ -45,9 +45,9 @@ const LONG: Duration = Duration::from_secs(30);
 /// A door that is served in a task.
 struct Running {
     address: SocketAddr,
-    house: Arc<TestHouse>,
-    load: Arc<Load>,
-    control: Control,
+    house: Arc<TestClientFactory>,
+    load: Arc<LoadLimiter>,
+    control: HttpControl,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
@@ -57,11 +57,11 @@ impl Running {
         Self::with(|_| {}).await
     }
 
-    async fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let mut options = Options::new("127.0.0.1:0".parse().unwrap());
+    async fn with(change: impl FnOnce(&mut HttpOptions)) -> Self {
+        let mut options = HttpOptions::new("127.0.0.1:0".parse().unwrap());
         change(&mut options);
-        let door = Door::bind(options).await.unwrap();
-        let (address, load, house) = (door.address(), door.load(), Arc::new(TestHouse::default()));
+        let door = HttpServer::bind(options).await.unwrap();
+        let (address, load, house) = (door.address(), door.load(), Arc::new(TestClientFactory::default()));
         let control = door.control();
         let (stop, stopped) = oneshot::channel();
         let serve = door.serve(house.clone(), Arc::new(TestPages), async {
@@ -87,27 +87,27 @@ impl Running {
 
 /// What connections share, without a listener: with the clock paused, real sockets would be too slow.
 struct Inside {
-    desk: Arc<Desk>,
-    house: Arc<TestHouse>,
+    desk: Arc<HttpState>,
+    house: Arc<TestClientFactory>,
     /// The last connection.
     last: Mutex<Option<JoinHandle<()>>>,
     _stopping: watch::Sender<bool>,
 }
 
 impl Inside {
-    fn new(limits: Limits) -> Self {
+    fn new(limits: GatewayLimits) -> Self {
         let (stopping, stopped) = watch::channel(false);
-        let (load, house) = (Arc::new(Load::new(&limits)), Arc::new(TestHouse::default()));
-        let hosts = Hosts::parse(&[]).unwrap();
-        let keeper = Doorkeeper::new(Tokens::default(), Tokens::default(), Principal::anybody());
-        let current = Current::new(Rules { limits, hosts, keeper, buckets: None });
-        let desk = Arc::new(Desk {
-            house: house.clone(),
+        let (load, house) = (Arc::new(LoadLimiter::new(&limits)), Arc::new(TestClientFactory::default()));
+        let hosts = AllowedHosts::parse(&[]).unwrap();
+        let keeper = Authenticator::new(Tokens::default(), Tokens::default(), Principal::anybody());
+        let current = CurrentRules::new(HttpRules { limits, hosts, authenticator: keeper, rate_limiter: None });
+        let desk = Arc::new(HttpState {
+            client_factory: house.clone(),
             pages: Arc::new(TestPages),
-            sessions: Sessions::new(current.clone(), load.clone()),
-            current,
+            sessions: HttpSessions::new(current.clone(), load.clone()),
+            rules: current,
             load,
-            vigil: Arc::new(Vigil::for_requests()),
+            spin_wait: Arc::new(SpinWait::for_requests()),
             stopping: stopped,
         });
         Inside { desk, house, last: Mutex::default(), _stopping: stopping }
@@ -117,9 +117,9 @@ impl Inside {
     fn connect(&self, holds: usize) -> Wire<DuplexStream> {
         let (ours, theirs) = tokio::io::duplex(holds);
         let local: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let pace = Pace::new(&self.desk.rules().limits);
-        let entered = self.desk.load.places.enter(local.ip(), pace.clone()).unwrap();
-        let at = Arrival { peer: local, local, tls: false };
+        let pace = ConnectionTimer::new(&self.desk.rules().limits);
+        let entered = self.desk.load.connections.admit(local.ip(), pace.clone()).unwrap();
+        let at = ConnectionInfo { peer: local, local, tls: false };
         let task = tokio::spawn(connection::run(self.desk.clone(), entered, pace, theirs, at));
         *self.last.lock().unwrap() = Some(task);
         Wire::new(ours)

@@ -12,21 +12,21 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 use tracing::{info, warn};
 
-use super::DoorError;
-use super::options::TlsFiles;
+use super::HttpServerError;
+use super::options::CertificateFiles;
 use crate::ownership;
 
 /// The certificate of a door.
-pub(super) struct Certificate(Mutex<State>);
+pub(super) struct Certificate(Mutex<LoadedCertificate>);
 
 impl Certificate {
     /// Reads it for the first time.
-    pub(super) fn open(files: TlsFiles) -> Result<Arc<Self>, DoorError> {
-        Ok(Arc::new(Certificate(Mutex::new(State::read(files)?))))
+    pub(super) fn open(files: CertificateFiles) -> Result<Arc<Self>, HttpServerError> {
+        Ok(Arc::new(Certificate(Mutex::new(LoadedCertificate::read(files)?))))
     }
 
     /// Takes another one for the next handshake.
-    pub(super) fn replace(&self, state: State) {
+    pub(super) fn replace(&self, state: LoadedCertificate) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
     }
 
@@ -51,8 +51,8 @@ impl Certificate {
 }
 
 /// A certificate that was read.
-pub(super) struct State {
-    files: TlsFiles,
+pub(super) struct LoadedCertificate {
+    files: CertificateFiles,
     config: Arc<ServerConfig>,
     /// What the files were like when they were read.
     stamp: Stamp,
@@ -60,10 +60,10 @@ pub(super) struct State {
     failed: Option<Stamp>,
 }
 
-impl State {
-    pub(super) fn read(files: TlsFiles) -> Result<Self, DoorError> {
+impl LoadedCertificate {
+    pub(super) fn read(files: CertificateFiles) -> Result<Self, HttpServerError> {
         let stamp = Stamp::of(&files);
-        Ok(State { config: read(&files)?, files, stamp, failed: None })
+        Ok(LoadedCertificate { config: read(&files)?, files, stamp, failed: None })
     }
 }
 
@@ -72,7 +72,7 @@ impl State {
 struct Stamp([Option<(SystemTime, u64, u64)>; 2]);
 
 impl Stamp {
-    fn of(files: &TlsFiles) -> Self {
+    fn of(files: &CertificateFiles) -> Self {
         Stamp([&files.certificate, &files.key].map(|file| {
             let metadata = fs::metadata(file).ok()?;
             Some((metadata.modified().ok()?, metadata.len(), node(&metadata)))
@@ -90,7 +90,7 @@ fn node(_: &fs::Metadata) -> u64 {
     0
 }
 
-fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, DoorError> {
+fn read(files: &CertificateFiles) -> Result<Arc<ServerConfig>, HttpServerError> {
     let chain = CertificateDer::pem_slice_iter(&load(&files.certificate)?).collect::<Result<Vec<_>, _>>();
     let chain = chain.ok().filter(|chain| !chain.is_empty());
     let chain = chain.ok_or_else(|| unusable(&files.certificate, "it holds no certificate in PEM"))?;
@@ -105,10 +105,10 @@ fn read(files: &TlsFiles) -> Result<Arc<ServerConfig>, DoorError> {
     Ok(Arc::new(config))
 }
 
-fn load(path: &Path) -> Result<Vec<u8>, DoorError> {
-    ownership::read(path).map_err(|source| DoorError::Certificate { path: path.to_owned(), source })
+fn load(path: &Path) -> Result<Vec<u8>, HttpServerError> {
+    ownership::read(path).map_err(|source| HttpServerError::Certificate { path: path.to_owned(), source })
 }
 
-fn unusable(path: &Path, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> DoorError {
-    DoorError::Certificate { path: path.to_owned(), source: io::Error::new(io::ErrorKind::InvalidData, why) }
+fn unusable(path: &Path, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> HttpServerError {
+    HttpServerError::Certificate { path: path.to_owned(), source: io::Error::new(io::ErrorKind::InvalidData, why) }
 }

@@ -7,8 +7,8 @@ use http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use super::DoorError;
-use super::refusal::Refusal;
+use super::HttpServerError;
+use super::refusal::HttpRefusal;
 use crate::gateway::client::Principal;
 
 /// The tokens that open a door, and whose they are.
@@ -17,11 +17,11 @@ pub struct Tokens(Vec<Entry>);
 
 impl Tokens {
     /// Takes pairs of a token and who shows it.
-    pub fn new(pairs: impl IntoIterator<Item = (String, Principal)>) -> Result<Self, DoorError> {
+    pub fn new(pairs: impl IntoIterator<Item = (String, Principal)>) -> Result<Self, HttpServerError> {
         let mut entries = Vec::new();
         for (token, principal) in pairs {
             if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-                return Err(DoorError::Token { name: principal.name });
+                return Err(HttpServerError::Token { name: principal.name });
             }
             entries.push(Entry { digest: digest(token.as_bytes()), principal: Arc::new(principal) });
         }
@@ -55,106 +55,110 @@ impl Tokens {
 }
 
 /// Tells who sends a request.
-pub(super) struct Doorkeeper {
+pub(super) struct Authenticator {
     tokens: Tokens,
     /// What an admin shows where no token is asked for.
     dashboard: Tokens,
     /// Who shows nothing, where no token is asked for.
-    everybody: Arc<Principal>,
+    anonymous: Arc<Principal>,
 }
 
 /// The token that a request shows, to be known again.
 #[derive(Clone, Copy)]
-pub(super) struct Pass(Option<[u8; 32]>);
+pub(super) struct TokenDigest(Option<[u8; 32]>);
 
-impl Pass {
+impl TokenDigest {
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        Pass(headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes())).map(digest))
+        TokenDigest(headers.get(AUTHORIZATION).and_then(|value| bearer(value.as_bytes())).map(digest))
     }
 }
 
 /// What a request shows.
-pub(super) enum Shown {
+pub(super) enum AuthResult {
     /// A principal.
     Known(Arc<Principal>),
     /// Nothing, where a token is asked for.
-    Nothing,
+    Missing,
     /// A token that nobody has.
-    Wrong,
+    Unknown,
     /// Something that is not one token.
     Malformed,
 }
 
-impl Doorkeeper {
+impl Authenticator {
     /// Asks for these tokens. Where there are none, whoever shows a token of `dashboard` is its owner, and all others are
     /// `everybody`.
     pub(super) fn new(tokens: Tokens, dashboard: Tokens, everybody: Principal) -> Self {
-        Doorkeeper { tokens, dashboard, everybody: Arc::new(everybody) }
+        Authenticator { tokens, dashboard, anonymous: Arc::new(everybody) }
     }
 
     /// The same door with other tokens.
     pub(super) fn with(&self, tokens: Tokens) -> Self {
-        Doorkeeper { tokens, dashboard: self.dashboard.clone(), everybody: self.everybody.clone() }
+        Authenticator { tokens, dashboard: self.dashboard.clone(), anonymous: self.anonymous.clone() }
     }
 
     /// Whether this principal still has a token.
-    pub(super) fn knows(&self, principal: &Principal) -> bool {
+    pub(super) fn has_principal(&self, principal: &Principal) -> bool {
         let has = |tokens: &Tokens| tokens.0.iter().any(|entry| *entry.principal == *principal);
         match self.tokens.is_empty() {
-            true => *principal == *self.everybody || has(&self.dashboard),
+            true => *principal == *self.anonymous || has(&self.dashboard),
             false => has(&self.tokens),
         }
     }
 
     /// Whether this is still a token of this principal, where one is asked for.
-    pub(super) fn honours(&self, Pass(shown): Pass, principal: &Principal) -> bool {
+    pub(super) fn accepts(&self, TokenDigest(shown): TokenDigest, principal: &Principal) -> bool {
         let same = |entry: &Entry| shown.is_some_and(|shown| entry.digest.ct_eq(&shown).into());
         let has = |tokens: &Tokens| tokens.0.iter().any(|entry| same(entry) && *entry.principal == *principal);
         match self.tokens.is_empty() {
-            true => *principal == *self.everybody || has(&self.dashboard),
+            true => *principal == *self.anonymous || has(&self.dashboard),
             false => has(&self.tokens),
         }
     }
 
     /// Whether everybody is the same principal, and only the peer tells them apart.
-    pub(super) fn lets_everybody_in(&self) -> bool {
+    pub(super) fn allows_anonymous(&self) -> bool {
         self.tokens.is_empty()
     }
 
     /// Whether several principals share what there is.
-    pub(super) fn knows_several(&self) -> bool {
+    pub(super) fn has_several_principals(&self) -> bool {
         self.tokens.0.windows(2).any(|pair| pair[0].principal != pair[1].principal)
     }
 
-    pub(super) fn look(&self, headers: &HeaderMap) -> Shown {
+    pub(super) fn authenticate(&self, headers: &HeaderMap) -> AuthResult {
         let value = headers.get(AUTHORIZATION);
         let token = value.and_then(|value| bearer(value.as_bytes()));
         // A proxy may join two headers into one: `Bearer one, Bearer two`.
         if token.is_some_and(|token| token.iter().any(u8::is_ascii_whitespace)) {
-            return Shown::Malformed;
+            return AuthResult::Malformed;
         }
         if self.tokens.is_empty() {
             let admin = token.filter(|_| !self.dashboard.is_empty()).and_then(|token| self.dashboard.owner(token));
-            return Shown::Known(admin.unwrap_or(&self.everybody).clone());
+            return AuthResult::Known(admin.unwrap_or(&self.anonymous).clone());
         }
         match (value, token.and_then(|token| self.tokens.owner(token))) {
-            (None, _) => Shown::Nothing,
-            (Some(_), Some(principal)) => Shown::Known(principal.clone()),
-            (Some(_), None) => Shown::Wrong,
+            (None, _) => AuthResult::Missing,
+            (Some(_), Some(principal)) => AuthResult::Known(principal.clone()),
+            (Some(_), None) => AuthResult::Unknown,
         }
     }
 }
 
-impl Shown {
+impl AuthResult {
     /// The principal, or why the request cannot have one.
-    pub(super) fn required(self) -> Result<Arc<Principal>, Refusal> {
+    pub(super) fn required(self) -> Result<Arc<Principal>, HttpRefusal> {
         match self {
-            Shown::Known(principal) => Ok(principal),
-            Shown::Nothing => Err(Refusal::unauthorized("a token is needed: send `Authorization: Bearer TOKEN`")),
-            Shown::Wrong => Err(Refusal::unauthorized("nobody has this token: check the one in your settings")),
-            Shown::Malformed => {
+            AuthResult::Known(principal) => Ok(principal),
+            AuthResult::Missing => {
+                Err(HttpRefusal::unauthorized("a token is needed: send `Authorization: Bearer TOKEN`"))
+            }
+            AuthResult::Unknown => {
+                Err(HttpRefusal::unauthorized("nobody has this token: check the one in your settings"))
+            }
+            AuthResult::Malformed => {
                 let message = "a request shows one token: send one header `Authorization: Bearer TOKEN`";
-                Err(Refusal::new(StatusCode::BAD_REQUEST, message))
+                Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message))
             }
         }
     }
@@ -190,14 +194,14 @@ mod tests {
 
     #[test]
     fn a_token_tells_who_shows_it() {
-        let keeper = Doorkeeper::new(two(), Tokens::default(), Principal::anybody());
+        let keeper = Authenticator::new(two(), Tokens::default(), Principal::anybody());
         let look = |value: &str| {
             let headers = HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())]);
-            match keeper.look(&headers) {
-                Shown::Known(principal) => principal.name.clone(),
-                Shown::Nothing => "nothing".to_owned(),
-                Shown::Wrong => "wrong".to_owned(),
-                Shown::Malformed => "malformed".to_owned(),
+            match keeper.authenticate(&headers) {
+                AuthResult::Known(principal) => principal.name.clone(),
+                AuthResult::Missing => "nothing".to_owned(),
+                AuthResult::Unknown => "wrong".to_owned(),
+                AuthResult::Malformed => "malformed".to_owned(),
             }
         };
         for (value, expected) in [
@@ -216,7 +220,7 @@ mod tests {
         ] {
             assert_eq!(look(value), expected, "{value}");
         }
-        assert!(matches!(keeper.look(&HeaderMap::new()), Shown::Nothing));
+        assert!(matches!(keeper.authenticate(&HeaderMap::new()), AuthResult::Missing));
     }
 
     #[test]
@@ -224,11 +228,11 @@ mod tests {
         let (token, dashboard) = Tokens::draw().unwrap();
         assert_eq!(token.len(), 64);
         assert_ne!(token, Tokens::draw().unwrap().0);
-        let keeper = Doorkeeper::new(Tokens::default(), dashboard, Principal::anybody());
-        let is_admin = |keeper: &Doorkeeper, shown: &str| {
+        let keeper = Authenticator::new(Tokens::default(), dashboard, Principal::anybody());
+        let is_admin = |keeper: &Authenticator, shown: &str| {
             let header = (!shown.is_empty()).then(|| (AUTHORIZATION, shown.parse().unwrap()));
-            let principal = keeper.look(&HeaderMap::from_iter(header)).required().ok()?;
-            assert!(keeper.knows(&principal) && (principal.name == "local" || principal.name == "ann"));
+            let principal = keeper.authenticate(&HeaderMap::from_iter(header)).required().ok()?;
+            assert!(keeper.has_principal(&principal) && (principal.name == "local" || principal.name == "ann"));
             Some(principal.admin)
         };
         let bearer = format!("Bearer {token}");

@@ -1,6 +1,6 @@
 //! What comes from the client, a message a line, none longer than may be.
 
-mod skipped;
+mod skipped_line;
 
 use std::io;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use memchr::memchr;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, BufReader};
 
-use skipped::Skipped;
+use skipped_line::SkippedLine;
 
 /// The lines of a client.
-pub(super) struct Lines<I> {
+pub(super) struct ClientLines<I> {
     input: BufReader<I>,
     /// The longest line, in bytes.
     most: Arc<AtomicUsize>,
 }
 
 /// What was read.
-pub(super) enum Read {
+pub(super) enum LineRead {
     /// A line that is not empty, without its end.
     Message(String),
     /// A line that was longer than may be and was thrown away; the id of its request, where it has one.
@@ -28,21 +28,21 @@ pub(super) enum Read {
     End,
 }
 
-impl<I: AsyncRead + Unpin> Lines<I> {
+impl<I: AsyncRead + Unpin> ClientLines<I> {
     pub(super) fn new(input: I, most: Arc<AtomicUsize>) -> Self {
-        Lines { input: BufReader::with_capacity(READ, input), most }
+        ClientLines { input: BufReader::with_capacity(READ, input), most }
     }
 
     /// The next line that is not empty. What was read of it is lost where nobody waits for the rest.
-    pub(super) async fn next(&mut self) -> io::Result<Read> {
+    pub(super) async fn next(&mut self) -> io::Result<LineRead> {
         let mut line = Vec::new();
         loop {
             let (taken, whole) = chunk(&mut self.input).await?;
             let (piece, most) = (&self.input.buffer()[..taken], self.most.load(Ordering::Relaxed));
             if line.len() + piece.len() > most.saturating_add(END) {
-                let skipped = Skipped::begin(&line);
+                let skipped = SkippedLine::begin(&line);
                 drop(line);
-                return Ok(Read::TooLong { most, id: self.skip(skipped).await? });
+                return Ok(LineRead::TooLong { most, id: self.skip(skipped).await? });
             }
             line.extend_from_slice(piece);
             self.input.consume(taken);
@@ -52,18 +52,18 @@ impl<I: AsyncRead + Unpin> Lines<I> {
             let ended = taken == 0;
             let text = text(std::mem::take(&mut line));
             if text.len() > most {
-                return Ok(Read::TooLong { most, id: Skipped::begin(text.as_bytes()).id() });
+                return Ok(LineRead::TooLong { most, id: SkippedLine::begin(text.as_bytes()).id() });
             }
             match (text.is_empty(), ended) {
-                (false, _) => return Ok(Read::Message(text)),
-                (true, true) => return Ok(Read::End),
+                (false, _) => return Ok(LineRead::Message(text)),
+                (true, true) => return Ok(LineRead::End),
                 (true, false) => {}
             }
         }
     }
 
     /// Throws the rest of a line away; gives the id of its request.
-    async fn skip(&mut self, mut skipped: Skipped) -> io::Result<Option<String>> {
+    async fn skip(&mut self, mut skipped: SkippedLine) -> io::Result<Option<String>> {
         loop {
             let (taken, whole) = chunk(&mut self.input).await?;
             skipped.take(&self.input.buffer()[..taken]);
@@ -103,13 +103,13 @@ mod tests {
     /// What is read of this input, where no line has more than 40 bytes: the messages, and the ids of what is too long.
     async fn read(input: &str) -> Vec<String> {
         // In small pieces, so that every line comes in several.
-        let mut lines = Lines { input: BufReader::with_capacity(7, input.as_bytes()), most: Arc::new(40.into()) };
+        let mut lines = ClientLines { input: BufReader::with_capacity(7, input.as_bytes()), most: Arc::new(40.into()) };
         let mut all = Vec::new();
         loop {
             match lines.next().await.unwrap() {
-                Read::Message(text) => all.push(text),
-                Read::TooLong { id, .. } => all.push(format!("too long: {}", id.as_deref().unwrap_or("?"))),
-                Read::End => return all,
+                LineRead::Message(text) => all.push(text),
+                LineRead::TooLong { id, .. } => all.push(format!("too long: {}", id.as_deref().unwrap_or("?"))),
+                LineRead::End => return all,
             }
         }
     }

@@ -11,28 +11,28 @@ use tokio::io::AsyncWrite;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::gateway::client::{Outlet, Unsent};
-use crate::gateway::http::Load;
+use crate::gateway::client::{ClientSink, SinkError};
+use crate::gateway::http::LoadLimiter;
 use crate::json;
 use crate::transport::BoxFuture;
 
 /// The way to the client.
-pub(super) struct Output(Arc<Shared>);
+pub(super) struct ClientOutput(Arc<OutputShared>);
 
 /// What is shared with the task that writes.
-struct Shared {
-    queue: Mutex<Queue>,
-    load: Arc<Load>,
+struct OutputShared {
+    queue: Mutex<OutputQueue>,
+    load: Arc<LoadLimiter>,
     /// Tells the task that there is something to do.
     changed: Notify,
     /// Tells that the client has read on.
-    read: Notify,
+    drained: Notify,
 }
 
 /// What waits to be written, each line with its end.
-struct Queue {
+struct OutputQueue {
     /// The client's end, until it is closed.
-    end: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    writer: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     /// Nothing more is taken.
     ended: bool,
     lines: VecDeque<String>,
@@ -42,17 +42,17 @@ struct Queue {
     written: usize,
 }
 
-impl Output {
+impl ClientOutput {
     /// The way to a client at this end, and who writes what cannot be written at once.
     pub(super) fn open(
         end: impl AsyncWrite + Unpin + Send + 'static,
-        load: Arc<Load>,
+        load: Arc<LoadLimiter>,
     ) -> (Arc<Self>, JoinHandle<io::Result<()>>) {
         let (lines, batch) = (VecDeque::new(), Vec::new());
-        let queue = Mutex::new(Queue { end: Some(Box::new(end)), ended: false, lines, batch, written: 0 });
-        let shared = Arc::new(Shared { queue, load, changed: Notify::new(), read: Notify::new() });
+        let queue = Mutex::new(OutputQueue { writer: Some(Box::new(end)), ended: false, lines, batch, written: 0 });
+        let shared = Arc::new(OutputShared { queue, load, changed: Notify::new(), drained: Notify::new() });
         let writer = Arc::clone(&shared);
-        (Arc::new(Output(shared)), tokio::spawn(async move { writer.write().await }))
+        (Arc::new(ClientOutput(shared)), tokio::spawn(async move { writer.write().await }))
     }
 
     /// Sends the answer to a request, however much waits.
@@ -69,7 +69,7 @@ impl Output {
 
     /// Closes the client's end, whatever waits.
     pub(super) fn close(&self) {
-        self.0.queue().end = None;
+        self.0.queue().writer = None;
         self.end();
     }
 
@@ -79,8 +79,8 @@ impl Output {
     }
 
     /// Waits until the client has read something.
-    pub(super) async fn read_on(&self) {
-        self.0.read.notified().await;
+    pub(super) async fn wait_for_reader(&self) {
+        self.0.drained.notified().await;
     }
 
     /// Takes a line, and writes it here and now where that is wanted and possible.
@@ -105,27 +105,27 @@ impl Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for ClientOutput {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl Outlet for Output {
-    fn send(&self, text: String) -> Result<(), Unsent> {
+impl ClientSink for ClientOutput {
+    fn send(&self, text: String) -> Result<(), SinkError> {
         if self.is_behind() {
-            self.0.load.run_short();
-            return Err(Unsent::Full(text));
+            self.0.load.request_room();
+            return Err(SinkError::Full(text));
         }
-        if self.push(text, false) { Ok(()) } else { Err(Unsent::Gone) }
+        if self.push(text, false) { Ok(()) } else { Err(SinkError::Closed) }
     }
 
-    fn room(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.load.room())
+    fn wait_for_room(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.load.wait_for_room())
     }
 }
 
-impl Shared {
+impl OutputShared {
     /// Writes lines as they come, up to the last.
     async fn write(&self) -> io::Result<()> {
         loop {
@@ -138,7 +138,7 @@ impl Shared {
     }
 
     /// Writes all that waits; of what has gathered, much is written at once.
-    fn drain(&self, queue: &mut Queue, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn drain(&self, queue: &mut OutputQueue, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while queue.has_batch() {
             if let Err(error) = ready!(queue.poll_batch(context)) {
                 queue.ended = true;
@@ -147,18 +147,18 @@ impl Shared {
             let behind = self.load.is_behind();
             self.load.forget_events(None, std::mem::take(&mut queue.batch).len());
             if behind {
-                self.read.notify_one();
+                self.drained.notify_one();
             }
         }
         Poll::Ready(Ok(()))
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, OutputQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Queue {
+impl OutputQueue {
     fn is_empty(&self) -> bool {
         self.batch.is_empty() && self.lines.is_empty()
     }
@@ -180,7 +180,7 @@ impl Queue {
 
     /// Writes what is left of the batch.
     fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Queue { end: Some(end), batch, written, .. } = self else {
+        let OutputQueue { writer: Some(end), batch, written, .. } = self else {
             return Poll::Ready(Err(ErrorKind::BrokenPipe.into()));
         };
         while *written < batch.len() {
@@ -203,21 +203,21 @@ mod tests {
 
     use super::*;
     use crate::gateway::client::Principal;
-    use crate::gateway::http::Limits;
+    use crate::gateway::http::GatewayLimits;
 
     struct Client {
-        output: Arc<Output>,
+        output: Arc<ClientOutput>,
         writer: JoinHandle<io::Result<()>>,
         end: DuplexStream,
-        load: Arc<Load>,
+        load: Arc<LoadLimiter>,
     }
 
     impl Client {
         /// A client that has room for so many bytes that it has not read yet.
         fn new(room: usize) -> Self {
             let (ours, end) = duplex(room);
-            let load = Arc::new(Load::new(&Limits::default()));
-            let (output, writer) = Output::open(ours, Arc::clone(&load));
+            let load = Arc::new(LoadLimiter::new(&GatewayLimits::default()));
+            let (output, writer) = ClientOutput::open(ours, Arc::clone(&load));
             Client { output, writer, end, load }
         }
 
@@ -242,7 +242,7 @@ mod tests {
         client.output.answer("first".to_owned());
         assert_eq!((client.read_now().as_str(), client.load.stats().event_bytes), ("first\n", 0));
         let principal = Arc::new(Principal::local());
-        let slot = client.load.enter(&principal).unwrap();
+        let slot = client.load.admit(&principal).unwrap();
         client.output.answer("second".to_owned());
         drop(slot);
         // One that is written at once is not to overtake it.
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(client.read_now(), "an a");
         assert!(client.load.stats().event_bytes > 2 * BATCH);
         client.output.end();
-        assert!(matches!(client.output.send("too late".to_owned()), Err(Unsent::Gone)));
+        assert!(matches!(client.output.send("too late".to_owned()), Err(SinkError::Closed)));
         let close = async {
             (&mut client.writer).await.unwrap().unwrap();
             client.output.close();
@@ -279,7 +279,7 @@ mod tests {
         drop(end);
         output.answer("for nobody".to_owned());
         assert_eq!(writer.await.unwrap().unwrap_err().kind(), ErrorKind::BrokenPipe);
-        assert!(matches!(output.send("more".to_owned()), Err(Unsent::Gone)));
+        assert!(matches!(output.send("more".to_owned()), Err(SinkError::Closed)));
     }
 
     #[tokio::test]

@@ -54,7 +54,7 @@ fn a_damaged_file_is_replaced() {
 fn a_sealed_file_that_is_no_component_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     start(folder.path());
-    let mut seal = Seal::default();
+    let mut seal = Checksum::default();
     seal.update(b"no machine code");
     fs::write(only_file(folder.path()), [&b"no machine code"[..], &seal.finish()].concat()).unwrap();
     assert_eq!(start(folder.path()), (true, None));

@@ -18,8 +18,8 @@ fn settings(servers: &[&str]) -> Settings {
     settings
 }
 
-fn pool(house: &Arc<House>) -> Arc<Pool> {
-    Pool::open(house, &COMPONENT, settings(&["a", "late"])).unwrap().unwrap()
+fn pool(house: &Arc<PoolSet>) -> Arc<InstancePool> {
+    InstancePool::open(house, &COMPONENT, settings(&["a", "late"])).unwrap().unwrap()
 }
 
 fn tools(names: &[&str]) -> Arc<[Tool]> {
@@ -29,13 +29,13 @@ fn tools(names: &[&str]) -> Arc<[Tool]> {
 }
 
 /// A gate whose server `a` has spoken, in a pool of its own.
-fn gate() -> (Arc<Pool>, Arc<Opened>) {
-    let (pool, opened) = (pool(&House::new(&COMPONENT)), Arc::default());
+fn gate() -> (Arc<InstancePool>, Arc<GateOffers>) {
+    let (pool, opened) = (pool(&PoolSet::new(&COMPONENT)), Arc::default());
     assert_eq!(pool.offer(&opened, "a", &tools(&["x"])).unwrap(), []);
     (pool, opened)
 }
 
-fn begin(pool: &Pool, opened: &Arc<Opened>, name: &str) -> (Ticket, Directive) {
+fn begin(pool: &InstancePool, opened: &Arc<GateOffers>, name: &str) -> (CallTicket, Directive) {
     let call = ToolCall { id: "7".to_owned(), name: name.to_owned(), arguments: String::new() };
     pool.begin(opened, call, false).unwrap()
 }
@@ -73,7 +73,7 @@ fn a_call_under_way_goes_on_where_its_instance_is_given_back() {
     // Both are in the same instance, that for long ones, since nobody else uses it.
     let (bystander, _) = pool.begin(&opened, call(format!(r#"{{"n":"{}"}}"#, &long[..LONG + 1])), false).unwrap();
     let (culprit, _) = pool.begin(&opened, call(format!(r#"{{"n":"{long}"}}"#)), false).unwrap();
-    assert_eq!(bystander.seat(), culprit.seat());
+    assert_eq!(bystander.slot(), culprit.slot());
     done(pool.next(&opened, &culprit, answer(&"word ".repeat(700_000))).unwrap());
     pool.end(&culprit).0.unwrap();
     assert_eq!(done(pool.next(&opened, &bystander, answer("hello")).unwrap()).text, "hello");
@@ -84,24 +84,24 @@ fn a_long_answer_takes_its_call_away_from_short_ones() {
     let (pool, opened) = gate();
     let (short, _) = begin(&pool, &opened, "a.x");
     let (long, _) = begin(&pool, &opened, "a.x");
-    assert_eq!((short.seat(), long.seat()), (0, 0));
+    assert_eq!((short.slot(), long.slot()), (0, 0));
     let result = done(pool.next(&opened, &long, answer(&"word ".repeat(20_000))).unwrap());
-    assert_eq!((result.code, result.attempts, long.seat() >= pool.short()), (Code::Ok, 1, true));
+    assert_eq!((result.code, result.attempts, long.slot() >= pool.short_slots()), (Code::Ok, 1, true));
     assert_eq!(done(pool.next(&opened, &short, answer("hello")).unwrap()).text, "hello");
 }
 
 #[test]
 fn who_finds_an_instance_busy_takes_another_that_knows_all_offers() {
     let (pool, opened) = gate();
-    let busy = lock(&pool.seats[0]);
+    let busy = lock(&pool.slots[0]);
     let (ticket, directive) = begin(&pool, &opened, "a.x");
-    assert!(ticket.seat() == 1 && matches!(directive, Directive::Request(_)), "{directive:?}");
+    assert!(ticket.slot() == 1 && matches!(directive, Directive::Request(_)), "{directive:?}");
     // What comes while a call waits for it is told to the instance that the call is in.
     let (waiting, directive) = begin(&pool, &opened, "late.y");
     assert!(matches!(directive, Directive::Connect(_)), "{directive:?}");
     drop(busy);
     pool.offer(&opened, "late", &tools(&["y"])).unwrap();
-    assert_eq!((waiting.seat(), lock(&pool.seats[0]).as_ref().map(|seat| seat.gates.len())), (1, Some(1)));
+    assert_eq!((waiting.slot(), lock(&pool.slots[0]).as_ref().map(|seat| seat.gates.len())), (1, Some(1)));
     let directive = pool.next(&opened, &waiting, Event::Connected).unwrap();
     assert!(matches!(directive, Directive::Request(_)), "{directive:?}");
     let forwarded = Event::Forwarded(Summary { is_error: false });
@@ -116,7 +116,7 @@ fn gates_of_equal_settings_keep_their_offers_apart() {
     for (opened, name, code) in [(&one, "a.x", None), (&one, "a.z", Some(Code::UnknownTool)), (&other, "a.z", None)] {
         let (ticket, directive) = begin(&pool, opened, name);
         let ended = if let Directive::Done(result) = directive { Some(result.code) } else { None };
-        assert_eq!((ticket.seat(), ended), (0, code), "{name}");
+        assert_eq!((ticket.slot(), ended), (0, code), "{name}");
         pool.end(&ticket).0.unwrap();
     }
 }
@@ -124,13 +124,13 @@ fn gates_of_equal_settings_keep_their_offers_apart() {
 #[test]
 fn gates_that_are_gone_or_too_many_are_forgotten() {
     let (pool, opened) = gate();
-    let known = || lock(&pool.seats[0]).as_ref().map(|seat| seat.gates.len()).unwrap();
+    let known = || lock(&pool.slots[0]).as_ref().map(|seat| seat.gates.len()).unwrap();
     for _ in 0..3 {
-        let gone: Arc<Opened> = Arc::default();
+        let gone: Arc<GateOffers> = Arc::default();
         pool.offer(&gone, "a", &tools(&["x"])).unwrap();
     }
     let (ticket, _) = begin(&pool, &opened, "a.x");
-    let kept: Vec<Arc<Opened>> = (0..MOST_GATES + 2).map(|_| Arc::default()).collect();
+    let kept: Vec<Arc<GateOffers>> = (0..MOST_GATES + 2).map(|_| Arc::default()).collect();
     pool.offer(&kept[0], "a", &tools(&["x"])).unwrap();
     assert_eq!(known(), 2, "those that are gone");
     kept.iter().for_each(|opened| drop(pool.offer(opened, "a", &tools(&["x"])).unwrap()));
@@ -140,27 +140,27 @@ fn gates_that_are_gone_or_too_many_are_forgotten() {
 
 #[test]
 fn the_instances_of_all_pools_are_bounded() {
-    let house = House::new(&COMPONENT);
+    let house = PoolSet::new(&COMPONENT);
     let pools: Vec<_> = (0..MOST_TAKEN + 5).map(|_| pool(&house)).collect();
-    assert_eq!(house.taken.load(Ordering::SeqCst), MOST_TAKEN);
+    assert_eq!(house.instance_count.load(Ordering::SeqCst), MOST_TAKEN);
     // The one that was not used for longest was let go, and is there again when it is wanted.
-    assert!(pools[0].seats.iter().all(|seat| lock(seat).is_none()));
+    assert!(pools[0].slots.iter().all(|seat| lock(seat).is_none()));
     let opened = Arc::default();
     pools[0].offer(&opened, "a", &tools(&["x"])).unwrap();
     assert!(matches!(begin(&pools[0], &opened, "a.x").1, Directive::Request(_)));
     drop(pools);
-    assert_eq!(house.taken.load(Ordering::SeqCst), 0);
+    assert_eq!(house.instance_count.load(Ordering::SeqCst), 0);
 }
 
 #[test]
 fn a_call_that_is_over_is_none_of_a_later_instance() {
-    let house = House::new(&COMPONENT);
+    let house = PoolSet::new(&COMPONENT);
     let first = pool(&house);
     let opened = Arc::default();
     first.offer(&opened, "a", &tools(&["x"])).unwrap();
     let (over, _) = begin(&first, &opened, "a.x");
     done(first.next(&opened, &over, answer("hello")).unwrap());
-    assert!(first.let_go());
+    assert!(first.drop_idle());
     let (under_way, _) = begin(&first, &opened, "a.x");
     let (ended, _) = first.end(&over);
     ended.unwrap();
@@ -171,5 +171,5 @@ fn a_call_that_is_over_is_none_of_a_later_instance() {
 fn settings_that_cannot_be_used_make_no_pool() {
     let mut bad = settings(&["a"]);
     bad.masks.groups = vec!["nonsense".to_owned()];
-    assert!(Pool::open(&House::new(&COMPONENT), &COMPONENT, bad).unwrap().is_err());
+    assert!(InstancePool::open(&PoolSet::new(&COMPONENT), &COMPONENT, bad).unwrap().is_err());
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::super::types::{ToolRef, execution, masking};
 use super::super::{ExecutionHandle, GateHandle, Instance, LogicError};
-use super::{GateRecord, Offers, Servers, checked};
-use crate::decide::{Answer, GateId};
+use super::{AllowedServers, GateRecord, OfferedTools, checked};
+use crate::decide::{GateId, LogicResult};
 
 /// The text in place of an answer that could not be masked.
 const REDACTED: &str = "[REDACTED: data masking failure — tool result could not be safely processed]";
@@ -15,21 +15,21 @@ pub(super) struct CallRecord {
     pub gate: GateId,
     pub settings: Arc<execution::Settings>,
     /// The servers that it may name.
-    pub servers: Arc<Servers>,
+    pub servers: Arc<AllowedServers>,
     pub call: execution::ToolCall,
     /// What had been offered when it began.
-    pub offers: Offers,
+    pub offers: OfferedTools,
     /// Each event, with what had been offered when it came.
-    pub events: Vec<(Offers, execution::Event)>,
-    pub spent: Spent,
-    pub place: Place,
+    pub events: Vec<(OfferedTools, execution::Event)>,
+    pub usage: CallUsage,
+    pub state: CallState,
     /// What the host was told to do, where the story of the call is to be kept.
-    pub said: Option<Vec<execution::Directive>>,
+    pub directives: Option<Vec<execution::Directive>>,
 }
 
 /// What a call has used of what it may use.
 #[derive(Default)]
-pub(super) struct Spent {
+pub(super) struct CallUsage {
     /// How many directives the component gave.
     pub directives: u32,
     /// How many of them were requests.
@@ -40,70 +40,70 @@ pub(super) struct Spent {
 
 /// The story of a call that is over: all that it was decided on, and what was decided.
 #[derive(Clone)]
-pub struct Past {
+pub struct CallHistory {
     /// The settings of its gate.
     pub settings: Arc<execution::Settings>,
     /// The call.
     pub call: execution::ToolCall,
     /// What had been offered when it began.
-    pub offers: Offers,
+    pub offers: OfferedTools,
     /// Each event, with what had been offered when it came.
-    pub events: Vec<(Offers, execution::Event)>,
+    pub events: Vec<(OfferedTools, execution::Event)>,
     /// What the host was told to do: first, and after each event.
-    pub said: Vec<execution::Directive>,
+    pub directives: Vec<execution::Directive>,
 }
 
 /// Where a call stands in the present instance.
-pub(super) enum Place {
+pub(super) enum CallState {
     /// It has yet to be fed.
-    Nowhere,
+    Unloaded,
     /// It runs.
-    Running(Box<Running>),
+    Loaded(Box<LoadedCall>),
     /// It is over, if what is foreseen happens; the instance has nothing of it.
-    Ahead(Box<Ahead>),
+    Predicted(Box<PredictedCall>),
     /// Feeding it broke the component off; it is not fed again.
     Broken(String),
 }
 
 /// A call in the present instance.
-pub(super) struct Running {
+pub(super) struct LoadedCall {
     pub handle: ExecutionHandle,
     /// What it said last, until the host has heard it.
     pub directive: Option<execution::Directive>,
     /// A gate of its own and what it has been offered, where the call began on older offers than its gate has now.
-    pub gate: Option<(GateHandle, Offers)>,
+    pub gate: Option<(GateHandle, OfferedTools)>,
 }
 
 /// An end that is foreseen: the answer is forwarded, and no error.
-pub(super) struct Ahead {
+pub(super) struct PredictedCall {
     /// What is to be sent, until the host has heard it.
     pub request: Option<execution::Request>,
     /// What the call comes to then.
-    end: End,
+    result: PredictedResult,
 }
 
 /// What a call comes to.
-enum End {
+enum PredictedResult {
     /// The tool that is called, and how that was decided.
-    Noted(ToolRef, String),
+    Unbuilt(ToolRef, String),
     /// The result, spelled out.
-    Spelled(execution::ToolResult),
+    Built(execution::ToolResult),
 }
 
-impl Ahead {
+impl PredictedCall {
     pub fn new(foreseen: execution::Foreseen) -> Self {
         let execution::Foreseen { tool, params, forward_up_to, notes } = foreseen;
         let (server, method) = (tool.server.clone(), "tools/call".to_owned());
         let request = execution::Request { server, method, params, forward_up_to: Some(forward_up_to) };
-        Ahead { request: Some(request), end: End::Noted(tool, notes) }
+        PredictedCall { request: Some(request), result: PredictedResult::Unbuilt(tool, notes) }
     }
 }
 
-impl End {
-    fn spell_out(self, call: &execution::ToolCall) -> execution::ToolResult {
+impl PredictedResult {
+    fn build(self, call: &execution::ToolCall) -> execution::ToolResult {
         match self {
-            End::Noted(tool, notes) => execution::ToolResult::forwarded(call, Some(tool), lines(&notes)),
-            End::Spelled(result) => result,
+            PredictedResult::Unbuilt(tool, notes) => execution::ToolResult::forwarded(call, Some(tool), lines(&notes)),
+            PredictedResult::Built(result) => result,
         }
     }
 }
@@ -118,36 +118,36 @@ fn lines(text: &str) -> Vec<String> {
 
 impl CallRecord {
     /// Forgets the place in an instance that is gone.
-    pub fn displace(&mut self) {
-        if let Place::Running(_) = self.place {
-            self.place = Place::Nowhere;
+    pub fn unload(&mut self) {
+        if let CallState::Loaded(_) = self.state {
+            self.state = CallState::Unloaded;
         }
     }
 
     /// What the call came to, where just this was foreseen; a foresight that failed is forgotten.
-    pub fn turned_out(&mut self, event: &execution::Event) -> Option<execution::ToolResult> {
-        let Place::Ahead(_) = self.place else { return None };
-        match std::mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Ahead(ahead) if matches!(event, execution::Event::Forwarded(summary) if !summary.is_error) => {
-                Some(ahead.end.spell_out(&self.call))
+    pub fn take_predicted(&mut self, event: &execution::Event) -> Option<execution::ToolResult> {
+        let CallState::Predicted(_) = self.state else { return None };
+        match std::mem::replace(&mut self.state, CallState::Unloaded) {
+            CallState::Predicted(ahead) if matches!(event, execution::Event::Forwarded(summary) if !summary.is_error) => {
+                Some(ahead.result.build(&self.call))
             }
             _ => None,
         }
     }
 
     /// Spells out what is foreseen, so that it is there when the call comes to its end.
-    pub fn spell_out(&mut self) {
-        self.place = match std::mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Ahead(mut ahead) => {
-                ahead.end = End::Spelled(ahead.end.spell_out(&self.call));
-                Place::Ahead(ahead)
+    pub fn build_predicted(&mut self) {
+        self.state = match std::mem::replace(&mut self.state, CallState::Unloaded) {
+            CallState::Predicted(mut ahead) => {
+                ahead.result = PredictedResult::Built(ahead.result.build(&self.call));
+                CallState::Predicted(ahead)
             }
             place => place,
         };
     }
 
     /// Begins the call in a new instance and tells it all that has happened.
-    pub fn feed(&self, instance: &mut Instance, gate: Option<&GateRecord>) -> Answer<Running> {
+    pub fn replay(&self, instance: &mut Instance, gate: Option<&GateRecord>) -> LogicResult<LoadedCall> {
         let current = gate.filter(|gate| Arc::ptr_eq(&gate.offers, &self.offers));
         let (started, gate) = match current.and_then(|gate| gate.handle.as_ref()) {
             Some(shared) => (instance.begin(shared, &self.call)?, None),
@@ -157,7 +157,7 @@ impl CallRecord {
             }
         };
         let (handle, directive) = started;
-        let mut running = Running { handle, directive: Some(directive), gate };
+        let mut running = LoadedCall { handle, directive: Some(directive), gate };
         for (offers, event) in &self.events {
             running.next(instance, offers, event)?;
         }
@@ -166,8 +166,8 @@ impl CallRecord {
 
     /// Checks what the component wants done next: whether it keeps to its contract, and whether the call may go on at all.
     /// The end of a call is always taken, if it can be read.
-    pub fn check(&mut self, directive: &mut execution::Directive) -> Answer<()> {
-        let Spent { directives, requests, bytes } = &mut self.spent;
+    pub fn check(&mut self, directive: &mut execution::Directive) -> LogicResult<()> {
+        let CallUsage { directives, requests, bytes } = &mut self.usage;
         *directives += 1;
         *bytes += directive_bytes(directive);
         let contract = |what: String| LogicError::Contract { what };
@@ -198,7 +198,7 @@ impl CallRecord {
         if let Some((_, execution::Event::Cancelled)) = self.events.last() {
             let text = "MCP tool execution failed: the call was cancelled".to_owned();
             let failed = execution::ToolResult::failed(&self.call, execution::Code::Cancelled, text, fault.to_string());
-            return execution::ToolResult { attempts: self.spent.requests, ..failed };
+            return execution::ToolResult { attempts: self.usage.requests, ..failed };
         }
         self.broken_result(&fault.to_string())
     }
@@ -213,7 +213,7 @@ impl CallRecord {
             masks(&self.settings.masks) || self.settings.server_masks.iter().any(|server| masks(&server.masks));
         // A reason may quote what was being masked.
         let reason = if masked { "the component broke off" } else { reason };
-        let (code, text) = match (self.spent.requests, answered) {
+        let (code, text) = match (self.usage.requests, answered) {
             (_, true) if masked => (execution::Code::MaskingFailed, REDACTED.to_owned()),
             (_, true) => (
                 execution::Code::Internal,
@@ -230,13 +230,18 @@ impl CallRecord {
         };
         let note = format!("the host ended the call: {reason}");
         let failed = execution::ToolResult::failed(&self.call, code, text, note);
-        execution::ToolResult { attempts: self.spent.requests, ..failed }
+        execution::ToolResult { attempts: self.usage.requests, ..failed }
     }
 }
 
-impl Running {
+impl LoadedCall {
     /// Tells the call what happened, with what had been offered by then.
-    pub fn next(&mut self, instance: &mut Instance, offers: &Offers, event: &execution::Event) -> Answer<()> {
+    pub fn next(
+        &mut self,
+        instance: &mut Instance,
+        offers: &OfferedTools,
+        event: &execution::Event,
+    ) -> LogicResult<()> {
         if let Some((gate, known)) = &mut self.gate
             && !Arc::ptr_eq(known, offers)
         {
@@ -253,7 +258,7 @@ impl Running {
     }
 
     /// Frees what the instance holds of the call.
-    pub fn leave(self, instance: &mut Instance) -> Answer<()> {
+    pub fn drop_from(self, instance: &mut Instance) -> LogicResult<()> {
         instance.drop_execution(self.handle)?;
         self.gate.map_or(Ok(()), |(gate, _)| instance.drop_gate(gate))
     }
@@ -263,8 +268,8 @@ impl Running {
 pub(super) fn build_gate(
     instance: &mut Instance,
     settings: &execution::Settings,
-    offers: &Offers,
-) -> Answer<GateHandle> {
+    offers: &OfferedTools,
+) -> LogicResult<GateHandle> {
     let refused = |_| LogicError::Trap { reason: "the component refuses settings that it took before".to_owned() };
     let gate = instance.new_gate(settings)?.map_err(refused)?;
     for (server, tools) in offers.iter() {

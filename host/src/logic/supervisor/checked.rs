@@ -9,20 +9,20 @@ use serde::de::IgnoredAny;
 
 use super::super::LogicError;
 use super::super::types::{arguments, catalog, content, execution, naming};
-use crate::json::{self, Long, Object};
+use crate::json::{self, JsonObject, LongestString};
 
 /// The ids of the servers that a gate was opened for: those of its policy that its selection names, where it has one.
 #[derive(Debug)]
-pub struct Servers(HashSet<String>);
+pub struct AllowedServers(HashSet<String>);
 
-impl Servers {
+impl AllowedServers {
     /// The servers that these settings let a gate use.
     pub fn of(settings: &execution::Settings) -> Self {
         let policy = &settings.policy;
         let selected = |id: &str| {
             policy.selection.as_ref().is_none_or(|selection| selection.iter().any(|selected| selected.id == id))
         };
-        Servers(policy.servers.iter().map(|server| &server.id).filter(|id| selected(id)).cloned().collect())
+        AllowedServers(policy.servers.iter().map(|server| &server.id).filter(|id| selected(id)).cloned().collect())
     }
 
     /// Whether the gate may reach this server at all.
@@ -30,7 +30,7 @@ impl Servers {
         self.0.contains(id)
     }
 
-    fn check(&self, id: &str) -> Checked {
+    fn check(&self, id: &str) -> CheckResult {
         match self.has(id) {
             true => Ok(()),
             false => Err(format!("it names the server {:?}, which this gate was not opened for", shorten(id))),
@@ -39,10 +39,10 @@ impl Servers {
 }
 
 /// Nothing is wrong, or what is.
-type Checked = Result<(), String>;
+type CheckResult = Result<(), String>;
 
 /// Checks a directive, and cuts the notes of a result.
-pub(super) fn directive(directive: &mut execution::Directive, servers: &Servers) -> Checked {
+pub(super) fn directive(directive: &mut execution::Directive, servers: &AllowedServers) -> CheckResult {
     use execution::Directive::{Ask, Condense, Connect, Done, Reauthenticate, Reconnect, Request, Wait};
     match directive {
         Request(request) => {
@@ -65,7 +65,7 @@ pub(super) fn directive(directive: &mut execution::Directive, servers: &Servers)
 }
 
 /// Checks what is foreseen, and cuts its notes.
-pub(super) fn foreseen(foreseen: &mut execution::Foreseen, servers: &Servers) -> Checked {
+pub(super) fn foreseen(foreseen: &mut execution::Foreseen, servers: &AllowedServers) -> CheckResult {
     servers.check(&foreseen.tool.server)?;
     object("params", &foreseen.params)?;
     // Each line becomes a text of its own, so they are counted before they are taken apart.
@@ -81,7 +81,7 @@ pub(super) fn foreseen(foreseen: &mut execution::Foreseen, servers: &Servers) ->
     Ok(())
 }
 
-fn result(result: &mut execution::ToolResult) -> Checked {
+fn result(result: &mut execution::ToolResult) -> CheckResult {
     notes(&mut result.trace);
     if result.content.len() > MOST_BLOCKS {
         return Err(format!("its result has more than {MOST_BLOCKS} content blocks"));
@@ -137,23 +137,23 @@ pub(super) fn masked(json: &str) -> Result<(), LogicError> {
     contract(any("the masked text", json))
 }
 
-fn contract(checked: Checked) -> Result<(), LogicError> {
+fn contract(checked: CheckResult) -> Result<(), LogicError> {
     checked.map_err(|what| LogicError::Contract { what })
 }
 
 /// Exactly one JSON object.
-fn object(what: &str, text: &str) -> Checked {
+fn object(what: &str, text: &str) -> CheckResult {
     // Nearly every object is written plainly, and found out about at a gigabyte a second.
-    let plain = json::whole(text, Long::default(), |skim| skim.object(|skim, _| skim.value().map(drop)));
-    match plain.is_some() || Object::read(text).is_some() {
+    let plain = json::scan_whole(text, LongestString::default(), |skim| skim.object(|skim, _| skim.value().map(drop)));
+    match plain.is_some() || JsonObject::read(text).is_some() {
         true => Ok(()),
         false => Err(format!("its {what} is not one JSON object")),
     }
 }
 
 /// Exactly one JSON value.
-fn any(what: &str, text: &str) -> Checked {
-    let plain = json::whole(text, Long::default(), |skim| skim.value());
+fn any(what: &str, text: &str) -> CheckResult {
+    let plain = json::scan_whole(text, LongestString::default(), |skim| skim.value());
     match plain.is_some() || serde_json::from_str::<IgnoredAny>(text).is_ok() {
         true => Ok(()),
         false => Err(format!("its {what} is not one JSON value")),
@@ -161,7 +161,7 @@ fn any(what: &str, text: &str) -> Checked {
 }
 
 /// A method stands in a message and in a header: a short name of visible letters.
-fn method(method: &str) -> Checked {
+fn method(method: &str) -> CheckResult {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     match !method.is_empty() && method.len() <= MOST_METHOD && method.bytes().all(plain) {
         true => Ok(()),
@@ -229,7 +229,7 @@ mod tests {
         let cut = |notes: String| {
             let tool = crate::logic::types::ToolRef { server: "a".to_owned(), tool: "x".to_owned() };
             let mut foreseen_call = execution::Foreseen { tool, params: "{}".to_owned(), forward_up_to: 1, notes };
-            foreseen(&mut foreseen_call, &Servers(HashSet::from(["a".to_owned()]))).unwrap();
+            foreseen(&mut foreseen_call, &AllowedServers(HashSet::from(["a".to_owned()]))).unwrap();
             foreseen_call.notes
         };
         assert_eq!(cut("a\nb".to_owned()), "a\nb");

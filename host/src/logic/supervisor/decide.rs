@@ -7,16 +7,16 @@ use super::super::types::{
     recovery,
 };
 use super::super::{Instance, LogicError, Outlook};
-use super::call::{Ahead, CallRecord, Place, Running, Spent, event_bytes};
-use super::{GateRecord, Offers, Servers, Supervisor, checked};
-use crate::decide::{Answer, Decide, ExecutionId, GateId};
+use super::call::{CallRecord, CallState, CallUsage, LoadedCall, PredictedCall, event_bytes};
+use super::{AllowedServers, GateRecord, OfferedTools, Supervisor, checked};
+use crate::decide::{Decide, ExecutionId, GateId, LogicResult};
 
 impl Decide for Supervisor {
-    fn normalize(&mut self, name: &str) -> Answer<String> {
+    fn normalize(&mut self, name: &str) -> LogicResult<String> {
         self.ask(|logic| logic.normalize(name))
     }
 
-    fn split(&mut self, name: &str) -> Answer<Result<ToolRef, naming::NameError>> {
+    fn split(&mut self, name: &str) -> LogicResult<Result<ToolRef, naming::NameError>> {
         self.ask(|logic| logic.split(name))
     }
 
@@ -24,7 +24,7 @@ impl Decide for Supervisor {
         &mut self,
         tools: &[naming::Candidate],
         audience: &naming::Audience,
-    ) -> Answer<Result<Vec<naming::FittedTool>, naming::FitError>> {
+    ) -> LogicResult<Result<Vec<naming::FittedTool>, naming::FitError>> {
         let fitted = self.ask(|logic| logic.fit(tools, audience))?;
         fitted.iter().try_for_each(|tools| checked::fitted(tools))?;
         Ok(fitted)
@@ -34,35 +34,35 @@ impl Decide for Supervisor {
         &mut self,
         text: &str,
         schema: Option<&Json>,
-    ) -> Answer<Result<arguments::Parsed, arguments::Refusal>> {
+    ) -> LogicResult<Result<arguments::Parsed, arguments::Refusal>> {
         let parsed = self.ask(|logic| logic.parse_arguments(text, schema))?;
         parsed.iter().try_for_each(checked::parsed)?;
         Ok(parsed)
     }
 
-    fn filter(&mut self, rules: &filtering::Rules, tools: &[String]) -> Answer<Vec<String>> {
+    fn filter(&mut self, rules: &filtering::Rules, tools: &[String]) -> LogicResult<Vec<String>> {
         self.ask(|logic| logic.filter(rules, tools))
     }
 
-    fn classify(&mut self, failure: &Failure, context: recovery::Context) -> Answer<recovery::Decision> {
+    fn classify(&mut self, failure: &Failure, context: recovery::Context) -> LogicResult<recovery::Decision> {
         self.ask(|logic| logic.classify(failure, context))
     }
 
-    fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> Answer<u64> {
+    fn restart_delay(&mut self, restarts: u32, schedule_ms: Option<&[u64]>) -> LogicResult<u64> {
         self.ask(|logic| logic.restart_delay(restarts, schedule_ms))
     }
 
-    fn extract(&mut self, result: &Json) -> Answer<Result<content::Extracted, content::Unreadable>> {
+    fn extract(&mut self, result: &Json) -> LogicResult<Result<content::Extracted, content::Unreadable>> {
         let extracted = self.ask(|logic| logic.extract(result))?;
         extracted.iter().try_for_each(checked::extracted)?;
         Ok(extracted)
     }
 
-    fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> Answer<String> {
+    fn truncate(&mut self, text: &str, max_bytes: u64, why: &str) -> LogicResult<String> {
         self.ask(|logic| logic.truncate(text, max_bytes, why))
     }
 
-    fn mask(&mut self, masks: &masking::Masks, text: &str) -> Answer<Result<String, masking::MaskError>> {
+    fn mask(&mut self, masks: &masking::Masks, text: &str) -> LogicResult<Result<String, masking::MaskError>> {
         self.ask(|logic| {
             let masker = match logic.new_masker(masks)? {
                 Ok(masker) => masker,
@@ -78,7 +78,7 @@ impl Decide for Supervisor {
         &mut self,
         offers: &[catalog::Offered],
         style: &naming::NamingStyle,
-    ) -> Answer<Vec<catalog::ExposedTool>> {
+    ) -> LogicResult<Vec<catalog::ExposedTool>> {
         let tools = self.ask(|logic| {
             let catalog = logic.new_catalog(offers, false)?;
             let tools = logic.catalog_tools(&catalog, style)?;
@@ -89,15 +89,19 @@ impl Decide for Supervisor {
         Ok(tools)
     }
 
-    fn instructions(&mut self, servers: &[catalog::ServerNotes], failed: &[catalog::FailedServer]) -> Answer<String> {
+    fn instructions(
+        &mut self,
+        servers: &[catalog::ServerNotes],
+        failed: &[catalog::FailedServer],
+    ) -> LogicResult<String> {
         self.ask(|logic| logic.instructions(servers, failed))
     }
 
-    fn default_policy(&mut self) -> Answer<lifecycle::Policy> {
+    fn default_policy(&mut self) -> LogicResult<lifecycle::Policy> {
         self.ask(Instance::default_policy)
     }
 
-    fn initial(&mut self, enabled: bool) -> Answer<lifecycle::Server> {
+    fn initial(&mut self, enabled: bool) -> LogicResult<lifecycle::Server> {
         self.ask(|logic| logic.initial(enabled))
     }
 
@@ -107,54 +111,54 @@ impl Decide for Supervisor {
         event: &lifecycle::Event,
         policy: &lifecycle::Policy,
         now_ms: u64,
-    ) -> Answer<lifecycle::Transition> {
+    ) -> LogicResult<lifecycle::Transition> {
         self.ask(|logic| logic.step(server, event, policy, now_ms))
     }
 
-    fn default_settings(&mut self, servers: &[String]) -> Answer<execution::Settings> {
+    fn default_settings(&mut self, servers: &[String]) -> LogicResult<execution::Settings> {
         self.ask(|logic| logic.default_settings(servers))
     }
 
-    fn open_gate(&mut self, settings: &execution::Settings) -> Answer<Result<GateId, execution::SettingsError>> {
-        let before = self.live()?.memory_bytes();
+    fn open_gate(&mut self, settings: &execution::Settings) -> LogicResult<Result<GateId, execution::SettingsError>> {
+        let before = self.ensure_instance()?.memory_bytes();
         let handle = match self.ask(|logic| logic.new_gate(settings))? {
             Ok(handle) => handle,
             Err(error) => return Ok(Err(error)),
         };
-        self.floor += self.memory_bytes().saturating_sub(before);
+        self.base_memory += self.memory_bytes().saturating_sub(before);
         let id = GateId(self.next_id);
         self.next_id += 1;
-        let (settings, servers) = (Arc::new(settings.clone()), Arc::new(Servers::of(settings)));
-        let (offers, handle) = (Offers::default(), Some(handle));
+        let (settings, servers) = (Arc::new(settings.clone()), Arc::new(AllowedServers::of(settings)));
+        let (offers, handle) = (OfferedTools::default(), Some(handle));
         self.gates.insert(id, GateRecord { settings, servers, offers, handle, broken: None });
         Ok(Ok(id))
     }
 
-    fn offer(&mut self, gate: GateId, server: &str, tools: &[Tool]) -> Answer<Vec<execution::OfferNote>> {
+    fn offer(&mut self, gate: GateId, server: &str, tools: &[Tool]) -> LogicResult<Vec<execution::OfferNote>> {
         self.offer_shared(gate, server, &tools.into())
     }
 
-    fn withdraw(&mut self, gate: GateId, server: &str) -> Answer<()> {
+    fn withdraw(&mut self, gate: GateId, server: &str) -> LogicResult<()> {
         let mut offers = (*self.gate(gate)?.offers).clone();
         offers.retain(|(known, _)| known != server);
         self.change_offers(gate, Arc::new(offers), |logic, gate| logic.withdraw(gate, server))
     }
 
-    fn tools(&mut self, gate: GateId, style: &naming::NamingStyle) -> Answer<Vec<catalog::ExposedTool>> {
+    fn tools(&mut self, gate: GateId, style: &naming::NamingStyle) -> LogicResult<Vec<catalog::ExposedTool>> {
         let offers = Arc::clone(&self.gate(gate)?.offers);
         let tools = self.change_offers(gate, offers, |logic, gate| logic.gate_tools(gate, style))?;
         checked::tools(&tools)?;
         Ok(tools)
     }
 
-    fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> Answer<String> {
+    fn mask_json(&mut self, gate: GateId, server: &str, json: &str) -> LogicResult<String> {
         let (offers, json) = (Arc::clone(&self.gate(gate)?.offers), json.to_owned());
         let masked = self.change_offers(gate, offers, |logic, gate| logic.gate_mask_json(gate, server, &json))?;
         checked::masked(&masked)?;
         Ok(masked)
     }
 
-    fn admits(&mut self, gate: GateId, server: &str) -> Answer<bool> {
+    fn admits(&mut self, gate: GateId, server: &str) -> LogicResult<bool> {
         let record = self.gate(gate)?;
         if !record.servers.has(server) {
             return Ok(false);
@@ -163,8 +167,8 @@ impl Decide for Supervisor {
         self.change_offers(gate, offers, |logic, gate| logic.gate_admits(gate, server))
     }
 
-    fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> Answer<(ExecutionId, execution::Directive)> {
-        self.live()?;
+    fn begin(&mut self, gate: GateId, call: execution::ToolCall) -> LogicResult<(ExecutionId, execution::Directive)> {
+        self.ensure_instance()?;
         self.gate(gate)?;
         let record = self.gates.get(&gate).ok_or(LogicError::ForeignHandle)?;
         let (settings, servers) = (Arc::clone(&record.settings), Arc::clone(&record.servers));
@@ -172,55 +176,58 @@ impl Decide for Supervisor {
         let (Some(instance), Some(handle)) = (&mut self.instance, &record.handle) else { return Err(LogicError::Dead) };
         let place = match instance.foresee(handle, &call) {
             Ok(Outlook::Foreseen(mut foreseen)) => match checked::foreseen(&mut foreseen, &servers) {
-                Ok(()) => Place::Ahead(Box::new(Ahead::new(foreseen))),
+                Ok(()) => CallState::Predicted(Box::new(PredictedCall::new(foreseen))),
                 Err(what) => {
                     let fault = LogicError::Contract { what };
-                    let broken = Place::Broken(fault.to_string());
+                    let broken = CallState::Broken(fault.to_string());
                     self.fault = Some(fault);
                     broken
                 }
             },
             Ok(Outlook::Started(handle, directive)) => {
-                Place::Running(Box::new(Running { handle, directive: Some(directive), gate: None }))
+                CallState::Loaded(Box::new(LoadedCall { handle, directive: Some(directive), gate: None }))
             }
             Err(error) => {
                 self.fault = Some(error);
-                Place::Nowhere
+                CallState::Unloaded
             }
         };
         let id = ExecutionId(self.next_id);
         self.next_id += 1;
-        let said = self.keeps.then(Vec::new);
-        let (events, spent) = (Vec::new(), Spent::default());
-        let call = CallRecord { gate, settings, servers, call, offers, events, spent, place, said };
+        let said = self.keeps_history.then(Vec::new);
+        let (events, spent) = (Vec::new(), CallUsage::default());
+        let call =
+            CallRecord { gate, settings, servers, call, offers, events, usage: spent, state: place, directives: said };
         self.calls.insert(id, Box::new(call));
         // If it has broken the component off, it is fed once more with all the others.
-        self.live()?;
+        self.ensure_instance()?;
         Ok((id, self.directive(id)?))
     }
 
-    fn next(&mut self, execution: ExecutionId, event: execution::Event) -> Answer<execution::Directive> {
-        self.live()?;
+    fn next(&mut self, execution: ExecutionId, event: execution::Event) -> LogicResult<execution::Directive> {
+        self.ensure_instance()?;
         let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
-        let turned_out = call.turned_out(&event);
+        let turned_out = call.take_predicted(&event);
         let gate = self.gates.get(&call.gate);
-        let offers = gate.map_or_else(Offers::default, |gate| Arc::clone(&gate.offers));
+        let offers = gate.map_or_else(OfferedTools::default, |gate| Arc::clone(&gate.offers));
         if let Some(result) = turned_out {
             let directive = execution::Directive::Done(result);
-            if let Some(said) = &mut call.said {
+            if let Some(said) = &mut call.directives {
                 said.push(directive.clone());
                 call.events.push((offers, event));
             }
-            self.leave(execution);
+            self.remove_call(execution);
             return Ok(directive);
         }
-        call.spent.bytes += event_bytes(&event);
+        call.usage.bytes += event_bytes(&event);
         let (offers, event) = call.events.push_mut((offers, event));
         let instance = self.instance.as_mut().ok_or(LogicError::Dead)?;
-        let told = match &mut call.place {
-            Place::Running(running) => running.next(instance, offers, event),
-            Place::Nowhere => call.feed(instance, gate).map(|running| call.place = Place::Running(Box::new(running))),
-            Place::Ahead(_) | Place::Broken(_) => Ok(()),
+        let told = match &mut call.state {
+            CallState::Loaded(running) => running.next(instance, offers, event),
+            CallState::Unloaded => {
+                call.replay(instance, gate).map(|running| call.state = CallState::Loaded(Box::new(running)))
+            }
+            CallState::Predicted(_) | CallState::Broken(_) => Ok(()),
         };
         if let Err(error) = told {
             self.fault = Some(error);
@@ -229,29 +236,29 @@ impl Decide for Supervisor {
         self.directive(execution)
     }
 
-    fn trace(&mut self, execution: ExecutionId) -> Answer<Vec<String>> {
-        self.live()?;
+    fn trace(&mut self, execution: ExecutionId) -> LogicResult<Vec<String>> {
+        self.ensure_instance()?;
         let call = self.calls.get_mut(&execution).ok_or(LogicError::ForeignHandle)?;
         let Some(instance) = &mut self.instance else { return Err(LogicError::Dead) };
         // What is foreseen goes further than the call has come.
-        if let Place::Ahead(_) = call.place {
-            let mut running = call.feed(instance, self.gates.get(&call.gate))?;
+        if let CallState::Predicted(_) = call.state {
+            let mut running = call.replay(instance, self.gates.get(&call.gate))?;
             running.directive = None;
-            call.place = Place::Running(Box::new(running));
+            call.state = CallState::Loaded(Box::new(running));
         }
-        let Place::Running(running) = &call.place else { return Err(LogicError::Dead) };
+        let CallState::Loaded(running) = &call.state else { return Err(LogicError::Dead) };
         let mut trace = instance.trace(&running.handle);
         trace.iter_mut().for_each(checked::notes);
-        self.settle();
+        self.replace_if_dead();
         trace
     }
 
-    fn end(&mut self, execution: ExecutionId) -> Answer<()> {
-        let Some(Place::Running(running)) = self.leave(execution) else { return Ok(()) };
-        self.ask(|logic| running.leave(logic))
+    fn end(&mut self, execution: ExecutionId) -> LogicResult<()> {
+        let Some(CallState::Loaded(running)) = self.remove_call(execution) else { return Ok(()) };
+        self.ask(|logic| running.drop_from(logic))
     }
 
-    fn close_gate(&mut self, gate: GateId) -> Answer<()> {
+    fn close_gate(&mut self, gate: GateId) -> LogicResult<()> {
         let calls: Vec<ExecutionId> =
             self.calls.iter().filter(|(_, call)| call.gate == gate).map(|(id, _)| *id).collect();
         calls.into_iter().try_for_each(|call| self.end(call))?;

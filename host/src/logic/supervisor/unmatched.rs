@@ -1,6 +1,6 @@
 //! Asks which rules fit no tool.
 
-use super::{Answer, Supervisor};
+use super::{LogicResult, Supervisor};
 use crate::logic::types::filtering;
 
 impl Supervisor {
@@ -10,7 +10,7 @@ impl Supervisor {
         policy: &filtering::Policy,
         server: &str,
         tools: &[String],
-    ) -> Answer<Vec<filtering::Unmatched>> {
+    ) -> LogicResult<Vec<filtering::Unmatched>> {
         self.ask(|logic| logic.find_unmatched(policy, server, tools))
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::super::Stay;
-use super::super::task::Task;
+use super::super::RegistryLifetime;
+use super::super::owned_task::OwnedTask;
 use super::{Link, State, Unavailable};
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 use crate::logic::types::lifecycle;
 
 #[cfg(feature = "oauth")]
@@ -19,12 +19,12 @@ impl Link {
 
 impl Link {
     /// The server has refused a request: gets another authorization, without a person where that is possible.
-    pub(crate) async fn reauthenticate(&self, refused: Option<&Failed>) -> Result<(), Failed> {
+    pub(crate) async fn reauthenticate(&self, refused: Option<&RequestError>) -> Result<(), RequestError> {
         let (authorizer, error) = match (self.opener.authorizer(), refused.map(|refused| &refused.failure)) {
             (Some(authorizer), Some(Failure::Http(error))) => (authorizer, error),
             _ => {
                 let text = format!("it does not accept what the auth of server {:?} says", self.id());
-                return Err(Failed::unsent(Failure::NeedsAuth(text)));
+                return Err(RequestError::unsent(Failure::NeedsAuth(text)));
             }
         };
         let outcome = authorizer.renew(error).await;
@@ -35,30 +35,30 @@ impl Link {
         {
             let mut state = self.state();
             state.note_error(failed.to_string());
-            state.why = Some(Unavailable::Failed(failed.clone()));
+            state.last_failure = Some(Unavailable::Failed(failed.clone()));
             self.step(&mut state, &lifecycle::Event::Failed((&failed.failure).into()));
         }
         outcome
     }
 
     /// After each step: one that waits for an authorization looks for it.
-    pub(super) fn look_for_login(&self, state: &mut State) {
+    pub(super) fn watch_for_authorization(&self, state: &mut State) {
         if state.machine.state != lifecycle::State::NeedsAuth {
-            state.login = None;
+            state.auth_watch = None;
             return;
         }
-        let Some(authorizer) = self.opener.authorizer().filter(|_| state.login.is_none()) else { return };
-        state.refused = authorizer.edition();
-        if self.opener.surroundings.stay == Stay::Once {
+        let Some(authorizer) = self.opener.authorizer().filter(|_| state.auth_watch.is_none()) else { return };
+        state.refused_edition = authorizer.edition();
+        if self.opener.context.lifetime == RegistryLifetime::OneShot {
             return;
         }
-        let link = self.me.clone();
-        state.login = Some(Task::spawn(async move {
+        let link = self.weak_self.clone();
+        state.auth_watch = Some(OwnedTask::spawn(async move {
             loop {
                 tokio::time::sleep(LOOK).await;
                 let Some(link) = link.upgrade() else { return };
                 let mut state = link.state();
-                if link.begin_if_renewed(&mut state) {
+                if link.restart_if_authorized(&mut state) {
                     return;
                 }
             }
@@ -66,11 +66,11 @@ impl Link {
     }
 
     /// Begins anew where an authorization came from elsewhere.
-    pub(super) fn begin_if_renewed(&self, state: &mut State) -> bool {
+    pub(super) fn restart_if_authorized(&self, state: &mut State) -> bool {
         if state.machine.state != lifecycle::State::NeedsAuth {
             return true;
         }
-        let renewed = self.opener.authorizer().is_some_and(|authorizer| authorizer.edition() > state.refused);
+        let renewed = self.opener.authorizer().is_some_and(|authorizer| authorizer.edition() > state.refused_edition);
         if renewed {
             self.step(state, &lifecycle::Event::Authenticated);
         }

@@ -6,48 +6,54 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tracing::{Instrument, debug, warn};
 
-use super::super::task::Task;
+use super::super::owned_task::OwnedTask;
 use super::Link;
-use super::watching::watch_again;
-use crate::failure::Failed;
-use crate::session::{Kind, News, Session};
+use super::watching::resubscribe;
+use crate::failure::RequestError;
+use crate::session::{ListKind, ServerEvent, Session};
 
 /// The place of a server's one connection, kept until nothing is left of it.
-pub(super) type Place = tokio::sync::OwnedSemaphorePermit;
+pub(super) type ConnectionPermit = tokio::sync::OwnedSemaphorePermit;
 
 /// A connection that stands.
-pub(super) struct Connection {
+pub(super) struct ActiveConnection {
     pub(super) session: Arc<Session>,
-    pub(super) place: Place,
+    pub(super) permit: ConnectionPermit,
     /// The attempt that made it.
     pub(super) number: u64,
-    _listener: Task,
+    _listener: OwnedTask,
 }
 
-impl Connection {
-    pub(super) fn new(session: Arc<Session>, place: Place, number: u64, link: Weak<Link>, span: tracing::Span) -> Self {
-        let listener = Task::spawn(listen(Arc::clone(&session), number, link).instrument(span));
-        Connection { session, place, number, _listener: listener }
+impl ActiveConnection {
+    pub(super) fn new(
+        session: Arc<Session>,
+        place: ConnectionPermit,
+        number: u64,
+        link: Weak<Link>,
+        span: tracing::Span,
+    ) -> Self {
+        let listener = OwnedTask::spawn(listen(Arc::clone(&session), number, link).instrument(span));
+        ActiveConnection { session, permit: place, number, _listener: listener }
     }
 }
 
 /// Hears what the server tells unasked, until the connection is over.
 async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
-    let mut news = session.news();
-    let subscription = async { tokio::join!(subscribe(&session, &link), watch_again(&session, &link)) };
+    let mut news = session.events();
+    let subscription = async { tokio::join!(subscribe(&session, &link), resubscribe(&session, &link)) };
     tokio::pin!(subscription);
     let mut subscribed = true;
     if let Some(level) = link.upgrade().and_then(|link| link.wanted_level()) {
         session.set_level(level).await;
     }
     // Whoever wants the tools finds them; and what was listed before the server was lost may no longer be so.
-    if link.upgrade().is_some_and(|link| link.lists_at_once() || link.known_tools().is_some())
+    if link.upgrade().is_some_and(|link| link.lists_on_connect() || link.known_tools().is_some())
         && let Err(why) = relist(&session, &link).await
     {
         warn!("its tools cannot be listed: {why}");
     }
     // It may have ended before anyone listened.
-    while session.over().is_none() {
+    while session.close_reason().is_none() {
         let heard = tokio::select! {
             heard = news.recv() => heard,
             _ = &mut subscription, if subscribed => {
@@ -55,45 +61,49 @@ async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
                 continue;
             }
         };
-        match hear(heard, &mut news, &link) {
-            Heard::Closed => break,
-            Heard::ToolsChanged => {
+        match handle_events(heard, &mut news, &link) {
+            EventEffect::Closed => break,
+            EventEffect::ToolsChanged => {
                 if let Err(why) = relist(&session, &link).await {
                     warn!("the tools changed, and cannot be listed: {why}");
                 }
             }
-            Heard::Others => {}
+            EventEffect::Nothing => {}
         }
     }
     if let Some(link) = link.upgrade() {
-        link.ended(number);
+        link.connection_ended(number);
     }
 }
 
 /// What the news come to.
-enum Heard {
+enum EventEffect {
     Closed,
     ToolsChanged,
-    Others,
+    Nothing,
 }
 
 /// Passes on what was heard and all that waits behind it, so that many changes of the tools cost one list.
-fn hear(first: Result<News, RecvError>, news: &mut broadcast::Receiver<News>, link: &Weak<Link>) -> Heard {
+fn handle_events(
+    first: Result<ServerEvent, RecvError>,
+    news: &mut broadcast::Receiver<ServerEvent>,
+    link: &Weak<Link>,
+) -> EventEffect {
     let mut next = Some(first);
-    let mut heard = Heard::Others;
+    let mut heard = EventEffect::Nothing;
     // What comes meanwhile waits for the next time, or a server that talks without end would never be asked.
     for _ in 0..=news.len() {
         match next.take() {
             None => break,
-            Some(Ok(News::Closed) | Err(RecvError::Closed)) => return Heard::Closed,
+            Some(Ok(ServerEvent::Closed) | Err(RecvError::Closed)) => return EventEffect::Closed,
             // What was missed may have been about the tools.
-            Some(Ok(News::ToolsChanged) | Err(RecvError::Lagged(_))) => heard = Heard::ToolsChanged,
+            Some(Ok(ServerEvent::ToolsChanged) | Err(RecvError::Lagged(_))) => heard = EventEffect::ToolsChanged,
             Some(Ok(news)) => {
-                if let News::Log { level, logger, data, .. } = &news {
+                if let ServerEvent::Log { level, logger, data, .. } = &news {
                     debug!(level, logger, "the server logs: {}", data.get());
                 }
                 if let Some(link) = link.upgrade() {
-                    link.pass_on(news);
+                    link.broadcast(news);
                 }
             }
         }
@@ -111,25 +121,25 @@ fn hear(first: Result<News, RecvError>, news: &mut broadcast::Receiver<News>, li
 async fn subscribe(session: &Session, link: &Weak<Link>) {
     while let Err(failed) = session.listen().await {
         debug!("the server tells no news: {failed}");
-        if session.over().is_some() {
+        if session.close_reason().is_some() {
             return;
         }
         tokio::time::sleep(LISTEN_AGAIN).await;
         if let Some(link) = link.upgrade() {
-            link.tell_of_gaps();
+            link.announce_missed_updates();
         }
     }
 }
 
 /// Asks for the tools anew. That a server is gone is no fault of its list, and told elsewhere.
-async fn relist(session: &Arc<Session>, link: &Weak<Link>) -> Result<(), Failed> {
+async fn relist(session: &Arc<Session>, link: &Weak<Link>) -> Result<(), RequestError> {
     let Some(listing) = link.upgrade().map(|link| Arc::clone(&link.listing)) else { return Ok(()) };
     let _turn = listing.acquire().await.expect("nobody closes the semaphore");
     // The link owns this task, so it must not be kept by it: the list may never come.
-    let listed = session.list(Kind::Tools).await;
+    let listed = session.list(ListKind::Tools).await;
     let Some(link) = link.upgrade() else { return Ok(()) };
-    match link.listed(session, listed) {
-        Err(why) if session.over().is_none() && !session.is_closing() => Err(why),
+    match link.note_list(session, listed) {
+        Err(why) if session.close_reason().is_none() && !session.is_closing() => Err(why),
         _ => Ok(()),
     }
 }
@@ -143,18 +153,21 @@ mod tests {
     #[test]
     fn many_changes_of_the_tools_are_one() {
         let (sender, mut news) = broadcast::channel(4);
-        let mut told = |all: &[News]| {
+        let mut told = |all: &[ServerEvent]| {
             all.iter().for_each(|news| drop(sender.send(news.clone())));
             let first = news.try_recv().map_err(|_| RecvError::Lagged(1));
-            let heard = hear(first, &mut news, &Weak::new());
-            assert!(matches!(heard, Heard::Closed) || news.is_empty());
+            let heard = handle_events(first, &mut news, &Weak::new());
+            assert!(matches!(heard, EventEffect::Closed) || news.is_empty());
             heard
         };
-        assert!(matches!(told(&[News::ToolsChanged, News::PromptsChanged, News::ToolsChanged]), Heard::ToolsChanged));
-        assert!(matches!(told(&[News::PromptsChanged, News::ToolsChanged]), Heard::ToolsChanged));
-        assert!(matches!(told(&[News::PromptsChanged]), Heard::Others));
+        assert!(matches!(
+            told(&[ServerEvent::ToolsChanged, ServerEvent::PromptsChanged, ServerEvent::ToolsChanged]),
+            EventEffect::ToolsChanged
+        ));
+        assert!(matches!(told(&[ServerEvent::PromptsChanged, ServerEvent::ToolsChanged]), EventEffect::ToolsChanged));
+        assert!(matches!(told(&[ServerEvent::PromptsChanged]), EventEffect::Nothing));
         // More than are kept: what was missed may have been about the tools.
-        assert!(matches!(told(&vec![News::PromptsChanged; 9]), Heard::ToolsChanged));
-        assert!(matches!(told(&[News::ToolsChanged, News::Closed]), Heard::Closed));
+        assert!(matches!(told(&vec![ServerEvent::PromptsChanged; 9]), EventEffect::ToolsChanged));
+        assert!(matches!(told(&[ServerEvent::ToolsChanged, ServerEvent::Closed]), EventEffect::Closed));
     }
 }

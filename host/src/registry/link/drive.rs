@@ -7,19 +7,19 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 use tracing::{Instrument, debug, error, info, warn};
 
-use super::super::Stay;
+use super::super::RegistryLifetime;
+use super::super::owned_task::OwnedTask;
 use super::super::status::LastError;
-use super::super::task::Task;
-use super::connection::{Connection, Place};
+use super::connection::{ActiveConnection, ConnectionPermit};
 use super::{Link, State, Unavailable};
 use crate::config::model::Problem;
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 use crate::logic::types::{WaitRange, lifecycle};
-use crate::session::{Kind, Session};
+use crate::session::{ListKind, Session};
 
 impl Link {
     /// Tells the machine what happened, and does what it says.
-    pub(super) fn tell(&self, event: &lifecycle::Event) {
+    pub(super) fn handle_event(&self, event: &lifecycle::Event) {
         let mut state = self.state();
         self.step(&mut state, event);
     }
@@ -28,7 +28,7 @@ impl Link {
         if state.closed {
             return;
         }
-        let surroundings = &self.opener.surroundings;
+        let surroundings = &self.opener.context;
         let stepped = surroundings.step(state.machine, event, &self.policy);
         let lifecycle::Transition { server, commands } = match stepped {
             Ok(transition) => transition,
@@ -47,14 +47,14 @@ impl Link {
             state.restarts += 1;
         }
         let anew = server.state == lifecycle::State::Connecting && state.machine.state != server.state;
-        state.failing &= !anew;
+        state.start_failed &= !anew;
         state.machine = server;
         if server.state != lifecycle::State::Disabled {
-            state.fault = None;
+            state.config_problem = None;
         }
-        state.lost = match server.state {
+        state.was_connected = match server.state {
             lifecycle::State::Restarting => true,
-            lifecycle::State::Failed => state.lost,
+            lifecycle::State::Failed => state.was_connected,
             _ => false,
         };
         let mut timer = None;
@@ -62,12 +62,13 @@ impl Link {
             match command {
                 // Who has come for one piece of work has heard that it fails, and is about to go.
                 lifecycle::Command::Connect
-                    if surroundings.stay == Stay::Once && matches!(event, lifecycle::Event::Failed(_)) => {}
+                    if surroundings.lifetime == RegistryLifetime::OneShot
+                        && matches!(event, lifecycle::Event::Failed(_)) => {}
                 lifecycle::Command::Connect => self.start(state),
                 lifecycle::Command::Probe => self.probe(state),
                 lifecycle::Command::Stop => {
                     if matches!(event, lifecycle::Event::ProbeFailed) {
-                        self.tell_of_silence(state);
+                        self.report_silence(state);
                     }
                     self.stop(state);
                 }
@@ -75,7 +76,7 @@ impl Link {
             }
         }
         state.timer = timer;
-        self.look_for_login(state);
+        self.watch_for_authorization(state);
         self.changed.send_replace(());
     }
 
@@ -87,20 +88,26 @@ impl Link {
             lifecycle::State::Connecting => timeouts.initialize,
             _ => timeouts.reinitialize,
         };
-        let (opener, place, link) = (Arc::clone(&self.opener), Arc::clone(&self.place), self.me.clone());
+        let (opener, place, link) =
+            (Arc::clone(&self.opener), Arc::clone(&self.connection_slot), self.weak_self.clone());
         let work = async move {
             // Two processes of a server may want the same file, port or profile.
             let place = place.acquire_owned().await.expect("nobody closes the semaphore");
             let begun = Instant::now();
             let opened = opener.open(limit).await;
             if let Some(link) = link.upgrade() {
-                link.attempted(number, opened.map(|session| (session, place)), begun.elapsed());
+                link.finish_attempt(number, opened.map(|session| (session, place)), begun.elapsed());
             }
         };
-        state.attempt = Some(Task::spawn(work.instrument(self.span())));
+        state.attempt = Some(OwnedTask::spawn(work.instrument(self.span())));
     }
 
-    fn attempted(&self, number: u64, opened: Result<(Arc<Session>, Place), Unavailable>, took: Duration) {
+    fn finish_attempt(
+        &self,
+        number: u64,
+        opened: Result<(Arc<Session>, ConnectionPermit), Unavailable>,
+        took: Duration,
+    ) {
         let mut state = self.state();
         if state.attempt.is_none() || state.attempts != number {
             // It was stopped meanwhile; whoever drops the session ends it.
@@ -109,25 +116,26 @@ impl Link {
         state.attempt = None;
         match opened {
             Ok((session, place)) => {
-                state.why = None;
+                state.last_failure = None;
                 state.started_in = Some(took);
-                state.connection = Some(Connection::new(session, place, number, self.me.clone(), self.span()));
-                let late = std::mem::take(&mut state.failing);
+                state.connection =
+                    Some(ActiveConnection::new(session, place, number, self.weak_self.clone(), self.span()));
+                let late = std::mem::take(&mut state.start_failed);
                 self.step(&mut state, &lifecycle::Event::Connected);
                 drop(state);
                 if late {
                     // Whoever wanted its lists meanwhile was shown others without them; of its tools they hear anyway.
-                    self.tell_of(Kind::Prompts);
-                    self.tell_of(Kind::Resources);
+                    self.announce_list(ListKind::Prompts);
+                    self.announce_list(ListKind::Resources);
                 }
             }
-            Err(Unavailable::Problem(problem)) => self.found(&mut state, problem),
+            Err(Unavailable::Problem(problem)) => self.report_config_problem(&mut state, problem),
             Err(why) => {
                 let failure = (&why.to_failed().failure).into();
-                let first = !std::mem::replace(&mut state.failing, true);
-                self.complain(first, "it does not start", &why);
+                let first = !std::mem::replace(&mut state.start_failed, true);
+                self.log_problem(first, "it does not start", &why);
                 state.note_error(why.to_string());
-                state.why = Some(why);
+                state.last_failure = Some(why);
                 self.step(&mut state, &lifecycle::Event::Failed(failure));
             }
         }
@@ -135,40 +143,40 @@ impl Link {
 
     /// Something is wrong with the configuration of the server: that no further attempt would mend it, and until somebody
     /// wants it again nothing is tried.
-    pub(super) fn found(&self, state: &mut State, problem: Problem) {
+    pub(super) fn report_config_problem(&self, state: &mut State, problem: Problem) {
         let text = problem.to_string();
         let known = state.last_error.as_ref().is_some_and(|error| error.text == text);
-        self.complain(!known, "it cannot be used", &problem);
+        self.log_problem(!known, "it cannot be used", &problem);
         state.note_error(text);
         self.step(state, &lifecycle::Event::Disabled);
-        state.fault = Some((problem, Instant::now()));
+        state.config_problem = Some((problem, Instant::now()));
         self.changed.send_replace(());
     }
 
     /// Lets whoever runs all this know why a server is not there: loudly at first, and then no more. Who has come for one
     /// piece of work is told in another way.
-    pub(super) fn complain(&self, first: bool, what: &str, why: &dyn std::fmt::Display) {
-        let loud = first && self.opener.surroundings.stay == Stay::Long;
+    pub(super) fn log_problem(&self, first: bool, what: &str, why: &dyn std::fmt::Display) {
+        let loud = first && self.opener.context.lifetime == RegistryLifetime::LongRunning;
         self.span().in_scope(|| if loud { warn!("{what}: {why}") } else { debug!("{what}: {why}") });
     }
 
     /// The connection of this number is over.
-    pub(super) fn ended(&self, number: u64) {
-        self.lost(&mut self.state(), number);
+    pub(super) fn connection_ended(&self, number: u64) {
+        self.drop_connection(&mut self.state(), number);
     }
 
     /// Takes a connection that is no longer good out of service.
-    pub(super) fn lost(&self, state: &mut State, number: u64) {
+    pub(super) fn drop_connection(&self, state: &mut State, number: u64) {
         let Some(connection) = state.connection.take_if(|connection| connection.number == number) else { return };
         state.probe = None;
-        match connection.session.over() {
+        match connection.session.close_reason() {
             Some(why) => {
-                self.complain(state.machine.restarts == 0, "it was lost", &why);
+                self.log_problem(state.machine.restarts == 0, "it was lost", &why);
                 state.note_error(why.to_string());
-                state.why = Some(Unavailable::Failed(why));
+                state.last_failure = Some(Unavailable::Failed(why));
             }
             // It stands and is of no use to who comes; those who wait for their answers may still get them.
-            None => self.opener.surroundings.close_after_use(connection.session, self.server().timeouts.total),
+            None => self.opener.context.close_after_use(connection.session, self.server().timeouts.total),
         }
         self.step(state, &lifecycle::Event::Exited);
     }
@@ -176,8 +184,8 @@ impl Link {
     fn stop(&self, state: &mut State) {
         (state.attempt, state.probe) = (None, None);
         if let Some(connection) = state.connection.take() {
-            let Connection { session, place, .. } = connection;
-            self.opener.surroundings.finish_later(async move {
+            let ActiveConnection { session, permit: place, .. } = connection;
+            self.opener.context.spawn_cleanup(async move {
                 // A transport has a limit of its own; one that does not keep it must not keep the place.
                 let _ = tokio::time::timeout(ENDING, session.close()).await;
                 drop(place);
@@ -185,24 +193,25 @@ impl Link {
         }
     }
 
-    fn wait_until(&self, range: WaitRange) -> Task {
+    fn wait_until(&self, range: WaitRange) -> OwnedTask {
         let at = fastrand::u64(range.min_ms..=range.max_ms.max(range.min_ms));
-        let at = self.opener.surroundings.instant(at);
-        let link = self.me.clone();
-        Task::spawn(async move {
+        // A component that names a moment in the past, again and again, must not keep a processor busy.
+        let at = self.opener.context.instant(at).max(Instant::now() + SHORTEST_WAIT);
+        let link = self.weak_self.clone();
+        OwnedTask::spawn(async move {
             tokio::time::sleep_until(at).await;
             if let Some(link) = link.upgrade() {
-                link.tell(&lifecycle::Event::Tick);
+                link.handle_event(&lifecycle::Event::Tick);
             }
         })
     }
 
     /// Looks from time to time whether anybody has used the server, and lets the machine know when nobody has.
-    pub(super) fn look_after(&self) -> Task {
+    pub(super) fn watch_usage(&self) -> OwnedTask {
         let linger = (self.server().lifecycle.idle_timeout / 4).clamp(SHORTEST_LINGER, LINGER);
-        let link = self.me.clone();
+        let link = self.weak_self.clone();
         let mut before = self.leases.load(Ordering::Relaxed);
-        Task::spawn(async move {
+        OwnedTask::spawn(async move {
             loop {
                 tokio::time::sleep(linger).await;
                 let Some(link) = link.upgrade() else { return };
@@ -229,7 +238,7 @@ impl Link {
 
     /// A user has gone; who waits to close it wants to know. The machine hears of it from the janitor: calls come in rows,
     /// and each would be told of twice.
-    pub(super) fn left(&self) {
+    pub(super) fn release_user(&self) {
         self.users.fetch_sub(1, Ordering::SeqCst);
         if self.is_retired() {
             self.changed.send_replace(());
@@ -237,7 +246,7 @@ impl Link {
     }
 
     /// The session, or none as long as it is worth waiting for one.
-    pub(super) fn look(&self) -> Result<Option<Arc<Session>>, Unavailable> {
+    pub(super) fn poll_session(&self) -> Result<Option<Arc<Session>>, Unavailable> {
         let mut state = self.state();
         // Another has taken the place of one that is retired, and whoever has no session waits for that one.
         if state.closed || self.is_retired() && state.connection.is_none() {
@@ -247,33 +256,33 @@ impl Link {
             return Err(Unavailable::Problem(problem.clone()));
         }
         if let Some(connection) = &state.connection {
-            if connection.session.over().is_none() {
+            if connection.session.close_reason().is_none() {
                 return Ok(Some(Arc::clone(&connection.session)));
             }
             // It has just ended, and its listener has yet to say so.
             let number = connection.number;
-            self.lost(&mut state, number);
+            self.drop_connection(&mut state, number);
         }
-        if state.machine.state == lifecycle::State::NeedsAuth && self.begin_if_renewed(&mut state) {
+        if state.machine.state == lifecycle::State::NeedsAuth && self.restart_if_authorized(&mut state) {
             return Ok(None);
         }
-        if self.begin_if_mended(&mut state) {
+        if self.retry_config_problem(&mut state) {
             return Ok(None);
         }
-        let why = || state.why.clone().unwrap_or(Unavailable::NotUp { after: Duration::ZERO });
+        let why = || state.last_failure.clone().unwrap_or(Unavailable::NotUp { after: Duration::ZERO });
         match state.machine.state {
-            lifecycle::State::Disabled => Err(match &state.fault {
+            lifecycle::State::Disabled => Err(match &state.config_problem {
                 Some((problem, _)) => Unavailable::Problem(problem.clone()),
                 None => Unavailable::Disabled,
             }),
             // The machine tries again all the same, and somebody may have installed it by then.
-            lifecycle::State::Connecting if state.failing && state.lacks_program() => Err(why()),
+            lifecycle::State::Connecting if state.start_failed && state.lacks_program() => Err(why()),
             lifecycle::State::NeedsAuth => Err(match why() {
                 Unavailable::Failed(failed) => Unavailable::NeedsAuth(failed),
                 other => other,
             }),
             lifecycle::State::Failed => Err(match why() {
-                Unavailable::Failed(failed) if state.lost => Unavailable::RestartFailed(failed),
+                Unavailable::Failed(failed) if state.was_connected => Unavailable::RestartFailed(failed),
                 other => other,
             }),
             _ => Ok(None),
@@ -281,25 +290,25 @@ impl Link {
     }
 
     /// The same, and none is worth waiting for once the server has failed to start.
-    pub(super) fn look_once(&self) -> Result<Option<Arc<Session>>, Unavailable> {
-        let session = self.look()?;
+    pub(super) fn poll_unless_failed(&self) -> Result<Option<Arc<Session>>, Unavailable> {
+        let session = self.poll_session()?;
         let state = self.state();
-        match (&state.why, session) {
-            (Some(why), None) if state.failing => Err(why.clone()),
+        match (&state.last_failure, session) {
+            (Some(why), None) if state.start_failed => Err(why.clone()),
             (_, session) => Ok(session),
         }
     }
 
     /// Begins anew where what was wrong with the configuration may have been mended: a file may be there by now.
-    fn begin_if_mended(&self, state: &mut State) -> bool {
-        let due = state.fault.as_ref().is_some_and(|(_, seen)| seen.elapsed() >= MENDED);
+    fn retry_config_problem(&self, state: &mut State) -> bool {
+        let due = state.config_problem.as_ref().is_some_and(|(_, seen)| seen.elapsed() >= MENDED);
         if due {
             self.step(state, &lifecycle::Event::Enabled);
         }
         due
     }
 
-    pub(super) fn not_in_time(&self, limit: Duration) -> Unavailable {
+    pub(super) fn timeout_error(&self, limit: Duration) -> Unavailable {
         match self.state().machine.state {
             lifecycle::State::Restarting => Unavailable::Restarting,
             _ => Unavailable::NotUp { after: limit },
@@ -319,7 +328,7 @@ impl State {
 
     /// Whether there is no program to start.
     fn lacks_program(&self) -> bool {
-        matches!(&self.why, Some(Unavailable::Failed(Failed { failure: Failure::NoProgram(_), .. })))
+        matches!(&self.last_failure, Some(Unavailable::Failed(RequestError { failure: Failure::NoProgram(_), .. })))
     }
 }
 
@@ -331,3 +340,5 @@ const MENDED: Duration = Duration::from_secs(5);
 const LINGER: Duration = Duration::from_secs(1);
 /// The same where servers are not kept at all; to look without a pause would be to do nothing else.
 const SHORTEST_LINGER: Duration = Duration::from_millis(10);
+/// The lifecycle is never asked again sooner than this.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);

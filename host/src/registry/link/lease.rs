@@ -14,26 +14,26 @@ use crate::session::Session;
 /// A connection in use. The server is kept at least as long as there is one.
 pub struct Lease {
     session: Arc<Session>,
-    _use: Use,
+    _use: UseGuard,
 }
 
 /// Counts one user.
-struct Use(Arc<Link>);
+struct UseGuard(Arc<Link>);
 
 impl Link {
     /// A connection, for as long as the lease is held. Any number may ask at the same time: the server is started once.
     pub async fn acquire(&self, limit: Duration) -> Result<Lease, Unavailable> {
-        self.acquire_if(limit, Link::look).await
+        self.acquire_if(limit, Link::poll_session).await
     }
 
     /// The same, for as long as a server may take to come up.
     pub async fn lease(&self) -> Result<Lease, Unavailable> {
-        self.acquire(self.patience()).await
+        self.acquire(self.default_wait()).await
     }
 
     /// The same for who can do without the server: it waits for the start that is under way, and for no further one.
     pub async fn lease_if_it_starts(&self) -> Result<Lease, Unavailable> {
-        self.acquire_if(self.patience(), Link::look_once).await
+        self.acquire_if(self.default_wait(), Link::poll_unless_failed).await
     }
 
     /// A session for a short look; the server may be stopped for idleness while it is used.
@@ -47,17 +47,17 @@ impl Link {
         limit: Duration,
         look: fn(&Link) -> Result<Option<Arc<Session>>, Unavailable>,
     ) -> Result<Lease, Unavailable> {
-        let held = self.hold()?;
+        let held = self.count_user()?;
         if let Some(session) = look(self)? {
             return Ok(Lease { session, _use: held });
         }
         // Apart, so that who need not wait has no room for it.
-        let session = Box::pin(self.changed_to(limit, look)).await?;
+        let session = Box::pin(self.wait_for_session(limit, look)).await?;
         Ok(Lease { session, _use: held })
     }
 
     /// Waits until such a look finds a session.
-    async fn changed_to(
+    async fn wait_for_session(
         &self,
         limit: Duration,
         look: fn(&Link) -> Result<Option<Arc<Session>>, Unavailable>,
@@ -70,30 +70,30 @@ impl Link {
                 return Ok(session);
             }
             if tokio::time::timeout_at(deadline, changed.changed()).await.is_err() {
-                return Err(self.not_in_time(limit));
+                return Err(self.timeout_error(limit));
             }
         }
     }
 
     /// How long a caller waits where it says nothing.
-    fn patience(&self) -> Duration {
+    fn default_wait(&self) -> Duration {
         let server = self.server();
         server.lifecycle.acquire_timeout.max(server.timeouts.initialize) + SLACK
     }
 
     /// Counts a user, and lets the machine know of the first.
-    fn hold(&self) -> Result<Use, Unavailable> {
-        let link = self.me.upgrade().ok_or(Unavailable::Closed)?;
+    fn count_user(&self) -> Result<UseGuard, Unavailable> {
+        let link = self.weak_self.upgrade().ok_or(Unavailable::Closed)?;
         self.users.fetch_add(1, Ordering::SeqCst);
         self.leases.fetch_add(1, Ordering::Relaxed);
-        let held = Use(link);
+        let held = UseGuard(link);
         if self.is_retired() {
             return Err(Unavailable::Closed);
         }
         if !self.wanted.load(Ordering::SeqCst) {
             let mut state = self.state();
             if !self.wanted.swap(true, Ordering::SeqCst) {
-                state.janitor = Some(self.look_after());
+                state.janitor = Some(self.watch_usage());
                 self.step(&mut state, &lifecycle::Event::Wanted);
             }
         }
@@ -114,9 +114,9 @@ impl fmt::Debug for Lease {
     }
 }
 
-impl Drop for Use {
+impl Drop for UseGuard {
     fn drop(&mut self) {
-        self.0.left();
+        self.0.release_user();
     }
 }
 

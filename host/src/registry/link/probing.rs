@@ -5,18 +5,18 @@ use std::time::{Duration, SystemTime};
 
 use tracing::Instrument;
 
-use super::super::task::Task;
+use super::super::owned_task::OwnedTask;
 use super::{Link, State, Unavailable};
 use crate::config::model::HealthProbe;
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 use crate::logic::types::lifecycle;
-use crate::session::{Kind, Listing, Session};
+use crate::session::{ListKind, Listing, Session};
 
 impl Link {
     /// Asks the server whether it is well, and lets the machine know.
     pub(super) fn probe(&self, state: &mut State) {
         let Some(connection) = &state.connection else { return };
-        let (session, number, link) = (Arc::clone(&connection.session), connection.number, self.me.clone());
+        let (session, number, link) = (Arc::clone(&connection.session), connection.number, self.weak_self.clone());
         let settings = &self.server().lifecycle;
         let limit = match state.machine.state {
             lifecycle::State::Degraded => settings.probe_timeout,
@@ -24,7 +24,7 @@ impl Link {
         };
         let how = settings.health_probe;
         let work = async move {
-            let well = look(&session, || async {
+            let well = probe_until_answer(&session, || async {
                 match how {
                     HealthProbe::Ping => session.probe(limit).await,
                     HealthProbe::ListTools => {
@@ -38,13 +38,13 @@ impl Link {
             });
             let well = well.await;
             if let Some(link) = link.upgrade() {
-                link.probed(number, well);
+                link.finish_probe(number, well);
             }
         };
-        state.probe = Some(Task::spawn(work.instrument(self.span())));
+        state.probe = Some(OwnedTask::spawn(work.instrument(self.span())));
     }
 
-    fn probed(&self, number: u64, well: Result<(), Failed>) {
+    fn finish_probe(&self, number: u64, well: Result<(), RequestError>) {
         let mut state = self.state();
         if state.connection.as_ref().is_none_or(|connection| connection.number != number) {
             return;
@@ -54,7 +54,7 @@ impl Link {
             Ok(()) => lifecycle::Event::ProbeOk,
             Err(failed) => {
                 state.note_error(failed.to_string());
-                state.why = Some(Unavailable::Failed(failed));
+                state.last_failure = Some(Unavailable::Failed(failed));
                 lifecycle::Event::ProbeFailed
             }
         };
@@ -62,13 +62,13 @@ impl Link {
     }
 
     /// The server is ended since it does not answer: whoever runs all this is told, and so is who loses an answer by it.
-    pub(super) fn tell_of_silence(&self, state: &State) {
-        let (Some(connection), Some(why)) = (&state.connection, &state.why) else { return };
+    pub(super) fn report_silence(&self, state: &State) {
+        let (Some(connection), Some(why)) = (&state.connection, &state.last_failure) else { return };
         let what = match state.machine.state {
             lifecycle::State::Restarting => "it does not answer, and is restarted",
             _ => "it does not answer, and is stopped",
         };
-        self.complain(state.machine.restarts <= 1, what, why);
+        self.log_problem(state.machine.restarts <= 1, what, why);
         connection.session.abandon(why.to_string());
     }
 }
@@ -78,13 +78,16 @@ impl Link {
 /// A server may do one thing at a time. That it does not answer while it is at work on what it was asked before says nothing,
 /// as long as that has time; and if it says anything meanwhile, it is there. What it was asked first counts, and not what
 /// was asked since: so one that hangs is found when the first of its calls has waited long enough, whoever else comes.
-async fn look<A: Future<Output = Result<(), Failed>>>(session: &Session, ask: impl Fn() -> A) -> Result<(), Failed> {
+async fn probe_until_answer<A: Future<Output = Result<(), RequestError>>>(
+    session: &Session,
+    ask: impl Fn() -> A,
+) -> Result<(), RequestError> {
     loop {
         let messages = session.messages();
         let silent = match ask().await {
-            Err(failed @ Failed { failure: Failure::Timeout { .. }, .. }) => failed,
+            Err(failed @ RequestError { failure: Failure::Timeout { .. }, .. }) => failed,
             // Whoever answers is there, whatever the answer.
-            Err(Failed { failure: Failure::Rpc(_), .. }) => return Ok(()),
+            Err(RequestError { failure: Failure::Rpc(_), .. }) => return Ok(()),
             other => return other,
         };
         if session.busy_until().is_none() {
@@ -94,12 +97,13 @@ async fn look<A: Future<Output = Result<(), Failed>>>(session: &Session, ask: im
             if session.messages() > messages {
                 return Ok(());
             }
-            session.change(messages, until).await;
+            session.wait_for_change(messages, until).await;
         }
     }
 }
 
-async fn list(session: &Session, limit: Duration) -> Result<Arc<Listing>, Failed> {
-    let listed = tokio::time::timeout(limit, session.fetch_again(Kind::Tools, limit)).await;
-    listed.unwrap_or_else(|_| Err(Failed::sent(Failure::Timeout { method: "tools/list".to_owned(), after: limit })))
+async fn list(session: &Session, limit: Duration) -> Result<Arc<Listing>, RequestError> {
+    let listed = tokio::time::timeout(limit, session.fetch_again(ListKind::Tools, limit)).await;
+    listed
+        .unwrap_or_else(|_| Err(RequestError::sent(Failure::Timeout { method: "tools/list".to_owned(), after: limit })))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::config::model::Problem;
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 
 /// Why a server cannot be used.
 #[derive(Debug, Clone)]
@@ -14,9 +14,9 @@ pub enum Unavailable {
     /// The configuration of this server is not right.
     Problem(Problem),
     /// It could not be connected.
-    Failed(Failed),
+    Failed(RequestError),
     /// It was lost, and could not be connected again.
-    RestartFailed(Failed),
+    RestartFailed(RequestError),
     /// It was lost, is being connected again, and that took longer than the caller waits.
     Restarting,
     /// It did not come up within the time that the caller waits.
@@ -25,16 +25,17 @@ pub enum Unavailable {
         after: Duration,
     },
     /// It wants an authorization.
-    NeedsAuth(Failed),
+    NeedsAuth(RequestError),
     /// The registry was closed.
     Closed,
 }
 
 impl Unavailable {
     /// The same as a failure of whatever wanted the server.
-    pub fn to_failed(&self) -> Failed {
+    pub fn to_failed(&self) -> RequestError {
         let failure = match self {
-            Unavailable::Failed(Failed { failure, .. }) | Unavailable::NeedsAuth(Failed { failure, .. }) => {
+            Unavailable::Failed(RequestError { failure, .. })
+            | Unavailable::NeedsAuth(RequestError { failure, .. }) => {
                 match failure {
                     Failure::Exited(_) | Failure::Connect(_) | Failure::NoProgram(_) | Failure::NotReady { .. } => {
                         failure.clone()
@@ -48,7 +49,7 @@ impl Unavailable {
             Unavailable::Restarting => Failure::Restarting,
             other => Failure::Connect(other.to_string()),
         };
-        Failed::unsent(failure)
+        RequestError::unsent(failure)
     }
 }
 

@@ -7,11 +7,11 @@ use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::Kind;
+use super::ListKind;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Page<'a> {
+pub(super) struct ListPage<'a> {
     #[serde(default, borrow)]
     tools: Option<Items<'a>>,
     #[serde(default, borrow)]
@@ -30,14 +30,14 @@ pub(super) struct Page<'a> {
     pub(super) cache_scope: Option<&'a RawValue>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> ListPage<'a> {
     /// The items of a kind.
-    pub(super) fn items(&self, kind: Kind) -> &[&'a RawValue] {
+    pub(super) fn items(&self, kind: ListKind) -> &[&'a RawValue] {
         let items = match kind {
-            Kind::Tools => &self.tools,
-            Kind::Resources => &self.resources,
-            Kind::Templates => &self.resource_templates,
-            Kind::Prompts => &self.prompts,
+            ListKind::Tools => &self.tools,
+            ListKind::Resources => &self.resources,
+            ListKind::Templates => &self.resource_templates,
+            ListKind::Prompts => &self.prompts,
         };
         items.as_ref().map_or(&[], |items| &items.0)
     }
@@ -54,9 +54,9 @@ struct Items<'a>(Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
+        struct ItemsVisitor;
 
-        impl<'de> Visitor<'de> for Read {
+        impl<'de> Visitor<'de> for ItemsVisitor {
             type Value = Vec<&'de RawValue>;
 
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -75,12 +75,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
                 Ok(items)
             }
         }
-        deserializer.deserialize_seq(Read).map(Items)
+        deserializer.deserialize_seq(ItemsVisitor).map(Items)
     }
 }
 
 /// How much of a list is still taken.
-pub(super) struct Room {
+pub(super) struct ListBudget {
     /// The bound in bytes.
     max: usize,
     /// How many bytes are left for items.
@@ -88,7 +88,7 @@ pub(super) struct Room {
     /// How many bytes are left for pages: they may hold what is no item, and go on without end.
     pages: usize,
     items: usize,
-    over: Option<Bound>,
+    exceeded: Option<Bound>,
 }
 
 /// What a list is longer than.
@@ -97,10 +97,10 @@ enum Bound {
     Items,
 }
 
-impl Room {
+impl ListBudget {
     /// Room for this many bytes.
     pub(super) fn new(max: usize) -> Self {
-        Room { max, bytes: max, pages: max, items: MAX_ITEMS, over: None }
+        ListBudget { max, bytes: max, pages: max, items: MAX_ITEMS, exceeded: None }
     }
 
     /// A page of this length has come.
@@ -108,7 +108,7 @@ impl Room {
         self.pages = match self.pages.checked_sub(bytes) {
             Some(left) => left,
             None => {
-                self.over.get_or_insert(Bound::Bytes);
+                self.exceeded.get_or_insert(Bound::Bytes);
                 0
             }
         };
@@ -124,13 +124,13 @@ impl Room {
             (None, _) => Bound::Items,
             (_, None) => Bound::Bytes,
         };
-        self.over.get_or_insert(bound);
+        self.exceeded.get_or_insert(bound);
         false
     }
 
     /// What the list is longer than, in words, once that is so.
-    pub(super) fn over(&self) -> Option<String> {
-        Some(match self.over.as_ref()? {
+    pub(super) fn exceeded_bound(&self) -> Option<String> {
+        Some(match self.exceeded.as_ref()? {
             Bound::Bytes => format!("{} bytes; raise max_list_bytes if all of it is wanted", self.max),
             Bound::Items => format!("{MAX_ITEMS} items"),
         })
@@ -158,36 +158,40 @@ mod tests {
         ];
         for (ttl, millis) in rows {
             let text = format!(r#"{{"tools":[{{"name":"a"}}],"ttlMs":{ttl}}}"#);
-            let page: Page = serde_json::from_str(&text).unwrap();
-            assert_eq!((page.items(Kind::Tools).len(), page.ttl()), (1, millis.map(Duration::from_millis)), "{ttl}");
+            let page: ListPage = serde_json::from_str(&text).unwrap();
+            assert_eq!(
+                (page.items(ListKind::Tools).len(), page.ttl()),
+                (1, millis.map(Duration::from_millis)),
+                "{ttl}"
+            );
         }
     }
 
     #[test]
     fn of_a_page_with_too_many_items_the_first_ones_are_read() {
         let text = format!(r#"{{"tools":[{}1],"nextCursor":"a"}}"#, "0,".repeat(2 * MAX_ITEMS));
-        let page: Page = serde_json::from_str(&text).unwrap();
-        assert_eq!(page.items(Kind::Tools).len(), MAX_ITEMS + 1);
+        let page: ListPage = serde_json::from_str(&text).unwrap();
+        assert_eq!(page.items(ListKind::Tools).len(), MAX_ITEMS + 1);
         assert_eq!(page.next_cursor.map(RawValue::get), Some("\"a\""));
-        assert!(serde_json::from_str::<Page>(r#"{"tools":{}}"#).is_err());
-        assert!(page.items(Kind::Prompts).is_empty());
+        assert!(serde_json::from_str::<ListPage>(r#"{"tools":{}}"#).is_err());
+        assert!(page.items(ListKind::Prompts).is_empty());
     }
 
     #[test]
     fn there_is_room_for_so_many_bytes_and_items() {
-        let mut room = Room::new(10);
+        let mut room = ListBudget::new(10);
         room.take_page(9);
-        assert!(room.take_item(6) && room.over().is_none());
+        assert!(room.take_item(6) && room.exceeded_bound().is_none());
         assert!(!room.take_item(5) && room.take_item(4), "what fits is taken");
-        assert!(room.over().unwrap().starts_with("10 bytes"));
+        assert!(room.exceeded_bound().unwrap().starts_with("10 bytes"));
 
-        let mut room = Room::new(10);
+        let mut room = ListBudget::new(10);
         room.take_page(11);
-        assert!(room.over().is_some() && room.take_item(10));
+        assert!(room.exceeded_bound().is_some() && room.take_item(10));
 
-        let mut room = Room::new(usize::MAX);
-        assert!((0..MAX_ITEMS).all(|_| room.take_item(1)) && room.over().is_none());
+        let mut room = ListBudget::new(usize::MAX);
+        assert!((0..MAX_ITEMS).all(|_| room.take_item(1)) && room.exceeded_bound().is_none());
         assert!(!room.take_item(1));
-        assert_eq!(room.over().as_deref(), Some("100000 items"));
+        assert_eq!(room.exceeded_bound().as_deref(), Some("100000 items"));
     }
 }

@@ -12,40 +12,40 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use super::credential_filter::CredentialFilter;
 use super::message::{self, AnswerId, Incoming};
-use super::pending::{Match, Pending, Progress};
-use super::screen::Screen;
-use crate::failure::{Failed, Failure, RpcError};
+use super::pending::{PendingRequests, Progress, ResponseMatch};
+use crate::failure::{Failure, RequestError, RpcError};
 use crate::json;
-use crate::session::handler::{Handler, Question, Topic};
-use crate::session::listing::Shelf;
-use crate::session::{Era, METHOD_NOT_FOUND, News, empty_object};
+use crate::session::handler::{Handler, ServerQuestion, Topic};
+use crate::session::listing::ListCache;
+use crate::session::{Era, METHOD_NOT_FOUND, ServerEvent, empty_object};
 use crate::transport::{Outgoing, Receive, RequestId, Transport};
 
 /// Takes all that comes from one server.
 pub struct Inbox {
-    pub(super) pending: Pending,
+    pub(super) pending: PendingRequests,
     handler: Arc<dyn Handler>,
     /// Those who answer what is asked on the streams of single requests.
     handlers: Mutex<HashMap<RequestId, Arc<dyn Handler>>>,
-    news: broadcast::Sender<News>,
+    events: broadcast::Sender<ServerEvent>,
     /// The lists that news make stale; this must have happened before anyone hears the news.
-    shelf: Arc<Shelf>,
-    screen: Arc<Screen>,
+    list_cache: Arc<ListCache>,
+    filter: Arc<CredentialFilter>,
     /// Each message has an exchange of its own, so that one outside of any belongs to none.
-    exchanges: bool,
+    has_exchanges: bool,
     /// The way back, for answers; the transport owns the inbox, so this must not own the transport. A server may ask
     /// before the way is there.
     transport: Arc<SetOnce<Weak<dyn Transport>>>,
     /// Known once the handshake is over.
-    footing: OnceLock<Footing>,
-    answering: Mutex<Answering>,
-    talk: Arc<Mutex<Talk>>,
-    complaints: AtomicU64,
+    handshake: OnceLock<HandshakeResult>,
+    answering: Mutex<AnswerTasks>,
+    questions: Arc<Mutex<OpenQuestions>>,
+    warnings: AtomicU64,
 }
 
 /// What the handshake settled.
-pub(super) struct Footing {
+pub(super) struct HandshakeResult {
     pub(super) era: Era,
     /// Headers for messages that are no requests.
     pub(super) headers: Vec<(http::HeaderName, http::HeaderValue)>,
@@ -53,29 +53,29 @@ pub(super) struct Footing {
 
 /// Answers that are being found, by the id of the question; they end with the inbox.
 #[derive(Default)]
-struct Answering {
+struct AnswerTasks {
     tasks: JoinSet<()>,
     by_id: HashMap<String, AbortHandle>,
 }
 
 /// What the server asks, and when it last got an answer: until then it waits for us, and not we for it.
 #[derive(Default)]
-struct Talk {
+struct OpenQuestions {
     open: usize,
     last: Option<Instant>,
 }
 
 /// A question that is open for as long as this lives.
-struct Open(Arc<Mutex<Talk>>);
+struct OpenQuestion(Arc<Mutex<OpenQuestions>>);
 
-impl Open {
-    fn new(talk: &Arc<Mutex<Talk>>) -> Self {
+impl OpenQuestion {
+    fn new(talk: &Arc<Mutex<OpenQuestions>>) -> Self {
         talk.lock().unwrap_or_else(PoisonError::into_inner).open += 1;
-        Open(Arc::clone(talk))
+        OpenQuestion(Arc::clone(talk))
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         let mut talk = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         talk.open -= 1;
@@ -84,21 +84,21 @@ impl Drop for Open {
 }
 
 impl Inbox {
-    pub(super) fn new(handler: Arc<dyn Handler>, screen: Arc<Screen>, exchanges: bool) -> Self {
+    pub(super) fn new(handler: Arc<dyn Handler>, screen: Arc<CredentialFilter>, exchanges: bool) -> Self {
         let (news, _) = broadcast::channel(NEWS);
         Inbox {
-            pending: Pending::default(),
+            pending: PendingRequests::default(),
             handler,
             handlers: Mutex::default(),
-            news,
-            shelf: Arc::default(),
-            screen,
-            exchanges,
+            events: news,
+            list_cache: Arc::default(),
+            filter: screen,
+            has_exchanges: exchanges,
             transport: Arc::default(),
-            footing: OnceLock::new(),
+            handshake: OnceLock::new(),
             answering: Mutex::default(),
-            talk: Arc::default(),
-            complaints: AtomicU64::new(0),
+            questions: Arc::default(),
+            warnings: AtomicU64::new(0),
         }
     }
 
@@ -108,12 +108,12 @@ impl Inbox {
     }
 
     /// The handshake is over.
-    pub(super) fn settle(&self, footing: Footing) {
-        let _ = self.footing.set(footing);
+    pub(super) fn set_handshake(&self, footing: HandshakeResult) {
+        let _ = self.handshake.set(footing);
     }
 
-    pub(super) fn footing(&self) -> Option<&Footing> {
-        self.footing.get()
+    pub(super) fn handshake(&self) -> Option<&HandshakeResult> {
+        self.handshake.get()
     }
 
     pub(super) fn handler(&self) -> &Arc<dyn Handler> {
@@ -124,17 +124,17 @@ impl Inbox {
         self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn shelf(&self) -> Arc<Shelf> {
-        Arc::clone(&self.shelf)
+    pub(super) fn list_cache(&self) -> Arc<ListCache> {
+        Arc::clone(&self.list_cache)
     }
 
-    pub(super) fn news(&self) -> broadcast::Receiver<News> {
-        self.news.subscribe()
+    pub(super) fn events(&self) -> broadcast::Receiver<ServerEvent> {
+        self.events.subscribe()
     }
 
     /// When the server last waited for an answer of ours: now, while it does.
-    pub(super) fn last_talk(&self) -> Option<Instant> {
-        let talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn last_question(&self) -> Option<Instant> {
+        let talk = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         if talk.open > 0 { Some(Instant::now()) } else { talk.last }
     }
 
@@ -148,22 +148,22 @@ impl Inbox {
         self.answering().tasks.abort_all();
     }
 
-    fn take(&self, text: String, exchange: Option<RequestId>) {
+    fn handle_message(&self, text: String, exchange: Option<RequestId>) {
         match message::read(&text) {
             Ok(Incoming::Answer { id, outcome }) => {
                 let outcome = match outcome {
-                    Ok((range, long)) => Ok(self.screen.reply(message::reply(text, range, long))),
-                    Err(error) => Err(self.screen.failed(Failed::sent(Failure::Rpc(error)))),
+                    Ok((range, long)) => Ok(self.filter.reply(message::reply(text, range, long))),
+                    Err(error) => Err(self.filter.failed(RequestError::sent(Failure::Rpc(error)))),
                 };
-                self.answered(id, exchange, outcome);
+                self.handle_response(id, exchange, outcome);
             }
             Ok(Incoming::Request { id, method, params }) => {
-                let params = params.map(|params| self.screen.params(params));
-                self.asked(id, &method, params.as_deref(), exchange);
+                let params = params.map(|params| self.filter.params(params));
+                self.handle_request(id, &method, params.as_deref(), exchange);
             }
             Ok(Incoming::Notification { method, params }) => {
-                let params = params.map(|params| self.screen.params(params));
-                self.notified(&method, params.as_deref(), exchange);
+                let params = params.map(|params| self.filter.params(params));
+                self.handle_notification(&method, params.as_deref(), exchange);
             }
             Err(why) => self.skip(&text, &why, exchange),
         }
@@ -171,47 +171,57 @@ impl Inbox {
 
     /// Passes over what is no message; whoever seems to wait for it need not wait in vain.
     fn skip(&self, text: &str, why: &str, exchange: Option<RequestId>) {
-        let shown = self.shown(text);
-        self.complain(|| warn!(%why, "skipped a message that is none: {shown}"));
+        let shown = self.excerpt(text);
+        self.warn_limited(|| warn!(%why, "skipped a message that is none: {shown}"));
         if let Some(id) = exchange.or_else(|| message::probable_id(text)) {
             let how = format!("it answered with what is no message ({why}): {shown}");
-            self.pending.resolve(id, Err(Failed::sent(Failure::Protocol(how))));
+            self.pending.resolve(id, Err(RequestError::sent(Failure::Protocol(how))));
         }
     }
 
-    fn answered(&self, id: AnswerId, exchange: Option<RequestId>, outcome: Result<message::Reply, Failed>) {
+    fn handle_response(
+        &self,
+        id: AnswerId,
+        exchange: Option<RequestId>,
+        outcome: Result<message::Reply, RequestError>,
+    ) {
         let found = match (id, exchange, outcome) {
             (AnswerId::Number(id), _, outcome) => self.pending.resolve(id, outcome),
             (AnswerId::Missing, Some(id), outcome @ Err(_)) => self.pending.resolve(id, outcome),
             // Whom an error without an id means is not said: to let all who wait know beats to let one wait for ever.
-            (AnswerId::Missing, None, Err(failed)) if !self.exchanges => {
-                warn!("an error without an id: {}", self.screen.failed(failed.clone()));
-                if self.pending.fail_all(&failed.failure) > 0 { Match::Taken } else { Match::Unknown }
+            (AnswerId::Missing, None, Err(failed)) if !self.has_exchanges => {
+                warn!("an error without an id: {}", self.filter.failed(failed.clone()));
+                if self.pending.fail_all(&failed.failure) > 0 {
+                    ResponseMatch::Delivered
+                } else {
+                    ResponseMatch::Unknown
+                }
             }
-            (AnswerId::Missing | AnswerId::Foreign, _, _) => Match::Unknown,
+            (AnswerId::Missing | AnswerId::Foreign, _, _) => ResponseMatch::Unknown,
         };
         match found {
-            Match::Taken => {}
-            Match::Late => debug!(?id, "an answer came after its request was given up"),
-            Match::Unknown => self.complain(|| warn!(?id, "ignored an answer that nobody asked for")),
+            ResponseMatch::Delivered => {}
+            ResponseMatch::Late => debug!(?id, "an answer came after its request was given up"),
+            ResponseMatch::Unknown => self.warn_limited(|| warn!(?id, "ignored an answer that nobody asked for")),
         }
     }
 
-    fn asked(&self, id: &RawValue, method: &str, params: Option<&RawValue>, exchange: Option<RequestId>) {
-        if self.footing.get().is_some_and(|footing| footing.era == Era::Modern) {
+    fn handle_request(&self, id: &RawValue, method: &str, params: Option<&RawValue>, exchange: Option<RequestId>) {
+        if self.handshake.get().is_some_and(|footing| footing.era == Era::Modern) {
             warn!(method, "ignored a request of the server: this version of the protocol has none");
             return;
         }
         // A server that asks without reading our answers must not have them pile up, whatever its ids.
-        let waiting = self.talk.lock().unwrap_or_else(PoisonError::into_inner).open;
+        let waiting = self.questions.lock().unwrap_or_else(PoisonError::into_inner).open;
         if waiting >= UNREAD || id.get().len() > LONGEST_ID {
-            return self
-                .complain(|| warn!(method, waiting, "ignored a request of the server: it asks too much at a time"));
+            return self.warn_limited(|| {
+                warn!(method, waiting, "ignored a request of the server: it asks too much at a time")
+            });
         }
         let handler = self.handler_of(exchange);
         let question = Topic::of(method)
             .map(|topic| (topic, params.map_or_else(empty_object, ToOwned::to_owned)))
-            .map(|(topic, params)| Question { server: String::new(), connection: 0, topic, params });
+            .map(|(topic, params)| ServerQuestion { server: String::new(), connection: 0, topic, params });
         let ping = method == "ping";
         let method = method.to_owned();
         let key = id.get().to_owned();
@@ -219,10 +229,10 @@ impl Inbox {
         let transport = Arc::clone(&self.transport);
         let busy = waiting >= ANSWERING;
         if busy {
-            self.complain(|| warn!("the server asks more than {ANSWERING} things at a time"));
+            self.warn_limited(|| warn!("the server asks more than {ANSWERING} things at a time"));
         }
-        let headers = self.footing.get().map(|footing| footing.headers.clone()).unwrap_or_default();
-        let open = Open::new(&self.talk);
+        let headers = self.handshake.get().map(|footing| footing.headers.clone()).unwrap_or_default();
+        let open = OpenQuestion::new(&self.questions);
         let answer = async move {
             let _open = open;
             let outcome = match question {
@@ -252,31 +262,31 @@ impl Inbox {
         own.unwrap_or_else(|| Arc::clone(&self.handler))
     }
 
-    fn notified(&self, method: &str, params: Option<&RawValue>, exchange: Option<RequestId>) {
+    fn handle_notification(&self, method: &str, params: Option<&RawValue>, exchange: Option<RequestId>) {
         let text = params.map_or("{}", RawValue::get);
         match method {
-            "notifications/progress" => self.progressed(params),
-            "notifications/cancelled" => self.cancelled(text),
-            "notifications/elicitation/complete" => self.elicited(text),
-            _ => match News::read(method, text) {
+            "notifications/progress" => self.handle_progress(params),
+            "notifications/cancelled" => self.handle_cancelled(text),
+            "notifications/elicitation/complete" => self.handle_elicitation_complete(text),
+            _ => match ServerEvent::read(method, text) {
                 Some(mut news) => {
                     // Once the answer is there, nobody could say any more whom a line was for.
-                    if let News::Log { during, .. } = &mut news {
-                        *during = self.handler_of(exchange).during(0);
+                    if let ServerEvent::Log { callers: during, .. } = &mut news {
+                        *during = self.handler_of(exchange).active_callers(0);
                     }
-                    self.shelf.hear(&news);
+                    self.list_cache.invalidate(&news);
                     // That nobody listens is no fault.
-                    let _ = self.news.send(news);
+                    let _ = self.events.send(news);
                 }
                 None => debug!(method, "a notification that says nothing to us"),
             },
         }
     }
 
-    fn progressed(&self, params: Option<&RawValue>) {
+    fn handle_progress(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Said<'a> {
+        struct ProgressParams<'a> {
             #[serde(borrow)]
             progress_token: &'a RawValue,
             #[serde(default, borrow)]
@@ -286,19 +296,19 @@ impl Inbox {
             #[serde(default, borrow)]
             message: Option<&'a RawValue>,
         }
-        let read = params.and_then(|params| Some((params, serde_json::from_str::<Said>(params.get()).ok()?)));
+        let read = params.and_then(|params| Some((params, serde_json::from_str::<ProgressParams>(params.get()).ok()?)));
         let Some((params, said)) = read else {
-            return self.complain(|| warn!("ignored progress that cannot be read"));
+            return self.warn_limited(|| warn!("ignored progress that cannot be read"));
         };
         let number = |number: &RawValue| number.get().parse().ok();
         let progress = || Progress {
             progress: said.progress.and_then(number).unwrap_or_default(),
             total: said.total.and_then(number),
-            message: said.message.and_then(json::text),
+            message: said.message.and_then(json::string_value),
             params: params.to_owned(),
         };
         let known = match said.progress_token.get().trim_matches('"').parse() {
-            Ok(id) => self.pending.heard(id, progress),
+            Ok(id) => self.pending.note_progress(id, progress),
             Err(_) => false,
         };
         if !known {
@@ -306,18 +316,18 @@ impl Inbox {
         }
     }
 
-    fn elicited(&self, params: &str) {
+    fn handle_elicitation_complete(&self, params: &str) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Params {
             elicitation_id: String,
         }
         if let Ok(Params { elicitation_id }) = serde_json::from_str(params) {
-            self.handler.elicited(0, &elicitation_id);
+            self.handler.elicitation_completed(0, &elicitation_id);
         }
     }
 
-    fn cancelled(&self, params: &str) {
+    fn handle_cancelled(&self, params: &str) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Params {
@@ -330,27 +340,27 @@ impl Inbox {
     }
 
     /// A server that is noisy for days must not fill the log.
-    fn complain(&self, complain: impl FnOnce()) {
-        match self.complaints.fetch_add(1, Ordering::Relaxed) {
+    fn warn_limited(&self, complain: impl FnOnce()) {
+        match self.warnings.fetch_add(1, Ordering::Relaxed) {
             0..MOST_COMPLAINTS => complain(),
             MOST_COMPLAINTS => warn!("more of the kind from this server is not shown"),
             _ => {}
         }
     }
 
-    fn answering(&self) -> MutexGuard<'_, Answering> {
+    fn answering(&self) -> MutexGuard<'_, AnswerTasks> {
         self.answering.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The beginning of a text, fit for a log. Secrets go first: nobody would know half of one.
-    fn shown(&self, text: &str) -> String {
+    fn excerpt(&self, text: &str) -> String {
         let near = &text[..text.floor_char_boundary(MOST_SECRET + 4 * SHOWN)];
-        let start: String = self.screen.text(near).chars().take(SHOWN).collect();
+        let start: String = self.filter.text(near).chars().take(SHOWN).collect();
         start.escape_debug().to_string()
     }
 }
 
-impl Answering {
+impl AnswerTasks {
     fn spawn(&mut self, key: String, task: impl Future<Output = ()> + Send + 'static) {
         while self.tasks.try_join_next().is_some() {}
         self.by_id.retain(|_, task| !task.is_finished());
@@ -362,17 +372,17 @@ impl Answering {
 impl Receive for Inbox {
     fn receive(&self, text: String, exchange: Option<RequestId>) {
         match message::batch(&text) {
-            None => self.take(text, exchange),
-            Some(Ok(parts)) => parts.iter().for_each(|part| self.take(part.get().to_owned(), exchange)),
+            None => self.handle_message(text, exchange),
+            Some(Ok(parts)) => parts.iter().for_each(|part| self.handle_message(part.get().to_owned(), exchange)),
             Some(Err(why)) => self.skip(&text, &why, exchange),
         }
-        self.pending.spoke();
+        self.pending.note_message();
     }
 
-    fn closed(&self, why: Failed) {
-        debug!("the connection is over: {}", self.screen.failed(why.clone()));
+    fn closed(&self, why: RequestError) {
+        debug!("the connection is over: {}", self.filter.failed(why.clone()));
         self.pending.close(why);
-        let _ = self.news.send(News::Closed);
+        let _ = self.events.send(ServerEvent::Closed);
     }
 }
 
@@ -398,7 +408,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use super::*;
-    use crate::session::handler::Nobody;
+    use crate::session::handler::NullHandler;
     use crate::transport::{BoxFuture, Delivery};
 
     /// A server that reads nothing.
@@ -406,7 +416,7 @@ mod tests {
     struct Deaf(AtomicUsize);
 
     impl Transport for Deaf {
-        fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>> {
+        fn send(&self, _: Outgoing) -> BoxFuture<'_, Result<Delivery, RequestError>> {
             self.0.fetch_add(1, Ordering::SeqCst);
             Box::pin(std::future::pending())
         }
@@ -420,7 +430,7 @@ mod tests {
     async fn answers_that_a_server_does_not_read_do_not_pile_up_whatever_its_ids() {
         let long = format!("\"{}\"", "x".repeat(LONGEST_ID));
         for (id, waiting) in [("\"same\"", UNREAD), ("1", UNREAD), (&long, 0)] {
-            let inbox = Inbox::new(Arc::new(Nobody), Arc::default(), false);
+            let inbox = Inbox::new(Arc::new(NullHandler), Arc::default(), false);
             let deaf = Arc::new(Deaf::default());
             let transport: Arc<dyn Transport> = Arc::clone(&deaf) as _;
             inbox.attach(&transport);

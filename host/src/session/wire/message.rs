@@ -7,8 +7,8 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::failure::{Failed, Failure, RpcError};
-use crate::json::{self, Long, Object};
+use crate::failure::{Failure, RequestError, RpcError};
+use crate::json::{self, JsonObject, LongestString};
 use crate::transport::RequestId;
 
 /// The `result` of an answer, as the server wrote it.
@@ -18,14 +18,14 @@ use crate::transport::RequestId;
 pub struct Reply {
     text: String,
     result: Range<usize>,
-    long: Long,
+    long: LongestString,
 }
 
 impl Reply {
     /// The result that is this JSON text.
     pub(crate) fn of(json: impl Into<String>) -> Self {
         let text = json.into();
-        Reply { result: 0..text.len(), text, long: Long::default() }
+        Reply { result: 0..text.len(), text, long: LongestString::default() }
     }
 
     /// The JSON text.
@@ -34,7 +34,7 @@ impl Reply {
     }
 
     /// The longest string in the JSON text, where that is known.
-    pub fn long(&self) -> Long {
+    pub fn long(&self) -> LongestString {
         self.long.clone()
     }
 
@@ -46,8 +46,9 @@ impl Reply {
     }
 
     /// The result as a value of some type; what does not fit is the server's fault.
-    pub fn read<'a, T: Deserialize<'a>>(&'a self, method: &str) -> Result<T, Failed> {
-        let broken = |error| Failed::sent(Failure::Protocol(format!("the result of {method} cannot be read: {error}")));
+    pub fn read<'a, T: Deserialize<'a>>(&'a self, method: &str) -> Result<T, RequestError> {
+        let broken =
+            |error| RequestError::sent(Failure::Protocol(format!("the result of {method} cannot be read: {error}")));
         serde_json::from_str(self.json()).map_err(broken)
     }
 }
@@ -62,7 +63,7 @@ impl fmt::Debug for Reply {
 #[derive(Debug)]
 pub enum Incoming<'a> {
     /// An answer to a request of ours; where in the text its result is and the longest string of that, or the error.
-    Answer { id: AnswerId, outcome: Result<(Range<usize>, Long), RpcError> },
+    Answer { id: AnswerId, outcome: Result<(Range<usize>, LongestString), RpcError> },
     /// A request to us.
     Request { id: &'a RawValue, method: Cow<'a, str>, params: Option<&'a RawValue> },
     /// A notification.
@@ -96,7 +97,7 @@ pub fn read(text: &str) -> Result<Incoming<'_>, String> {
             let id = id.map_or(AnswerId::Missing, |id| answer_id(id.get()));
             let outcome = match (result, error) {
                 (_, Some(error)) => Err(rpc_error(error)),
-                (Some(result), None) => Ok((range_within(text, result.get()), Long::default())),
+                (Some(result), None) => Ok((range_within(text, result.get()), LongestString::default())),
                 (None, None) => return Err("it has neither a method nor a result nor an error".to_owned()),
             };
             Ok(Incoming::Answer { id, outcome })
@@ -119,7 +120,7 @@ impl Places {
     /// Finds them, where the text is a request that is written plainly.
     pub fn find(text: &str) -> Option<Self> {
         let [mut id, mut method, mut params, mut name, mut arguments] = [const { None }; 5];
-        json::whole(text, Long::default(), |skim| {
+        json::scan_whole(text, LongestString::default(), |skim| {
             skim.object(|skim, member| match member {
                 "id" => first(&mut id, skim.value()?),
                 "method" => first(&mut method, skim.value()?),
@@ -177,9 +178,9 @@ fn plain_string(text: &str, place: Range<usize>) -> Option<Range<usize>> {
 }
 
 /// Where the id and the result of an answer are that is written plainly, and the longest string of the result.
-fn plain_answer(text: &str) -> Option<(Option<Range<usize>>, Range<usize>, Long)> {
+fn plain_answer(text: &str) -> Option<(Option<Range<usize>>, Range<usize>, LongestString)> {
     let [mut id, mut method, mut params, mut result, mut error] = [const { None }; 5];
-    let long = json::members(text, |name, place| {
+    let long = json::scan_members(text, |name, place| {
         let kept = match name {
             "id" => &mut id,
             "method" => &mut method,
@@ -206,7 +207,7 @@ pub fn batch(text: &str) -> Option<Result<Vec<&RawValue>, String>> {
 }
 
 /// Takes the answer out of the text that holds it.
-pub fn reply(text: String, result: Range<usize>, long: Long) -> Reply {
+pub fn reply(text: String, result: Range<usize>, long: LongestString) -> Reply {
     Reply { text, result, long }
 }
 
@@ -321,12 +322,12 @@ pub fn probable_id(text: &str) -> Option<RequestId> {
 const ENDS: usize = 256;
 
 fn rpc_error(error: &RawValue) -> RpcError {
-    let Some(mut said) = Object::read(error.get()) else {
+    let Some(mut said) = JsonObject::read(error.get()) else {
         // An error of another shape is an error all the same.
         return RpcError { code: INTERNAL_ERROR, message: error.get().to_owned(), data: None };
     };
     let whole = |code: &str| code.parse().ok().or_else(|| code.parse::<f64>().ok().map(|code| code as i64));
-    let words = |message: &RawValue| json::text(message).unwrap_or_else(|| message.get().to_owned());
+    let words = |message: &RawValue| json::string_value(message).unwrap_or_else(|| message.get().to_owned());
     RpcError {
         code: said.get("code").and_then(|code| whole(code.get())).unwrap_or(INTERNAL_ERROR),
         message: said.get("message").map_or_else(|| "an error without a message".to_owned(), words),

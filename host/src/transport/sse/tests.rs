@@ -9,15 +9,15 @@ struct Bench {
     listener: TcpListener,
     stream: TcpStream,
     transport: Arc<dyn Transport>,
-    inbox: Inbox,
+    inbox: TestInbox,
 }
 
-async fn bench(first: &str) -> Result<Bench, Failed> {
+async fn bench(first: &str) -> Result<Bench, RequestError> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut place = site(&format!("http://{}/sse", listener.local_addr().unwrap()));
     place.max_message_bytes = 4000;
     place.headers = vec![("X-Key".to_owned(), "k".to_owned())];
-    let (receiver, inbox) = Inbox::new();
+    let (receiver, inbox) = TestInbox::new();
     let serve = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let (head, _) = read_request(&mut stream).await.unwrap();
@@ -54,12 +54,12 @@ async fn messages_go_to_the_endpoint_and_come_by_the_stream() {
     };
     let ((first, second), ()) = tokio::join!(soon(send), serve);
     assert_eq!(first, Ok(Delivery::Written));
-    assert!(matches!(second, Err(Failed { failure: Failure::Http(error), sent: true }) if error.status == 404));
+    assert!(matches!(second, Err(RequestError { failure: Failure::Http(error), sent: true }) if error.status == 404));
     bench.stream.write_all(b"event: message\ndata: {\ndata: }\n\nevent: other\ndata: x\n\n").await.unwrap();
     assert_eq!(bench.inbox.message().await, ("{\n}".to_owned(), None));
     drop(bench.stream);
-    assert_eq!(bench.inbox.closed().await, Failed::sent(Failure::Closed));
-    assert_eq!(bench.transport.send(request(3, "{}")).await, Err(Failed::unsent(Failure::Closed)));
+    assert_eq!(bench.inbox.closed().await, RequestError::sent(Failure::Closed));
+    assert_eq!(bench.transport.send(request(3, "{}")).await, Err(RequestError::unsent(Failure::Closed)));
     bench.transport.close().await;
     assert!(bench.inbox.is_empty(), "the end is told once");
 }
@@ -82,7 +82,8 @@ async fn an_error_for_this_very_request_is_its_answer_whatever_the_status() {
             assert_eq!(sent, Ok(Delivery::Exchanged), "{answer}");
             assert_eq!(bench.inbox.message().await, (OURS.to_owned(), Some(3)), "{answer}");
         } else {
-            let refused = matches!(&sent, Err(Failed { failure: Failure::Http(error), sent: true }) if error.session);
+            let refused =
+                matches!(&sent, Err(RequestError { failure: Failure::Http(error), sent: true }) if error.session);
             assert!(refused && bench.inbox.is_empty(), "{answer}: {sent:?}");
         }
     }
@@ -105,7 +106,7 @@ async fn an_endpoint_of_another_origin_is_refused() {
 async fn what_is_no_stream_of_events_is_refused() {
     let html = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi";
     let failed = bench(html).await.err().unwrap();
-    assert_eq!(failed, Failed::unsent(Failure::Protocol("answered with content type text/html: hi".to_owned())));
+    assert_eq!(failed, RequestError::unsent(Failure::Protocol("answered with content type text/html: hi".to_owned())));
     let failed = bench("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n").await.err().unwrap();
     assert!(matches!(failed.failure, Failure::Http(error) if error.status == 404));
 }
@@ -114,7 +115,7 @@ async fn what_is_no_stream_of_events_is_refused() {
 async fn closing_ends_the_stream() {
     let mut bench = bench(&format!("{HEAD}event: endpoint\ndata: m\n\n")).await.unwrap();
     bench.transport.close().await;
-    assert_eq!(bench.inbox.closed().await, Failed::sent(Failure::Closed));
+    assert_eq!(bench.inbox.closed().await, RequestError::sent(Failure::Closed));
     assert_eq!(soon(bench.stream.read(&mut [0; 1])).await.unwrap_or(0), 0);
 }
 
@@ -123,16 +124,17 @@ async fn an_event_above_the_limit_ends_the_connection() {
     let mut bench = bench(&format!("{HEAD}event: endpoint\ndata: m\n\n")).await.unwrap();
     bench.stream.write_all(format!("data: {}\n\n", "x".repeat(5000)).as_bytes()).await.unwrap();
     let words = "an event of more than 4000 bytes; raise max_message_bytes".to_owned();
-    assert_eq!(bench.inbox.closed().await, Failed::sent(Failure::Protocol(words)));
+    assert_eq!(bench.inbox.closed().await, RequestError::sent(Failure::Protocol(words)));
 }
 
 #[tokio::test]
 async fn messages_go_to_the_site_though_its_stream_was_redirected() {
     let stream = |endpoint: &str| format!("{HEAD}event: endpoint\ndata: {endpoint}\n\n");
-    let mut other = Server::start(vec![Reply { text: stream("/messages"), then: Then::Next }]).await;
+    let mut other =
+        FixtureServer::start(vec![FixtureReply { text: stream("/messages"), then: AfterReply::Next }]).await;
     let moved = reply(&format!("302 Over there\nLocation: {}", other.url()), "");
-    let server = Server::start(vec![moved]).await;
-    let (receiver, _inbox) = Inbox::new();
+    let server = FixtureServer::start(vec![moved]).await;
+    let (receiver, _inbox) = TestInbox::new();
     let failed = soon(open(&site(&server.url()), receiver)).await.err().unwrap();
     let why = format!("wants messages sent to another origin, http://127.0.0.1:{}/messages", other.port);
     assert!(!failed.sent && failed.to_string().contains(&why), "{failed}");

@@ -24,7 +24,7 @@ mod linux {
         let mut children: HashMap<u32, Vec<Process>> = HashMap::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
             if let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok())
-                && let Some(Place { parent, group, process }) = read(id)
+                && let Some(ProcessInfo { parent, group, process }) = read(id)
             {
                 let above = if group == root && id != root { root } else { parent };
                 children.entry(above).or_default().push(process);
@@ -52,13 +52,13 @@ mod linux {
     }
 
     /// A process, and where it stands.
-    struct Place {
+    struct ProcessInfo {
         parent: u32,
         group: u32,
         process: Process,
     }
 
-    fn read(id: u32) -> Option<Place> {
+    fn read(id: u32) -> Option<ProcessInfo> {
         let line = fs::read(format!("/proc/{id}/stat")).ok()?;
         // Its name, in brackets, may hold anything; after the last bracket there are numbers only (proc(5)).
         let numbers = &line[memchr::memrchr(b')', &line)? + 1..];
@@ -66,7 +66,7 @@ mod linux {
         let parent = fields.nth(1)?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
         let started = fields.nth(16)?.parse().ok()?;
-        Some(Place { parent, group, process: Process { id, started } })
+        Some(ProcessInfo { parent, group, process: Process { id, started } })
     }
 }
 

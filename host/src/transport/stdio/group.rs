@@ -6,20 +6,20 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
 use super::descendants::{self, Process};
-use super::watchdog::Entry;
+use super::watchdog::WatchdogEntry;
 
 /// A process group that we started, known by the process that leads it.
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
     leader: u32,
     /// The entry with the watchdog; none once the group is gone. From then on its number may be another's.
-    entry: Mutex<Option<Entry>>,
+    entry: Mutex<Option<WatchdogEntry>>,
 }
 
-impl Group {
+impl ProcessGroup {
     /// The group of this process, which must lead it.
-    pub(super) fn new(leader: u32, mut entry: Entry) -> Self {
+    pub(super) fn new(leader: u32, mut entry: WatchdogEntry) -> Self {
         entry.started(leader);
-        Group { leader, entry: Mutex::new(Some(entry)) }
+        ProcessGroup { leader, entry: Mutex::new(Some(entry)) }
     }
 
     /// The process that leads it.
@@ -43,7 +43,7 @@ impl Group {
     }
 
     /// Kills what is left of it. Nothing outlives SIGKILL, and a fork cannot slip past it, so it is gone.
-    pub(super) fn bury(&self) {
+    pub(super) fn kill(&self) {
         let mut entry = self.entry();
         if entry.is_some() {
             self.send(Signal::KILL);
@@ -52,9 +52,9 @@ impl Group {
     }
 
     /// Kills what is left of it, and all descendants of it that left it.
-    pub(super) fn destroy(&self) {
+    pub(super) fn kill_with_descendants(&self) {
         let strays = self.descendants();
-        self.bury();
+        self.kill();
         descendants::kill(&strays);
     }
 
@@ -78,13 +78,13 @@ impl Group {
         i32::try_from(self.leader).ok().and_then(Pid::from_raw)
     }
 
-    fn entry(&self) -> MutexGuard<'_, Option<Entry>> {
+    fn entry(&self) -> MutexGuard<'_, Option<WatchdogEntry>> {
         self.entry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        self.bury();
+        self.kill();
     }
 }

@@ -8,15 +8,15 @@ use std::path::Path;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 
-use super::group::Group;
+use super::group::ProcessGroup;
 use super::watchdog;
 use crate::failure::Failure;
 use crate::transport::endpoint::Program;
 
 /// A process that has started, and our ends of its pipes.
-pub(super) struct Spawned {
+pub(super) struct SpawnedProcess {
     pub(super) child: Child,
-    pub(super) group: Group,
+    pub(super) group: ProcessGroup,
     /// Writing to it never blocks.
     pub(super) stdin: PipeWriter,
     pub(super) stdout: pipe::Receiver,
@@ -24,7 +24,7 @@ pub(super) struct Spawned {
 }
 
 /// Starts the program; from then on its group dies with the value that is returned.
-pub(super) fn spawn(program: &Program) -> Result<Spawned, Failure> {
+pub(super) fn spawn(program: &Program) -> Result<SpawnedProcess, Failure> {
     try_spawn(program).map_err(|error| {
         let why = explain(program, &error);
         match error.kind() {
@@ -39,7 +39,7 @@ pub(super) fn spawn(program: &Program) -> Result<Spawned, Failure> {
     })
 }
 
-fn try_spawn(program: &Program) -> io::Result<Spawned> {
+fn try_spawn(program: &Program) -> io::Result<SpawnedProcess> {
     if program.command.is_empty() {
         return Err(io::Error::new(ErrorKind::InvalidInput, "the command is empty"));
     }
@@ -58,7 +58,7 @@ fn try_spawn(program: &Program) -> io::Result<Spawned> {
     if let Some(folder) = &program.working_dir {
         command.current_dir(folder);
     }
-    let entry = watchdog::entry();
+    let entry = watchdog::reserve_entry();
     let register = entry.hook();
     // When the hook runs, the child leads its group: std calls setpgid before the hooks.
     #[allow(unsafe_code, reason = "the hook asks for its process id and writes to a pipe: no allocation, no lock")]
@@ -67,7 +67,7 @@ fn try_spawn(program: &Program) -> io::Result<Spawned> {
     }
     let child = command.spawn()?;
     let pid = child.id().ok_or_else(|| io::Error::other("it ended at once"))?;
-    Ok(Spawned { child, group: Group::new(pid, entry), stdin, stdout, stderr })
+    Ok(SpawnedProcess { child, group: ProcessGroup::new(pid, entry), stdin, stdout, stderr })
 }
 
 /// Makes room for long answers, so that the server need not stop every 64 KiB until somebody has read.

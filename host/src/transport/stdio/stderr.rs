@@ -5,32 +5,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
-use super::{Link, excerpt};
+use super::{StdioShared, excerpt};
 use crate::config::secrets::Secrets;
 
 /// The last of what was written, without secrets.
 #[derive(Default)]
-pub(super) struct Tail {
-    kept: Mutex<Kept>,
+pub(super) struct StderrTail {
+    kept: Mutex<TailBytes>,
     secrets: Secrets,
 }
 
 #[derive(Default)]
-struct Kept {
+struct TailBytes {
     bytes: Vec<u8>,
     /// Something before these bytes is lost.
     cut: bool,
 }
 
 /// Reads until the end, as fast as it comes, so that the server never waits for us.
-pub(super) async fn keep(mut pipe: pipe::Receiver, link: Arc<Link>) {
+pub(super) async fn read_stderr(mut pipe: pipe::Receiver, link: Arc<StdioShared>) {
     let mut buffer = vec![0; READ];
-    let mut log = Log { line: Vec::new(), secrets: link.tail.secrets.clone() };
+    let mut log = LineLogger { line: Vec::new(), secrets: link.stderr.secrets.clone() };
     loop {
         match pipe.read(&mut buffer).await {
             Ok(0) => break,
             Ok(count) => {
-                link.tail.push(&buffer[..count]);
+                link.stderr.push(&buffer[..count]);
                 if tracing::enabled!(tracing::Level::DEBUG) {
                     log.push(&buffer[..count]);
                 }
@@ -44,10 +44,10 @@ pub(super) async fn keep(mut pipe: pipe::Receiver, link: Arc<Link>) {
     log.end_line();
 }
 
-impl Tail {
+impl StderrTail {
     /// Nothing yet.
     pub(super) fn new(secrets: Secrets) -> Self {
-        Tail { secrets, ..Tail::default() }
+        StderrTail { secrets, ..StderrTail::default() }
     }
 
     /// The last lines, as text. Whoever prints it takes out control characters.
@@ -84,7 +84,7 @@ impl Tail {
         kept.bytes.extend_from_slice(newest);
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, TailBytes> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,12 +103,12 @@ fn cut(line: &str) -> String {
 }
 
 /// Makes lines of what comes in pieces.
-struct Log {
+struct LineLogger {
     line: Vec<u8>,
     secrets: Secrets,
 }
 
-impl Log {
+impl LineLogger {
     fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = MOST_LOGGED.saturating_sub(self.line.len());
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn tail(pieces: &[&[u8]]) -> String {
-        let tail = Tail::default();
+        let tail = StderrTail::default();
         pieces.iter().for_each(|piece| tail.push(piece));
         tail.text()
     }

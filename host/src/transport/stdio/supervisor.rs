@@ -11,18 +11,18 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::lines::{End, Lines};
-use super::{Link, descendants};
-use crate::failure::{Exit, Failed, Failure};
+use super::stdout::{OutputEnd, StdoutReader};
+use super::{StdioShared, descendants};
+use crate::failure::{Failure, ProcessExit, RequestError};
 use crate::transport::Receive;
 
 /// The task that watches over a server's process.
-pub(super) struct Supervisor {
-    link: Arc<Link>,
+pub(super) struct ProcessSupervisor {
+    shared: Arc<StdioShared>,
     child: Child,
-    exit: Option<Exit>,
-    lines: Lines,
-    read: Option<End>,
+    exit: Option<ProcessExit>,
+    stdout: StdoutReader,
+    output_end: Option<OutputEnd>,
     /// The task that reads standard error; empty once that has ended.
     stderr: JoinSet<()>,
     over: watch::Sender<Option<Failure>>,
@@ -31,20 +31,20 @@ pub(super) struct Supervisor {
 }
 
 /// What made the end begin.
-enum Cause {
+enum EndCause {
     /// Somebody asked for it.
-    Asked,
+    Requested,
     /// The process ended, or closed its output.
     Ended,
     /// The process closed its input.
-    Broken,
+    InputClosed,
 }
 
-impl Supervisor {
+impl ProcessSupervisor {
     pub(super) fn new(
-        link: Arc<Link>,
+        link: Arc<StdioShared>,
         child: Child,
-        lines: Lines,
+        lines: StdoutReader,
         stderr: impl Future<Output = ()> + Send + 'static,
         over: watch::Sender<Option<Failure>>,
         receiver: Arc<dyn Receive>,
@@ -52,49 +52,63 @@ impl Supervisor {
     ) -> Self {
         let mut tasks = JoinSet::new();
         tasks.spawn(stderr);
-        Supervisor { link, child, exit: None, lines, read: None, stderr: tasks, over, receiver, grace }
+        ProcessSupervisor {
+            shared: link,
+            child,
+            exit: None,
+            stdout: lines,
+            output_end: None,
+            stderr: tasks,
+            over,
+            receiver,
+            grace,
+        }
     }
 
     /// Runs until nothing of the server is left.
     pub(super) async fn run(mut self) {
-        let link = self.link.clone();
+        let link = self.shared.clone();
         let cause = tokio::select! {
-            () = self.watch() => Cause::Ended,
-            () = link.writer.broken() => Cause::Broken,
-            () = link.close.notified() => Cause::Asked,
+            () = self.watch() => EndCause::Ended,
+            () = link.stdin.broken() => EndCause::InputClosed,
+            () = link.close.notified() => EndCause::Requested,
         };
-        if let Cause::Asked = cause {
-            self.dismiss().await;
-            return self.end(Failure::Closed);
+        if let EndCause::Requested = cause {
+            self.shut_down().await;
+            return self.report_end(Failure::Closed);
         }
         // Whatever is missing comes at once, or not at all; an error means that it did not.
         let _ = timeout(SETTLE, self.settle()).await;
-        match (&self.read, self.exit.take()) {
-            (Some(End::TooLong(limit)), exit) => {
+        match (&self.output_end, self.exit.take()) {
+            (Some(OutputEnd::TooLong(limit)), exit) => {
                 let why = format!("a line of more than {limit} bytes; raise max_message_bytes if that is right");
-                link.group.destroy();
-                self.end(Failure::Protocol(why));
+                link.group.kill_with_descendants();
+                self.report_end(Failure::Protocol(why));
                 self.exit = exit;
                 self.gone_within(SETTLE).await;
             }
             (_, Some(exit)) => {
-                link.group.destroy();
+                link.group.kill_with_descendants();
                 // Whether what still holds the output would answer, nobody can tell from here.
-                let left_others = self.read.is_none();
-                self.end(Failure::Exited(Exit { stderr: link.tail.text(), left_others, ..exit }));
+                let left_others = self.output_end.is_none();
+                self.report_end(Failure::Exited(ProcessExit {
+                    stderr: link.stderr.text(),
+                    left_children: left_others,
+                    ..exit
+                }));
             }
             (_, None) => {
-                let what = if let Cause::Broken = cause { "input" } else { "output" };
+                let what = if let EndCause::InputClosed = cause { "input" } else { "output" };
                 tracing::warn!("the server closed its standard {what} but still runs, so it is ended");
-                self.end(Failure::Closed);
-                self.dismiss().await;
+                self.report_end(Failure::Closed);
+                self.shut_down().await;
             }
         }
     }
 
     /// Goes on until the process ends or closes its output. Without standard error it lives on.
     async fn watch(&mut self) {
-        while self.exit.is_none() && self.read.is_none() {
+        while self.exit.is_none() && self.output_end.is_none() {
             self.step().await;
         }
     }
@@ -102,12 +116,12 @@ impl Supervisor {
     /// Goes on until one more thing has ended: the output, the process, or standard error. One of them must be open.
     async fn step(&mut self) {
         tokio::select! {
-            end = self.lines.read(), if self.read.is_none() => self.read = Some(end),
+            end = self.stdout.read(), if self.output_end.is_none() => self.output_end = Some(end),
             status = self.child.wait(), if self.exit.is_none() => {
                 // An error means that somebody else has waited for it: it is gone, and nobody knows how.
                 let (code, signal) = status.map_or((None, None), |status| (status.code(), status.signal()));
-                self.exit = Some(Exit { code, signal, ..Exit::default() });
-                self.link.group.leader_ended();
+                self.exit = Some(ProcessExit { code, signal, ..ProcessExit::default() });
+                self.shared.group.leader_ended();
             }
             Some(_) = self.stderr.join_next() => {}
         }
@@ -115,8 +129,8 @@ impl Supervisor {
 
     /// Goes on until all has ended, or a line is too long.
     async fn settle(&mut self) {
-        while self.exit.is_none() || self.read.is_none() || !self.stderr.is_empty() {
-            if let Some(End::TooLong(_)) = self.read {
+        while self.exit.is_none() || self.output_end.is_none() || !self.stderr.is_empty() {
+            if let Some(OutputEnd::TooLong(_)) = self.output_end {
                 return;
             }
             self.step().await;
@@ -124,17 +138,17 @@ impl Supervisor {
     }
 
     /// Ends the process in good manners, then in bad ones.
-    async fn dismiss(&mut self) {
-        let link = self.link.clone();
+    async fn shut_down(&mut self) {
+        let link = self.shared.clone();
         let mut strays = link.group.descendants();
-        link.writer.close();
+        link.stdin.close();
         if !self.gone_within(self.grace).await {
             strays.extend(link.group.descendants());
             link.group.signal(Signal::TERM);
             self.gone_within(self.grace).await;
             strays.extend(link.group.descendants());
         }
-        link.group.bury();
+        link.group.kill();
         descendants::kill(&strays);
         self.gone_within(SETTLE).await;
     }
@@ -142,7 +156,7 @@ impl Supervisor {
     /// Whether the process ends in time, and with it all that holds its output: a launcher may end before its server.
     async fn gone_within(&mut self, limit: Duration) -> bool {
         let gone = async {
-            while self.exit.is_none() || self.read.is_none() {
+            while self.exit.is_none() || self.output_end.is_none() {
                 self.step().await;
             }
         };
@@ -150,11 +164,11 @@ impl Supervisor {
     }
 
     /// Tells everybody that the connection is over.
-    fn end(&mut self, why: Failure) {
+    fn report_end(&mut self, why: Failure) {
         self.over.send_replace(Some(why.clone()));
-        self.link.writer.fail();
-        self.lines.silence();
-        self.receiver.closed(Failed::sent(why));
+        self.shared.stdin.fail();
+        self.stdout.discard_output();
+        self.receiver.closed(RequestError::sent(why));
     }
 }
 

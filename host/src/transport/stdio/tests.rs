@@ -17,7 +17,7 @@ use super::super::endpoint::Program;
 use super::super::waiting::{DEADLINE, until};
 use super::super::{Outgoing, Receive, RequestId, Transport};
 use super::open;
-use crate::failure::{Exit, Failed, Failure};
+use crate::failure::{Failure, ProcessExit, RequestError};
 
 /// A grace that no server of a test may use up, unless the test is about that.
 const PATIENT: Duration = Duration::from_secs(50);
@@ -49,7 +49,7 @@ fn with_grace(grace: Duration, program: Program) -> Program {
 
 enum Event {
     Message(String),
-    Closed(Failed),
+    Closed(RequestError),
 }
 
 /// What the receiver was told.
@@ -63,7 +63,7 @@ impl Receive for Told {
         let _ = self.0.send(Event::Message(text));
     }
 
-    fn closed(&self, why: Failed) {
+    fn closed(&self, why: RequestError) {
         let _ = self.0.send(Event::Closed(why));
     }
 }
@@ -78,7 +78,7 @@ impl Events {
     }
 
     /// All messages until the end, and the end, which must come once.
-    async fn rest(&mut self) -> (Vec<String>, Failed) {
+    async fn rest(&mut self) -> (Vec<String>, RequestError) {
         let mut messages = Vec::new();
         let why = loop {
             match in_time(self.0.recv()).await.expect("the end is told") {
@@ -90,7 +90,7 @@ impl Events {
         (messages, why)
     }
 
-    async fn end(&mut self) -> Failed {
+    async fn end(&mut self) -> RequestError {
         self.rest().await.1
     }
 }
@@ -106,7 +106,7 @@ fn outgoing(text: impl Into<String>) -> Outgoing {
 }
 
 fn exited(code: i32, stderr: &str) -> Failure {
-    Failure::Exited(Exit { code: Some(code), stderr: stderr.to_owned(), ..Exit::default() })
+    Failure::Exited(ProcessExit { code: Some(code), stderr: stderr.to_owned(), ..ProcessExit::default() })
 }
 
 async fn in_time<T>(future: impl Future<Output = T>) -> T {

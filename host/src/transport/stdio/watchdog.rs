@@ -15,27 +15,27 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A place for one group; dropping it strikes the group out.
-pub(super) struct Entry {
+pub(super) struct WatchdogEntry {
     number: u64,
     pipe: Option<Arc<PipeWriter>>,
 }
 
 /// A place for a group that is about to start. Starts the watchdog where none lives.
-pub(super) fn entry() -> Entry {
-    let mut kennel = kennel();
-    kennel.revive();
+pub(super) fn reserve_entry() -> WatchdogEntry {
+    let mut kennel = watchdog_state();
+    kennel.ensure_running();
     kennel.last += 1;
-    Entry { number: kennel.last, pipe: kennel.dog.as_ref().map(|dog| dog.pipe.clone()) }
+    WatchdogEntry { number: kennel.last, pipe: kennel.process.as_ref().map(|dog| dog.pipe.clone()) }
 }
 
-impl Entry {
+impl WatchdogEntry {
     /// What the child does between fork and exec: it enters itself. It must not allocate, lock or fail.
     pub(super) fn hook(&self) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
         let (number, pipe) = (self.number, self.pipe.clone());
         move || {
             if let Some(pipe) = &pipe {
                 let group = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
-                let line = Line::new(b'+', group, number);
+                let line = EntryLine::new(b'+', group, number);
                 // A full pipe means a watchdog that hangs; the program starts all the same.
                 let _ = rustix::io::write(&**pipe, line.bytes());
             }
@@ -45,48 +45,49 @@ impl Entry {
 
     /// The group has started.
     pub(super) fn started(&mut self, group: u32) {
-        let mut kennel = kennel();
+        let mut kennel = watchdog_state();
         kennel.groups.insert(self.number, group);
         // Where another watchdog has taken over since, the child entered itself with the dead one.
-        if let Some(dog) = &kennel.dog
+        if let Some(dog) = &kennel.process
             && self.pipe.as_ref().is_none_or(|pipe| !Arc::ptr_eq(pipe, &dog.pipe))
         {
-            dog.tell(&Line::new(b'+', group, self.number));
+            dog.send(&EntryLine::new(b'+', group, self.number));
         }
     }
 }
 
-impl Drop for Entry {
+impl Drop for WatchdogEntry {
     fn drop(&mut self) {
-        let mut kennel = kennel();
+        let mut kennel = watchdog_state();
         let group = kennel.groups.remove(&self.number).unwrap_or_default();
-        if let Some(dog) = &kennel.dog {
-            dog.tell(&Line::new(b'-', group, self.number));
+        if let Some(dog) = &kennel.process {
+            dog.send(&EntryLine::new(b'-', group, self.number));
         }
     }
 }
 
 /// All that the process knows of its watchdog.
-struct Kennel {
-    dog: Option<Dog>,
+struct WatchdogState {
+    process: Option<WatchdogProcess>,
     groups: BTreeMap<u64, u32>,
     last: u64,
     warned: bool,
 }
 
-static KENNEL: Mutex<Kennel> = Mutex::new(Kennel { dog: None, groups: BTreeMap::new(), last: 0, warned: false });
+static KENNEL: Mutex<WatchdogState> =
+    Mutex::new(WatchdogState { process: None, groups: BTreeMap::new(), last: 0, warned: false });
 
-fn kennel() -> MutexGuard<'static, Kennel> {
+fn watchdog_state() -> MutexGuard<'static, WatchdogState> {
     KENNEL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Kennel {
+impl WatchdogState {
     /// Makes sure that a watchdog lives and knows all groups.
-    fn revive(&mut self) {
-        if self.dog.as_mut().is_some_and(|dog| matches!(dog.process.try_wait(), Ok(None))) {
+    fn ensure_running(&mut self) {
+        if self.process.as_mut().is_some_and(|dog| matches!(dog.process.try_wait(), Ok(None))) {
             return;
         }
-        self.dog = match Dog::start() {
+        self.process = match WatchdogProcess::start() {
             Ok(dog) => Some(dog),
             Err(error) => {
                 if !self.warned {
@@ -96,21 +97,21 @@ impl Kennel {
                 None
             }
         };
-        if let Some(dog) = &self.dog {
-            self.groups.iter().for_each(|(&number, &group)| dog.tell(&Line::new(b'+', group, number)));
+        if let Some(dog) = &self.process {
+            self.groups.iter().for_each(|(&number, &group)| dog.send(&EntryLine::new(b'+', group, number)));
         }
     }
 }
 
-struct Dog {
+struct WatchdogProcess {
     process: Child,
     pipe: Arc<PipeWriter>,
     /// Keeps writes to a dead watchdog from raising SIGPIPE, which would kill a child that is about to start.
     _reader: PipeReader,
 }
 
-impl Dog {
-    fn start() -> io::Result<Dog> {
+impl WatchdogProcess {
+    fn start() -> io::Result<WatchdogProcess> {
         let (reader, writer) = io::pipe()?;
         // Only our end: a watchdog that hangs must never make us wait.
         rustix::io::ioctl_fionbio(&writer, true)?;
@@ -118,24 +119,24 @@ impl Dog {
         let ours = std::process::id().to_string();
         command.args(["-c", SCRIPT, "toolgate-watchdog", &ours]).env_clear().current_dir("/").process_group(0);
         command.stdin(reader.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Dog { process: command.spawn()?, pipe: Arc::new(writer), _reader: reader })
+        Ok(WatchdogProcess { process: command.spawn()?, pipe: Arc::new(writer), _reader: reader })
     }
 
-    fn tell(&self, line: &Line) {
+    fn send(&self, line: &EntryLine) {
         // Lost only where the watchdog hangs or is dead, and the next one is told anew.
         let _ = rustix::io::write(&*self.pipe, line.bytes());
     }
 }
 
 /// A line made without an allocation, short enough to be written as one.
-struct Line {
+struct EntryLine {
     text: [u8; 40],
     start: usize,
 }
 
-impl Line {
+impl EntryLine {
     fn new(sign: u8, group: u32, number: u64) -> Self {
-        let mut line = Line { text: [b'\n'; 40], start: 39 };
+        let mut line = EntryLine { text: [b'\n'; 40], start: 39 };
         line.prepend_number(number);
         line.prepend(b' ');
         line.prepend_number(u64::from(group));
@@ -260,8 +261,8 @@ mod tests {
     fn lines_are_made_without_an_allocation() {
         let rows = [(b'+', 1, 2, "+ 1 2\n"), (b'-', 0, 10, "- 0 10\n"), (b'+', 4_194_304, 0, "+ 4194304 0\n")];
         for (sign, group, number, text) in rows {
-            assert_eq!(Line::new(sign, group, number).bytes(), text.as_bytes());
+            assert_eq!(EntryLine::new(sign, group, number).bytes(), text.as_bytes());
         }
-        assert_eq!(Line::new(b'+', u32::MAX, u64::MAX).bytes(), b"+ 4294967295 18446744073709551615\n");
+        assert_eq!(EntryLine::new(b'+', u32::MAX, u64::MAX).bytes(), b"+ 4294967295 18446744073709551615\n");
     }
 }

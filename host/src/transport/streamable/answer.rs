@@ -7,38 +7,38 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::failure::HttpError;
-use crate::json::Text;
+use crate::json::LossyString;
 use crate::transport::RequestId;
-use crate::transport::web::body::{self, Content};
-use crate::transport::web::{self, Web};
+use crate::transport::web::body::{self, BodyKind};
+use crate::transport::web::{self, WebClient};
 
 /// What a text in an exchange is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum MessageKind {
     /// No message: a sign of life, or a line of some log.
     Noise,
     /// A message, or what is meant as the answer and is none.
     Message,
     /// The answer to the request, or a batch with it.
-    Answer,
+    Response,
 }
 
 /// What this text is to the request. An error without an id answers its exchange.
-pub(super) fn look(text: &str, id: RequestId) -> Found {
-    let mut found = Found::Noise;
+pub(super) fn classify(text: &str, id: RequestId) -> MessageKind {
+    let mut found = MessageKind::Noise;
     let mut json = serde_json::Deserializer::from_str(text);
     // Reading stops with an error as soon as the answer is known; what is not JSON is none.
-    let _ = Search { id, found: &mut found, nested: false }.deserialize(&mut json);
+    let _ = ResponseSearch { id, found: &mut found, nested: false }.deserialize(&mut json);
     found
 }
 
-struct Search<'a> {
+struct ResponseSearch<'a> {
     id: RequestId,
-    found: &'a mut Found,
+    found: &'a mut MessageKind,
     nested: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for Search<'_> {
+impl<'de> DeserializeSeed<'de> for ResponseSearch<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -46,7 +46,7 @@ impl<'de> DeserializeSeed<'de> for Search<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Search<'_> {
+impl<'de> Visitor<'de> for ResponseSearch<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -57,33 +57,35 @@ impl<'de> Visitor<'de> for Search<'_> {
         if self.nested {
             return Err(A::Error::custom("a batch in a batch"));
         }
-        while items.next_element_seed(Search { id: self.id, found: &mut *self.found, nested: true })?.is_some() {}
+        while items.next_element_seed(ResponseSearch { id: self.id, found: &mut *self.found, nested: true })?.is_some()
+        {
+        }
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let (mut id, mut result, mut error, mut method, mut named) = (Whose::Nobody, false, false, false, false);
+        let (mut id, mut result, mut error, mut method, mut named) = (IdMatch::Missing, false, false, false, false);
         while let Some(field) = fields.next_key::<Field>()? {
             match field {
-                Field::Id => id = fields.next_value::<Id>()?.whose(self.id),
+                Field::Id => id = fields.next_value::<Id>()?.compare(self.id),
                 Field::Result => result = true,
                 Field::Error => error = true,
                 Field::Method => method = true,
                 Field::Jsonrpc => named = true,
                 Field::Other => {}
             }
-            if id == Whose::Ours && (result || error) && !method {
-                *self.found = Found::Answer;
+            if id == IdMatch::Ours && (result || error) && !method {
+                *self.found = MessageKind::Response;
                 return Err(A::Error::custom("found"));
             }
             if field != Field::Id {
                 fields.next_value::<IgnoredAny>()?;
             }
         }
-        if id == Whose::Nobody && error && !method {
-            *self.found = Found::Answer;
-        } else if *self.found == Found::Noise && (method || result || error || named && id == Whose::Ours) {
-            *self.found = Found::Message;
+        if id == IdMatch::Missing && error && !method {
+            *self.found = MessageKind::Response;
+        } else if *self.found == MessageKind::Noise && (method || result || error || named && id == IdMatch::Ours) {
+            *self.found = MessageKind::Message;
         }
         Ok(())
     }
@@ -112,28 +114,28 @@ enum Id {
 
 /// Whom an answer is for.
 #[derive(PartialEq, Eq)]
-enum Whose {
+enum IdMatch {
     /// The request in question.
     Ours,
     /// It does not say.
-    Nobody,
+    Missing,
     /// Another.
     Other,
 }
 
 impl Id {
-    fn whose(&self, ours: RequestId) -> Whose {
+    fn compare(&self, ours: RequestId) -> IdMatch {
         match self {
-            Id::Number(id) if *id == ours => Whose::Ours,
-            Id::Text(id) if id.parse() == Ok(ours) => Whose::Ours,
-            Id::None(()) => Whose::Nobody,
-            _ => Whose::Other,
+            Id::Number(id) if *id == ours => IdMatch::Ours,
+            Id::Text(id) if id.parse() == Ok(ours) => IdMatch::Ours,
+            Id::None(()) => IdMatch::Missing,
+            _ => IdMatch::Other,
         }
     }
 }
 
 /// An answer that is not a success.
-pub(in crate::transport) struct Refusal {
+pub(in crate::transport) struct ErrorResponse {
     /// The answer as an HTTP error.
     pub(in crate::transport) error: HttpError,
     /// Its body, where that is a JSON-RPC error.
@@ -141,27 +143,27 @@ pub(in crate::transport) struct Refusal {
     id: Option<Id>,
 }
 
-impl Refusal {
+impl ErrorResponse {
     /// The JSON-RPC error of this very request, which is its answer; or the HTTP error, which concerns the whole session.
     pub(in crate::transport) fn answer_to(self, id: RequestId) -> Result<String, HttpError> {
-        let whose = self.id.as_ref().map_or(Whose::Nobody, |found| found.whose(id));
+        let whose = self.id.as_ref().map_or(IdMatch::Missing, |found| found.compare(id));
         let for_session = match (self.error.status, whose) {
             (401 | 403 | 429, _) => true,
             // An error for this very request is the server's answer to it, also where the server calls it its own fault.
-            (_, Whose::Ours) => false,
+            (_, IdMatch::Ours) => false,
             (500.., _) => true,
             // Python's servers invent an id where they refuse what they have not read.
-            (_, Whose::Other) => true,
-            (400 | 404, Whose::Nobody) => self.error.session,
+            (_, IdMatch::Other) => true,
+            (400 | 404, IdMatch::Missing) => self.error.session,
             // No POST is taken at this address, whatever it says.
-            (status, Whose::Nobody) => status == 405,
+            (status, IdMatch::Missing) => status == 405,
         };
         self.message.filter(|_| !for_session).ok_or(self.error)
     }
 }
 
 /// Reads the body of an answer that is not a success. `session` says whether the request carried a session id.
-pub(in crate::transport) async fn refusal(mut response: Response, session: bool, web: &Web) -> Refusal {
+pub(in crate::transport) async fn read_error(mut response: Response, session: bool, web: &WebClient) -> ErrorResponse {
     #[derive(Deserialize)]
     struct Message {
         /// Other JSON may have an `error` too, such as a framework's page for a path that there is not.
@@ -173,19 +175,19 @@ pub(in crate::transport) async fn refusal(mut response: Response, session: bool,
     #[derive(Deserialize)]
     struct Reason {
         #[serde(default)]
-        message: Text,
+        message: LossyString,
     }
-    let max = match body::content(&response) {
-        Content::Json | Content::Unsaid => web.max_message_bytes().min(ERROR),
-        Content::Events | Content::Other(_) => web::BODY,
+    let max = match body::body_kind(&response) {
+        BodyKind::Json | BodyKind::Unspecified => web.max_message_bytes().min(ERROR),
+        BodyKind::Events | BodyKind::Other(_) => web::BODY,
     };
     let text = body::beginning(&mut response, max).await;
     match serde_json::from_str::<Message>(&text) {
         Ok(Message { id, error, .. }) => {
             let error = web.http_error(&response, session, error.message.into());
-            Refusal { error, message: Some(text), id }
+            ErrorResponse { error, message: Some(text), id }
         }
-        Err(_) => Refusal { error: web.http_error(&response, session, text), message: None, id: None },
+        Err(_) => ErrorResponse { error: web.http_error(&response, session, text), message: None, id: None },
     }
 }
 
@@ -198,14 +200,14 @@ mod tests {
 
     #[test]
     fn the_answer_is_told_from_other_messages() {
-        use Found::{Answer, Message, Noise};
-        let check = |text: &str, expected: Found| assert_eq!(look(text, 7), expected, "{text}");
-        check(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#, Answer);
-        check(r#"{"result":{"id":8},"id":7}"#, Answer);
-        check(r#"{"id":"7","error":{"code":1,"message":"x"}}"#, Answer);
-        check(r#"{"error":{"code":1},"id":null}"#, Answer);
-        check(r#"{"error":{"code":1}}"#, Answer);
-        check(r#"[{"id":1,"result":1},{"id":7,"result":1}]"#, Answer);
+        use MessageKind::{Message, Noise, Response};
+        let check = |text: &str, expected: MessageKind| assert_eq!(classify(text, 7), expected, "{text}");
+        check(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#, Response);
+        check(r#"{"result":{"id":8},"id":7}"#, Response);
+        check(r#"{"id":"7","error":{"code":1,"message":"x"}}"#, Response);
+        check(r#"{"error":{"code":1},"id":null}"#, Response);
+        check(r#"{"error":{"code":1}}"#, Response);
+        check(r#"[{"id":1,"result":1},{"id":7,"result":1}]"#, Response);
         check(r#"{"id":8,"result":{}}"#, Message);
         check(r#"{"id":8,"error":{}}"#, Message);
         check(r#"{"id":-7,"result":{}}"#, Message);
@@ -215,7 +217,7 @@ mod tests {
         check(r#"[[{"id":7,"result":1}]]"#, Noise);
         check(r#"[]"#, Noise);
         check("nonsense", Noise);
-        check(r#"{"id":7,"result":"#, Answer);
+        check(r#"{"id":7,"result":"#, Response);
         check(r#"{"id":{"a":[1]},"result":1}"#, Message);
         // What is meant as the answer, though it is none.
         check(r#"{"jsonrpc":"2.0","id":7}"#, Message);

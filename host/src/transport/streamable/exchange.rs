@@ -6,15 +6,20 @@ use std::time::Duration;
 use reqwest::{Response, StatusCode};
 use tracing::{debug, warn};
 
-use super::answer::{self, Found};
-use super::{Extra, Link, lock};
-use crate::failure::{Failed, Failure};
+use super::answer::{self, MessageKind};
+use super::{ExtraHeaders, HttpShared, lock};
+use crate::failure::{Failure, RequestError};
 use crate::transport::RequestId;
-use crate::transport::events::Parser;
+use crate::transport::events::SseParser;
 use crate::transport::web::body;
 
 /// Hands on what the stream brings until the answer to this request has come; gives back what is left of the stream.
-pub(super) async fn follow(link: &Link, first: Response, id: RequestId, extra: Extra) -> Result<Left, Failed> {
+pub(super) async fn follow(
+    link: &HttpShared,
+    first: Response,
+    id: RequestId,
+    extra: ExtraHeaders,
+) -> Result<StreamRest, RequestError> {
     let mut stream = Some(first);
     let mut last_id: Option<String> = None;
     let mut wait = RETRY;
@@ -22,7 +27,7 @@ pub(super) async fn follow(link: &Link, first: Response, id: RequestId, extra: E
     // The last event that was no message: where no answer comes, it may say why.
     let mut noise = None;
     loop {
-        let mut parser = Parser::new(link.web.max_message_bytes());
+        let mut parser = SseParser::new(link.web.max_message_bytes());
         let mut answered = false;
         let mut progress = false;
         while let Some(response) = &mut stream {
@@ -33,19 +38,19 @@ pub(super) async fn follow(link: &Link, first: Response, id: RequestId, extra: E
                 if !is_message(&event.name) {
                     return;
                 }
-                match answer::look(&event.data, id) {
+                match answer::classify(&event.data, id) {
                     // An event without data only says where to take the stream up again.
-                    Found::Noise if event.data.trim().is_empty() => {}
-                    Found::Noise => noise = Some(skipped(link, event.data, noise.is_none())),
+                    MessageKind::Noise if event.data.trim().is_empty() => {}
+                    MessageKind::Noise => noise = Some(skipped(link, event.data, noise.is_none())),
                     found => {
-                        answered = answered || found == Found::Answer;
-                        link.ending.receive(event.data, Some(id));
+                        answered = answered || found == MessageKind::Response;
+                        link.receiver.receive(event.data, Some(id));
                     }
                 }
             });
             pushed.map_err(|_| body::too_large("an event", link.web.max_message_bytes()))?;
             if answered && let Some(response) = stream {
-                return Ok(Left { response, parser });
+                return Ok(StreamRest { response, parser });
             }
         }
         wait = parser.retry().unwrap_or(wait);
@@ -58,7 +63,7 @@ pub(super) async fn follow(link: &Link, first: Response, id: RequestId, extra: E
         let resumable = lock(&link.state).resumable;
         let after = last_id.as_deref().filter(|id| resumable && !id.is_empty());
         let Some(after) = after.filter(|_| tries <= RESUMPTIONS) else {
-            return Err(Failed::sent(noise.map_or(Failure::Closed, |noise| {
+            return Err(RequestError::sent(noise.map_or(Failure::Closed, |noise| {
                 Failure::Protocol(format!("its stream ended without an answer, and had what is no message: {noise}"))
             })));
         };
@@ -69,8 +74,8 @@ pub(super) async fn follow(link: &Link, first: Response, id: RequestId, extra: E
 }
 
 /// Warns of the first event that is no message, and gives its beginning.
-fn skipped(link: &Link, data: String, first: bool) -> String {
-    let shown = body::excerpt(&link.web.clean(data));
+fn skipped(link: &HttpShared, data: String, first: bool) -> String {
+    let shown = body::excerpt(&link.web.redact(data));
     match first {
         true => warn!("skipped an event that is no message: {shown}"),
         false => debug!("skipped one more event that is no message: {shown}"),
@@ -81,33 +86,33 @@ fn skipped(link: &Link, data: String, first: bool) -> String {
 /// A stream that goes on after this event; none where it is worth trying again.
 ///
 /// The server took the request when it began to answer it: what it says to this question is no refusal of that one.
-async fn resume(link: &Link, extra: &Extra, after: &str) -> Result<Option<Response>, Failed> {
+async fn resume(link: &HttpShared, extra: &ExtraHeaders, after: &str) -> Result<Option<Response>, RequestError> {
     let Ok(response) = link.get(extra, Some(after)).await else { return Ok(None) };
     let status = response.status();
-    if status.is_success() && body::content(&response) == body::Content::Events {
+    if status.is_success() && body::body_kind(&response) == body::BodyKind::Events {
         return Ok(Some(response));
     }
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         return Ok(None);
     }
     debug!(status = status.as_u16(), "the rest of an answer is not to be had");
-    Err(Failed::sent(Failure::Closed))
+    Err(RequestError::sent(Failure::Closed))
 }
 
 /// What is left of a stream after the answer.
-pub(super) struct Left {
+pub(super) struct StreamRest {
     response: Response,
-    parser: Parser,
+    parser: SseParser,
 }
 
-impl Left {
+impl StreamRest {
     /// Waits a little for the end, so that the connection can be used again; what still comes belongs to no exchange.
-    pub(super) async fn drain(mut self, link: Arc<Link>) {
+    pub(super) async fn drain(mut self, link: Arc<HttpShared>) {
         let all = async {
             while let Ok(Some(chunk)) = body::next(&mut self.response).await {
                 let pushed = self.parser.push(&chunk, |event| {
                     if is_message(&event.name) {
-                        link.ending.receive(event.data, None);
+                        link.receiver.receive(event.data, None);
                     }
                 });
                 if pushed.is_err() {

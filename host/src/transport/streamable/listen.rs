@@ -8,23 +8,23 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::exchange::{RETRY, SHORTEST, is_message};
-use super::{Extra, Link};
-use crate::transport::events::Parser;
-use crate::transport::web::body::{self, Content};
+use super::{ExtraHeaders, HttpShared};
+use crate::transport::events::SseParser;
+use crate::transport::web::body::{self, BodyKind};
 
 /// Keeps the stream open until it is aborted, or the server says that it has none.
-pub(super) async fn run(link: Arc<Link>, extra: Extra) {
-    let mut place = Place::default();
+pub(super) async fn run(link: Arc<HttpShared>, extra: ExtraHeaders) {
+    let mut place = StreamPosition::default();
     let mut failures = 0;
     loop {
         match link.get(&extra, place.last_id.as_deref()).await {
-            Ok(response) if response.status().is_success() && body::content(&response) == Content::Events => {
+            Ok(response) if response.status().is_success() && body::body_kind(&response) == BodyKind::Events => {
                 let begun = Instant::now();
                 if read(&link, response, &mut place).await || begun.elapsed() > LIVED {
                     failures = 0;
                 }
             }
-            Ok(response) if has_none(response.status()) => {
+            Ok(response) if is_unsupported(response.status()) => {
                 debug!(status = response.status().as_u16(), "the server has no stream of its own messages");
                 return;
             }
@@ -40,20 +40,20 @@ pub(super) async fn run(link: Arc<Link>, extra: Extra) {
 
 /// Where the stream is to go on.
 #[derive(Default)]
-struct Place {
+struct StreamPosition {
     last_id: Option<String>,
     retry: Option<Duration>,
 }
 
 /// Reads one connection to its end; says whether any event came that is not the last one once more.
-async fn read(link: &Link, mut response: Response, place: &mut Place) -> bool {
-    let mut parser = Parser::new(link.web.max_message_bytes());
+async fn read(link: &HttpShared, mut response: Response, place: &mut StreamPosition) -> bool {
+    let mut parser = SseParser::new(link.web.max_message_bytes());
     let mut came = false;
     while let Ok(Some(chunk)) = body::next(&mut response).await {
         let pushed = parser.push(&chunk, |event| {
             came = true;
             if is_message(&event.name) {
-                link.ending.receive(event.data, None);
+                link.receiver.receive(event.data, None);
             }
         });
         if pushed.is_err() {
@@ -72,7 +72,7 @@ async fn read(link: &Link, mut response: Response, place: &mut Place) -> bool {
 }
 
 /// A success that is no stream is an answer of something that does not know the method.
-fn has_none(status: StatusCode) -> bool {
+fn is_unsupported(status: StatusCode) -> bool {
     let comes_and_goes = matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
     status.is_success() || status.is_client_error() && !comes_and_goes || status == StatusCode::NOT_IMPLEMENTED
 }

@@ -13,38 +13,38 @@ const PONG: &str = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
 const NOTE: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 struct Bench {
-    server: Server,
+    server: FixtureServer,
     transport: Arc<dyn Transport>,
-    inbox: Inbox,
+    inbox: TestInbox,
 }
 
-async fn bench(replies: Vec<Reply>) -> Bench {
+async fn bench(replies: Vec<FixtureReply>) -> Bench {
     bench_with(replies, |_| ()).await
 }
 
-async fn bench_with(replies: Vec<Reply>, change: impl Fn(&mut Site)) -> Bench {
-    let server = Server::start(replies).await;
+async fn bench_with(replies: Vec<FixtureReply>, change: impl Fn(&mut RemoteSite)) -> Bench {
+    let server = FixtureServer::start(replies).await;
     let mut site = site(&server.url());
     change(&mut site);
-    let (receiver, inbox) = Inbox::new();
+    let (receiver, inbox) = TestInbox::new();
     Bench { transport: open(&site, receiver).await.unwrap(), server, inbox }
 }
 
 impl Bench {
-    async fn ping(&self) -> Result<Delivery, Failed> {
+    async fn ping(&self) -> Result<Delivery, RequestError> {
         soon(self.transport.send(request(7, PING))).await
     }
 
     async fn http_error(&self) -> HttpError {
         match self.ping().await {
-            Err(Failed { failure: Failure::Http(error), sent: true }) => error,
+            Err(RequestError { failure: Failure::Http(error), sent: true }) => error,
             other => panic!("no HTTP error: {other:?}"),
         }
     }
 
     async fn protocol_error(&self) -> String {
         match self.ping().await {
-            Err(Failed { failure: Failure::Protocol(how), sent: true }) => how,
+            Err(RequestError { failure: Failure::Protocol(how), sent: true }) => how,
             other => panic!("no protocol error: {other:?}"),
         }
     }
@@ -104,7 +104,7 @@ async fn an_open_stream_does_not_hold_an_answered_request() {
 async fn a_body_may_come_slowly() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let (receiver, mut inbox) = Inbox::new();
+    let (receiver, mut inbox) = TestInbox::new();
     let transport = open(&site(&url), receiver).await.unwrap();
     let serve = async {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -128,7 +128,7 @@ async fn a_body_may_come_slowly() {
 #[tokio::test]
 async fn a_stream_without_event_ids_that_ends_early_is_closed() {
     let bench = bench(vec![events("data: {\"method\":\"x\"}\n\n")]).await;
-    assert_eq!(bench.ping().await, Err(Failed::sent(Failure::Closed)));
+    assert_eq!(bench.ping().await, Err(RequestError::sent(Failure::Closed)));
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn a_stream_that_makes_no_progress_is_given_up() {
     let again = || events(": nothing\n\n");
     let mut bench =
         bench(vec![events("id: 1\nretry: 0\n\n"), again(), again(), again(), again(), again(), again()]).await;
-    assert_eq!(bench.ping().await, Err(Failed::sent(Failure::Closed)));
+    assert_eq!(bench.ping().await, Err(RequestError::sent(Failure::Closed)));
     for _ in 0..6 {
         bench.server.request().await;
     }
@@ -173,7 +173,7 @@ async fn a_server_that_does_not_know_the_rest_of_an_answer_has_taken_the_request
         let refusal = reply(&format!("{status}\nContent-Type: application/json"), lost);
         let mut bench = bench(vec![session, events("id: 1\nretry: 0\n\n"), refusal]).await;
         bench.ping().await.unwrap();
-        assert_eq!(bench.ping().await, Err(Failed::sent(Failure::Closed)), "{status}");
+        assert_eq!(bench.ping().await, Err(RequestError::sent(Failure::Closed)), "{status}");
         for line in ["POST /mcp HTTP/1.1", "POST /mcp HTTP/1.1", "GET /mcp HTTP/1.1"] {
             assert_eq!(bench.server.request().await.line(), line);
         }
@@ -211,7 +211,7 @@ async fn a_polling_server_may_take_its_time() {
 async fn there_is_no_resuming_in_the_stateless_era() {
     let bench = bench(vec![events("id: 1\nretry: 0\n\n"), json(PONG)]).await;
     bench.transport.established(ServerStream::None);
-    assert_eq!(bench.ping().await, Err(Failed::sent(Failure::Closed)));
+    assert_eq!(bench.ping().await, Err(RequestError::sent(Failure::Closed)));
 }
 
 #[tokio::test]
@@ -229,9 +229,9 @@ async fn the_session_id_is_sent_back_and_the_session_deleted_once() {
     assert_eq!(seen, [(post, None), (post, Some("s1")), ("DELETE /mcp HTTP/1.1", Some("s1"))]);
     assert!(bench.server.is_quiet());
     bench.inbox.message().await;
-    assert_eq!(bench.inbox.closed().await, Failed::sent(Failure::Closed));
+    assert_eq!(bench.inbox.closed().await, RequestError::sent(Failure::Closed));
     assert!(bench.inbox.is_empty());
-    assert_eq!(bench.ping().await, Err(Failed::unsent(Failure::Closed)));
+    assert_eq!(bench.ping().await, Err(RequestError::unsent(Failure::Closed)));
 }
 
 #[tokio::test]
@@ -247,7 +247,7 @@ async fn notifications_are_content_with_any_success() {
     let bench = bench(vec![
         json("{}"),
         reply("202 Accepted", ""),
-        Reply { text: "HTTP/1.1 204 No Content\r\n\r\n".into(), then: Then::Next },
+        FixtureReply { text: "HTTP/1.1 204 No Content\r\n\r\n".into(), then: AfterReply::Next },
         reply("400 Bad", r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#),
     ])
     .await;
@@ -255,7 +255,7 @@ async fn notifications_are_content_with_any_success() {
         assert_eq!(soon(bench.transport.send(notification(NOTE))).await, Ok(Delivery::Exchanged));
     }
     let error = HttpError { status: 400, body: "no".to_owned(), ..HttpError::default() };
-    assert_eq!(soon(bench.transport.send(notification(NOTE))).await, Err(Failed::sent(Failure::Http(error))));
+    assert_eq!(soon(bench.transport.send(notification(NOTE))).await, Err(RequestError::sent(Failure::Http(error))));
 }
 
 #[tokio::test]
@@ -343,8 +343,8 @@ async fn messages_above_the_limit_are_refused_however_they_come() {
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{big}\r\n0\r\n\r\n",
         big.len()
     );
-    let chunks = Reply { text: chunks, then: Then::Next };
-    let small = |site: &mut Site| site.max_message_bytes = 1000;
+    let chunks = FixtureReply { text: chunks, then: AfterReply::Next };
+    let small = |site: &mut RemoteSite| site.max_message_bytes = 1000;
     let bench = bench_with(vec![json(&big), chunks, events(&format!("data: {big}\n\n"))], small).await;
     assert_eq!(bench.protocol_error().await, "an answer of more than 1000 bytes; raise max_message_bytes");
     assert_eq!(bench.protocol_error().await, "an answer of more than 1000 bytes; raise max_message_bytes");
@@ -353,14 +353,14 @@ async fn messages_above_the_limit_are_refused_however_they_come() {
 
 #[tokio::test]
 async fn a_connection_that_breaks_after_the_request_is_closed_and_may_have_been_sent() {
-    let half = Reply {
+    let half = FixtureReply {
         text: "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{".into(),
-        then: Then::HangUp,
+        then: AfterReply::HangUp,
     };
-    let none = Reply { text: String::new(), then: Then::HangUp };
+    let none = FixtureReply { text: String::new(), then: AfterReply::HangUp };
     let bench = bench(vec![half, none]).await;
-    assert_eq!(bench.ping().await, Err(Failed::sent(Failure::Closed)));
-    assert_eq!(bench.ping().await, Err(Failed::sent(Failure::Closed)));
+    assert_eq!(bench.ping().await, Err(RequestError::sent(Failure::Closed)));
+    assert_eq!(bench.ping().await, Err(RequestError::sent(Failure::Closed)));
 }
 
 #[tokio::test]
@@ -368,7 +368,7 @@ async fn dropping_a_send_closes_its_exchange() {
     for begun in ["", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n"] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let (receiver, _inbox) = Inbox::new();
+        let (receiver, _inbox) = TestInbox::new();
         let transport = open(&site(&url), receiver).await.unwrap();
         let sending = tokio::spawn(async move { transport.send(request(7, PING)).await });
         let (mut stream, _) = listener.accept().await.unwrap();

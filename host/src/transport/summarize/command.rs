@@ -13,12 +13,12 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 
-use super::{SummarizeError, Task};
+use super::{SummarizeError, SummaryTask};
 use crate::config::secrets::Secrets;
 
 /// A program that makes summaries. Its `Debug` shows no argument and no value of a variable: they may be secrets.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct SummaryCommand {
     /// The program, by path or by name; no shell reads it.
     pub command: String,
     /// Its arguments.
@@ -31,9 +31,9 @@ pub struct Command {
     pub secrets: Secrets,
 }
 
-impl Command {
+impl SummaryCommand {
     /// Runs the program. Nothing of its process group outlives the future.
-    pub(super) async fn run(&self, task: Task<'_>) -> Result<String, SummarizeError> {
+    pub(super) async fn run(&self, task: SummaryTask<'_>) -> Result<String, SummarizeError> {
         let mut family = self.start(task)?;
         let (stdin, stdout, stderr) =
             (family.child.stdin.take(), family.child.stdout.take(), family.child.stderr.take());
@@ -49,7 +49,7 @@ impl Command {
             let mut talk = pin!(async {
                 let listen = read(stdout, |bytes| {
                     summary.extend_from_slice(bytes);
-                    if summary.len() > MOST { Err(Broken::TooLarge) } else { Ok(()) }
+                    if summary.len() > MOST { Err(ReadError::TooLarge) } else { Ok(()) }
                 });
                 let keep_tail = read(stderr, |bytes| {
                     tail.push(bytes);
@@ -60,19 +60,19 @@ impl Command {
             // The limit of the whole summary bounds both waits.
             tokio::select! {
                 said = &mut talk => {
-                    said.map_err(|broken| self.broken(broken))?;
+                    said.map_err(|broken| self.read_error(broken))?;
                     family.wait().await
                 }
                 status = family.wait() => {
                     // What it started may hold its pipes for ever; what it said itself is in them already.
                     if let Ok(said) = tokio::time::timeout(SETTLE, talk).await {
-                        said.map_err(|broken| self.broken(broken))?;
+                        said.map_err(|broken| self.read_error(broken))?;
                     }
                     status
                 }
             }
         };
-        let status = status.map_err(|error| self.broken(Broken::Pipe(error)))?;
+        let status = status.map_err(|error| self.read_error(ReadError::Pipe(error)))?;
         if !status.success() {
             let last_words = tail.last_line(&self.secrets);
             return Err(SummarizeError::Failed { command: self.command.clone(), how: in_words(status), last_words });
@@ -80,7 +80,7 @@ impl Command {
         Ok(String::from_utf8_lossy(&summary).into_owned())
     }
 
-    fn start(&self, task: Task<'_>) -> Result<Family, SummarizeError> {
+    fn start(&self, task: SummaryTask<'_>) -> Result<CommandGroup, SummarizeError> {
         let mut command = tokio::process::Command::new(&self.command);
         command.args(&self.args).env_clear().envs(&self.env);
         command.env("TOOLGATE_SERVER", task.server).env("TOOLGATE_TOOL", task.tool);
@@ -93,18 +93,18 @@ impl Command {
         let child = command.spawn();
         let child = child.map_err(|source| SummarizeError::Start { command: self.command.clone(), source })?;
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Ok(Family { child, group })
+        Ok(CommandGroup { child, group })
     }
 
-    fn broken(&self, broken: Broken) -> SummarizeError {
+    fn read_error(&self, broken: ReadError) -> SummarizeError {
         match broken {
-            Broken::TooLarge => SummarizeError::TooLarge { max: MOST },
-            Broken::Pipe(source) => SummarizeError::Read { command: self.command.clone(), source },
+            ReadError::TooLarge => SummarizeError::TooLarge { max: MOST },
+            ReadError::Pipe(source) => SummarizeError::Read { command: self.command.clone(), source },
         }
     }
 }
 
-impl fmt::Debug for Command {
+impl fmt::Debug for SummaryCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let env: Vec<_> = self.env.keys().collect();
         f.debug_struct("Command")
@@ -116,13 +116,13 @@ impl fmt::Debug for Command {
 }
 
 /// A process and all that it started, unless that left its group; it dies whole with this value.
-struct Family {
+struct CommandGroup {
     child: Child,
     /// None once all of it is gone: from then on the number may be another's.
     group: Option<Pid>,
 }
 
-impl Family {
+impl CommandGroup {
     async fn wait(&mut self) -> std::io::Result<ExitStatus> {
         let status = self.child.wait().await;
         if self.group.is_some_and(|group| test_kill_process_group(group) == Err(Errno::SRCH)) {
@@ -132,7 +132,7 @@ impl Family {
     }
 }
 
-impl Drop for Family {
+impl Drop for CommandGroup {
     fn drop(&mut self) {
         if let Some(group) = self.group
             && let Err(error) = kill_process_group(group, Signal::KILL)
@@ -144,7 +144,7 @@ impl Drop for Family {
     }
 }
 
-enum Broken {
+enum ReadError {
     TooLarge,
     Pipe(std::io::Error),
 }
@@ -152,12 +152,12 @@ enum Broken {
 /// Reads until the end, or until what is read is refused.
 async fn read(
     pipe: Option<impl AsyncRead + Unpin>,
-    mut take: impl FnMut(&[u8]) -> Result<(), Broken>,
-) -> Result<(), Broken> {
+    mut take: impl FnMut(&[u8]) -> Result<(), ReadError>,
+) -> Result<(), ReadError> {
     let Some(mut pipe) = pipe else { return Ok(()) };
     let mut buffer = vec![0; 16 * 1024];
     loop {
-        match pipe.read(&mut buffer).await.map_err(Broken::Pipe)? {
+        match pipe.read(&mut buffer).await.map_err(ReadError::Pipe)? {
             0 => return Ok(()),
             count => take(&buffer[..count])?,
         }

@@ -11,12 +11,12 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use super::{SummarizeError, Task};
+use super::{SummarizeError, SummaryTask};
 use crate::transport::web;
 
 /// A model and where it is.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Model {
+pub struct SummaryModel {
     /// The address of the API, such as `http://localhost:11434/v1`, or of its `/chat/completions` itself.
     pub url: String,
     /// The name of the model.
@@ -26,7 +26,7 @@ pub struct Model {
 }
 
 /// An endpoint that makes summaries. Its `Debug` shows no key, login or query.
-pub struct Http {
+pub struct SummaryEndpoint {
     url: Url,
     model: String,
     authorization: Option<HeaderValue>,
@@ -34,9 +34,9 @@ pub struct Http {
     client: OnceCell<Client>,
 }
 
-impl Http {
+impl SummaryEndpoint {
     /// Checks what can be checked without the endpoint; nothing is sent.
-    pub fn new(model: Model) -> Result<Self, SummarizeError> {
+    pub fn new(model: SummaryModel) -> Result<Self, SummarizeError> {
         // Neither the url nor the key is repeated: both may be secrets.
         let wrong = |why: &str| SummarizeError::Settings(why.to_owned());
         let mut url = Url::parse(&model.url).map_err(|error| wrong(&format!("the url is not an address: {error}")))?;
@@ -60,11 +60,11 @@ impl Http {
             }
             None => None,
         };
-        Ok(Http { url, model: model.model, authorization, client: OnceCell::new() })
+        Ok(SummaryEndpoint { url, model: model.model, authorization, client: OnceCell::new() })
     }
 
     /// Asks for a completion.
-    pub(super) async fn ask(&self, task: Task<'_>) -> Result<String, SummarizeError> {
+    pub(super) async fn ask(&self, task: SummaryTask<'_>) -> Result<String, SummarizeError> {
         let body = json!({
             "model": self.model,
             "messages": [
@@ -93,7 +93,7 @@ impl Http {
     async fn connect(&self) -> Result<Client, SummarizeError> {
         // Another provider that the embedding program chose is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = Client::builder().redirect(Policy::none()).retry(web::once()).user_agent(USER_AGENT);
+        let builder = Client::builder().redirect(Policy::none()).retry(web::no_retries()).user_agent(USER_AGENT);
         // This machine itself is never reached through a proxy.
         let builder = if self.is_local() { builder.no_proxy() } else { builder };
         // Authorities that nobody will ask are not read.
@@ -123,7 +123,7 @@ impl Http {
     }
 
     /// What kind of error this is. Sentences of the endpoint may repeat the key or the text, so one plain word must do.
-    async fn reason(&self, response: Response, task: Task<'_>) -> Option<String> {
+    async fn reason(&self, response: Response, task: SummaryTask<'_>) -> Option<String> {
         let body = tokio::time::timeout(REASON_LIMIT, self.read(response)).await.ok()?.ok()?;
         let word = kind(&body)?;
         let key = self.authorization.as_ref().map_or(&[][..], HeaderValue::as_bytes);
@@ -154,13 +154,13 @@ impl Http {
     }
 }
 
-impl fmt::Debug for Http {
+impl fmt::Debug for SummaryEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http").field("url", &self.shown()).field("model", &self.model).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Model {
+impl fmt::Debug for SummaryModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Model").field("model", &self.model).finish_non_exhaustive()
     }

@@ -3,12 +3,12 @@
 use http::header::{self, HeaderValue};
 use reqwest::{Client, Url};
 
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 
 /// Reads the address of a site.
-pub(in crate::transport) fn parse(text: &str) -> Result<Url, Failed> {
+pub(in crate::transport) fn parse(text: &str) -> Result<Url, RequestError> {
     // The text itself may hold a login, so the message does not repeat it.
-    let bad = |why: String| Failed::unsent(Failure::Connect(why));
+    let bad = |why: String| RequestError::unsent(Failure::Connect(why));
     let url = Url::parse(text).map_err(|error| bad(format!("the url is not an address: {error}")))?;
     let scheme = url.scheme().to_owned();
     as_http(url).ok_or_else(|| bad(format!("the url begins with {scheme}:// and not with http, https, ws or wss")))
@@ -26,13 +26,13 @@ pub(in crate::transport) fn as_http(mut url: Url) -> Option<Url> {
 }
 
 /// An address as messages may show it: without login, query and fragment, which may be secrets.
-pub(in crate::transport) fn shown(url: &Url) -> String {
+pub(in crate::transport) fn display_url(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
 /// The same of a WebSocket, whose address has a scheme of its own.
-pub(super) fn shown_as_socket(url: &Url) -> String {
-    format!("ws{}", shown(url).trim_start_matches("http"))
+pub(super) fn display_socket_url(url: &Url) -> String {
+    format!("ws{}", display_url(url).trim_start_matches("http"))
 }
 
 /// Whether scheme, host and port are the same.
@@ -49,13 +49,13 @@ pub(super) fn without_login(mut url: Url) -> Option<Url> {
 }
 
 /// Takes the login out of the address and makes a header of it.
-pub(super) fn split_login(client: &Client, url: Url) -> Result<(Url, Option<HeaderValue>), Failed> {
+pub(super) fn split_login(client: &Client, url: Url) -> Result<(Url, Option<HeaderValue>), RequestError> {
     if url.username().is_empty() && url.password().is_none() {
         return Ok((url, None));
     }
     let request = client.get(url).build();
-    let mut request =
-        request.map_err(|_| Failed::unsent(Failure::Connect("the login in the url cannot be read".to_owned())))?;
+    let mut request = request
+        .map_err(|_| RequestError::unsent(Failure::Connect("the login in the url cannot be read".to_owned())))?;
     let login = request.headers_mut().remove(header::AUTHORIZATION).map(|mut value| {
         value.set_sensitive(true);
         value
@@ -70,9 +70,9 @@ mod tests {
     #[test]
     fn an_address_is_shown_without_its_secrets() {
         let url = parse("https://me:word@host.example:8443/mcp?key=1#x").unwrap();
-        assert_eq!(shown(&url), "https://host.example:8443/mcp");
-        assert_eq!(shown_as_socket(&url), "wss://host.example:8443/mcp");
-        assert_eq!(shown_as_socket(&parse("ws://me:word@a.example/x").unwrap()), "ws://a.example/x");
+        assert_eq!(display_url(&url), "https://host.example:8443/mcp");
+        assert_eq!(display_socket_url(&url), "wss://host.example:8443/mcp");
+        assert_eq!(display_socket_url(&parse("ws://me:word@a.example/x").unwrap()), "ws://a.example/x");
     }
 
     #[test]

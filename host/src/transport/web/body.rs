@@ -5,36 +5,36 @@ use std::time::Duration;
 use http::header;
 use reqwest::Response;
 
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 
 /// What a body is, by its content type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::transport) enum Content {
+pub(in crate::transport) enum BodyKind {
     /// JSON.
     Json,
     /// Server-Sent Events.
     Events,
     /// No type is given.
-    Unsaid,
+    Unspecified,
     /// Something else.
     Other(String),
 }
 
 /// Says what the body of this answer is.
-pub(in crate::transport) fn content(response: &Response) -> Content {
-    let Some(value) = response.headers().get(header::CONTENT_TYPE) else { return Content::Unsaid };
+pub(in crate::transport) fn body_kind(response: &Response) -> BodyKind {
+    let Some(value) = response.headers().get(header::CONTENT_TYPE) else { return BodyKind::Unspecified };
     let value = value.as_bytes();
     let kind = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     if kind.eq_ignore_ascii_case(b"application/json") {
-        Content::Json
+        BodyKind::Json
     } else if kind.eq_ignore_ascii_case(b"text/event-stream") {
-        Content::Events
+        BodyKind::Events
     } else if kind.is_empty() {
-        Content::Unsaid
+        BodyKind::Unspecified
     } else if kind.len() > 5 && kind[kind.len() - 5..].eq_ignore_ascii_case(b"+json") {
-        Content::Json
+        BodyKind::Json
     } else {
-        Content::Other(String::from_utf8_lossy(kind).into_owned())
+        BodyKind::Other(String::from_utf8_lossy(kind).into_owned())
     }
 }
 
@@ -46,18 +46,18 @@ pub(in crate::transport) fn encoding(response: &Response) -> Option<String> {
 }
 
 /// Fails where a body is encoded: nobody here could read it.
-pub(in crate::transport) fn check_encoding(response: &Response) -> Result<(), Failed> {
+pub(in crate::transport) fn check_encoding(response: &Response) -> Result<(), RequestError> {
     match encoding(response) {
         None => Ok(()),
         Some(encoding) => {
             let how = format!("its answer is encoded as {encoding}, which was not asked for");
-            Err(Failed::sent(Failure::Protocol(how)))
+            Err(RequestError::sent(Failure::Protocol(how)))
         }
     }
 }
 
 /// Reads the whole body as text.
-pub(in crate::transport) async fn text(mut response: Response, max: usize) -> Result<String, Failed> {
+pub(in crate::transport) async fn text(mut response: Response, max: usize) -> Result<String, RequestError> {
     let announced = response.content_length().unwrap_or(0);
     if announced > max as u64 {
         return Err(too_large("an answer", max));
@@ -84,9 +84,11 @@ pub(in crate::transport) async fn beginning(response: &mut Response, max: usize)
 }
 
 /// The next piece of a body; none is its end.
-pub(in crate::transport) async fn next(response: &mut Response) -> Result<Option<bytes::Bytes>, Failed> {
+pub(in crate::transport) async fn next(response: &mut Response) -> Result<Option<bytes::Bytes>, RequestError> {
     let next = response.chunk().await;
-    next.map_err(|error| Failed::sent(super::failing::of_reading(&error, &super::address::shown(response.url()))))
+    next.map_err(|error| {
+        RequestError::sent(super::errors::read_error(&error, &super::address::display_url(response.url())))
+    })
 }
 
 /// Reads what little may be left of a body nobody needs, since a connection with unread bytes cannot be used again.
@@ -105,8 +107,8 @@ pub(in crate::transport) async fn drain(mut response: Response) {
 }
 
 /// A message is larger than the configuration allows.
-pub(in crate::transport) fn too_large(what: &str, max: usize) -> Failed {
-    Failed::sent(Failure::Protocol(format!("{what} of more than {max} bytes; raise max_message_bytes")))
+pub(in crate::transport) fn too_large(what: &str, max: usize) -> RequestError {
+    RequestError::sent(Failure::Protocol(format!("{what} of more than {max} bytes; raise max_message_bytes")))
 }
 
 /// The first characters of a text, on one line and harmless to show.

@@ -9,25 +9,25 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::failure::Failed;
-use crate::transport::endpoint::{Site, Tls};
+use crate::failure::RequestError;
+use crate::transport::endpoint::{RemoteSite, Tls};
 use crate::transport::{Outgoing, Receive, RequestId};
 
 /// A server that answers request after request with what it was given.
-pub(in crate::transport) struct Server {
+pub(in crate::transport) struct FixtureServer {
     pub(in crate::transport) port: u16,
-    seen: mpsc::UnboundedReceiver<Request>,
+    seen: mpsc::UnboundedReceiver<FixtureRequest>,
     _task: JoinSet<()>,
 }
 
 /// What the server says, byte for byte, and what it does then.
-pub(in crate::transport) struct Reply {
+pub(in crate::transport) struct FixtureReply {
     pub(in crate::transport) text: String,
-    pub(in crate::transport) then: Then,
+    pub(in crate::transport) then: AfterReply,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::transport) enum Then {
+pub(in crate::transport) enum AfterReply {
     /// Waits for the next request.
     Next,
     /// Closes the connection.
@@ -36,20 +36,20 @@ pub(in crate::transport) enum Then {
 
 /// A request, as it came.
 #[derive(Debug)]
-pub(in crate::transport) struct Request {
+pub(in crate::transport) struct FixtureRequest {
     pub(in crate::transport) head: String,
     pub(in crate::transport) body: String,
     /// The connection that it came on, counted from 0.
     pub(in crate::transport) connection: usize,
 }
 
-impl Server {
-    pub(in crate::transport) async fn start(replies: Vec<Reply>) -> Self {
+impl FixtureServer {
+    pub(in crate::transport) async fn start(replies: Vec<FixtureReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::on(listener, replies)
     }
 
-    pub(in crate::transport) fn on(listener: TcpListener, replies: Vec<Reply>) -> Self {
+    pub(in crate::transport) fn on(listener: TcpListener, replies: Vec<FixtureReply>) -> Self {
         let port = listener.local_addr().unwrap().port();
         let replies = Arc::new(Mutex::new(VecDeque::from(replies)));
         let (report, seen) = mpsc::unbounded_channel();
@@ -62,7 +62,7 @@ impl Server {
                 connections.spawn(answer(stream, connection, replies, report));
             }
         });
-        Server { port, seen, _task: task }
+        FixtureServer { port, seen, _task: task }
     }
 
     pub(in crate::transport) fn url(&self) -> String {
@@ -70,7 +70,7 @@ impl Server {
     }
 
     /// The next request that came.
-    pub(in crate::transport) async fn request(&mut self) -> Request {
+    pub(in crate::transport) async fn request(&mut self) -> FixtureRequest {
         soon(self.seen.recv()).await.expect("a request")
     }
 
@@ -83,14 +83,14 @@ impl Server {
 async fn answer(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     connection: usize,
-    replies: Arc<Mutex<VecDeque<Reply>>>,
-    report: mpsc::UnboundedSender<Request>,
+    replies: Arc<Mutex<VecDeque<FixtureReply>>>,
+    report: mpsc::UnboundedSender<FixtureRequest>,
 ) {
     while let Some((head, body)) = read_request(&mut stream).await {
         let reply = replies.lock().unwrap().pop_front();
-        report.send(Request { head, body, connection }).ok();
-        let Some(Reply { text, then }) = reply else { return };
-        if stream.write_all(text.as_bytes()).await.is_err() || then == Then::HangUp {
+        report.send(FixtureRequest { head, body, connection }).ok();
+        let Some(FixtureReply { text, then }) = reply else { return };
+        if stream.write_all(text.as_bytes()).await.is_err() || then == AfterReply::HangUp {
             return;
         }
     }
@@ -114,7 +114,7 @@ fn header_in<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }
 
-impl Request {
+impl FixtureRequest {
     pub(in crate::transport) fn header(&self, name: &str) -> Option<&str> {
         header_in(&self.head, name)
     }
@@ -125,33 +125,33 @@ impl Request {
 }
 
 /// A reply with a length, after which the connection goes on. `head` is the status and header lines.
-pub(in crate::transport) fn reply(head: &str, body: &str) -> Reply {
+pub(in crate::transport) fn reply(head: &str, body: &str) -> FixtureReply {
     let head = head.trim().lines().map(str::trim).collect::<Vec<_>>().join("\r\n");
     let text = format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    Reply { text, then: Then::Next }
+    FixtureReply { text, then: AfterReply::Next }
 }
 
 /// A JSON answer.
-pub(in crate::transport) fn json(body: &str) -> Reply {
+pub(in crate::transport) fn json(body: &str) -> FixtureReply {
     reply("200 OK\nContent-Type: application/json", body)
 }
 
 /// A stream of events that ends by a hang-up.
-pub(in crate::transport) fn events(body: &str) -> Reply {
+pub(in crate::transport) fn events(body: &str) -> FixtureReply {
     let text = format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n{body}");
-    Reply { text, then: Then::HangUp }
+    FixtureReply { text, then: AfterReply::HangUp }
 }
 
 /// A stream of events in chunks, one for each piece; open at its end unless the last piece is empty.
-pub(in crate::transport) fn chunked(pieces: &[&str]) -> Reply {
+pub(in crate::transport) fn chunked(pieces: &[&str]) -> FixtureReply {
     let chunks: String = pieces.iter().map(|piece| format!("{:x}\r\n{piece}\r\n", piece.len())).collect();
     let text =
         format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
-    Reply { text, then: Then::Next }
+    FixtureReply { text, then: AfterReply::Next }
 }
 
-pub(in crate::transport) fn site(url: &str) -> Site {
-    Site {
+pub(in crate::transport) fn site(url: &str) -> RemoteSite {
+    RemoteSite {
         url: url.to_owned(),
         socket: None,
         headers: Vec::new(),
@@ -173,46 +173,46 @@ pub(in crate::transport) fn notification(text: &str) -> Outgoing {
 
 /// What a receiver was handed.
 #[derive(Debug, PartialEq)]
-pub(in crate::transport) enum Got {
+pub(in crate::transport) enum ReceivedItem {
     Message(String, Option<RequestId>),
-    Closed(Failed),
+    Closed(RequestError),
 }
 
-pub(in crate::transport) struct Inbox(mpsc::UnboundedReceiver<Got>);
+pub(in crate::transport) struct TestInbox(mpsc::UnboundedReceiver<ReceivedItem>);
 
-struct Post(mpsc::UnboundedSender<Got>);
+struct TestReceiver(mpsc::UnboundedSender<ReceivedItem>);
 
-impl Receive for Post {
+impl Receive for TestReceiver {
     fn receive(&self, text: String, exchange: Option<RequestId>) {
-        self.0.send(Got::Message(text, exchange)).ok();
+        self.0.send(ReceivedItem::Message(text, exchange)).ok();
     }
 
-    fn closed(&self, why: Failed) {
-        self.0.send(Got::Closed(why)).ok();
+    fn closed(&self, why: RequestError) {
+        self.0.send(ReceivedItem::Closed(why)).ok();
     }
 }
 
-impl Inbox {
+impl TestInbox {
     pub(in crate::transport) fn new() -> (Arc<dyn Receive>, Self) {
         let (post, inbox) = mpsc::unbounded_channel();
-        (Arc::new(Post(post)), Inbox(inbox))
+        (Arc::new(TestReceiver(post)), TestInbox(inbox))
     }
 
-    pub(in crate::transport) async fn next(&mut self) -> Got {
+    pub(in crate::transport) async fn next(&mut self) -> ReceivedItem {
         soon(self.0.recv()).await.expect("something to receive")
     }
 
     pub(in crate::transport) async fn message(&mut self) -> (String, Option<RequestId>) {
         match self.next().await {
-            Got::Message(text, exchange) => (text, exchange),
-            Got::Closed(why) => panic!("closed: {why}"),
+            ReceivedItem::Message(text, exchange) => (text, exchange),
+            ReceivedItem::Closed(why) => panic!("closed: {why}"),
         }
     }
 
-    pub(in crate::transport) async fn closed(&mut self) -> Failed {
+    pub(in crate::transport) async fn closed(&mut self) -> RequestError {
         match self.next().await {
-            Got::Closed(why) => why,
-            Got::Message(text, _) => panic!("a message: {text}"),
+            ReceivedItem::Closed(why) => why,
+            ReceivedItem::Message(text, _) => panic!("a message: {text}"),
         }
     }
 

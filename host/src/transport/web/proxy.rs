@@ -3,7 +3,7 @@
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::{ClientBuilder, NoProxy, Proxy, Url};
 
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 
 /// The proxies that requests go through.
 #[derive(Default)]
@@ -17,7 +17,7 @@ impl Proxies {
     /// The proxies that the variables name: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case.
     ///
     /// As in most programs that honour them, this machine itself is never reached through a proxy.
-    pub(super) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failed> {
+    pub(super) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, RequestError> {
         let find = |name: &'static str| {
             let found = variable(name).or_else(|| variable(&name.to_lowercase()));
             found.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).map(|value| (name, value))
@@ -43,7 +43,9 @@ impl Proxies {
         let made = made.into_iter().map(|(name, proxy)| match proxy {
             Ok(proxy) => Ok(proxy.no_proxy(NoProxy::from_string(&not_for))),
             // The value may hold a password.
-            Err(_) => Err(Failed::unsent(Failure::Connect(format!("the variable {name} holds no usable address")))),
+            Err(_) => {
+                Err(RequestError::unsent(Failure::Connect(format!("the variable {name} holds no usable address"))))
+            }
         });
         Ok(Proxies { made: made.collect::<Result<_, _>>()?, matcher: Some(matcher.build()) })
     }
@@ -54,7 +56,7 @@ impl Proxies {
     }
 
     /// The one on the way to this address, without its login.
-    pub(super) fn before(&self, url: &Url) -> Option<String> {
+    pub(super) fn proxy_for(&self, url: &Url) -> Option<String> {
         let found = self.matcher.as_ref()?.intercept(&url.as_str().parse().ok()?)?;
         Some(format!("{}://{}", found.uri().scheme_str()?, found.uri().authority()?))
     }

@@ -118,27 +118,27 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 
 /// Those who named an address: one server, or several of whom each named the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::transport) struct Leader {
+pub(in crate::transport) struct Referrer {
     zone: Zone,
     encrypted: bool,
 }
 
-impl Leader {
+impl Referrer {
     /// The server at this address, which was found in this zone.
     pub(in crate::transport) fn new(url: &Url, zone: Zone) -> Self {
-        Leader { zone, encrypted: url.scheme() == "https" }
+        Referrer { zone, encrypted: url.scheme() == "https" }
     }
 
     /// Both: they may lead to where each of them may.
     #[cfg(feature = "oauth")]
     #[must_use]
-    pub(in crate::transport) fn and(self, other: Leader) -> Self {
+    pub(in crate::transport) fn and(self, other: Referrer) -> Self {
         let zone = match (self.zone, other.zone) {
             (one, other) if one == other => one,
             (Zone::Private, Zone::Loopback) | (Zone::Loopback, Zone::Private) => Zone::Private,
             _ => Zone::Public,
         };
-        Leader { zone, encrypted: self.encrypted || other.encrypted }
+        Referrer { zone, encrypted: self.encrypted || other.encrypted }
     }
 
     /// The zone that connections to where it leads must be judged by, since a name may stand for any address.
@@ -147,15 +147,15 @@ impl Leader {
     }
 
     /// Whether it may lead to this address, as far as its name tells.
-    pub(in crate::transport) fn check(self, to: &Url) -> Result<(), Refused> {
+    pub(in crate::transport) fn check(self, to: &Url) -> Result<(), AddressError> {
         if !matches!(to.scheme(), "http" | "https") || to.host().is_none() {
-            return Err(Refused::NoSite);
+            return Err(AddressError::NoSite);
         }
         if self.encrypted && to.scheme() != "https" {
-            return Err(Refused::Unencrypted);
+            return Err(AddressError::Unencrypted);
         }
         match Zone::of_name(to) {
-            Some(zone) if !self.zone.may_lead_to(zone) => Err(Refused::Inside { zone, from: self.zone }),
+            Some(zone) if !self.zone.may_lead_to(zone) => Err(AddressError::Inside { zone, from: self.zone }),
             _ => Ok(()),
         }
     }
@@ -170,7 +170,7 @@ pub(in crate::transport) fn may_carry_messages(from: &Url, to: &Url) -> bool {
 
 /// Why an address is not used that a server named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(in crate::transport) enum Refused {
+pub(in crate::transport) enum AddressError {
     /// Messages would go to another origin.
     #[error("another origin, to which no message is sent; if that is right, use that address in the configuration")]
     OtherOrigin,
@@ -192,9 +192,9 @@ pub(in crate::transport) enum Refused {
 
 /// Finds the addresses of names, without those to which a server in this zone may not lead. Since it stands between a
 /// name and the connection, a name that changes its address afterwards changes nothing.
-pub(super) struct Guard(pub(super) Zone);
+pub(super) struct ZoneResolver(pub(super) Zone);
 
-impl Resolve for Guard {
+impl Resolve for ZoneResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let from = self.0;
         Box::pin(async move {
@@ -205,12 +205,12 @@ impl Resolve for Guard {
 }
 
 /// The addresses to which a server in this zone may lead; an error where none of them is left.
-fn admitted(from: Zone, found: impl Iterator<Item = SocketAddr>) -> Result<Vec<SocketAddr>, Refused> {
+fn admitted(from: Zone, found: impl Iterator<Item = SocketAddr>) -> Result<Vec<SocketAddr>, AddressError> {
     let (mut left, mut refused) = (Vec::new(), None);
     for address in found {
         match Zone::of(address.ip()) {
             zone if from.may_lead_to(zone) => left.push(address),
-            zone => refused = Some(Refused::Inside { zone, from }),
+            zone => refused = Some(AddressError::Inside { zone, from }),
         }
     }
     match refused {
@@ -283,26 +283,26 @@ mod tests {
 
     #[test]
     fn an_encrypted_server_leads_to_encrypted_ones() {
-        let check = |from: &str, zone: Zone, to: &str, may: Result<(), Refused>| {
-            assert_eq!(Leader::new(&url(from), zone).check(&url(to)), may, "{from} to {to}");
+        let check = |from: &str, zone: Zone, to: &str, may: Result<(), AddressError>| {
+            assert_eq!(Referrer::new(&url(from), zone).check(&url(to)), may, "{from} to {to}");
         };
-        let inside = |zone| Err(Refused::Inside { zone, from: Zone::Public });
+        let inside = |zone| Err(AddressError::Inside { zone, from: Zone::Public });
         check("https://a.example/", Zone::Public, "https://b.example/", Ok(()));
-        check("https://a.example/", Zone::Public, "http://a.example/", Err(Refused::Unencrypted));
-        check("https://127.0.0.1/", Zone::Loopback, "http://127.0.0.1/", Err(Refused::Unencrypted));
+        check("https://a.example/", Zone::Public, "http://a.example/", Err(AddressError::Unencrypted));
+        check("https://127.0.0.1/", Zone::Loopback, "http://127.0.0.1/", Err(AddressError::Unencrypted));
         check("http://a.example/", Zone::Public, "http://b.example/", Ok(()));
         check("http://a.example/", Zone::Public, "http://127.0.0.1/", inside(Zone::Loopback));
         check("https://a.example/", Zone::Public, "https://[fd00::1]/", inside(Zone::Private));
         check("http://127.0.0.1/", Zone::Loopback, "http://127.0.0.1:1/", Ok(()));
-        check("http://127.0.0.1/", Zone::Loopback, "file:///etc/passwd", Err(Refused::NoSite));
-        check("http://127.0.0.1/", Zone::Loopback, "smb://127.0.0.1/x", Err(Refused::NoSite));
+        check("http://127.0.0.1/", Zone::Loopback, "file:///etc/passwd", Err(AddressError::NoSite));
+        check("http://127.0.0.1/", Zone::Loopback, "smb://127.0.0.1/x", Err(AddressError::NoSite));
     }
 
     #[cfg(feature = "oauth")]
     #[test]
     fn several_lead_no_further_than_each_of_them() {
-        let leader = |text: &str, zone| Leader::new(&url(text), zone);
-        let check = |one: Leader, other: Leader, both: Leader| {
+        let leader = |text: &str, zone| Referrer::new(&url(text), zone);
+        let check = |one: Referrer, other: Referrer, both: Referrer| {
             assert_eq!((one.and(other), other.and(one)), (both, both), "{one:?} {other:?}");
         };
         let (open, encrypted) = ("http://a.example/", "https://a.example/");
@@ -331,7 +331,8 @@ mod tests {
     fn a_name_is_judged_by_the_addresses_that_it_stands_for() {
         let check = |from: Zone, found: &[&str], left: Result<&[&str], Zone>| {
             let parse = |text: &&str| SocketAddr::new(text.parse().unwrap(), 0);
-            let left = left.map(|left| left.iter().map(parse).collect()).map_err(|zone| Refused::Inside { zone, from });
+            let left =
+                left.map(|left| left.iter().map(parse).collect()).map_err(|zone| AddressError::Inside { zone, from });
             assert_eq!(admitted(from, found.iter().map(parse)), left, "{found:?}");
         };
         check(Zone::Public, &["203.0.113.7", "2001:db8::1"], Ok(&["203.0.113.7", "2001:db8::1"]));

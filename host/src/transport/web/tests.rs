@@ -14,11 +14,11 @@ use tokio_rustls::TlsAcceptor;
 use super::fixture::*;
 use super::*;
 
-async fn send(web: &Web, method: Method, body: &str) -> Result<Response, Failed> {
+async fn send(web: &WebClient, method: Method, body: &str) -> Result<Response, RequestError> {
     send_as(web, method, body, true).await
 }
 
-async fn send_as(web: &Web, method: Method, body: &str, repeatable: bool) -> Result<Response, Failed> {
+async fn send_as(web: &WebClient, method: Method, body: &str, repeatable: bool) -> Result<Response, RequestError> {
     let mut headers = web.headers().clone();
     for (name, value) in [
         ("accept", "application/json"),
@@ -30,14 +30,15 @@ async fn send_as(web: &Web, method: Method, body: &str, repeatable: bool) -> Res
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
     let body = Bytes::from(body.to_owned());
-    soon(web.send(Ask { method, url: web.address().clone(), headers: &|| headers.clone(), body, repeatable })).await
+    soon(web.send(WebRequest { method, url: web.address().clone(), headers: &|| headers.clone(), body, repeatable }))
+        .await
 }
 
-async fn web(site: &Site) -> Web {
-    Web::open(site, Version::Any).await.unwrap()
+async fn web(site: &RemoteSite) -> WebClient {
+    WebClient::open(site, HttpVersion::Any).await.unwrap()
 }
 
-fn keyed(url: &str) -> Site {
+fn keyed(url: &str) -> RemoteSite {
     let mut site = site(url);
     site.headers = vec![("Authorization".to_owned(), "Bearer t0ken".to_owned()), ("X-Key".to_owned(), "k".to_owned())];
     site
@@ -55,7 +56,8 @@ async fn an_answer_that_is_no_http_is_called_so_and_its_place_named() {
         (&format!("HTTP/1.1 200 OK\r\n{headers}\r\n"), "its answer has more headers, or larger ones, than can be read"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\nok", "no readable HTTP: "),
     ] {
-        let server = Server::start(vec![Reply { text: answer.to_owned(), then: Then::HangUp }]).await;
+        let server =
+            FixtureServer::start(vec![FixtureReply { text: answer.to_owned(), then: AfterReply::HangUp }]).await;
         let web = web(&site(&server.url())).await;
         let failed = match send(&web, Method::POST, "hello").await {
             Ok(response) => soon(body::text(response, 100)).await.unwrap_err(),
@@ -84,7 +86,7 @@ async fn a_service_that_speaks_first_is_no_http() {
 
 #[tokio::test]
 async fn a_login_in_the_address_becomes_a_header() {
-    let mut server = Server::start(vec![json("{}"), json("{}")]).await;
+    let mut server = FixtureServer::start(vec![json("{}"), json("{}")]).await;
     let url = server.url().replace("http://", "http://me:w%40rd@");
     let client = web(&site(&url)).await;
     send(&client, Method::GET, "").await.unwrap();
@@ -101,7 +103,7 @@ async fn a_refused_connection_says_so_without_secrets() {
     drop(listener);
     let web = web(&site(&format!("http://me:word@{address}/mcp?key=1"))).await;
     let failed = send(&web, Method::POST, "hello").await.err().unwrap();
-    assert_eq!(failed, Failed::unsent(Failure::Connect(format!("connection refused (http://{address}/mcp)"))));
+    assert_eq!(failed, RequestError::unsent(Failure::Connect(format!("connection refused (http://{address}/mcp)"))));
 }
 
 #[tokio::test]
@@ -109,7 +111,7 @@ async fn a_header_that_is_none_is_named_without_its_value() {
     for (name, value) in [("X Key", "s3cret"), ("X-Key", "s3cret\n")] {
         let mut site = site("http://127.0.0.1:1/");
         site.headers = vec![(name.to_owned(), value.to_owned())];
-        let failed = Web::open(&site, Version::Any).await.err().unwrap();
+        let failed = WebClient::open(&site, HttpVersion::Any).await.err().unwrap();
         assert!(
             !failed.sent && failed.to_string().contains(name) && !failed.to_string().contains("s3cret"),
             "{failed}"
@@ -119,16 +121,16 @@ async fn a_header_that_is_none_is_named_without_its_value() {
 
 #[tokio::test]
 async fn a_forward_proxy_of_the_environment_is_used_but_not_for_this_machine() {
-    let mut proxy = Server::start(vec![json("{}"), json("{}")]).await;
+    let mut proxy = FixtureServer::start(vec![json("{}"), json("{}")]).await;
     let variables = |name: &str| match name {
         "http_proxy" => Some(format!("http://me:word@127.0.0.1:{}", proxy.port)),
         "NO_PROXY" => Some("direct.example".to_owned()),
         _ => None,
     };
-    let client = Web::open_with(&site("http://tools.example/mcp"), Version::Any, variables).await.unwrap();
+    let client = WebClient::open_with(&site("http://tools.example/mcp"), HttpVersion::Any, variables).await.unwrap();
     send(&client, Method::POST, "hello").await.unwrap();
-    let mut server = Server::start(vec![json("{}")]).await;
-    let client = Web::open_with(&site(&server.url()), Version::Any, variables).await.unwrap();
+    let mut server = FixtureServer::start(vec![json("{}")]).await;
+    let client = WebClient::open_with(&site(&server.url()), HttpVersion::Any, variables).await.unwrap();
     send(&client, Method::POST, "hello").await.unwrap();
     assert_eq!(server.request().await.line(), "POST /mcp HTTP/1.1");
     let seen = proxy.request().await;
@@ -140,8 +142,11 @@ async fn a_forward_proxy_of_the_environment_is_used_but_not_for_this_machine() {
 #[tokio::test]
 async fn a_bad_proxy_is_named_without_its_value() {
     let variables = |name: &str| (name == "ALL_PROXY").then(|| "http://me:word@[".to_owned());
-    let failed = Web::open_with(&site("http://tools.example/"), Version::Any, variables).await.err().unwrap();
-    assert_eq!(failed, Failed::unsent(Failure::Connect("the variable ALL_PROXY holds no usable address".to_owned())));
+    let failed = WebClient::open_with(&site("http://tools.example/"), HttpVersion::Any, variables).await.err().unwrap();
+    assert_eq!(
+        failed,
+        RequestError::unsent(Failure::Connect("the variable ALL_PROXY holds no usable address".to_owned()))
+    );
 }
 
 #[tokio::test]
@@ -149,7 +154,7 @@ async fn a_proxy_that_refuses_is_named_without_its_login() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let nobody = listener.local_addr().unwrap().port();
     drop(listener);
-    let refusing = Server::start(vec![
+    let refusing = FixtureServer::start(vec![
         reply("403 No\nContent-Type: text/plain", "not that one"),
         reply("407 No\nProxy-Authenticate: Basic", ""),
         reply("502 No", ""),
@@ -158,7 +163,7 @@ async fn a_proxy_that_refuses_is_named_without_its_login() {
     .await;
     let told = async |url: &str, port: u16| {
         let variables = |name: &str| (name == "ALL_PROXY").then(|| format!("http://me:word@127.0.0.1:{port}"));
-        let web = Web::open_with(&site(url), Version::Any, variables).await.unwrap();
+        let web = WebClient::open_with(&site(url), HttpVersion::Any, variables).await.unwrap();
         match send(&web, Method::POST, "hello").await {
             Ok(response) => web.failed_answer(response, false).await.to_string(),
             Err(failed) => failed.to_string(),
@@ -247,10 +252,10 @@ impl Pki {
     }
 }
 
-async fn try_tls(url: &str, tls: Tls) -> Result<StatusCode, Failed> {
+async fn try_tls(url: &str, tls: Tls) -> Result<StatusCode, RequestError> {
     let mut site = site(url);
     site.tls = tls;
-    let web = Web::open(&site, Version::Any).await?;
+    let web = WebClient::open(&site, HttpVersion::Any).await?;
     send(&web, Method::POST, "hello").await.map(|response| response.status())
 }
 
@@ -370,7 +375,7 @@ async fn tls_goes_through_a_tunnel_of_the_proxy() {
     let variables = |name: &str| (name == "HTTPS_PROXY").then(|| format!("http://127.0.0.1:{port}"));
     let mut site = site("https://tools.example/mcp");
     site.tls.ca = pki.file("ca.pem");
-    let web = Web::open_with(&site, Version::Any, variables).await.unwrap();
+    let web = WebClient::open_with(&site, HttpVersion::Any, variables).await.unwrap();
     let response = send(&web, Method::POST, "hello").await.unwrap();
     assert_eq!(response.status(), 200);
     drop((response, web));
@@ -408,7 +413,7 @@ async fn a_websocket_shares_the_client_and_keeps_to_http_1() {
         socket.send(message).await.unwrap();
         socket
     };
-    let (receiver, mut inbox) = Inbox::new();
+    let (receiver, mut inbox) = TestInbox::new();
     let echo = async {
         let transport = crate::transport::websocket::open(&site, receiver).await.unwrap();
         transport.send(request(1, "{\"id\":1}")).await.unwrap();

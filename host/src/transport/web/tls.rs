@@ -6,12 +6,12 @@ use reqwest::{Certificate, ClientBuilder, Identity};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::failure::{Failed, Failure};
+use crate::failure::{Failure, RequestError};
 use crate::ownership;
 use crate::transport::endpoint::Tls;
 
 /// Has the server's certificate checked, or not.
-pub(super) fn check(builder: ClientBuilder, tls: &Tls) -> Result<ClientBuilder, Failed> {
+pub(super) fn check(builder: ClientBuilder, tls: &Tls) -> Result<ClientBuilder, RequestError> {
     let authorities = match &tls.ca {
         Some(file) => certificates(file, &read(file)?)?,
         None => Vec::new(),
@@ -21,7 +21,7 @@ pub(super) fn check(builder: ClientBuilder, tls: &Tls) -> Result<ClientBuilder, 
 }
 
 /// Has our certificate shown, where there is one.
-pub(super) fn show(builder: ClientBuilder, tls: &Tls) -> Result<ClientBuilder, Failed> {
+pub(super) fn show(builder: ClientBuilder, tls: &Tls) -> Result<ClientBuilder, RequestError> {
     let Some(file) = &tls.client_certificate else { return Ok(builder) };
     let mut pem = read(file)?;
     certificates(file, &pem)?;
@@ -32,33 +32,33 @@ pub(super) fn show(builder: ClientBuilder, tls: &Tls) -> Result<ClientBuilder, F
     }
     PrivateKeyDer::from_pem_slice(&pem)
         .map_err(|_| bad(key_file, "it holds no private key in PEM form, or an encrypted one"))?;
-    let identity = Identity::from_pem(&pem).map_err(|error| bad(key_file, &super::failing::root_cause(&error)))?;
+    let identity = Identity::from_pem(&pem).map_err(|error| bad(key_file, &super::errors::root_cause(&error)))?;
     Ok(builder.identity(identity))
 }
 
 /// Says what is wrong with the files, also where no certificate will be needed.
-pub(super) fn check_files(tls: &Tls) -> Result<(), Failed> {
+pub(super) fn check_files(tls: &Tls) -> Result<(), RequestError> {
     if tls.ca.is_none() && tls.client_certificate.is_none() {
         return Ok(());
     }
     check(ClientBuilder::new(), tls).and_then(|builder| show(builder, tls)).map(drop)
 }
 
-fn certificates(file: &Path, pem: &[u8]) -> Result<Vec<Certificate>, Failed> {
+fn certificates(file: &Path, pem: &[u8]) -> Result<Vec<Certificate>, RequestError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
         Ok(found) if !found.is_empty() => found
             .iter()
-            .map(|der| Certificate::from_der(der).map_err(|error| bad(file, &super::failing::root_cause(&error))))
+            .map(|der| Certificate::from_der(der).map_err(|error| bad(file, &super::errors::root_cause(&error))))
             .collect(),
         _ => Err(bad(file, "it holds no certificate in PEM form")),
     }
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, Failed> {
-    ownership::read(file).map_err(|error| bad(file, &super::failing::in_words(&error)))
+fn read(file: &Path) -> Result<Vec<u8>, RequestError> {
+    ownership::read(file).map_err(|error| bad(file, &super::errors::in_words(&error)))
 }
 
-fn bad(file: &Path, what: &str) -> Failed {
-    Failed::unsent(Failure::Connect(format!("{}: {what}", file.display())))
+fn bad(file: &Path, what: &str) -> RequestError {
+    RequestError::unsent(Failure::Connect(format!("{}: {what}", file.display())))
 }

@@ -10,13 +10,13 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::frames;
-use crate::failure::{Failed, Failure};
-use crate::transport::endpoint::Site;
-use crate::transport::web::{Ask, Version, Web};
+use crate::failure::{Failure, RequestError};
+use crate::transport::endpoint::RemoteSite;
+use crate::transport::web::{HttpVersion, WebClient, WebRequest};
 
 /// Connects and upgrades.
-pub(super) async fn connect(site: &Site) -> Result<WebSocketStream<Upgraded>, Failed> {
-    let web = Web::open(site, Version::One).await?;
+pub(super) async fn connect(site: &RemoteSite) -> Result<WebSocketStream<Upgraded>, RequestError> {
+    let web = WebClient::open(site, HttpVersion::Http1).await?;
     let key = generate_key();
     let sent_key = HeaderValue::try_from(key.as_str()).map_err(|_| unsent(Failure::Closed))?;
     let mut headers = web.headers().clone();
@@ -26,11 +26,11 @@ pub(super) async fn connect(site: &Site) -> Result<WebSocketStream<Upgraded>, Fa
     headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
     headers.insert(header::SEC_WEBSOCKET_KEY, sent_key);
     let (url, body) = (web.address().clone(), Bytes::new());
-    let ask = Ask { method: Method::GET, url, headers: &|| headers.clone(), body, repeatable: true };
+    let ask = WebRequest { method: Method::GET, url, headers: &|| headers.clone(), body, repeatable: true };
     // No message has been sent yet, whatever fails here.
     let response = web.send(ask).await.map_err(|failed| unsent(failed.failure))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let led = (response.url() != web.address()).then(|| web.shown(response.url()));
+        let led = (response.url() != web.address()).then(|| web.display_url(response.url()));
         let mut error = web.failed_answer(response, false).await;
         if let Some(led) = led {
             error.body = format!("it redirects to {led}, which is no WebSocket: {}", error.body);
@@ -58,8 +58,8 @@ fn check(response: &Response, key: &str) -> Result<(), String> {
     }
 }
 
-fn unsent(failure: Failure) -> Failed {
-    Failed::unsent(failure)
+fn unsent(failure: Failure) -> RequestError {
+    RequestError::unsent(failure)
 }
 
 const PROTOCOL: &str = "mcp";

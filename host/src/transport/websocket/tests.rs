@@ -12,19 +12,19 @@ type Peer = WebSocketStream<TcpStream>;
 struct Bench {
     peer: Peer,
     transport: Arc<dyn Transport>,
-    inbox: Inbox,
+    inbox: TestInbox,
 }
 
 async fn bench() -> Bench {
-    bench_with(Pulse { ping: Duration::from_secs(30), silence: Duration::from_secs(90) }).await
+    bench_with(Heartbeat { ping: Duration::from_secs(30), silence: Duration::from_secs(90) }).await
 }
 
-async fn bench_with(pulse: Pulse) -> Bench {
+async fn bench_with(pulse: Heartbeat) -> Bench {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut place = site(&format!("ws://me:word@{}/ws?x=1", listener.local_addr().unwrap()));
     place.headers = vec![("X-Key".to_owned(), "k".to_owned())];
     place.max_message_bytes = 100_000;
-    let (receiver, inbox) = Inbox::new();
+    let (receiver, inbox) = TestInbox::new();
     let serve = async {
         let (stream, _) = listener.accept().await.unwrap();
         #[allow(clippy::result_large_err, reason = "the signature is tungstenite's")]
@@ -63,13 +63,13 @@ async fn pings_are_answered() {
 
 #[tokio::test]
 async fn a_quiet_server_is_asked_and_a_dead_one_given_up() {
-    let pulse = Pulse { ping: Duration::from_millis(20), silence: Duration::from_secs(60) };
+    let pulse = Heartbeat { ping: Duration::from_millis(20), silence: Duration::from_secs(60) };
     let mut asked = bench_with(pulse).await;
     assert!(matches!(soon(asked.peer.next()).await.unwrap().unwrap(), Message::Ping(_)));
-    let pulse = Pulse { ping: Duration::from_secs(60), silence: Duration::from_millis(50) };
+    let pulse = Heartbeat { ping: Duration::from_secs(60), silence: Duration::from_millis(50) };
     let mut dead = bench_with(pulse).await;
-    assert_eq!(dead.inbox.closed().await, Failed::sent(Failure::Closed));
-    assert_eq!(dead.transport.send(request(1, "{}")).await, Err(Failed::unsent(Failure::Closed)));
+    assert_eq!(dead.inbox.closed().await, RequestError::sent(Failure::Closed));
+    assert_eq!(dead.transport.send(request(1, "{}")).await, Err(RequestError::unsent(Failure::Closed)));
 }
 
 #[tokio::test]
@@ -89,8 +89,8 @@ async fn the_code_of_a_close_is_told() {
         let rest = async { while let Some(Ok(_)) = bench.peer.next().await {} };
         soon(rest).await;
         drop(bench.peer);
-        assert_eq!(bench.inbox.closed().await, Failed::sent(expected.clone()));
-        assert_eq!(bench.transport.send(request(1, "{}")).await, Err(Failed::unsent(expected)));
+        assert_eq!(bench.inbox.closed().await, RequestError::sent(expected.clone()));
+        assert_eq!(bench.transport.send(request(1, "{}")).await, Err(RequestError::unsent(expected)));
         bench.transport.close().await;
         assert!(bench.inbox.is_empty());
     }
@@ -106,7 +106,7 @@ async fn closing_shakes_hands() {
     };
     let both = async { tokio::join!(bench.transport.close(), bench.transport.close()) };
     soon(async { tokio::join!(both, serve) }).await;
-    assert_eq!(bench.inbox.closed().await, Failed::sent(Failure::Closed));
+    assert_eq!(bench.inbox.closed().await, RequestError::sent(Failure::Closed));
     assert!(bench.inbox.is_empty());
 }
 
@@ -114,7 +114,7 @@ async fn closing_shakes_hands() {
 async fn a_connection_that_breaks_off_is_closed() {
     let mut bench = bench().await;
     drop(bench.peer);
-    assert_eq!(bench.inbox.closed().await, Failed::sent(Failure::Closed));
+    assert_eq!(bench.inbox.closed().await, RequestError::sent(Failure::Closed));
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_message_above_the_limit_ends_the_connection() {
     assert_eq!(bench.inbox.message().await.0.len(), 100_000);
     bench.peer.send(Message::text("x".repeat(100_001))).await.unwrap();
     let words = "a message of more than 100000 bytes; raise max_message_bytes".to_owned();
-    assert_eq!(bench.inbox.closed().await, Failed::sent(Failure::Protocol(words)));
+    assert_eq!(bench.inbox.closed().await, RequestError::sent(Failure::Protocol(words)));
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn a_message_that_was_begun_when_the_connection_was_closed_may_have_arrive
         bench.transport.close().await;
     };
     let (sent, ()) = soon(async { tokio::join!(send, close) }).await;
-    assert_eq!(sent, Err(Failed::sent(Failure::Closed)));
+    assert_eq!(sent, Err(RequestError::sent(Failure::Closed)));
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn what_cannot_be_reached_is_named_as_the_configuration_names_it() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let (receiver, _inbox) = Inbox::new();
+    let (receiver, _inbox) = TestInbox::new();
     let failed = soon(open(&site(&format!("ws://{address}/ws?key=1")), receiver)).await.err().unwrap();
     assert!(failed.to_string().ends_with(&format!("(ws://{address}/ws)")), "{failed}");
 }
@@ -193,37 +193,40 @@ async fn what_cannot_be_reached_is_named_as_the_configuration_names_it() {
 #[tokio::test]
 async fn a_server_that_does_not_upgrade_is_refused() {
     let accept = "101 Switching\nUpgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Accept: wrong";
-    let server = Server::start(vec![reply("403 No\nWWW-Authenticate: Bearer", "who"), reply(accept, "")]).await;
-    let (receiver, _inbox) = Inbox::new();
+    let server = FixtureServer::start(vec![reply("403 No\nWWW-Authenticate: Bearer", "who"), reply(accept, "")]).await;
+    let (receiver, _inbox) = TestInbox::new();
     let failed = soon(open(&site(&server.url()), receiver.clone())).await.err().unwrap();
-    let Failed { failure: Failure::Http(error), sent: false } = failed else { panic!("{failed}") };
+    let RequestError { failure: Failure::Http(error), sent: false } = failed else { panic!("{failed}") };
     assert_eq!((error.status, error.challenge.as_deref(), error.body.as_str()), (403, Some("Bearer"), "who"));
     let failed = soon(open(&site(&server.url()), receiver)).await.err().unwrap();
-    assert_eq!(failed, Failed::unsent(Failure::Protocol("its Sec-WebSocket-Accept does not fit our key".to_owned())));
+    assert_eq!(
+        failed,
+        RequestError::unsent(Failure::Protocol("its Sec-WebSocket-Accept does not fit our key".to_owned()))
+    );
 }
 
 #[tokio::test]
 async fn a_redirect_that_leads_to_no_websocket_is_named() {
     let moved = || reply("302 Over there\nLocation: /login?next=1", "");
-    let void = Reply { text: String::new(), then: Then::HangUp };
-    let server = Server::start(vec![moved(), reply("200 OK", "who are you"), moved(), void]).await;
-    let (receiver, _inbox) = Inbox::new();
+    let void = FixtureReply { text: String::new(), then: AfterReply::HangUp };
+    let server = FixtureServer::start(vec![moved(), reply("200 OK", "who are you"), moved(), void]).await;
+    let (receiver, _inbox) = TestInbox::new();
     let address = format!("ws://127.0.0.1:{}", server.port);
     let failed = soon(open(&site(&format!("{address}/ws")), receiver.clone())).await.err().unwrap();
     let told = format!("it redirects to {address}/login, which is no WebSocket: who are you");
     assert!(!failed.sent && failed.to_string().ends_with(&told), "{failed}");
     let failed = soon(open(&site(&format!("{address}/ws")), receiver)).await.err().unwrap();
     let told = format!("it redirects to {address}/login, which closed the connection");
-    assert_eq!(failed, Failed::unsent(Failure::Protocol(told)));
+    assert_eq!(failed, RequestError::unsent(Failure::Protocol(told)));
 }
 
 #[tokio::test]
 async fn a_websocket_is_not_opened_at_another_origin() {
-    let mut other = Server::start(vec![reply("200 OK", "")]).await;
+    let mut other = FixtureServer::start(vec![reply("200 OK", "")]).await;
     for status in [301, 302, 303, 307, 308] {
         let moved = reply(&format!("{status} Over there\nLocation: ws://127.0.0.1:{}/ws", other.port), "");
-        let server = Server::start(vec![moved]).await;
-        let (receiver, _inbox) = Inbox::new();
+        let server = FixtureServer::start(vec![moved]).await;
+        let (receiver, _inbox) = TestInbox::new();
         let failed = soon(open(&site(&format!("ws://127.0.0.1:{}/ws", server.port)), receiver)).await.err().unwrap();
         let told = format!("it redirects to ws://127.0.0.1:{}/ws, another origin", other.port);
         assert!(!failed.sent && failed.to_string().contains(&told), "{failed}");

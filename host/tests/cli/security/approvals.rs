@@ -80,7 +80,7 @@ fn calls(file: &PathBuf) -> Vec<Value> {
 }
 
 fn hides(letter: char) -> bool {
-    letter != '\n' && toolgate::visible::hides(letter)
+    letter != '\n' && toolgate::visible::is_hidden_char(letter)
 }
 
 #[test]

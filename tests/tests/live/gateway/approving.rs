@@ -14,8 +14,8 @@ use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Value, json};
 use tokio::io::BufReader;
 use toolgate::config;
-use toolgate::demo::Local;
-use toolgate::gateway::Options;
+use toolgate::demo::InProcessDemo;
+use toolgate::gateway::GatewayOptions;
 use toolgate::gateway::http::Tokens;
 use toolgate::transport::Connect;
 
@@ -79,7 +79,7 @@ impl ClientHandler for Person {
 fn guarded(more: &str, settings: &str) -> (config::model::Config, HashMap<String, Arc<dyn Connect>>) {
     let yaml = format!("{settings}\nservers:\n  one: {{command: none, ask: [echo, sleep]{more}}}\n");
     let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
-    (config, HashMap::from([("one".to_owned(), Arc::new(Local) as Arc<dyn Connect>)]))
+    (config, HashMap::from([("one".to_owned(), Arc::new(InProcessDemo) as Arc<dyn Connect>)]))
 }
 
 /// What a call of this tool comes to for this person, who is behind a client of this era at this door.
@@ -93,14 +93,14 @@ async fn call(
     let params = CallToolRequestParams::new(name).with_arguments(arguments.as_object().cloned().unwrap());
     let called = async {
         if door == "stdio" {
-            let (stream, served) = serve_over(config, transports, Options::default());
+            let (stream, served) = serve_over(config, transports, GatewayOptions::default());
             let client = client_of(person.clone(), stream, era).await;
             let called = client.call_tool(params).await.unwrap();
             client.cancel().await.unwrap();
             served.await.unwrap();
             return called;
         }
-        let (url, _stop) = serve_http_over(config, transports, Options::default(), Tokens::default()).await;
+        let (url, _stop) = serve_http_over(config, transports, GatewayOptions::default(), Tokens::default()).await;
         let client = http_client_of(person.clone(), &url, None, era).await;
         client.call_tool(params).await.unwrap()
     };
@@ -169,7 +169,7 @@ async fn a_person_who_says_nothing_within_the_time_of_the_call_has_not_approved_
     assert!(text(&called).contains(NOBODY) && person.asked().len() == 1, "{called:?}");
 
     let (config, transports) = hasty();
-    let (stream, _served) = serve_over(config, transports, Options::default());
+    let (stream, _served) = serve_over(config, transports, GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({"elicitation": {}})).await;
     let params = json!({"name": "one__echo", "arguments": {"text": "x"}});
     let (answer, before) = lines.ask("a", "tools/call", params).await;
@@ -183,7 +183,7 @@ async fn a_person_who_says_nothing_within_the_time_of_the_call_has_not_approved_
 #[tokio::test]
 async fn the_time_that_a_person_takes_is_not_the_servers() {
     let (config, transports) = guarded(", timeouts: {call: 1s, total: 20s}", "");
-    let (stream, _served) = serve_over(config, transports, Options::default());
+    let (stream, _served) = serve_over(config, transports, GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({"elicitation": {}})).await;
     let params = json!({"name": "one__sleep", "arguments": {"seconds": 0.3}});
     lines.send(json!({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": params})).await;
@@ -201,7 +201,7 @@ async fn the_time_that_a_person_takes_is_not_the_servers() {
 #[tokio::test]
 async fn a_call_that_is_cancelled_while_a_person_thinks_is_not_made() {
     let (config, transports) = guarded("", "");
-    let (stream, _served) = serve_over(config, transports, Options::default());
+    let (stream, _served) = serve_over(config, transports, GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({"elicitation": {}})).await;
     let params = json!({"name": "one__echo", "arguments": {"text": "x"}});
     lines.send(json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})).await;
@@ -237,7 +237,7 @@ async fn a_server_that_wants_input_gets_it_after_the_approval() {
 #[tokio::test]
 async fn an_approval_is_for_one_call_with_its_arguments() {
     let (config, transports) = guarded("", "");
-    let (stream, _served) = serve_over(config, transports, Options::default());
+    let (stream, _served) = serve_over(config, transports, GatewayOptions::default());
     let mut lines = Lines(BufReader::new(stream));
     let key = Mutex::new(String::new());
     let mut ask = async |text: &str, state: Option<&Value>, says: Value| {
@@ -279,7 +279,7 @@ async fn each_of_two_gateways_in_a_row_asks_once_and_hears_its_own_answer() {
     for (outer, asks) in [("", 1), ("ask: ['*echo'], ", 2)] {
         for way in WAYS {
             let (config, transports) = guarded("", "");
-            let (url, _stop) = serve_http_over(config, transports, Options::default(), Tokens::default()).await;
+            let (url, _stop) = serve_http_over(config, transports, GatewayOptions::default(), Tokens::default()).await;
             let yaml = format!("servers:\n  in: {{{outer}url: \"{url}/mcp\"}}\n");
             let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
             let yes = json!({"action": "accept", "content": {"approve": true}});

@@ -12,7 +12,7 @@ use rmcp::service::{RequestContext, RunningService};
 use rmcp::{ClientHandler, RoleClient, ServiceError};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use toolgate::gateway::Options;
+use toolgate::gateway::GatewayOptions;
 use toolgate::gateway::http::Tokens;
 
 use super::super::web::answers::legacy;
@@ -66,10 +66,10 @@ async fn client(
 ) -> (RunningService<RoleClient, Person>, Option<tokio::sync::oneshot::Sender<()>>) {
     let config = fixtures(servers, "");
     if door == "stdio" {
-        let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+        let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
         return (client_of(Person("Ada"), stream, era).await, None);
     }
-    let (url, stop) = serve_http_over(config, HashMap::new(), Options::default(), Tokens::default()).await;
+    let (url, stop) = serve_http_over(config, HashMap::new(), GatewayOptions::default(), Tokens::default()).await;
     (http_client_of(Person("Ada"), &url, None, era).await, Some(stop))
 }
 
@@ -115,7 +115,7 @@ async fn what_the_client_answers_reaches_the_server_byte_for_byte() {
     for masks in ["", "masking: {groups: [basic]}\n"] {
         let yaml = format!("{masks}servers:\n  asks: {{command: sh, args: [-c, {script:?}]}}\n");
         let config = toolgate::config::parse(&yaml, std::path::Path::new("toolgate.yaml")).unwrap();
-        let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+        let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
         let mut stream = BufReader::new(stream);
         let meta = modern(json!({"elicitation": {}}));
         let mut ask = async |more: &str| {
@@ -149,7 +149,7 @@ async fn what_the_client_answers_reaches_the_server_byte_for_byte() {
 #[tokio::test]
 async fn a_server_is_told_what_the_client_can_be_asked_and_asks_for_nothing_else() {
     let config = fixtures(&[("asks", "mrtr 1"), ("meta", "meta-modern")], "");
-    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
     let mut lines = Lines(BufReader::new(stream));
     let can = json!({"roots": {"x": 1}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
     let params = json!({"name": "meta__meta", "arguments": {}, "_meta": modern(can.clone())});
@@ -197,7 +197,7 @@ async fn an_older_server_asks_an_older_client() {
 #[tokio::test]
 async fn two_clients_at_a_time_are_each_asked_for_their_own_call() {
     let config = fixtures(&[("asks", "mrtr 2")], "");
-    let (url, _stop) = serve_http_over(config, HashMap::new(), Options::default(), Tokens::default()).await;
+    let (url, _stop) = serve_http_over(config, HashMap::new(), GatewayOptions::default(), Tokens::default()).await;
     let call = async |name: &'static str, era: &str| {
         let client = http_client_of(Person(name), &url, None, era).await;
         for _ in 0..5 {
@@ -240,7 +240,7 @@ async fn a_question_on_the_stream_of_a_call_finds_the_client_of_that_call() {
     .await;
     let yaml = format!("servers:\n  a: {{url: {:?}}}\n", server.url());
     let config = toolgate::config::parse(&yaml, std::path::Path::new("toolgate.yaml")).unwrap();
-    let (url, _stop) = serve_http_over(config, HashMap::new(), Options::default(), Tokens::default()).await;
+    let (url, _stop) = serve_http_over(config, HashMap::new(), GatewayOptions::default(), Tokens::default()).await;
     let call = async |name: &'static str, era: &str| {
         let client = http_client_of(Person(name), &url, None, era).await;
         let arguments = json!({"text": name}).as_object().cloned().unwrap();

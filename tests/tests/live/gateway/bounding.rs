@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tokio::io::BufReader;
-use toolgate::gateway::Options;
+use toolgate::gateway::GatewayOptions;
 
 use super::{Lines, serve};
 
@@ -15,7 +15,7 @@ fn modern(mut params: Value) -> Value {
 
 #[tokio::test]
 async fn names_and_addresses_without_end_are_refused_before_anything_is_done_with_them() {
-    let (mut lines, _served) = Lines::open(Options::default()).await;
+    let (mut lines, _served) = Lines::open(GatewayOptions::default()).await;
     let (name, uri) = ("n".repeat(3_000_000), format!("demo://{}", "u".repeat(3_000_000)));
     let prompt = json!({"type": "ref/prompt", "name": name});
     let template = json!({"type": "ref/resource", "uri": uri});
@@ -47,7 +47,7 @@ async fn names_and_addresses_without_end_are_refused_before_anything_is_done_wit
 
 #[tokio::test]
 async fn capabilities_without_end_open_no_session() {
-    let (stream, _served) = serve(Options::default());
+    let (stream, _served) = serve(GatewayOptions::default());
     let mut lines = Lines(BufReader::new(stream));
     let hello = |capabilities: Value| {
         let client = json!({"name": "t", "version": "1"});
@@ -64,7 +64,7 @@ async fn capabilities_without_end_open_no_session() {
 
 #[tokio::test]
 async fn a_client_hears_of_a_thousand_resources_and_no_more() {
-    let (mut lines, _served) = Lines::open(Options::default()).await;
+    let (mut lines, _served) = Lines::open(GatewayOptions::default()).await;
     let uris: Vec<_> = (0..1001).map(|number| format!("demo://{number}")).collect();
     let listen = modern(json!({"notifications": {"resourceSubscriptions": uris}}));
     let (answer, _) = lines.ask("1", "subscriptions/listen", listen).await;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolgate::config;
 use toolgate::config::model::Config;
-use toolgate::demo::Local;
-use toolgate::gate::View;
-use toolgate::gateway::client::{House, Incoming, Outlet, Principal, Unsent};
-use toolgate::gateway::{Gateway, Options, Relay};
+use toolgate::demo::InProcessDemo;
+use toolgate::gate::GateView;
+use toolgate::gateway::client::{ClientFactory, ClientMessage, ClientSink, Principal, SinkError};
+use toolgate::gateway::{Gateway, GatewayOptions, Relay};
 use toolgate::logic::types::filtering::SelectedServer;
 use toolgate::registry::{self, Registry};
 use toolgate::transport::Connect;
@@ -25,23 +25,23 @@ fn config(servers: &[&str]) -> Config {
     config::parse(&format!("servers: {{{}}}", servers.join(", ")), Path::new("toolgate.yaml")).expect("it is right")
 }
 
-fn gateway(servers: &[&str], options: Options) -> Arc<Gateway> {
-    let transports = ["one", "two", "three"].map(|id| (id.to_owned(), Arc::new(Local) as Arc<dyn Connect>));
+fn gateway(servers: &[&str], options: GatewayOptions) -> Arc<Gateway> {
+    let transports = ["one", "two", "three"].map(|id| (id.to_owned(), Arc::new(InProcessDemo) as Arc<dyn Connect>));
     let relay = Arc::new(Relay::default());
     let transports = HashMap::from(transports);
-    let of_registry = registry::Options { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
+    let of_registry = registry::RegistryOptions { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
     let registry = Registry::new(&component(), config(servers), of_registry).expect("the component starts");
     Arc::new(Gateway::new(registry, relay, options))
 }
 
 /// Each principal may use the tool `add` of its servers.
-fn views(all: &[(&str, &[&str])]) -> Options {
+fn views(all: &[(&str, &[&str])]) -> GatewayOptions {
     let only = |servers: &[&str]| {
         let selected = servers.iter().map(|id| SelectedServer { id: (*id).to_owned(), tools: vec!["add".to_owned()] });
-        View { selection: Some(selected.collect()), ..View::default() }
+        GateView { selection: Some(selected.collect()), ..GateView::default() }
     };
     let views = all.iter().map(|(name, servers)| ((*name).to_owned(), only(servers))).collect();
-    Options { views, ..Options::default() }
+    GatewayOptions { views, ..GatewayOptions::default() }
 }
 
 fn principal(name: &str) -> Principal {
@@ -52,14 +52,14 @@ fn principal(name: &str) -> Principal {
 #[derive(Default)]
 struct Heard(std::sync::Mutex<Vec<String>>);
 
-impl Outlet for Heard {
-    fn send(&self, text: String) -> Result<(), Unsent> {
+impl ClientSink for Heard {
+    fn send(&self, text: String) -> Result<(), SinkError> {
         self.0.lock().unwrap().push(text);
         Ok(())
     }
 }
 
-pub(super) fn modern(method: &str, params: Value) -> Incoming {
+pub(super) fn modern(method: &str, params: Value) -> ClientMessage {
     let mut params = params;
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -67,13 +67,13 @@ pub(super) fn modern(method: &str, params: Value) -> Incoming {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let text = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).to_string();
-    Incoming { text, places: None, headers: None, outlet: Arc::new(Heard::default()), batch: None }
+    ClientMessage { text, ranges: None, headers: None, sink: Arc::new(Heard::default()), batch: None }
 }
 
 /// The names of the tools that a principal is shown.
 async fn tools(gateway: &Arc<Gateway>, name: &str) -> Result<Vec<String>, String> {
-    let client = gateway.stateless(&principal(name)).map_err(|error| error.to_string())?;
-    let answer = client.take(modern("tools/list", json!({}))).await.expect("an answer").text;
+    let client = gateway.stateless_client(&principal(name)).map_err(|error| error.to_string())?;
+    let answer = client.handle(modern("tools/list", json!({}))).await.expect("an answer").text;
     let answer: Value = serde_json::from_str(&answer).unwrap();
     let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
     Ok(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect())
@@ -81,7 +81,8 @@ async fn tools(gateway: &Arc<Gateway>, name: &str) -> Result<Vec<String>, String
 
 #[tokio::test]
 async fn a_server_that_is_exposed_is_not_for_who_may_not_use_it() {
-    let options = Options { expose: Some("one".to_owned()), ..views(&[("ann", &["one", "two"]), ("bob", &["two"])]) };
+    let options =
+        GatewayOptions { expose: Some("one".to_owned()), ..views(&[("ann", &["one", "two"]), ("bob", &["two"])]) };
     let gateway = gateway(&["one", "two"], options);
     assert_eq!(tools(&gateway, "ann").await.unwrap(), ["add"]);
     assert_eq!(tools(&gateway, "bob").await.unwrap(), Vec::<String>::new());
@@ -96,9 +97,9 @@ async fn what_a_principal_may_use_changes_with_the_configuration_and_who_goes_he
     assert_eq!(tools("bob").await.unwrap(), ["one__add", "two__add"]);
     let filter = json!({"notifications": {"toolsListChanged": true}});
     let listen = |name: &str, outlet: &Arc<Heard>| {
-        let client = gateway.stateless(&principal(name)).expect("it may");
-        let message = Incoming { outlet: Arc::clone(outlet) as _, ..modern("subscriptions/listen", filter.clone()) };
-        tokio::spawn(client.take(message))
+        let client = gateway.stateless_client(&principal(name)).expect("it may");
+        let message = ClientMessage { sink: Arc::clone(outlet) as _, ..modern("subscriptions/listen", filter.clone()) };
+        tokio::spawn(client.handle(message))
     };
     let (of_ann, of_bob) = (Arc::new(Heard::default()), Arc::new(Heard::default()));
     let (ann, bob) = (listen("ann", &of_ann), listen("bob", &of_bob));
@@ -132,13 +133,16 @@ async fn who_may_use_nothing_but_what_is_switched_off_is_shown_nothing() {
         );
         config::parse(&text, Path::new("toolgate.yaml")).expect("it is right")
     };
-    let options =
-        |off| Options { views: toolgate::gate::views(&yaml(off)).into_iter().collect(), ..Options::default() };
+    let options = |off| GatewayOptions {
+        views: toolgate::gate::views(&yaml(off)).into_iter().collect(),
+        ..GatewayOptions::default()
+    };
     let none = Vec::<String>::new();
     let gateway = gateway(&["one", "two"], options(true));
     gateway.reload(yaml(true), &BTreeSet::new(), options(true)).unwrap();
     assert_eq!(tools(&gateway, "ann").await.unwrap(), none);
-    let called = gateway.stateless(&principal("ann")).unwrap().take(modern("tools/call", json!({"name": "two__add"})));
+    let called =
+        gateway.stateless_client(&principal("ann")).unwrap().handle(modern("tools/call", json!({"name": "two__add"})));
     assert!(called.await.expect("an answer").text.contains("error"));
     gateway.reload(yaml(false), &BTreeSet::new(), options(false)).unwrap();
     assert_eq!(tools(&gateway, "ann").await.unwrap().len(), 6);
@@ -148,7 +152,7 @@ async fn who_may_use_nothing_but_what_is_switched_off_is_shown_nothing() {
     assert_eq!(gateway.registry().status("two").unwrap().connections, 0, "nobody wants it");
     // What cannot be used at all names whom that is for.
     let views = HashMap::from([("bob".to_owned(), views(&[("bob", &["gone"])]).views.remove("bob").unwrap())]);
-    let options = Options { views, ..Options::default() };
+    let options = GatewayOptions { views, ..GatewayOptions::default() };
     let wrong = gateway.reload(yaml(true), &BTreeSet::new(), options).unwrap_err();
     assert!(wrong.to_string().contains("bob") && wrong.to_string().contains("gone"), "{wrong}");
     gateway.registry().close().await;
@@ -164,9 +168,9 @@ async fn calls_go_on_while_configurations_come_and_go() {
         let (gateway, over, calls) = (Arc::clone(&gateway), Arc::clone(&over), Arc::clone(&calls));
         tokio::spawn(async move {
             while !over.load(Ordering::SeqCst) {
-                let client = gateway.stateless(&principal("bob")).expect("he may");
+                let client = gateway.stateless_client(&principal("bob")).expect("he may");
                 let params = json!({"name": "one__add", "arguments": {"a": 1, "b": 2}});
-                let answer = client.take(modern("tools/call", params)).await.expect("an answer").text;
+                let answer = client.handle(modern("tools/call", params)).await.expect("an answer").text;
                 assert!(answer.contains(r#""sum":3"#), "{answer}");
                 calls.fetch_add(1, Ordering::SeqCst);
             }
@@ -197,9 +201,9 @@ async fn the_pages_show_a_principal_its_own_servers_and_calls() {
     // The view of the admin cannot be opened, and an admin sees all the same how things are.
     let gateway = gateway(&["one", "two"], views(&[("ann", &["one"]), ("bob", &["one", "two"]), ("root", &["gone"])]));
     for (name, tool) in [("ann", "one__add"), ("bob", "two__add")] {
-        let client = gateway.stateless(&principal(name)).unwrap();
+        let client = gateway.stateless_client(&principal(name)).unwrap();
         let call = modern("tools/call", json!({"name": tool, "arguments": {"a": 1, "b": 2}}));
-        assert!(client.take(call).await.expect("an answer").text.contains('3'));
+        assert!(client.handle(call).await.expect("an answer").text.contains('3'));
     }
     let seen = |principal: &Principal| {
         let read = |body: &str, list: &str, member: &str| {

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use toolgate::gateway::http::{Limits, Load};
-use toolgate::gateway::{Options, stdio};
+use toolgate::gateway::http::{GatewayLimits, LoadLimiter};
+use toolgate::gateway::{GatewayOptions, stdio};
 
 use super::{Lines, demos, serve_within};
 use crate::fixtures::{LONG, until};
@@ -18,14 +18,14 @@ use crate::fixtures::{LONG, until};
 /// A gateway within limits, over pipes that hold so many bytes.
 struct Tight {
     stream: DuplexStream,
-    load: Arc<Load>,
+    load: Arc<LoadLimiter>,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
 
 impl Tight {
-    fn open(limits: Limits, pipe: usize) -> Self {
-        let door = stdio::Door::new(&Limits { grace: Duration::from_millis(100), ..limits });
+    fn open(limits: GatewayLimits, pipe: usize) -> Self {
+        let door = stdio::StdioServer::new(&GatewayLimits { grace: Duration::from_millis(100), ..limits });
         let load = door.load();
         let (stop, stopped) = oneshot::channel();
         let stopped = async {
@@ -35,7 +35,7 @@ impl Tight {
             }
         };
         let (config, transports) = demos();
-        let (stream, served) = serve_within(door, pipe, stopped, config, transports, Options::default());
+        let (stream, served) = serve_within(door, pipe, stopped, config, transports, GatewayOptions::default());
         Tight { stream, load, stop, served }
     }
 }
@@ -47,7 +47,7 @@ fn call(id: impl Into<Value>, name: &str, arguments: Value) -> Value {
 
 #[tokio::test]
 async fn a_line_that_is_too_long_is_answered_and_the_next_one_is_read() {
-    let limits = Limits { max_body_bytes: 64 << 10, ..Limits::default() };
+    let limits = GatewayLimits { max_body_bytes: 64 << 10, ..GatewayLimits::default() };
     let tight = Tight::open(limits, 1 << 10);
     let mut lines = Lines::greet(tight.stream, json!({})).await;
     let text = "x".repeat(3 << 20);
@@ -64,7 +64,7 @@ async fn a_line_that_is_too_long_is_answered_and_the_next_one_is_read() {
 
 #[tokio::test]
 async fn requests_beyond_those_in_flight_are_refused_and_a_cancellation_makes_room() {
-    let tight = Tight::open(Limits { max_requests: 2, ..Limits::default() }, 1 << 16);
+    let tight = Tight::open(GatewayLimits { max_requests: 2, ..GatewayLimits::default() }, 1 << 16);
     let mut lines = Lines::greet(tight.stream, json!({})).await;
     let hello =
         json!({"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
@@ -98,7 +98,7 @@ async fn requests_beyond_those_in_flight_are_refused_and_a_cancellation_makes_ro
 
 #[tokio::test]
 async fn a_burst_of_what_is_answered_at_once_is_answered_whole() {
-    let tight = Tight::open(Limits { max_requests: 4, ..Limits::default() }, 1 << 20);
+    let tight = Tight::open(GatewayLimits { max_requests: 4, ..GatewayLimits::default() }, 1 << 20);
     let mut lines = Lines::greet(tight.stream, json!({})).await;
     let burst: String =
         (0..200).map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"}).to_string() + "\n").collect();
@@ -112,7 +112,7 @@ async fn a_burst_of_what_is_answered_at_once_is_answered_whole() {
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_read_no_further_until_it_does() {
     const CALLS: usize = 200;
-    let limits = Limits { max_body_bytes: 8 << 10, max_requests: 8, ..Limits::default() };
+    let limits = GatewayLimits { max_body_bytes: 8 << 10, max_requests: 8, ..GatewayLimits::default() };
     let tight = Tight::open(limits, 4 << 10);
     let lines = Lines::greet(tight.stream, json!({})).await;
     let (reader, mut writer) = tokio::io::split(lines.0.into_inner());
@@ -149,7 +149,7 @@ async fn a_client_that_reads_nothing_is_read_no_further_until_it_does() {
 
 #[tokio::test]
 async fn who_reads_nothing_can_cancel_what_runs_and_the_gateway_can_end() {
-    let tight = Tight::open(Limits { max_body_bytes: 1 << 10, ..Limits::default() }, 1 << 10);
+    let tight = Tight::open(GatewayLimits { max_body_bytes: 1 << 10, ..GatewayLimits::default() }, 1 << 10);
     let mut lines = Lines::greet(tight.stream, json!({})).await;
     lines.send(call(1, "one__sleep", json!({"seconds": 500}))).await;
     until("the call runs", || tight.load.stats().requests == 1).await;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use toolgate::config;
-use toolgate::gateway::Options;
+use toolgate::gateway::GatewayOptions;
 use toolgate::gateway::http::Tokens;
 
 use super::{Lines, serve_http_over, serve_over};
@@ -37,7 +37,7 @@ async fn page(address: &str, path: &str) -> String {
 async fn a_client_that_hangs_up_cancels_its_call_and_it_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     let (config, heard) = silent(folder.path());
-    let (url, _stop) = serve_http_over(config, HashMap::new(), Options::default(), Tokens::default()).await;
+    let (url, _stop) = serve_http_over(config, HashMap::new(), GatewayOptions::default(), Tokens::default()).await;
     let address = url.strip_prefix("http://").unwrap();
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
@@ -71,7 +71,7 @@ async fn a_client_that_hangs_up_cancels_its_call_and_it_is_counted() {
 async fn the_end_of_a_session_cancels_its_calls() {
     let folder = tempfile::tempdir().unwrap();
     let (config, heard) = silent(folder.path());
-    let (stream, served) = serve_over(config, HashMap::new(), Options::default());
+    let (stream, served) = serve_over(config, HashMap::new(), GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({})).await;
     let params = json!({"name": "s__echo", "arguments": {"text": "x"}});
     lines.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})).await;
@@ -91,7 +91,7 @@ async fn what_is_no_call_can_be_cancelled_too() {
     let yaml = format!("servers:\n  s: {{command: sh, args: [-c, {script:?}]}}\n");
     let config = config::parse(&yaml, Path::new("toolgate.yaml")).unwrap();
     let heard = |words: &str| std::fs::read_to_string(&file).unwrap_or_default().contains(words);
-    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({})).await;
     let params = json!({"uri": "fixture://note"});
     lines.send(json!({"jsonrpc": "2.0", "id": 7, "method": "resources/read", "params": params})).await;
@@ -103,7 +103,7 @@ async fn what_is_no_call_can_be_cancelled_too() {
 
 #[tokio::test]
 async fn who_listens_is_answered_when_the_input_ends() {
-    let (mut lines, served) = Lines::open(Options::default()).await;
+    let (mut lines, served) = Lines::open(GatewayOptions::default()).await;
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
     });
@@ -118,7 +118,7 @@ async fn who_listens_is_answered_when_the_input_ends() {
 
 #[tokio::test]
 async fn requests_that_outlast_the_end_are_cancelled_and_answered() {
-    let (mut lines, served) = Lines::open(Options::default()).await;
+    let (mut lines, served) = Lines::open(GatewayOptions::default()).await;
     let sleep = json!({"name": "one__sleep", "arguments": {"seconds": 500}, "_meta": {"progressToken": "p"}});
     lines.send(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": sleep})).await;
     assert_eq!(lines.next().await["method"], "notifications/progress", "it runs");

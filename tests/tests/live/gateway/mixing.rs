@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rmcp::model::CallToolRequestParams;
 use serde_json::{Value, json};
 use toolgate::gateway::client::Principal;
-use toolgate::gateway::{Gateway, Options, Relay};
+use toolgate::gateway::{Gateway, GatewayOptions, Relay};
 use toolgate::registry::{self, Registry};
 
 use super::{Lines, client, fixtures, serve_over};
@@ -14,7 +14,7 @@ use crate::fixtures::component;
 
 /// A client of the initialize era with these capabilities, of a gateway in front of fixtures.
 async fn open(servers: &[(&str, &str)], settings: &str, capabilities: Value) -> Lines {
-    let (stream, _served) = serve_over(fixtures(servers, settings), HashMap::new(), Options::default());
+    let (stream, _served) = serve_over(fixtures(servers, settings), HashMap::new(), GatewayOptions::default());
     Lines::greet(stream, capabilities).await
 }
 
@@ -22,7 +22,7 @@ async fn open(servers: &[(&str, &str)], settings: &str, capabilities: Value) -> 
 async fn what_one_server_lists_wrongly_takes_nothing_away_from_clients_of_the_sdk() {
     for era in ["legacy", "modern"] {
         let config = fixtures(&[("bad", "malformed"), ("good", "plain")], "");
-        let (stream, served) = serve_over(config, HashMap::new(), Options::default());
+        let (stream, served) = serve_over(config, HashMap::new(), GatewayOptions::default());
         let client = client(stream, era).await;
         let tools = client.list_all_tools().await.unwrap();
         let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
@@ -42,9 +42,9 @@ async fn what_one_server_lists_wrongly_takes_nothing_away_from_clients_of_the_sd
 #[tokio::test]
 async fn a_tool_cannot_say_that_it_is_another_servers() {
     let relay = Arc::new(Relay::default());
-    let of_registry = registry::Options { handler: Arc::clone(&relay) as _, ..Default::default() };
+    let of_registry = registry::RegistryOptions { handler: Arc::clone(&relay) as _, ..Default::default() };
     let registry = Registry::new(&component(), fixtures(&[("bad", "malformed")], ""), of_registry).unwrap();
-    let gateway = Gateway::new(Arc::clone(&registry), relay, Options::default());
+    let gateway = Gateway::new(Arc::clone(&registry), relay, GatewayOptions::default());
     let reply = gateway.tools(&Principal::local()).await;
     let said: Value = serde_json::from_str(&reply.body).unwrap();
     let claims = said["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "bad__claims").unwrap();

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 use tokio::io::BufReader;
-use toolgate::gate::{CallOptions, Gate, View};
-use toolgate::gateway::Options;
-use toolgate::json::Object;
+use toolgate::gate::{CallOptions, Gate, GateView};
+use toolgate::gateway::GatewayOptions;
+use toolgate::json::JsonObject;
 use toolgate::logic::types::execution::ToolCall;
 use toolgate::registry::{self, Registry};
 use toolgate::session::Caller;
@@ -30,7 +30,7 @@ fn logged(messages: &[Value]) -> Vec<&str> {
 #[tokio::test]
 async fn a_level_reaches_the_server_and_a_client_hears_what_it_asked_for() {
     let config = fixtures(&[("c", "chatty")], "masking: {groups: [basic]}");
-    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({})).await;
     let say = json!({"name": "c__say", "arguments": {}});
     let (_, before) = lines.ask("1", "tools/call", say.clone()).await;
@@ -58,7 +58,8 @@ async fn a_level_reaches_the_server_and_a_client_hears_what_it_asked_for() {
 #[tokio::test]
 async fn clients_that_share_a_server_each_hear_their_own_level() {
     let config = fixtures(&[("c", "chatty")], "");
-    let (url, _stop) = super::serve_http_over(config, HashMap::new(), Options::default(), Default::default()).await;
+    let (url, _stop) =
+        super::serve_http_over(config, HashMap::new(), GatewayOptions::default(), Default::default()).await;
     let ear = |least| {
         let heard = crate::fixtures::Basket::<String>::default();
         (Ear(std::sync::Arc::clone(&heard)), heard, least)
@@ -103,7 +104,7 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 #[tokio::test]
 async fn trace_context_and_level_pass_in_the_way_of_the_server() {
     let config = fixtures(&[("old", "meta"), ("new", "meta-modern")], "");
-    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
     let mut lines = Lines(BufReader::new(stream));
     for (server, level) in [("old", Value::Null), ("new", json!("info"))] {
         let meta = json!({
@@ -133,15 +134,15 @@ async fn trace_context_and_level_pass_in_the_way_of_the_server() {
 #[tokio::test]
 async fn the_library_passes_trace_context_on_and_shows_what_nobody_knows() {
     let config = fixtures(&[("new", "meta-modern")], "");
-    let registry = Registry::new(&component(), config, registry::Options::default()).unwrap();
-    let gate = Gate::open(&registry, View::default()).unwrap();
-    let mut meta = Object::default();
+    let registry = Registry::new(&component(), config, registry::RegistryOptions::default()).unwrap();
+    let gate = Gate::open(&registry, GateView::default()).unwrap();
+    let mut meta = JsonObject::default();
     meta.set("traceparent", PARENT);
     let options = CallOptions { caller: Caller { meta, ..Caller::default() }, ..CallOptions::default() };
     let call = ToolCall { id: "1".into(), name: "new.meta".into(), arguments: String::new() };
     let called = gate.call(call, &options).await.unwrap();
     assert!(called.result.text.contains(PARENT), "{}", called.result.text);
-    let shown = serde_json::to_value(called.shown()).unwrap();
+    let shown = serde_json::to_value(called.as_json()).unwrap();
     assert_eq!(
         shown["more"],
         json!({"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "fixture", "version": "1"}}})
@@ -152,7 +153,7 @@ async fn the_library_passes_trace_context_on_and_shows_what_nobody_knows() {
 #[tokio::test]
 async fn errors_of_servers_keep_their_codes_and_data_and_lose_their_secrets() {
     let config = fixtures(&[("c", "chatty")], "masking: {groups: [basic]}");
-    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({})).await;
     let (answer, _) = lines.ask("1", "tools/call", json!({"name": "c__refuse", "arguments": {}})).await;
     let expected = json!({"code": -32055, "message": MASKED, "data": {"n": 7, "hint": MASKED}});
@@ -175,7 +176,7 @@ async fn what_servers_want_a_model_to_know_reaches_clients_of_both_eras() {
              r: {{command: none}}\n"
         );
         let config = toolgate::config::parse(&yaml, std::path::Path::new("toolgate.yaml")).unwrap();
-        let options = Options { expose: expose.clone(), ..Options::default() };
+        let options = GatewayOptions { expose: expose.clone(), ..GatewayOptions::default() };
         let (stream, _served) = serve_over(config, HashMap::new(), options);
         let mut lines = Lines::greet(stream, json!({})).await;
         let hello =
@@ -207,7 +208,7 @@ async fn what_may_be_kept_is_kept_as_its_servers_say() {
     for (modes, (ttl, scope)) in rows {
         let ids = ["a", "b"];
         let servers: Vec<_> = ids.into_iter().zip(modes.iter().copied()).collect();
-        let (stream, _served) = serve_over(fixtures(&servers, ""), HashMap::new(), Options::default());
+        let (stream, _served) = serve_over(fixtures(&servers, ""), HashMap::new(), GatewayOptions::default());
         let mut lines = Lines(BufReader::new(stream));
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},

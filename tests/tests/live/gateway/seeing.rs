@@ -8,8 +8,8 @@ use rmcp::model::{GetPromptRequestParams, ReadResourceRequestParams};
 use rmcp::service::{NotificationContext, RunningService};
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::json;
-use toolgate::gate::View;
-use toolgate::gateway::Options;
+use toolgate::gate::GateView;
+use toolgate::gateway::GatewayOptions;
 use toolgate::gateway::client::Principal;
 use toolgate::gateway::http::Tokens;
 use toolgate::logic::types::filtering::SelectedServer;
@@ -51,14 +51,15 @@ async fn who_may_not_use_a_server_sees_nothing_of_it() {
     let principal = |name: &str| Principal { name: name.to_owned(), admin: false };
     let names = ["all", "one", "tool"];
     let tokens = Tokens::new(names.map(|name| (format!("a-long-token-for-{name}"), principal(name)))).unwrap();
-    let view = |grant: &str| View { capabilities: Some(vec![grant.to_owned()]), ..View::default() };
+    let view = |grant: &str| GateView { capabilities: Some(vec![grant.to_owned()]), ..GateView::default() };
     let views = HashMap::from([
         ("all".to_owned(), view("mcp_integration")),
         ("one".to_owned(), view("server:p")),
         ("tool".to_owned(), view("tool:c/change")),
     ]);
     let config = fixtures(&[("c", "chatty"), ("p", "plain")], "");
-    let (url, _stop) = serve_http_over(config, HashMap::new(), Options { views, ..Options::default() }, tokens).await;
+    let (url, _stop) =
+        serve_http_over(config, HashMap::new(), GatewayOptions { views, ..GatewayOptions::default() }, tokens).await;
     let mut clients = Vec::new();
     for name in names {
         let watcher = Watcher::default();
@@ -97,18 +98,19 @@ async fn who_may_not_use_a_server_does_not_hear_its_name() {
     let names = ["none", "tool", "chosen"];
     let principal = |name: &str| Principal { name: name.to_owned(), admin: false };
     let tokens = Tokens::new(names.map(|name| (format!("a-long-token-for-{name}"), principal(name)))).unwrap();
-    let view = |grants: &[&str]| View {
+    let view = |grants: &[&str]| GateView {
         capabilities: Some(grants.iter().map(|grant| (*grant).to_owned()).collect()),
-        ..View::default()
+        ..GateView::default()
     };
     let only = SelectedServer { id: "open".to_owned(), tools: vec!["echo".to_owned()] };
     let views = HashMap::from([
         ("none".to_owned(), view(&[])),
         ("tool".to_owned(), view(&["tool:open/echo"])),
-        ("chosen".to_owned(), View { selection: Some(vec![only]), ..View::default() }),
+        ("chosen".to_owned(), GateView { selection: Some(vec![only]), ..GateView::default() }),
     ]);
     let config = fixtures(&[("open", "plain"), ("hidden", "chatty")], "");
-    let (url, _stop) = serve_http_over(config, HashMap::new(), Options { views, ..Options::default() }, tokens).await;
+    let (url, _stop) =
+        serve_http_over(config, HashMap::new(), GatewayOptions { views, ..GatewayOptions::default() }, tokens).await;
     for name in names {
         let token = format!("a-long-token-for-{name}");
         let client = http_client_of(Watcher::default(), &url, Some(&token), "legacy").await;
@@ -131,7 +133,7 @@ async fn who_may_not_use_a_server_does_not_hear_its_name() {
 #[tokio::test]
 async fn resources_and_prompts_are_masked_and_cut_as_tools_are() {
     let config = fixtures(&[("c", "chatty")], "masking: {groups: [basic]}\nmax_result_bytes: 100");
-    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({})).await;
     let masked = "password: [MASKED_PASSWORD]";
     let (answer, _) = lines.ask("0", "tools/list", json!({})).await;
@@ -167,7 +169,7 @@ async fn resources_and_prompts_are_masked_and_cut_as_tools_are() {
 #[tokio::test]
 async fn a_resource_that_a_server_names_is_read_from_that_server() {
     let config = fixtures(&[("p", "plain"), ("a", "links a"), ("b", "links b")], "");
-    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({})).await;
     let read = async |lines: &mut Lines, uri: &str| {
         let (answer, _) = lines.ask(uri, "resources/read", json!({"uri": uri})).await;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolgate::config;
 use toolgate::config::model::Config;
-use toolgate::demo::Local;
+use toolgate::demo::InProcessDemo;
 use toolgate::gate;
-use toolgate::gateway::client::{House, Incoming, Outlet, Principal, Unsent};
+use toolgate::gateway::client::{ClientFactory, ClientMessage, ClientSink, Principal, SinkError};
 use toolgate::gateway::{self, Gateway, Relay};
 use toolgate::logic::Component;
-use toolgate::record::compare::Kind;
+use toolgate::record::compare::DifferenceKind;
 use toolgate::registry::{self, Registry};
-use toolgate::shadow::{Counts, Options, Shadow, State};
+use toolgate::shadow::{Shadow, ShadowCounts, ShadowOptions, ShadowState};
 use toolgate::transport::Connect;
 
 use crate::fixtures::{component, faulty, until};
@@ -31,35 +31,36 @@ fn gateway(settings: &str) -> Arc<Gateway> {
 }
 
 fn gateway_over(config: Config) -> Arc<Gateway> {
-    let transports = HashMap::from(["one", "two"].map(|id| (id.to_owned(), Arc::new(Local) as Arc<dyn Connect>)));
+    let transports =
+        HashMap::from(["one", "two"].map(|id| (id.to_owned(), Arc::new(InProcessDemo) as Arc<dyn Connect>)));
     let relay = Arc::new(Relay::default());
-    let options = gateway::Options { views: gate::views(&config).into_iter().collect(), ..Default::default() };
-    let of_registry = registry::Options { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
+    let options = gateway::GatewayOptions { views: gate::views(&config).into_iter().collect(), ..Default::default() };
+    let of_registry = registry::RegistryOptions { handler: Arc::clone(&relay) as _, transports, ..Default::default() };
     let registry = Registry::new(&component(), config, of_registry).expect("the component starts");
     Arc::new(Gateway::new(registry, relay, options))
 }
 
 /// Has the gateway try the built-in component with this configuration, or with its own.
 fn shade(gateway: &Gateway, yaml: Option<&str>) {
-    put(gateway, component(), yaml.map(parse), Options::default());
+    put(gateway, component(), yaml.map(parse), ShadowOptions::default());
 }
 
-fn put(gateway: &Gateway, component: Component, config: Option<Config>, options: Options) {
+fn put(gateway: &Gateway, component: Component, config: Option<Config>, options: ShadowOptions) {
     gateway.set_shadow(Some(Arc::new(Shadow::start(component, config, options).expect("it can be tried"))));
 }
 
 /// Nobody listens.
 struct Deaf;
 
-impl Outlet for Deaf {
-    fn send(&self, _: String) -> Result<(), Unsent> {
-        Err(Unsent::Gone)
+impl ClientSink for Deaf {
+    fn send(&self, _: String) -> Result<(), SinkError> {
+        Err(SinkError::Closed)
     }
 }
 
 async fn call(gateway: &Gateway, principal: &str, name: &str, arguments: Value) -> Value {
     let principal = Principal { name: principal.to_owned(), admin: false };
-    let client = gateway.stateless(&principal).expect("it may come in");
+    let client = gateway.stateless_client(&principal).expect("it may come in");
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
@@ -68,7 +69,7 @@ async fn call(gateway: &Gateway, principal: &str, name: &str, arguments: Value) 
     let params = json!({"name": name, "arguments": arguments, "_meta": meta});
     let text = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
     let answer = client
-        .take(Incoming { text, places: None, headers: None, outlet: Arc::new(Deaf), batch: None })
+        .handle(ClientMessage { text, ranges: None, headers: None, sink: Arc::new(Deaf), batch: None })
         .await
         .expect("an answer")
         .text;
@@ -76,9 +77,9 @@ async fn call(gateway: &Gateway, principal: &str, name: &str, arguments: Value) 
 }
 
 /// Waits until the candidate has been asked about so many calls.
-async fn counted(gateway: &Gateway, calls: u64) -> Counts {
+async fn counted(gateway: &Gateway, calls: u64) -> ShadowCounts {
     let shadow = gateway.shadow().expect("there is one");
-    let mut counts = Counts::default();
+    let mut counts = ShadowCounts::default();
     until(&format!("the candidate is asked about {calls} calls"), || {
         counts = shadow.report().counts();
         counts.same + counts.different + counts.dropped + counts.failed >= calls
@@ -88,7 +89,7 @@ async fn counted(gateway: &Gateway, calls: u64) -> Counts {
 }
 
 /// What was found to differ, the oldest first: the kind, who called what, and why.
-fn divergences(gateway: &Gateway) -> Vec<(Kind, String, String)> {
+fn divergences(gateway: &Gateway) -> Vec<(DifferenceKind, String, String)> {
     let mut all = gateway.shadow().expect("there is one").report().last(100, |_| true);
     all.reverse();
     all.into_iter().map(|one| (one.kind, format!("{} {}", one.principal, one.name), one.rule)).collect()
@@ -126,7 +127,12 @@ async fn the_same_logic_in_the_shade_decides_alike() {
             call(&gateway, principal, name, arguments.clone()).await;
         }
         let counts = counted(&gateway, calls.len() as u64).await;
-        assert_eq!(counts, Counts { same: calls.len() as u64, ..Counts::default() }, "{:?}", divergences(&gateway));
+        assert_eq!(
+            counts,
+            ShadowCounts { same: calls.len() as u64, ..ShadowCounts::default() },
+            "{:?}",
+            divergences(&gateway)
+        );
         gateway.registry().close().await;
     }
 }
@@ -152,19 +158,19 @@ async fn what_another_configuration_would_decide_is_told_and_no_call_is_touched(
     good(call(&gateway, "local", "two__picture", json!({})).await);
     let counts = counted(&gateway, 8).await;
     let expected = [
-        (Kind::Denied, "cat two__picture", "no such principal"),
-        (Kind::Denied, "ann one__picture", r#"deny: "picture" keeps it out"#),
-        (Kind::Asked, "ann one__forecast", r#"ask: "forecast" wants a person's approval"#),
-        (Kind::Masking, "ann one__echo", "its answer is masked otherwise"),
-        (Kind::Arguments, "ann one__add", "they are no longer refused"),
-        (Kind::Allowed, "bob two__picture", r#"name "two__picture" leads to no tool"#),
+        (DifferenceKind::Denied, "cat two__picture", "no such principal"),
+        (DifferenceKind::Denied, "ann one__picture", r#"deny: "picture" keeps it out"#),
+        (DifferenceKind::Approval, "ann one__forecast", r#"ask: "forecast" wants a person's approval"#),
+        (DifferenceKind::Masking, "ann one__echo", "its answer is masked otherwise"),
+        (DifferenceKind::Arguments, "ann one__add", "they are no longer refused"),
+        (DifferenceKind::Allowed, "bob two__picture", r#"name "two__picture" leads to no tool"#),
     ];
     let expected: Vec<_> =
         expected.map(|(kind, call, rule)| (kind, call.to_owned(), rule.to_owned())).into_iter().collect();
     assert_eq!(divergences(&gateway), expected);
-    assert_eq!(counts, Counts { same: 2, different: 6, ..Counts::default() });
+    assert_eq!(counts, ShadowCounts { same: 2, different: 6, ..ShadowCounts::default() });
 
-    let page = gateway.shade(&admin(), 100).body;
+    let page = gateway.shadow_report(&admin(), 100).body;
     let metrics = gateway.metrics(&admin());
     for what in [
         "toolgate_shadow_running 1",
@@ -179,7 +185,7 @@ async fn what_another_configuration_would_decide_is_told_and_no_call_is_touched(
     assert_eq!((&shown["shadow"]["running"], &shown["shadow"]["kinds"]["denied"]), (&json!(true), &json!(2)));
     assert_eq!(shown["shadow"]["divergences"][0]["kind"], "allowed");
     // Who is no admin sees what is its own, and neither what is tried nor how many calls others make.
-    let bob = gateway.shade(&Principal { name: "bob".to_owned(), admin: false }, 100).body;
+    let bob = gateway.shadow_report(&Principal { name: "bob".to_owned(), admin: false }, 100).body;
     let bob = serde_json::from_str::<Value>(&bob).unwrap()["shadow"].take();
     let calls: Vec<_> = bob["divergences"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
     assert_eq!((&bob["running"], calls), (&json!(true), vec![&json!("two__picture")]));
@@ -193,11 +199,11 @@ async fn what_another_configuration_would_decide_is_told_and_no_call_is_touched(
 #[tokio::test]
 async fn a_component_that_keeps_all_out_keeps_nothing_out() {
     let gateway = gateway("");
-    put(&gateway, faulty(), None, Options::default());
+    put(&gateway, faulty(), None, ShadowOptions::default());
     let answer = call(&gateway, "ann", "one__add", json!({"a": 1, "b": 2})).await;
     assert_eq!(answer["result"]["structuredContent"]["sum"], 3);
     counted(&gateway, 1).await;
-    let expected = [(Kind::Denied, "ann one__add".to_owned(), "faulty: it keeps all out".to_owned())];
+    let expected = [(DifferenceKind::Denied, "ann one__add".to_owned(), "faulty: it keeps all out".to_owned())];
     assert_eq!(divergences(&gateway), expected);
     gateway.registry().close().await;
 }
@@ -205,27 +211,31 @@ async fn a_component_that_keeps_all_out_keeps_nothing_out() {
 #[tokio::test]
 async fn one_that_loops_hoards_or_traps_is_cut_off_and_then_switched_off() {
     let gateway = gateway("");
-    put(&gateway, faulty(), None, Options::default());
+    put(&gateway, faulty(), None, ShadowOptions::default());
     let faults = ["loop", "grow", "panic", "s3cret recurse"];
     for (at, fault) in (1..).zip(faults) {
         let answer = call(&gateway, "ann", "one__echo", json!({"text": fault})).await;
         assert_eq!(answer["result"]["content"][0]["text"], fault);
         let counts = counted(&gateway, at).await;
-        assert_eq!(counts, Counts { failed: at, ..Counts::default() }, "{fault}");
+        assert_eq!(counts, ShadowCounts { failed: at, ..ShadowCounts::default() }, "{fault}");
     }
     // It is asked again as if nothing had happened.
     call(&gateway, "ann", "one__echo", json!({"text": "fine"})).await;
-    assert_eq!(counted(&gateway, 5).await, Counts { failed: 4, different: 1, ..Counts::default() });
+    assert_eq!(counted(&gateway, 5).await, ShadowCounts { failed: 4, different: 1, ..ShadowCounts::default() });
     call(&gateway, "ann", "one__echo", json!({"text": "loop"})).await;
     counted(&gateway, 6).await;
     let report = Arc::clone(gateway.shadow().unwrap().report());
-    until("it is switched off", || report.state() != State::Running).await;
-    let State::Off(why) = report.state() else { unreachable!() };
+    until("it is switched off", || report.state() != ShadowState::Running).await;
+    let ShadowState::Off(why) = report.state() else { unreachable!() };
     assert_eq!(why, "it broke off 5 times, the last time for this: it did not come to an end");
     let answer = call(&gateway, "ann", "one__echo", json!({"text": "loop"})).await;
     assert_eq!(answer["result"]["content"][0]["text"], "loop");
-    assert_eq!(report.counts(), Counts { failed: 5, different: 1, ..Counts::default() }, "it is not asked any more");
-    let page = gateway.shade(&admin(), 100).body;
+    assert_eq!(
+        report.counts(),
+        ShadowCounts { failed: 5, different: 1, ..ShadowCounts::default() },
+        "it is not asked any more"
+    );
+    let page = gateway.shadow_report(&admin(), 100).body;
     assert!(page.contains("it did not come to an end") && !page.contains("s3cret"), "{page}");
     assert!(gateway.metrics(&admin()).contains("toolgate_shadow_running 0"));
     gateway.registry().close().await;
@@ -234,18 +244,18 @@ async fn one_that_loops_hoards_or_traps_is_cut_off_and_then_switched_off() {
 #[tokio::test]
 async fn what_there_is_no_room_for_is_left_out_and_counted() {
     let gateway = gateway("");
-    put(&gateway, component(), None, Options { most_bytes: 0, ..Options::default() });
+    put(&gateway, component(), None, ShadowOptions { most_bytes: 0, ..ShadowOptions::default() });
     for _ in 0..5 {
         assert!(call(&gateway, "ann", "one__add", json!({"a": 1, "b": 2})).await["result"].is_object());
     }
-    assert_eq!(counted(&gateway, 5).await, Counts { dropped: 5, ..Counts::default() });
+    assert_eq!(counted(&gateway, 5).await, ShadowCounts { dropped: 5, ..ShadowCounts::default() });
     assert!(gateway.metrics(&admin()).contains("toolgate_shadow_calls_total{outcome=\"dropped\"} 5"));
     // Without a sample nothing is even looked at.
-    put(&gateway, component(), None, Options { sample: 0.0, ..Options::default() });
+    put(&gateway, component(), None, ShadowOptions { sample: 0.0, ..ShadowOptions::default() });
     call(&gateway, "ann", "one__add", json!({"a": 1, "b": 2})).await;
-    assert_eq!(gateway.shadow().unwrap().report().counts(), Counts::default());
+    assert_eq!(gateway.shadow().unwrap().report().counts(), ShadowCounts::default());
     gateway.set_shadow(None);
-    assert_eq!(gateway.shade(&admin(), 10).body, r#"{"shadow":null}"#);
+    assert_eq!(gateway.shadow_report(&admin(), 10).body, r#"{"shadow":null}"#);
     assert!(!gateway.metrics(&admin()).contains("toolgate_shadow"));
     gateway.registry().close().await;
 }
@@ -265,6 +275,6 @@ async fn a_retry_that_the_candidate_would_not_make_is_told() {
     counted(&gateway, 1).await;
     let found = divergences(&gateway);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!((found[0].0, found[0].2.as_str()), (Kind::Retry, "the failure is met in another way"));
+    assert_eq!((found[0].0, found[0].2.as_str()), (DifferenceKind::Retry, "the failure is met in another way"));
     gateway.registry().close().await;
 }

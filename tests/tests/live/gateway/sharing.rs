@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use toolgate::config;
-use toolgate::gateway::client::{Client, House, Incoming, Outlet, Principal, Unsent};
-use toolgate::gateway::{Gateway, Options, Relay};
+use toolgate::gateway::client::{ClientFactory, ClientHandler, ClientMessage, ClientSink, Principal, SinkError};
+use toolgate::gateway::{Gateway, GatewayOptions, Relay};
 use toolgate::registry::{self, Registry};
 
 use super::fixtures;
@@ -17,8 +17,8 @@ use crate::fixtures::{LONG, component, until};
 #[derive(Default)]
 pub(super) struct Heard(pub(super) Mutex<Vec<Value>>);
 
-impl Outlet for Heard {
-    fn send(&self, text: String) -> Result<(), Unsent> {
+impl ClientSink for Heard {
+    fn send(&self, text: String) -> Result<(), SinkError> {
         self.0.lock().unwrap().push(serde_json::from_str(&text).expect("a message is JSON"));
         Ok(())
     }
@@ -26,22 +26,22 @@ impl Outlet for Heard {
 
 /// A client of the initialize era.
 pub(super) struct Guest {
-    client: Arc<dyn Client>,
+    client: Arc<dyn ClientHandler>,
     heard: Arc<Heard>,
 }
 
 pub(super) fn gateway(config: config::model::Config) -> Arc<Gateway> {
     let relay = Arc::new(Relay::default());
-    let options = registry::Options { handler: Arc::clone(&relay) as _, ..Default::default() };
+    let options = registry::RegistryOptions { handler: Arc::clone(&relay) as _, ..Default::default() };
     let registry = Registry::new(&component(), config, options).expect("the component starts");
-    Arc::new(Gateway::new(registry, relay, Options::default()))
+    Arc::new(Gateway::new(registry, relay, GatewayOptions::default()))
 }
 
 impl Guest {
     pub(super) async fn open(gateway: &Gateway, name: &str, capabilities: Value) -> Self {
         let heard = Arc::new(Heard::default());
         let principal = Principal { name: name.to_owned(), admin: false };
-        let client = gateway.open(&principal, Arc::clone(&heard) as _).expect("it may come in");
+        let client = gateway.open_client(&principal, Arc::clone(&heard) as _).expect("it may come in");
         let guest = Guest { client, heard };
         let client = json!({"name": "t", "version": "1"});
         let hello = json!({"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": client});
@@ -52,8 +52,9 @@ impl Guest {
 
     async fn send(&self, message: Value) -> Option<Value> {
         let outlet = Arc::clone(&self.heard) as _;
-        let incoming = Incoming { text: message.to_string(), places: None, headers: None, outlet, batch: None };
-        let answer = Arc::clone(&self.client).take(incoming).await?;
+        let incoming =
+            ClientMessage { text: message.to_string(), ranges: None, headers: None, sink: outlet, batch: None };
+        let answer = Arc::clone(&self.client).handle(incoming).await?;
         Some(serde_json::from_str(&answer.text).expect("an answer is JSON"))
     }
 
@@ -67,8 +68,8 @@ impl Guest {
         let params = json!({"name": tool, "arguments": arguments});
         let text = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string();
         let incoming =
-            Incoming { text, places: None, headers: None, outlet: Arc::clone(&self.heard) as _, batch: None };
-        let answer = Arc::clone(&self.client).take(incoming);
+            ClientMessage { text, ranges: None, headers: None, sink: Arc::clone(&self.heard) as _, batch: None };
+        let answer = Arc::clone(&self.client).handle(incoming);
         tokio::spawn(async move {
             answer.await.map_or(Value::Null, |answer| serde_json::from_str(&answer.text).expect("it is JSON"))
         })

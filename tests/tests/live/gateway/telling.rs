@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use toolgate::gateway::Gateway;
-use toolgate::gateway::client::{Client, House, Incoming, Outlet, Principal, Unsent};
+use toolgate::gateway::client::{ClientFactory, ClientHandler, ClientMessage, ClientSink, Principal, SinkError};
 use toolgate::transport::BoxFuture;
 
 use super::changing::modern;
@@ -24,17 +24,17 @@ struct Narrow {
     room: Notify,
 }
 
-impl Outlet for Narrow {
-    fn send(&self, text: String) -> Result<(), Unsent> {
+impl ClientSink for Narrow {
+    fn send(&self, text: String) -> Result<(), SinkError> {
         if self.full.load(Ordering::SeqCst) {
             self.refused.fetch_add(1, Ordering::SeqCst);
-            return Err(Unsent::Full(text));
+            return Err(SinkError::Full(text));
         }
         self.heard.lock().unwrap().push(serde_json::from_str(&text).expect("a message is JSON"));
         Ok(())
     }
 
-    fn room(&self) -> BoxFuture<'_, ()> {
+    fn wait_for_room(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.room.notified())
     }
 }
@@ -65,14 +65,14 @@ fn ann() -> Principal {
 
 /// A client of the initialize era that is told things on this way.
 struct Old {
-    client: Arc<dyn Client>,
+    client: Arc<dyn ClientHandler>,
     outlet: Arc<Narrow>,
 }
 
 impl Old {
     async fn open(gateway: &Gateway) -> Self {
         let outlet = Arc::new(Narrow::default());
-        let client = gateway.open(&ann(), Arc::clone(&outlet) as _).expect("it may come in");
+        let client = gateway.open_client(&ann(), Arc::clone(&outlet) as _).expect("it may come in");
         let old = Old { client, outlet };
         let hello =
             json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
@@ -83,8 +83,9 @@ impl Old {
 
     async fn send(&self, message: Value) -> Option<String> {
         let outlet = Arc::clone(&self.outlet) as _;
-        let incoming = Incoming { text: message.to_string(), places: None, headers: None, outlet, batch: None };
-        let answer = tokio::time::timeout(LONG, Arc::clone(&self.client).take(incoming)).await.expect("an end");
+        let incoming =
+            ClientMessage { text: message.to_string(), ranges: None, headers: None, sink: outlet, batch: None };
+        let answer = tokio::time::timeout(LONG, Arc::clone(&self.client).handle(incoming)).await.expect("an end");
         answer.map(|answer| answer.text)
     }
 
@@ -134,16 +135,16 @@ async fn who_does_not_read_for_a_while_hears_afterwards_what_has_changed() {
 
 /// A client of 2026-07-28 that listens to changes of tools on this way.
 fn listen(gateway: &Gateway, outlet: &Arc<Narrow>) -> JoinHandle<()> {
-    let client = gateway.stateless(&ann()).expect("it may come in");
+    let client = gateway.stateless_client(&ann()).expect("it may come in");
     let filter = json!({"notifications": {"toolsListChanged": true}});
-    let message = Incoming { outlet: Arc::clone(outlet) as _, ..modern("subscriptions/listen", filter) };
-    tokio::spawn(async move { drop(client.take(message).await) })
+    let message = ClientMessage { sink: Arc::clone(outlet) as _, ..modern("subscriptions/listen", filter) };
+    tokio::spawn(async move { drop(client.handle(message).await) })
 }
 
 /// Asks as another client of 2026-07-28 of the same principal.
 async fn ask(gateway: &Gateway, method: &str, params: Value) -> String {
-    let client = gateway.stateless(&ann()).expect("it may come in");
-    tokio::time::timeout(LONG, client.take(modern(method, params))).await.expect("an end").expect("an answer").text
+    let client = gateway.stateless_client(&ann()).expect("it may come in");
+    tokio::time::timeout(LONG, client.handle(modern(method, params))).await.expect("an end").expect("an answer").text
 }
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
@@ -177,15 +178,15 @@ async fn a_line_that_is_logged_while_two_calls_of_a_principal_run_is_for_both() 
     let gateway = gateway(fixtures(&[("w", &format!("works {}", diary.display()))], ""));
     let call = |text: &str| {
         let outlet = Arc::new(Narrow::default());
-        let client = gateway.stateless(&ann()).expect("it may come in");
+        let client = gateway.stateless_client(&ann()).expect("it may come in");
         let mut message = modern("tools/call", json!({"name": "w__hold", "arguments": {"text": text, "until": go}}));
         message.text = message.text.replacen(
             r#""io.modelcontextprotocol/clientInfo""#,
             r#""io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/clientInfo""#,
             1,
         );
-        let message = Incoming { outlet: Arc::clone(&outlet) as _, ..message };
-        (outlet, tokio::spawn(client.take(message)))
+        let message = ClientMessage { sink: Arc::clone(&outlet) as _, ..message };
+        (outlet, tokio::spawn(client.handle(message)))
     };
     let lines = |outlet: &Narrow| -> Vec<Value> {
         let heard = outlet.heard.lock().unwrap();

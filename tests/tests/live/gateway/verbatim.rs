@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
-use toolgate::gateway::Options;
+use toolgate::gateway::GatewayOptions;
 
 use super::{Lines, fixtures, serve_over};
 
@@ -33,7 +33,7 @@ impl Lines {
 }
 
 async fn odd(settings: &str, capabilities: Value) -> (Lines, tokio::task::JoinHandle<()>) {
-    let (stream, served) = serve_over(fixtures(&[("o", "odd")], settings), HashMap::new(), Options::default());
+    let (stream, served) = serve_over(fixtures(&[("o", "odd")], settings), HashMap::new(), GatewayOptions::default());
     (Lines::greet(stream, capabilities).await, served)
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolgate::config;
-use toolgate::gateway::Options;
+use toolgate::gateway::GatewayOptions;
 
 use super::{Lines, serve_over};
 
@@ -38,7 +38,7 @@ async fn timed(lines: &mut Lines, method: &str, params: Value) -> (Value, Durati
 #[tokio::test]
 async fn a_server_that_hangs_keeps_nobody_waiting_for_another() {
     let config = config(&["resources/list", "resources/templates/list", "prompts/list"]);
-    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({})).await;
     // Less than any limit that would be waited for.
     let soon = Duration::from_secs(5);
@@ -77,7 +77,7 @@ async fn a_server_that_cannot_start_keeps_no_list_waiting_and_is_told_of_when_it
          well: {{command: {fixture:?}, args: [chatty]}}\n"
     );
     let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
-    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({})).await;
     let soon = Duration::from_secs(5);
     for round in 0..2 {
@@ -108,7 +108,7 @@ async fn a_server_that_cannot_start_keeps_no_list_waiting_and_is_told_of_when_it
 #[tokio::test]
 async fn a_server_that_passes_over_what_it_does_not_know_is_in_the_first_list() {
     let config = super::fixtures(&[("deaf", "silent-discover")], "");
-    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({})).await;
     let (answer, _) = timed(&mut lines, "tools/list", json!({})).await;
     assert_eq!(names(&answer, "tools"), ["deaf__echo", "deaf__add"]);
@@ -121,7 +121,7 @@ async fn a_list_that_comes_late_is_told_of() {
         "servers:\n  slow: {{command: {fixture:?}, args: [slow-start, '11']}}\n  well: {{command: {fixture:?}, args: [chatty]}}\n"
     );
     let config = config::parse(&yaml, Path::new("toolgate.yaml")).expect("the test's configuration is right");
-    let (stream, _served) = serve_over(config, HashMap::new(), Options::default());
+    let (stream, _served) = serve_over(config, HashMap::new(), GatewayOptions::default());
     let mut lines = Lines::greet(stream, json!({})).await;
     let (answer, _) = timed(&mut lines, "resources/list", json!({})).await;
     assert_eq!(answer["result"]["resources"].as_array().unwrap().len(), 2, "{answer}");

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolgate::gateway::client::{House, Incoming, Principal};
-use toolgate::gateway::{Gateway, Options};
+use toolgate::gateway::client::{ClientFactory, ClientMessage, Principal};
+use toolgate::gateway::{Gateway, GatewayOptions};
 use toolgate::logic::types::lifecycle::State;
 
 use super::changing::modern;
@@ -29,10 +29,10 @@ fn of(messages: &[Value], uri: &str) -> Vec<Value> {
 /// A client of 2026-07-28 that listens to this resource, for as long as the task runs.
 fn listen(gateway: &Gateway, uri: &str) -> (Arc<Heard>, tokio::task::JoinHandle<()>) {
     let heard = Arc::new(Heard::default());
-    let client = gateway.stateless(&Principal { name: "cat".to_owned(), admin: false }).expect("it may come in");
+    let client = gateway.stateless_client(&Principal { name: "cat".to_owned(), admin: false }).expect("it may come in");
     let params = json!({"notifications": {"resourceSubscriptions": [uri]}});
-    let message = Incoming { outlet: Arc::clone(&heard) as _, ..modern("subscriptions/listen", params) };
-    (heard, tokio::spawn(async move { drop(client.take(message).await) }))
+    let message = ClientMessage { sink: Arc::clone(&heard) as _, ..modern("subscriptions/listen", params) };
+    (heard, tokio::spawn(async move { drop(client.handle(message).await) }))
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn what_is_watched_is_found_again_when_its_server_has_another_name() {
     let (heard, _listening) = listen(&gateway, "dir://a");
     until("its subscription", || heard.0.lock().unwrap().len() == 1).await;
     let of_cat = || heard.0.lock().unwrap().iter().filter(|message| message["method"] == UPDATED).count();
-    let reload = |config| gateway.reload(config, &BTreeSet::new(), Options::default()).unwrap();
+    let reload = |config| gateway.reload(config, &BTreeSet::new(), GatewayOptions::default()).unwrap();
     for (round, name) in [(1, "v"), (2, "w")] {
         reload(config(name));
         until("ann hears of it", || ann.of(UPDATED).len() == round).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use toolgate::gate::{Gate, ToolChange};
+use toolgate::gate::{Gate, ServerToolChange};
 use toolgate::logic::types::catalog::Change;
 use toolgate::logic::types::execution::Code;
 use toolgate::logic::types::lifecycle::State;
@@ -241,7 +241,7 @@ async fn a_refresh_tells_what_has_changed() {
     timeout(LONG, changed.changed()).await.unwrap().unwrap();
     let refreshed = one.refresh().await;
     assert!(refreshed.failed.is_empty());
-    let added = ToolChange { server: "a".to_owned(), tool: "grown_1".to_owned(), change: Change::Added };
+    let added = ServerToolChange { server: "a".to_owned(), tool: "grown_1".to_owned(), change: Change::Added };
     assert_eq!(refreshed.changes, [added]);
     assert!(one.refresh().await.changes.is_empty());
     // A new process begins with one tool again.
@@ -249,7 +249,7 @@ async fn a_refresh_tells_what_has_changed() {
     kill(before).await;
     world.up_again("a", before).await;
     let refreshed = one.refresh().await;
-    let removed = ToolChange { server: "a".to_owned(), tool: "grown_1".to_owned(), change: Change::Removed };
+    let removed = ServerToolChange { server: "a".to_owned(), tool: "grown_1".to_owned(), change: Change::Removed };
     assert_eq!(refreshed.changes, [removed]);
 }
 

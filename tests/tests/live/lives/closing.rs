@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolgate::gate::{CallOptions, Closing, GateError};
+use toolgate::gate::{CallOptions, CloseMode, GateError};
 use toolgate::logic::types::execution::{Code, ToolCall};
 use toolgate::logic::types::lifecycle::State;
 
@@ -16,7 +16,7 @@ async fn a_gate_that_closes_may_wait_for_its_calls() {
     world.wrote("a", "began one", 1).await;
     let closing = tokio::spawn({
         let gate = std::sync::Arc::clone(&gate);
-        async move { gate.close(Closing::Wait(Duration::from_secs(50))).await }
+        async move { gate.close(CloseMode::Wait(Duration::from_secs(50))).await }
     });
     // From the moment when it closes, it takes no more calls.
     loop {
@@ -40,7 +40,7 @@ async fn a_gate_that_closes_may_wait_for_its_calls() {
 #[tokio::test]
 async fn a_gate_that_closes_may_cancel_its_calls_at_once_or_when_they_take_too_long() {
     let world = World::of_one("");
-    for (how, text) in [(Closing::Cancel, "one"), (Closing::Wait(Duration::from_millis(50)), "two")] {
+    for (how, text) in [(CloseMode::Cancel, "one"), (CloseMode::Wait(Duration::from_millis(50)), "two")] {
         let gate = world.gate();
         let running = begin(&gate, "a.hold", &world.held(text));
         world.wrote("a", &format!("began {text}"), 1).await;

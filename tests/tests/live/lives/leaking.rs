@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::runtime::Handle;
-use toolgate::gate::Closing;
+use toolgate::gate::CloseMode;
 
 use super::{World, assert_ok, call, until};
 
@@ -110,8 +110,8 @@ async fn round(world: &World, gates: usize) {
             assert_ok(&call(&gate, "own.note", &text).await, &text);
             gate.tools(&gate.style()).unwrap();
             match n % 3 {
-                0 => gate.close(Closing::Cancel).await,
-                1 => gate.close(Closing::Wait(Duration::from_secs(5))).await,
+                0 => gate.close(CloseMode::Cancel).await,
+                1 => gate.close(CloseMode::Wait(Duration::from_secs(5))).await,
                 // Merely dropped.
                 _ => {}
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use toolgate::gate::{CallEvent, CallOptions, Called, Gate};
+use toolgate::gate::{CallEvent, CallOptions, CallOutcome, Gate};
 use toolgate::logic::types::execution::Code;
 use toolgate::queue::QueueStats;
 
@@ -16,7 +16,7 @@ fn queue(world: &World, name: &str) -> QueueStats {
 }
 
 /// Four calls of a tool whose queue lets one through at a time.
-async fn one_runs_and_three_wait(world: &World, gate: &Arc<Gate>) -> Vec<JoinHandle<Called>> {
+async fn one_runs_and_three_wait(world: &World, gate: &Arc<Gate>) -> Vec<JoinHandle<CallOutcome>> {
     let running = (0..4).map(|n| begin(gate, "a.hold", &world.held(&format!("call-{n}")))).collect();
     until("one that runs and three that wait", || {
         let slow = queue(world, "slow");

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use serde_json::json;
-use toolgate::gate::{Closing, Gate, View};
+use toolgate::gate::{CloseMode, Gate, GateView};
 use toolgate::logic::types::execution::Code;
 use toolgate::logic::types::lifecycle::State;
-use toolgate::registry::{Options, Registry};
+use toolgate::registry::{Registry, RegistryOptions};
 
 use super::{World, assert_code, assert_ok, begin, call, ended, lives, until_dead};
 use crate::fixtures::component;
@@ -44,7 +44,7 @@ async fn a_server_that_is_not_shared_has_a_process_for_each_gate_which_ends_with
     assert_eq!(BTreeSet::from_iter(pids.clone()).len(), 4);
     assert_eq!(world.status("a").pid, None, "the one that nobody uses was not started");
     let mut gates = gates.into_iter();
-    gates.next().unwrap().close(Closing::Cancel).await;
+    gates.next().unwrap().close(CloseMode::Cancel).await;
     assert!(!lives(pids[0]), "it outlives its gate");
     drop(gates.next());
     until_dead(&pids[1..2]).await;
@@ -61,7 +61,7 @@ async fn the_end_of_one_gate_is_nothing_to_those_who_share_its_server() {
     assert_ok(&call(&first, "a.note", "one").await, "one");
     let running = begin(&second, "a.hold", &world.held("two"));
     world.wrote("a", "began two", 1).await;
-    first.close(Closing::Cancel).await;
+    first.close(CloseMode::Cancel).await;
     drop(first);
     world.release("two");
     assert_ok(&ended(running).await, "two");
@@ -133,9 +133,9 @@ async fn a_session_id_in_a_header_gives_each_session_one_connection() {
         site.url()
     );
     let config = super::config_in(folder.path(), &yaml);
-    let registry = Registry::new(&component(), config, Options::default()).unwrap();
+    let registry = Registry::new(&component(), config, RegistryOptions::default()).unwrap();
     let gate = |session: &str| {
-        let view = View { session: Some(session.to_owned()), ..View::default() };
+        let view = GateView { session: Some(session.to_owned()), ..GateView::default() };
         Arc::new(Gate::open(&registry, view).unwrap())
     };
     let gates = [gate("one"), gate("two"), gate("one")];
@@ -149,12 +149,12 @@ async fn a_session_id_in_a_header_gives_each_session_one_connection() {
         site.seen().iter().filter(|seen| seen.verb == "DELETE" && seen.header("mcp-session-id") == session).count()
     };
     let [first, second, third] = gates;
-    first.close(Closing::Cancel).await;
+    first.close(CloseMode::Cancel).await;
     drop(first);
     assert_eq!(deleted("for-one"), 0, "another gate uses it");
     assert_ok(&call(&third, "a.who", "x").await, "one in for-one");
     assert_eq!(site.count("initialize"), 2);
-    third.close(Closing::Cancel).await;
+    third.close(CloseMode::Cancel).await;
     assert_eq!((deleted("for-one"), deleted("for-two")), (1, 0));
     assert_ok(&call(&second, "a.who", "x").await, "two in for-two");
     registry.close().await;

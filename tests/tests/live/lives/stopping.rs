@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use tokio::time::timeout;
-use toolgate::gate::{CallOptions, Closing};
+use toolgate::gate::{CallOptions, CloseMode};
 use toolgate::logic::types::execution::Code;
 use toolgate::logic::types::lifecycle::State;
 
@@ -138,7 +138,7 @@ async fn a_list_that_never_comes_does_not_keep_a_server_whose_registry_is_gone()
     assert_ok(&call(&gate, "a.echo", "x").await, "x");
     let pid = world.pid("a");
     world.wrote("a", "tools/list", 1).await;
-    gate.close(Closing::Cancel).await;
+    gate.close(CloseMode::Cancel).await;
     drop((gate, world.registry));
     until_dead(&[pid]).await;
 }

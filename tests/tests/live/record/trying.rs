@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolgate::config;
-use toolgate::gate::{Gate, View};
+use toolgate::gate::{Gate, GateView};
 use toolgate::logic::types::filtering::SelectedServer;
-use toolgate::record::compare::Kind;
-use toolgate::record::{Candidate, Report, Wanted};
+use toolgate::record::compare::DifferenceKind;
+use toolgate::record::{BacktestReport, Candidate, RecordFilter};
 
 use crate::fixtures::faulty;
 
@@ -16,29 +16,29 @@ use super::{Stage, another_component, backtest, call};
 const SERVERS: &str = "servers:\n  one: {command: none}\n  two: {command: none}\n";
 
 /// What the usual calls, recorded with the first settings, come to with this configuration.
-async fn tried(recorded: &str, candidate: &str) -> Report {
-    tried_by(recorded, View::default(), candidate, Wanted::default()).await
+async fn tried(recorded: &str, candidate: &str) -> BacktestReport {
+    tried_by(recorded, GateView::default(), candidate, RecordFilter::default()).await
 }
 
-async fn tried_by(recorded: &str, view: View, candidate: &str, wanted: Wanted) -> Report {
+async fn tried_by(recorded: &str, view: GateView, candidate: &str, wanted: RecordFilter) -> BacktestReport {
     let stage = Stage::new(recorded, view);
     stage.calls().await;
     tried_on(&stage, candidate, wanted)
 }
 
 /// What the calls of this stage come to with this configuration.
-fn tried_on(stage: &Stage, candidate: &str, wanted: Wanted) -> Report {
+fn tried_on(stage: &Stage, candidate: &str, wanted: RecordFilter) -> BacktestReport {
     let config = config::parse(candidate, Path::new("toolgate.yaml")).expect("the test's configuration is right");
     let mut test = backtest(&stage.written(), Candidate { component: None, config: Some(Arc::new(config)) });
-    test.wanted = wanted;
+    test.filter = wanted;
     let report = test.run(&|_| {}).expect("there are records");
     assert!(report.is_sound(), "{report:?}");
     report
 }
 
 /// How many calls differ in which way, reasons aside.
-fn counts(report: &Report) -> String {
-    let kinds = Kind::ALL.iter().map(|(kind, name, _)| (name, report.of_kind(*kind)));
+fn counts(report: &BacktestReport) -> String {
+    let kinds = DifferenceKind::ALL.iter().map(|(kind, name, _)| (name, report.of_kind(*kind)));
     kinds
         .filter(|(name, count)| *count > 0 && **name != "trace")
         .map(|(name, count)| format!("{name} {count}"))
@@ -79,10 +79,10 @@ async fn another_limit_cuts_results_elsewhere_and_masks_nothing() {
         ("max_result_bytes: 2000", &format!("max_result_bytes: 500\n{masks}"), "masking 1"),
         ("max_result_bytes: 2000", "max_result_bytes: 2000", ""),
     ] {
-        let stage = Stage::new(recorded, View::default());
+        let stage = Stage::new(recorded, GateView::default());
         let words: Vec<String> = (0..2000).map(|n| format!("w{n}")).collect();
         stage.call("long", "one__echo", &format!(r#"{{"text":"{}"}}"#, words.join(" "))).await;
-        let report = tried_on(&stage, &format!("{candidate}\n{SERVERS}"), Wanted::default());
+        let report = tried_on(&stage, &format!("{candidate}\n{SERVERS}"), RecordFilter::default());
         assert_eq!(counts(&report), expected, "{recorded} → {candidate}: {report:?}");
     }
 }
@@ -111,12 +111,12 @@ async fn an_answer_that_passed_unread_and_would_be_cut_kept_or_summarized_ends_d
         ),
     ];
     for (recorded, candidate, expected, now) in rows {
-        let stage = Stage::new(recorded, View::default());
+        let stage = Stage::new(recorded, GateView::default());
         stage.call("short", "one__echo", &format!("text: {short}")).await;
         stage.call("long", "one__echo", &format!("text: {long}")).await;
-        let report = tried_on(&stage, &format!("{candidate}\n{SERVERS}"), Wanted::default());
+        let report = tried_on(&stage, &format!("{candidate}\n{SERVERS}"), RecordFilter::default());
         assert_eq!(counts(&report), expected, "{recorded} → {candidate}: {report:?}");
-        let example = report.groups.iter().find(|((kind, ..), _)| *kind == Kind::Result);
+        let example = report.groups.iter().find(|((kind, ..), _)| *kind == DifferenceKind::Result);
         let told =
             example.and_then(|(_, group)| group.examples.values().next()).map(|one| (one.id.as_str(), &*one.now));
         match expected.contains("result") {
@@ -129,28 +129,28 @@ async fn an_answer_that_passed_unread_and_would_be_cut_kept_or_summarized_ends_d
 #[tokio::test]
 async fn what_was_refused_and_is_let_through_now_is_newly_allowed() {
     let selection = vec![SelectedServer { id: "one".to_owned(), tools: vec!["echo".to_owned()] }];
-    let narrow = View { selection: Some(selection), ..View::default() };
+    let narrow = GateView { selection: Some(selection), ..GateView::default() };
     let token = "gateway: {tokens: [{principal: ann, token: a-token-of-sixteen}]}\n";
-    let report = tried_by("", narrow.clone(), &format!("{token}{SERVERS}"), Wanted::default()).await;
+    let report = tried_by("", narrow.clone(), &format!("{token}{SERVERS}"), RecordFilter::default()).await;
     assert_eq!(counts(&report), "allowed 3, result 1", "{report:?}");
     // Who is not named keeps the choice of servers that nobody else has made.
-    let report = tried_by("", narrow.clone(), SERVERS, Wanted::default()).await;
+    let report = tried_by("", narrow.clone(), SERVERS, RecordFilter::default()).await;
     assert_eq!(counts(&report), "", "{report:?}");
     // Where none of them is left, nothing is.
-    let report = tried_by("", narrow, "servers: {two: {command: none}}", Wanted::default()).await;
-    assert_eq!((report.of_kind(Kind::Denied), report.of_kind(Kind::Allowed)), (1, 0), "{report:?}");
+    let report = tried_by("", narrow, "servers: {two: {command: none}}", RecordFilter::default()).await;
+    assert_eq!((report.of_kind(DifferenceKind::Denied), report.of_kind(DifferenceKind::Allowed)), (1, 0), "{report:?}");
     // Who was granted something once keeps that where nobody is named, and is let in no more where others are.
-    let granted = View { capabilities: Some(vec!["mcp_integration".to_owned()]), ..View::default() };
-    let report = tried_by("", granted.clone(), SERVERS, Wanted::default()).await;
+    let granted = GateView { capabilities: Some(vec!["mcp_integration".to_owned()]), ..GateView::default() };
+    let report = tried_by("", granted.clone(), SERVERS, RecordFilter::default()).await;
     assert_eq!(counts(&report), "", "{report:?}");
     let others = "gateway: {tokens: [{principal: bob, token: a-token-of-sixteen}]}\n";
-    let report = tried_by("", granted, &format!("{others}{SERVERS}"), Wanted::default()).await;
-    assert_eq!(report.of_kind(Kind::Denied), 5, "{report:?}");
+    let report = tried_by("", granted, &format!("{others}{SERVERS}"), RecordFilter::default()).await;
+    assert_eq!(report.of_kind(DifferenceKind::Denied), 5, "{report:?}");
 }
 
 #[tokio::test]
 async fn a_server_that_a_candidate_grants_has_what_it_offered_to_others() {
-    let stage = Stage::new("", View::default());
+    let stage = Stage::new("", GateView::default());
     let ci = stage.narrow();
     call(&ci, "ci", "early", "two__add", "a: 1, b: 2").await;
     stage.call("other", "two__add", "a: 1, b: 2").await;
@@ -162,14 +162,14 @@ async fn a_server_that_a_candidate_grants_has_what_it_offered_to_others() {
             ["ann", "ci"].map(|name| format!("{{principal: {name}, token: the-token-of-{name}-0451{servers}}}"));
         format!("gateway: {{tokens: [{}]}}", tokens.join(", "))
     };
-    let report = tried_on(&stage, &format!("{}\n{SERVERS}", tokens("")), Wanted::default());
+    let report = tried_on(&stage, &format!("{}\n{SERVERS}", tokens("")), RecordFilter::default());
     assert_eq!(counts(&report), "allowed 2, result 1", "{report:?}");
     // What it offers is subject to the rules of the candidate.
     let denied = "servers: {one: {command: none}, two: {command: none, deny: [add]}}";
-    let report = tried_on(&stage, &format!("{}\n{denied}", tokens("")), Wanted::default());
-    assert_eq!((report.of_kind(Kind::Allowed), report.of_kind(Kind::Denied)), (0, 1), "{report:?}");
+    let report = tried_on(&stage, &format!("{}\n{denied}", tokens("")), RecordFilter::default());
+    assert_eq!((report.of_kind(DifferenceKind::Allowed), report.of_kind(DifferenceKind::Denied)), (0, 1), "{report:?}");
     // Whoever is granted no more than before gets no more.
-    let report = tried_on(&stage, &format!("{}\n{SERVERS}", tokens(", servers: [one]")), Wanted::default());
+    let report = tried_on(&stage, &format!("{}\n{SERVERS}", tokens(", servers: [one]")), RecordFilter::default());
     assert_eq!(counts(&report), "denied 1", "{report:?}");
 }
 
@@ -177,7 +177,7 @@ async fn a_server_that_a_candidate_grants_has_what_it_offered_to_others() {
 async fn differences_are_told_by_tool_and_principal_with_examples() {
     let candidate = "servers: {one: {command: none, deny: ['*']}, two: {command: none}}";
     let report = tried("", candidate).await;
-    let key = (Kind::Denied, "one.echo".to_owned(), "ann".to_owned());
+    let key = (DifferenceKind::Denied, "one.echo".to_owned(), "ann".to_owned());
     let group = report.groups.get(&key).unwrap_or_else(|| panic!("{report:?}"));
     let example = group.examples.values().next().unwrap();
     assert_eq!((group.count, example.id.as_str(), example.was.as_str()), (1, "call-1", "calls one.echo"));
@@ -186,7 +186,7 @@ async fn differences_are_told_by_tool_and_principal_with_examples() {
 
 #[tokio::test]
 async fn only_what_is_wanted_is_replayed() {
-    let wanted = |since: Option<&str>, tool: Option<&str>, principal: Option<&str>| Wanted {
+    let wanted = |since: Option<&str>, tool: Option<&str>, principal: Option<&str>| RecordFilter {
         since: since.map(str::to_owned),
         tool: tool.map(str::to_owned),
         principal: principal.map(str::to_owned),
@@ -207,8 +207,8 @@ async fn only_what_is_wanted_is_replayed() {
     ];
     for (wanted, expected) in rows {
         let said = format!("{wanted:?}");
-        let report = tried_by("", View::default(), SERVERS, wanted).await;
-        assert_eq!((report.records, report.left_out), (expected, 7 - expected), "{said}: {report:?}");
+        let report = tried_by("", GateView::default(), SERVERS, wanted).await;
+        assert_eq!((report.records, report.skipped), (expected, 7 - expected), "{said}: {report:?}");
     }
 }
 
@@ -223,10 +223,10 @@ async fn answers_that_are_stored_masked_do_not_pass_for_judged_where_the_candida
         (raw.as_str(), "", 0, "masking 1"),
     ];
     for (recorded, candidate, unjudged, expected) in rows {
-        let stage = Stage::new(recorded, View::default());
+        let stage = Stage::new(recorded, GateView::default());
         stage.call("secret", "one__echo", "text: 'password=hunter2-and-more'").await;
         stage.call("plain", "one__echo", "text: nothing to hide").await;
-        let report = tried_on(&stage, &format!("{candidate}\n{SERVERS}"), Wanted::default());
+        let report = tried_on(&stage, &format!("{candidate}\n{SERVERS}"), RecordFilter::default());
         assert_eq!(
             (report.unjudged, counts(&report).as_str()),
             (unjudged, expected),
@@ -238,9 +238,9 @@ async fn answers_that_are_stored_masked_do_not_pass_for_judged_where_the_candida
 #[tokio::test]
 async fn a_call_that_was_kept_out_is_known_by_every_form_of_its_name_and_told_by_its_tool() {
     let selection = vec![SelectedServer { id: "one".to_owned(), tools: vec!["echo".to_owned()] }];
-    let stage = Stage::new("", View::default());
+    let stage = Stage::new("", GateView::default());
     stage.gate.refresh().await;
-    let ci = Gate::open(&stage.registry, View { selection: Some(selection), ..View::default() }).unwrap();
+    let ci = Gate::open(&stage.registry, GateView { selection: Some(selection), ..GateView::default() }).unwrap();
     for name in ["one__fail", "one.fail", "mcp__one__fail", "two__fail", "one__echo"] {
         call(&ci, "ci", name, name, "message: no, text: no").await;
     }
@@ -249,19 +249,19 @@ async fn a_call_that_was_kept_out_is_known_by_every_form_of_its_name_and_told_by
     let candidate = format!("gateway: {{tokens: [{{principal: ci, token: a-token-of-sixteen}}]}}\n{SERVERS}");
     for (tool, expected) in [("one.fail", 3), ("one__fail", 3), ("fail", 4), ("two.fail", 1), ("one.*", 4), ("f*l", 4)]
     {
-        let wanted = Wanted { tool: Some(tool.to_owned()), ..Wanted::default() };
+        let wanted = RecordFilter { tool: Some(tool.to_owned()), ..RecordFilter::default() };
         let report = tried_on(&stage, &candidate, wanted);
         assert_eq!(report.records, expected, "{tool}: {report:?}");
     }
-    let report = tried_on(&stage, &candidate, Wanted::default());
-    let allowed = report.groups.iter().filter(|((kind, ..), _)| *kind == Kind::Allowed);
+    let report = tried_on(&stage, &candidate, RecordFilter::default());
+    let allowed = report.groups.iter().filter(|((kind, ..), _)| *kind == DifferenceKind::Allowed);
     let allowed: Vec<_> = allowed.map(|((_, tool, _), group)| (tool.as_str(), group.count)).collect();
     assert_eq!(allowed, [("one.fail", 3), ("two.fail", 1)], "{report:?}");
 }
 
 #[tokio::test]
 async fn another_component_that_decides_alike_shows_no_difference() {
-    let stage = Stage::new("", View::default());
+    let stage = Stage::new("", GateView::default());
     stage.calls().await;
     let dir = stage.written();
     let candidate = Candidate { component: Some(another_component()), config: None };
@@ -271,13 +271,13 @@ async fn another_component_that_decides_alike_shows_no_difference() {
 
 #[tokio::test]
 async fn a_component_that_breaks_off_is_cut_off_and_told_and_soon_not_tried_any_more() {
-    let stage = Stage::new("", View::default());
+    let stage = Stage::new("", GateView::default());
     for (at, text) in ["loop", "grow", "panic", "fine"].iter().enumerate() {
         stage.call(&format!("call-{at}"), "one__echo", &format!("text: {text}")).await;
     }
     let candidate = Candidate { component: Some(faulty()), config: None };
     let report = backtest(&stage.written(), candidate.clone()).run(&|_| {}).unwrap();
-    let broken: Vec<_> = report.broken.iter().map(|(why, group)| (*why, group.count)).collect();
+    let broken: Vec<_> = report.crashed.iter().map(|(why, group)| (*why, group.count)).collect();
     let expected = [("it did not come to an end", 1), ("it trapped", 1), ("it wanted too much memory", 1)];
     assert_eq!((broken, report.stopped), (expected.to_vec(), false), "{report:?}");
     assert_eq!((report.records, counts(&report).as_str(), report.is_sound()), (4, "denied 1", false), "{report:?}");
@@ -285,6 +285,6 @@ async fn a_component_that_breaks_off_is_cut_off_and_told_and_soon_not_tried_any_
         stage.call(&format!("more-{at}"), "one__echo", "text: loop").await;
     }
     let report = backtest(&stage.written(), candidate).run(&|_| {}).unwrap();
-    assert!(report.stopped && !report.is_sound() && (5..=6).contains(&report.breaks()), "{report:?}");
+    assert!(report.stopped && !report.is_sound() && (5..=6).contains(&report.crashes()), "{report:?}");
     assert!(report.records < 20, "{report:?}");
 }

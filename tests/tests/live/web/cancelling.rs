@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use toolgate::failure::{Failed, Failure};
+use toolgate::failure::{Failure, RequestError};
 use toolgate::logic::types::execution::Code;
-use toolgate::session::{Options, Session};
+use toolgate::session::{Session, SessionOptions};
 use toolgate::transport::endpoint::Endpoint;
 
 use super::answers::{SESSION, initialized, legacy, message, modern, said, tools};
@@ -76,7 +76,7 @@ async fn closing_says_goodbye_once_and_only_where_there_is_a_session() {
     assert_eq!(goodbyes.len(), 1);
     assert_eq!(goodbyes[0].header("mcp-session-id"), SESSION);
     assert_eq!(goodbyes[0].header("mcp-protocol-version"), "2025-06-18");
-    assert!(matches!(call(&session, "echo", "{}").await, Err(Failed { failure: Failure::Closed, sent: false })));
+    assert!(matches!(call(&session, "echo", "{}").await, Err(RequestError { failure: Failure::Closed, sent: false })));
     assert_eq!(server.count("tools/call"), 0);
 
     let server = Server::start(modern).await;
@@ -108,7 +108,7 @@ async fn elder(feed: Feed, on_call: impl Fn(&Seen) -> Answer + Send + Sync + 'st
 #[tokio::test]
 async fn a_post_of_the_older_way_that_is_not_acknowledged_may_have_arrived() {
     let server = elder(Feed::default(), |_| Answer::Silence).await;
-    let session = Session::open(&Endpoint::Sse(site(&server.url())), &Options::default()).await.unwrap();
+    let session = Session::open(&Endpoint::Sse(site(&server.url())), &SessionOptions::default()).await.unwrap();
     let limit = Duration::from_millis(200);
     let (failed, _) =
         tokio::join!(call_within(&session, "echo", "{}", limit), server.wait(|seen| seen.is("tools/call")));
@@ -148,9 +148,9 @@ async fn a_stream_of_the_older_way_that_ended_between_two_calls_is_opened_again(
         let called = super::call(&gate, "echo", text).await.result;
         assert_eq!((called.code, called.text.as_str(), called.attempts), (Code::Ok, text, 1), "{called:?}");
         let session = gate.registry().link("a").unwrap().current().unwrap();
-        let mut news = session.news();
+        let mut news = session.events();
         feed.end();
-        while session.over().is_none() {
+        while session.close_reason().is_none() {
             let _ = tokio::time::timeout(LONG, news.recv()).await.unwrap();
         }
     }

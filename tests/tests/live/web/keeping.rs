@@ -5,8 +5,8 @@ use toolgate::config::secrets::Secrets;
 use toolgate::config::variables::Variables;
 use toolgate::failure::Failure;
 use toolgate::logic::types::execution::Code;
-use toolgate::session::{Options, Session};
-use toolgate::transport::endpoint::{Endpoint, Site};
+use toolgate::session::{Session, SessionOptions};
+use toolgate::transport::endpoint::{Endpoint, RemoteSite};
 
 use super::answers::{SESSION, legacy, modern};
 use super::server::{Answer, Seen, Server};
@@ -21,7 +21,7 @@ async fn headers_and_tokens_of_the_configuration_arrive_with_every_request() {
         let server = Server::start(era).await;
         let more =
             "    headers: {X-Team: blue, \"X-Key\": \"${KEY}\"}\n    auth: {type: bearer, token: \"${TOKEN}\"}\n";
-        let mut variables = Variables::of_process();
+        let mut variables = Variables::from_process();
         variables.environment.insert("KEY".to_owned(), "key-4411-of-team".to_owned());
         variables.environment.insert("TOKEN".to_owned(), SECRET.to_owned());
         let gate = gate_over(config_of(&server.url(), more), variables);
@@ -35,11 +35,11 @@ async fn headers_and_tokens_of_the_configuration_arrive_with_every_request() {
 }
 
 /// A place with something to prove, and a login in its address.
-fn guarded(server: &Server) -> Site {
+fn guarded(server: &Server) -> RemoteSite {
     let headers = vec![("X-Api-Key".to_owned(), SECRET.to_owned())];
     let mut secrets = Secrets::default();
     secrets.add(SECRET);
-    Site { headers, secrets, ..site(&server.url().replace("http://", &format!("http://me:{SECRET}@"))) }
+    RemoteSite { headers, secrets, ..site(&server.url().replace("http://", &format!("http://me:{SECRET}@"))) }
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn no_call_follows_to_another_origin() {
             _ => era(seen),
         })
         .await;
-        let session = Session::open(&Endpoint::Http(guarded(&server)), &Options::default()).await.unwrap();
+        let session = Session::open(&Endpoint::Http(guarded(&server)), &SessionOptions::default()).await.unwrap();
         let failed = fixtures::call(&session, "echo", r#"{"text":"x"}"#).await.unwrap_err();
         assert!(failed.to_string().contains("another origin, to which no message is sent"), "{failed}");
         assert!(other.seen().is_empty());
@@ -68,7 +68,7 @@ async fn all_follows_within_the_origin() {
         _ => legacy(seen),
     })
     .await;
-    let session = Session::open(&Endpoint::Http(guarded(&server)), &Options::default()).await.unwrap();
+    let session = Session::open(&Endpoint::Http(guarded(&server)), &SessionOptions::default()).await.unwrap();
     assert_eq!(fixtures::text(&fixtures::call(&session, "echo", r#"{"text":"x"}"#).await.unwrap()), "x");
     let arrived = server.wait(|seen| seen.is("tools/call") && seen.path == "/mcp/").await;
     assert_eq!((arrived.header("x-api-key"), arrived.header("mcp-session-id")), (SECRET, SESSION));
@@ -104,7 +104,7 @@ async fn secrets_in_the_answer_of_a_server_are_not_shown() {
             _ => legacy(seen),
         })
         .await;
-        let session = Session::open(&Endpoint::Http(guarded(&server)), &Options::default()).await.unwrap();
+        let session = Session::open(&Endpoint::Http(guarded(&server)), &SessionOptions::default()).await.unwrap();
         let failed = fixtures::call(&session, "echo", "{}").await.unwrap_err();
         let (text, debug) = (failed.to_string(), format!("{failed:?}"));
         if text.contains(&SECRET[..8]) || debug.contains(&SECRET[..8]) {
@@ -120,7 +120,7 @@ async fn a_redirect_with_a_secret_in_its_address_is_told_without_it() {
         Answer::status("302 Found").with(&format!("Location: http://me:{SECRET}@127.0.0.1:1/x?key={SECRET}"))
     })
     .await;
-    let failed = Session::open(&Endpoint::Http(site(&server.url())), &Options::default()).await.err().unwrap();
+    let failed = Session::open(&Endpoint::Http(site(&server.url())), &SessionOptions::default()).await.err().unwrap();
     assert!(matches!(&failed.failure, Failure::Http(error) if error.status == 302), "{failed:?}");
     assert!(!format!("{failed} {failed:?}").contains(SECRET), "{failed:?}");
 }

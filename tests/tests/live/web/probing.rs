@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use toolgate::failure::Failure;
-use toolgate::session::{Era, Kind, Options, Protocol, Session};
+use toolgate::session::{Era, ListKind, Protocol, Session, SessionOptions};
 use toolgate::transport::endpoint::Endpoint;
 
 use super::answers::{self, SESSION, error, idless, initialized, legacy, message, modern, reply};
@@ -52,7 +52,7 @@ async fn a_server_that_refuses_a_version_that_it_speaks_is_asked_once_more() {
             Answer::of("400 Bad Request", "application/json", body)
         })
         .await;
-        let opened = Session::open(&Endpoint::Http(site(&server.url())), &Options::default()).await;
+        let opened = Session::open(&Endpoint::Http(site(&server.url())), &SessionOptions::default()).await;
         assert_eq!(opened.is_ok(), opens, "{refusals}");
         assert_eq!(server.count("server/discover"), 2, "{refusals}");
     }
@@ -76,7 +76,7 @@ async fn marked_arguments_travel_in_headers_and_tools_with_bad_marks_are_left_ou
     })
     .await;
     let session = open(&server.url()).await;
-    let tools = session.list(Kind::Tools).await.unwrap();
+    let tools = session.list(ListKind::Tools).await.unwrap();
     let names: Vec<Value> =
         tools.items.iter().map(|tool| serde_json::from_str::<Value>(tool.get()).unwrap()["name"].clone()).collect();
     assert_eq!(names, ["good", "bare"]);
@@ -140,7 +140,8 @@ async fn a_server_that_wants_a_login_is_asked_once() {
     for (status, code) in [("401 Unauthorized", 401), ("403 Forbidden", 403)] {
         let server =
             Server::start(move |_| Answer::status(status).with("WWW-Authenticate: Bearer realm=\"tools\"")).await;
-        let failed = Session::open(&Endpoint::Http(site(&server.url())), &Options::default()).await.err().unwrap();
+        let failed =
+            Session::open(&Endpoint::Http(site(&server.url())), &SessionOptions::default()).await.err().unwrap();
         let Failure::Http(error) = &failed.failure else { panic!("{failed:?}") };
         assert_eq!((error.status, error.challenge.as_deref()), (code, Some("Bearer realm=\"tools\"")));
         assert_eq!(server.seen().len(), 1);
@@ -191,14 +192,15 @@ async fn what_a_site_without_any_mcp_says_is_told() {
         (|| idless("400 Bad Request", "say please"), "say please"),
     ] {
         let server = Server::start(move |_| answer()).await;
-        let failed = Session::open(&Endpoint::Http(site(&server.url())), &Options::default()).await.err().unwrap();
+        let failed =
+            Session::open(&Endpoint::Http(site(&server.url())), &SessionOptions::default()).await.err().unwrap();
         assert!(failed.to_string().contains(expected), "{failed:?}");
     }
 }
 
 #[tokio::test]
 async fn the_setting_says_which_era_is_spoken() {
-    let options = |protocol| Options { protocol, ..Options::default() };
+    let options = |protocol| SessionOptions { protocol, ..SessionOptions::default() };
     let open =
         async |server: &Server, protocol| Session::open(&Endpoint::Http(site(&server.url())), &options(protocol)).await;
     let server = Server::start(legacy).await;

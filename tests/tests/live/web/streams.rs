@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use toolgate::failure::{Failure, RpcError};
-use toolgate::session::{Handler, Kind, News, Options, Patience, Progress, Question, Request, Topics};
+use toolgate::session::{
+    Handler, ListKind, Progress, RequestTimeouts, ServerEvent, ServerQuestion, SessionOptions, SessionRequest, Topics,
+};
 use toolgate::transport::BoxFuture;
 
 use super::answers::{self, SESSION, legacy, message, modern, reply};
@@ -22,14 +24,14 @@ impl Handler for Person {
         Topics { elicitation: true, ..Topics::default() }
     }
 
-    fn answer(&self, _: Question) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
+    fn answer(&self, _: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         let answer = json!({"action": "accept", "content": {"name": "n"}});
         Box::pin(async move { Ok(RawValue::from_string(answer.to_string()).unwrap()) })
     }
 }
 
-fn with_person() -> Options {
-    Options { handler: Arc::new(Person), ..Options::default() }
+fn with_person() -> SessionOptions {
+    SessionOptions { handler: Arc::new(Person), ..SessionOptions::default() }
 }
 
 #[tokio::test]
@@ -50,9 +52,9 @@ async fn an_answer_may_come_as_an_event_among_others() {
         })
         .await;
         let session = open(&server.url()).await;
-        let mut news = session.news();
+        let mut news = session.events();
         assert_eq!(text(&call(&session, "echo", r#"{"text":"x"}"#).await.unwrap()), "x");
-        assert!(matches!(news.try_recv(), Ok(News::Log { data, .. }) if data.get() == "\"busy\""));
+        assert!(matches!(news.try_recv(), Ok(ServerEvent::Log { data, .. }) if data.get() == "\"busy\""));
     }
 }
 
@@ -130,7 +132,7 @@ async fn questions_and_news_on_the_servers_own_stream_are_heard() {
     })
     .await;
     let session = open_with(&server.url(), &with_person()).await;
-    assert_eq!(session.list(Kind::Tools).await.unwrap().items.len(), 2);
+    assert_eq!(session.list(ListKind::Tools).await.unwrap().items.len(), 2);
     let stream = server.wait(|seen| seen.verb == "GET").await;
     assert_eq!((stream.header("accept"), stream.header("mcp-session-id")), ("text/event-stream", SESSION));
     assert_eq!(stream.header("mcp-protocol-version"), "2025-06-18");
@@ -138,11 +140,11 @@ async fn questions_and_news_on_the_servers_own_stream_are_heard() {
     let answer = server.wait(|seen| seen.body["id"] == "q").await;
     assert_eq!((answer.verb.as_str(), &answer.body["result"]["action"]), ("POST", &json!("accept")));
     assert_eq!(answer.header("mcp-session-id"), SESSION);
-    let mut news = session.news();
+    let mut news = session.events();
     feed.send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
     let changed = tokio::time::timeout(LONG, news.recv()).await.unwrap().unwrap();
-    assert!(matches!(changed, News::ToolsChanged), "{changed:?}");
-    assert_eq!(session.list(Kind::Tools).await.unwrap().items.len(), 1);
+    assert!(matches!(changed, ServerEvent::ToolsChanged), "{changed:?}");
+    assert_eq!(session.list(ListKind::Tools).await.unwrap().items.len(), 1);
     session.close().await;
     server.wait(|seen| seen.verb == "GONE").await;
 }
@@ -174,9 +176,9 @@ async fn progress_on_the_stream_extends_the_wait() {
     let seen = Basket::<Progress>::default();
     let kept = Arc::clone(&seen);
     let progress = Some(Arc::new(move |progress| kept.lock().unwrap().push(progress)) as _);
-    let patience = Patience { quiet: Duration::from_secs(1), total: LONG };
+    let timeouts = RequestTimeouts { idle: Duration::from_secs(1), total: LONG };
     let params = r#"{"name":"echo","arguments":{"text":"x"}}"#;
-    let reply = session.request(Request { method: "tools/call", params, patience, progress }).await.unwrap();
+    let reply = session.request(SessionRequest { method: "tools/call", params, timeouts, progress }).await.unwrap();
     assert_eq!(text(&serde_json::from_str(reply.json()).unwrap()), "x");
     let seen = seen.lock().unwrap();
     assert_eq!((seen.len(), seen[14].progress, seen[14].total), (15, 15.0, Some(15.0)));

@@ -6,8 +6,8 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use toolgate::failure::Failure;
-use toolgate::session::{Era, Kind, News, Options, Session};
-use toolgate::transport::endpoint::{Endpoint, Site};
+use toolgate::session::{Era, ListKind, ServerEvent, Session, SessionOptions};
+use toolgate::transport::endpoint::{Endpoint, RemoteSite};
 
 use super::answers::{discovered, initialized, tools};
 use super::site;
@@ -19,7 +19,7 @@ async fn open(result: fn(&str) -> Option<Value>) -> (Session, Socket) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("ws://{}/ws", listener.local_addr().unwrap());
     let headers = vec![("X-Team".to_owned(), "blue".to_owned())];
-    let endpoint = Endpoint::WebSocket(Site { headers, ..site(&url) });
+    let endpoint = Endpoint::WebSocket(RemoteSite { headers, ..site(&url) });
     let serve = async {
         let mut socket = Socket::accept(&listener).await;
         assert_eq!((socket.handshake.header("x-team"), socket.handshake.path.as_str()), ("blue", "/ws"));
@@ -41,7 +41,7 @@ async fn open(result: fn(&str) -> Option<Value>) -> (Session, Socket) {
             }
         }
     };
-    let options = Options::default();
+    let options = SessionOptions::default();
     let both = async { tokio::join!(Session::open(&endpoint, &options), serve) };
     let (session, socket) = tokio::time::timeout(LONG, both).await.unwrap();
     (session.unwrap_or_else(|failed| panic!("{failed:?}")), socket)
@@ -73,7 +73,7 @@ async fn both_eras_are_spoken() {
             }
         };
         let ask = async {
-            assert_eq!(session.list(Kind::Tools).await.unwrap().items.len(), 2);
+            assert_eq!(session.list(ListKind::Tools).await.unwrap().items.len(), 2);
             assert_eq!(text(&call(&session, "echo", r#"{"text":"x"}"#).await.unwrap()), "x");
         };
         tokio::join!(ask, serve);
@@ -99,11 +99,11 @@ async fn a_call_that_is_dropped_is_cancelled_in_both_eras() {
 #[tokio::test]
 async fn questions_are_answered_and_news_heard() {
     let (session, mut socket) = open(old).await;
-    let mut news = session.news();
+    let mut news = session.events();
     socket.send(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"})).await;
     assert_eq!(socket.next().await.unwrap(), json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
     socket.send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})).await;
-    assert!(matches!(tokio::time::timeout(LONG, news.recv()).await.unwrap(), Ok(News::ToolsChanged)));
+    assert!(matches!(tokio::time::timeout(LONG, news.recv()).await.unwrap(), Ok(ServerEvent::ToolsChanged)));
 }
 
 #[tokio::test]
@@ -124,13 +124,13 @@ async fn a_connection_that_breaks_under_a_call_may_have_delivered_it() {
 #[tokio::test]
 async fn a_call_that_left_is_known_to_have_left_though_nobody_looked_meanwhile() {
     let (session, mut socket) = open(old).await;
-    let mut news = session.news();
+    let mut news = session.events();
     let mut call = std::pin::pin!(call(&session, "echo", "{}"));
     // One look hands the message over; the next comes when all is over.
     assert!(call.as_mut().now_or_never().is_none());
     socket.next().await.unwrap();
     drop(socket);
-    while session.over().is_none() {
+    while session.close_reason().is_none() {
         let _ = tokio::time::timeout(LONG, news.recv()).await.unwrap();
     }
     let failed = call.await.unwrap_err();

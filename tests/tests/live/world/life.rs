@@ -11,9 +11,9 @@ use std::time::Duration;
 use fastrand::Rng;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use toolgate::gate::{CallOptions, Closing, Gate, View};
+use toolgate::gate::{CallOptions, CloseMode, Gate, GateView};
 use toolgate::record::Recorder;
-use toolgate::registry::{Link, Options, Registry};
+use toolgate::registry::{Link, Registry, RegistryOptions};
 use toolgate::transport::Connect;
 
 use super::chance::{Chance, Temper};
@@ -63,7 +63,7 @@ impl Life {
             servers.insert(entry.id, server);
             ledger.tell(format!("{temper:?}, modern: {modern}: {entry:?}"));
         }
-        let options = Options { transports, record: Some(records), ..Options::default() };
+        let options = RegistryOptions { transports, record: Some(records), ..RegistryOptions::default() };
         let registry = Registry::new(&component(), plan.config(), options).expect("the component starts");
         let mut life = Life {
             rng,
@@ -155,7 +155,7 @@ impl Life {
 
     fn open_gate(&mut self) {
         let session = [None, Some("one"), Some("two")][self.rng.usize(0..3)].map(str::to_owned);
-        let gate = Gate::open(self.registry(), View { session, ..View::default() }).expect("the gate opens");
+        let gate = Gate::open(self.registry(), GateView { session, ..GateView::default() }).expect("the gate opens");
         self.gates.push(Arc::new(gate));
     }
 
@@ -262,14 +262,14 @@ impl Life {
         let gate = self.gates.swap_remove(at);
         self.open_gate();
         let how = match self.rng.u32(0..3) {
-            0 => Closing::Cancel,
-            1 => Closing::Wait(self.millis(20_000)),
+            0 => CloseMode::Cancel,
+            1 => CloseMode::Wait(self.millis(20_000)),
             // It goes with its last call.
             _ => return self.ledger.tell("a gate is dropped"),
         };
         self.ledger.tell(format!("a gate is closed: {how:?}"));
         self.let_all_be_cancelled();
-        let most = if let Closing::Wait(most) = how { most } else { Duration::ZERO } + CLOSES;
+        let most = if let CloseMode::Wait(most) = how { most } else { Duration::ZERO } + CLOSES;
         self.calls.spawn(async move {
             let closed = timeout(most, gate.close(how)).await;
             let closed = closed.map_err(|_| format!("a gate did not close within {most:?}"));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
-use toolgate::failure::{Exit, Failed, Failure};
+use toolgate::failure::{Failure, ProcessExit, RequestError};
 use toolgate::transport::{BoxFuture, Delivery, Outgoing, Receive, RequestId, ServerStream, Transport};
 
 use super::ledger::Standing;
@@ -76,8 +76,8 @@ impl Line {
             return;
         }
         self.standing.end();
-        let failure = if self.nature.web { Failure::Closed } else { Failure::Exited(Exit::default()) };
-        self.receiver.closed(Failed::sent(failure));
+        let failure = if self.nature.web { Failure::Closed } else { Failure::Exited(ProcessExit::default()) };
+        self.receiver.closed(RequestError::sent(failure));
         lock(&self.tasks).abort_all();
     }
 
@@ -110,9 +110,9 @@ impl Line {
         let _ = over.wait_for(|over| *over).await;
     }
 
-    async fn take(self: &Arc<Self>, request: Request) -> Result<Delivery, Failed> {
+    async fn take(self: &Arc<Self>, request: Request) -> Result<Delivery, RequestError> {
         let ledger = &self.server.ledger;
-        let refuse = |failed: Failed| {
+        let refuse = |failed: RequestError| {
             request.marker.iter().for_each(|marker| ledger.refused(marker));
             Err(failed)
         };
@@ -122,7 +122,7 @@ impl Line {
             let _ = timeout(self.nature.writes_in, self.ended()).await;
         }
         if self.is_over() || self.closing.load(Ordering::Relaxed) {
-            return refuse(Failed::unsent(Failure::Closed));
+            return refuse(RequestError::unsent(Failure::Closed));
         }
         ledger.heard(&self.server.id, &request.method);
         let what = What { method: &request.method, call };
@@ -135,21 +135,21 @@ impl Line {
         match fate {
             Fate::Refuse => {
                 self.end();
-                refuse(Failed::unsent(Failure::Closed))
+                refuse(RequestError::unsent(Failure::Closed))
             }
             Fate::Stuck { ran } => {
                 self.run(&request, ran);
                 self.ended().await;
-                Err(Failed::sent(Failure::Closed))
+                Err(RequestError::sent(Failure::Closed))
             }
             Fate::Http { error, after, ran } => {
                 tokio::select! {
                     biased;
-                    () = self.ended() => return Err(Failed::sent(Failure::Closed)),
+                    () = self.ended() => return Err(RequestError::sent(Failure::Closed)),
                     () = sleep(after) => {}
                 }
                 self.run(&request, ran);
-                let failed = Failed::sent(Failure::Http(error.clone()));
+                let failed = RequestError::sent(Failure::Http(error.clone()));
                 let unread = matches!(error.status, 400..=499);
                 if matches!(error.status, 404 | 500..=599) {
                     self.standing.spurn();
@@ -160,7 +160,7 @@ impl Line {
                 tokio::select! {
                     biased;
                     () = self.fulfil(&request, fate) => Ok(Delivery::Exchanged),
-                    () = self.ended() => Err(Failed::sent(Failure::Closed)),
+                    () = self.ended() => Err(RequestError::sent(Failure::Closed)),
                 }
             }
             fate => {
@@ -261,10 +261,10 @@ impl Handle {
 }
 
 impl Transport for Handle {
-    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, Failed>> {
+    fn send(&self, message: Outgoing) -> BoxFuture<'_, Result<Delivery, RequestError>> {
         Box::pin(async move {
             if self.0.is_over() {
-                return Err(Failed::unsent(Failure::Closed));
+                return Err(RequestError::unsent(Failure::Closed));
             }
             match message.request {
                 Some(id) => self.0.take(read(id, &message.text)).await,

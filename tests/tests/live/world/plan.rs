@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use toolgate::config;
 use toolgate::config::model::Config;
-use toolgate::registry::Changes;
+use toolgate::registry::ConfigChanges;
 
 /// A configuration.
 #[derive(Clone, Debug)]
@@ -78,10 +78,10 @@ impl Plan {
     }
 
     /// Another configuration, and what the host should find to be different.
-    pub fn change(&self, rng: &mut Rng) -> (Plan, Changes) {
+    pub fn change(&self, rng: &mut Rng) -> (Plan, ConfigChanges) {
         let mut plan = self.clone();
         rng.shuffle(&mut plan.servers);
-        let mut changes = Changes::default();
+        let mut changes = ConfigChanges::default();
         for entry in &mut plan.servers {
             let was_present = entry.present;
             match rng.u32(0..10) {

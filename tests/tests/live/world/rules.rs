@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use toolgate::logic::types::execution::Code;
 use toolgate::logic::types::lifecycle::State;
-use toolgate::registry::Status;
+use toolgate::registry::ServerStatus;
 
 use super::ledger::{Attempt, Ledger, Seen};
 use super::states::{Move, Moves, is_legal};
@@ -82,7 +82,7 @@ pub fn told(asked: &Asked, told: &Told, seen: &Seen, stayed: bool) -> Result<(),
 }
 
 /// What a status says of a server fits together.
-pub fn status(status: &Status) -> Result<(), Broken> {
+pub fn status(status: &ServerStatus) -> Result<(), Broken> {
     let up = matches!(status.state, State::Ready | State::Degraded);
     ensure(status.era.is_some() == up, || format!("a server is up and connected, or neither: {status:?}"))?;
     let ready = up || status.state == State::Dormant;
@@ -93,7 +93,7 @@ pub fn status(status: &Status) -> Result<(), Broken> {
 }
 
 /// Nobody uses the server any more.
-pub fn at_rest(status: &Status) -> Result<(), Broken> {
+pub fn at_rest(status: &ServerStatus) -> Result<(), Broken> {
     ensure(status.users == 0 && status.calls.in_flight == 0, || format!("somebody still uses it: {status:?}"))?;
     let queues = status.queues.iter().all(|queue| queue.running == 0 && queue.waiting == 0);
     ensure(queues, || format!("somebody still waits for it: {status:?}"))

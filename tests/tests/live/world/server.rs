@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use toolgate::failure::{Failed, Failure, HttpError};
+use toolgate::failure::{Failure, HttpError, RequestError};
 use toolgate::transport::{BoxFuture, Connect, Receive, Transport};
 
 use super::ledger::Ledger;
@@ -208,7 +208,7 @@ impl Server {
 }
 
 impl Connect for Server {
-    fn connect(&self, receiver: Arc<dyn Receive>) -> BoxFuture<'_, Result<Arc<dyn Transport>, Failed>> {
+    fn connect(&self, receiver: Arc<dyn Receive>) -> BoxFuture<'_, Result<Arc<dyn Transport>, RequestError>> {
         Box::pin(async move {
             let standing = self.ledger.attempt(&self.id);
             let (nature, fate) = {
@@ -226,9 +226,9 @@ impl Connect for Server {
                 Fate::Silence { .. } | Fate::Stuck { .. } => std::future::pending().await,
                 Fate::Http { error, after, .. } => {
                     sleep(after).await;
-                    return Err(Failed::sent(Failure::Http(error)));
+                    return Err(RequestError::sent(Failure::Http(error)));
                 }
-                _ => return Err(Failed::unsent(Failure::Connect("refused".to_owned()))),
+                _ => return Err(RequestError::unsent(Failure::Connect("refused".to_owned()))),
             }
             let server = self.me.upgrade().expect("a world keeps its servers");
             let line = Line::new(server, nature, standing, receiver);

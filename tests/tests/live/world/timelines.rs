@@ -14,10 +14,10 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use toolgate::config;
 use toolgate::config::model::Config;
-use toolgate::gate::{CallOptions, Gate, View};
+use toolgate::gate::{CallOptions, Gate, GateView};
 use toolgate::logic::types::execution::Code;
 use toolgate::logic::types::lifecycle::State;
-use toolgate::registry::{Options, Registry};
+use toolgate::registry::{Registry, RegistryOptions};
 use toolgate::transport::Connect;
 
 use super::ledger::{Ledger, Story};
@@ -47,7 +47,7 @@ impl World {
         let ledger = Ledger::new(&Story::default());
         let (a, b) = (Server::new("a", &ledger), Server::new("b", &ledger));
         let connect = |server: &Arc<Server>| (server.id.clone(), Arc::clone(server) as Arc<dyn Connect>);
-        let options = Options { transports: [connect(&a), connect(&b)].into(), ..Options::default() };
+        let options = RegistryOptions { transports: [connect(&a), connect(&b)].into(), ..RegistryOptions::default() };
         let registry = Registry::new(&component(), read(servers), options).unwrap();
         let gate = open(&registry);
         World { ledger, a, registry, gate }
@@ -88,7 +88,7 @@ fn begin(gate: &Arc<Gate>, ledger: &Arc<Ledger>, name: &str, options: CallOption
 }
 
 fn open(registry: &Arc<Registry>) -> Arc<Gate> {
-    Arc::new(Gate::open(registry, View::default()).unwrap())
+    Arc::new(Gate::open(registry, GateView::default()).unwrap())
 }
 
 /// A configuration of these servers; each is given a program that is never run.

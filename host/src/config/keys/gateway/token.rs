@@ -2,60 +2,66 @@
 
 use serde_json::json;
 
-use super::super::super::document::Value;
-use super::super::super::model::{Located, TokenFrom, TokenRules};
-use super::super::super::reading::{Given, Misfit, Reading};
+use super::super::super::document::NodeValue;
+use super::super::super::field::{ConfigField, FieldError, ReadContext};
+use super::super::super::model::{TokenRules, TokenSource, UnexpandedText};
 use super::super::server::refuse_any;
-use super::super::{Form, Key, read};
+use super::super::{ConfigKey, KeyForm, read_keys};
 
 /// What an entry of `tokens` says, before it is clear that nothing is missing.
 #[derive(Debug, Default, PartialEq)]
-pub struct Draft {
+pub struct TokenDraft {
     principal: String,
-    token: Option<Located>,
-    file: Option<Located>,
+    token: Option<UnexpandedText>,
+    file: Option<UnexpandedText>,
     admin: bool,
     selection: Option<Vec<(String, Vec<String>)>>,
     capabilities: Option<Vec<String>>,
 }
 
 /// The keys of a token.
-pub const TOKEN: &[Key<Draft>] = &[
-    Key::new(
+pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
+    ConfigKey::new(
         "principal",
-        Form::Text,
+        KeyForm::Text,
         "",
         "Whose token it is, for logs and rules: letters, digits, `_`, `.`, `@` and `-`.",
         |draft, given, _| {
             let name = given.text()?;
             let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte);
             if name.is_empty() || !name.bytes().all(allowed) {
-                return Err(given.misfit(format!("{name:?} must be letters, digits, `_`, `.`, `@` and `-`")));
+                return Err(given.error(format!("{name:?} must be letters, digits, `_`, `.`, `@` and `-`")));
             }
             draft.principal = name;
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "token",
-        Form::Text,
+        KeyForm::Text,
         "",
         "The token, such as ${CI_TOKEN}; at least 16 characters, which the client sends after `Bearer`.",
         |draft, given, _| {
-            draft.token = Some(given.located()?);
+            draft.token = Some(given.unexpanded_text()?);
             Ok(())
         },
     ),
-    Key::or(
+    ConfigKey::aliased(
         &["token_file"],
-        Key::new("file", Form::Text, "", "In place of token: a file that holds it alone.", |draft, given, _| {
-            draft.file = Some(given.located()?);
-            Ok(())
-        }),
+        ConfigKey::new(
+            "file",
+            KeyForm::Text,
+            "",
+            "In place of token: a file that holds it alone.",
+            |draft, given, _| {
+                draft.file = Some(given.unexpanded_text()?);
+                Ok(())
+            },
+        ),
     ),
-    Key::new(
+    ConfigKey::new(
         "admin",
-        Form::Flag,
+        KeyForm::Flag,
         "false",
         "The principal may also enable, disable and reconnect servers, and try tools on the dashboard.",
         |draft, given, _| {
@@ -63,9 +69,9 @@ pub const TOKEN: &[Key<Draft>] = &[
             Ok(())
         },
     ),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "servers",
-        Form::Section(servers),
+        KeyForm::Section(servers),
         "",
         "The servers that the principal may use: a list, or a map to names and globs of their tools; all, if not given.",
         |draft, given, _| {
@@ -73,9 +79,9 @@ pub const TOKEN: &[Key<Draft>] = &[
             Ok(())
         },
     )),
-    Key::rule(Key::new(
+    ConfigKey::as_rule(ConfigKey::new(
         "capabilities",
-        Form::Texts,
+        KeyForm::Texts,
         "",
         "What the principal has been granted, such as server:files or tool:files/read; it needs no grants, if not given.",
         |draft, given, _| {
@@ -86,30 +92,30 @@ pub const TOKEN: &[Key<Draft>] = &[
 ];
 
 /// Reads `tokens`.
-pub fn tokens(given: &Given<'_>, reading: &mut Reading) -> Result<Vec<TokenRules>, Misfit> {
+pub fn read_tokens(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Vec<TokenRules>, FieldError> {
     let mut tokens: Vec<TokenRules> = Vec::new();
     for item in given.items()? {
-        let mut draft = Draft::default();
-        read(TOKEN, &mut draft, &item, reading);
+        let mut draft = TokenDraft::default();
+        read_keys(TOKEN, &mut draft, &item, reading);
         let token = draft.finish(&item)?;
         if tokens.iter().any(|earlier| earlier.principal == token.principal) {
-            return Err(item.misfit(format!("the principal {:?} is given twice", token.principal)));
+            return Err(item.error(format!("the principal {:?} is given twice", token.principal)));
         }
         tokens.push(token);
     }
     Ok(tokens)
 }
 
-impl Draft {
-    fn finish(self, given: &Given<'_>) -> Result<TokenRules, Misfit> {
+impl TokenDraft {
+    fn finish(self, given: &ConfigField<'_>) -> Result<TokenRules, FieldError> {
         if self.principal.is_empty() {
-            return Err(given.misfit("a `principal` is missing"));
+            return Err(given.error("a `principal` is missing"));
         }
         let secret = match (self.token, self.file) {
-            (Some(token), None) => TokenFrom::Text(token),
-            (None, Some(file)) => TokenFrom::File(file),
-            (Some(_), Some(_)) => return Err(given.misfit("both token and file are given; keep one of them")),
-            (None, None) => return Err(given.misfit("needs a `token`, or the `file` that holds it")),
+            (Some(token), None) => TokenSource::Text(token),
+            (None, Some(file)) => TokenSource::File(file),
+            (Some(_), Some(_)) => return Err(given.error("both token and file are given; keep one of them")),
+            (None, None) => return Err(given.error("needs a `token`, or the `file` that holds it")),
         };
         Ok(TokenRules {
             place: given.node.place.clone(),
@@ -123,14 +129,14 @@ impl Draft {
 }
 
 /// Servers, each with names and globs of its tools; none of these means all tools, which a list of servers says.
-fn selection(given: &Given<'_>) -> Result<Vec<(String, Vec<String>)>, Misfit> {
+fn selection(given: &ConfigField<'_>) -> Result<Vec<(String, Vec<String>)>, FieldError> {
     let mut selection: Vec<(String, Vec<String>)> = Vec::new();
     match &given.node.value {
-        Value::Map(_) => {
+        NodeValue::Map(_) => {
             for (server, tools) in given.entries()? {
                 let named = if tools.node.is_null() { Vec::new() } else { tools.patterns()? };
                 if named.is_empty() {
-                    return Err(tools.misfit("names no tool; write [\"*\"] to mean all tools of the server"));
+                    return Err(tools.error("names no tool; write [\"*\"] to mean all tools of the server"));
                 }
                 refuse_any(&tools, &named)?;
                 selection.push((server.to_owned(), named));
@@ -139,11 +145,11 @@ fn selection(given: &Given<'_>) -> Result<Vec<(String, Vec<String>)>, Misfit> {
         _ => selection.extend(given.texts()?.into_iter().map(|server| (server, Vec::new()))),
     }
     if selection.is_empty() {
-        return Err(given.misfit("is empty; name a server, or leave it out to mean all"));
+        return Err(given.error("is empty; name a server, or leave it out to mean all"));
     }
     for (at, (server, _)) in selection.iter().enumerate() {
         if selection[..at].iter().any(|(earlier, _)| earlier == server) {
-            return Err(given.misfit(format!("the server {server:?} is given twice")));
+            return Err(given.error(format!("the server {server:?} is given twice")));
         }
     }
     Ok(selection)

@@ -2,59 +2,65 @@
 
 use std::time::Duration;
 
-use super::super::super::duration::Unit;
-use super::super::super::model::{Shape, Timeouts};
-use super::super::super::reading::{Given, Misfit, Reading};
-use super::super::{Form, Key};
+use super::super::super::duration::DurationUnit;
+use super::super::super::field::{ConfigField, FieldError, ReadContext};
+use super::super::super::model::{FileShape, Timeouts};
+use super::super::{ConfigKey, KeyForm};
 
 /// How long things may take.
-pub const TIMEOUTS: &[Key<Timeouts>] = &[
-    Key::new(
+pub const TIMEOUTS: &[ConfigKey<Timeouts>] = &[
+    ConfigKey::new(
         "call",
-        Form::Span,
+        KeyForm::Span,
         "\"60s\"",
         "An answer to a call; progress begins it anew.",
         |timeouts, given, reading| {
-            timeouts.call = limit(given, reading)?;
+            timeouts.call = read_limit(given, reading)?;
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "total",
-        Form::Span,
+        KeyForm::Span,
         "\"10m\"",
         "A call in all, however much progress there is; never less than `call`.",
         |timeouts, given, reading| {
-            timeouts.total = limit(given, reading)?;
+            timeouts.total = read_limit(given, reading)?;
             Ok(())
         },
     ),
-    Key::new(
+    ConfigKey::new(
         "initialize",
-        Form::Span,
+        KeyForm::Span,
         "\"30s\"",
         "The first handshake, the start of the program included.",
         |timeouts, given, reading| {
-            timeouts.initialize = limit(given, reading)?;
+            timeouts.initialize = read_limit(given, reading)?;
             Ok(())
         },
     ),
-    Key::new("reinitialize", Form::Span, "\"10s\"", "A handshake after a lost session.", |timeouts, given, reading| {
-        timeouts.reinitialize = limit(given, reading)?;
-        Ok(())
-    }),
-    Key::new(
+    ConfigKey::new(
+        "reinitialize",
+        KeyForm::Span,
+        "\"10s\"",
+        "A handshake after a lost session.",
+        |timeouts, given, reading| {
+            timeouts.reinitialize = read_limit(given, reading)?;
+            Ok(())
+        },
+    ),
+    ConfigKey::new(
         "list",
-        Form::Span,
+        KeyForm::Span,
         "\"10s\"",
         "An answer to a list of tools, resources or prompts.",
         |timeouts, given, reading| {
-            timeouts.list = limit(given, reading)?;
+            timeouts.list = read_limit(given, reading)?;
             Ok(())
         },
     ),
-    Key::new("connect", Form::Span, "\"10s\"", "A TCP connection.", |timeouts, given, reading| {
-        timeouts.connect = limit(given, reading)?;
+    ConfigKey::new("connect", KeyForm::Span, "\"10s\"", "A TCP connection.", |timeouts, given, reading| {
+        timeouts.connect = read_limit(given, reading)?;
         Ok(())
     }),
 ];
@@ -63,40 +69,40 @@ pub const TIMEOUTS: &[Key<Timeouts>] = &[
 ///
 /// Gemini CLI, opencode and Claude Code count in milliseconds. In `mcpServers` some clients count in seconds and some in
 /// milliseconds: nobody waits ten thousand seconds, so such a number is taken for milliseconds. What is guessed is told.
-pub fn limit(given: &Given<'_>, reading: &mut Reading) -> Result<Duration, Misfit> {
-    limit_in(given, unit(given, reading))
+pub fn read_limit(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Duration, FieldError> {
+    read_limit_in(given, unit(given, reading))
 }
 
 /// A span of time in the same unit, which may be nothing; `off` is none.
-pub fn span(given: &Given<'_>, reading: &mut Reading) -> Result<Option<Duration>, Misfit> {
+pub fn read_span(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Option<Duration>, FieldError> {
     given.span(unit(given, reading))
 }
 
-fn unit(given: &Given<'_>, reading: &mut Reading) -> Unit {
+fn unit(given: &ConfigField<'_>, reading: &mut ReadContext) -> DurationUnit {
     // Nothing is nothing in every unit.
     let number = given.text().ok().and_then(|text| text.trim().parse::<f64>().ok()).filter(|number| *number != 0.0);
     match reading.shape {
-        Shape::Gemini | Shape::OpenCode => Unit::Milliseconds,
-        Shape::Native | Shape::Codex => Unit::Seconds,
+        FileShape::Gemini | FileShape::OpenCode => DurationUnit::Milliseconds,
+        FileShape::Native | FileShape::Codex => DurationUnit::Seconds,
         _ if reading.claude_code => {
             // Hardly meant, wherever such a number came from.
             if number.is_some_and(|number| number < 1000.0) {
                 let text = format!("{} is taken for milliseconds, as Claude Code has it", given.field);
-                reading.notice(&given.node.place, text);
+                reading.add_notice(&given.node.place, text);
             }
-            Unit::Milliseconds
+            DurationUnit::Milliseconds
         }
         _ => {
-            let Some(number) = number else { return Unit::Seconds };
+            let Some(number) = number else { return DurationUnit::Seconds };
             let (unit, name) = match number >= 10_000.0 {
-                true => (Unit::Milliseconds, "milliseconds"),
-                false => (Unit::Seconds, "seconds"),
+                true => (DurationUnit::Milliseconds, "milliseconds"),
+                false => (DurationUnit::Seconds, "seconds"),
             };
             let field = &given.field;
             // The other keys are ours, which count in seconds.
-            if unit == Unit::Milliseconds || field == THEIRS {
+            if unit == DurationUnit::Milliseconds || field == THEIRS {
                 let text = format!("{field} is taken for {name}; write a unit, as in \"60s\"");
-                reading.notice(&given.node.place, text);
+                reading.add_notice(&given.node.place, text);
             }
             unit
         }
@@ -106,10 +112,10 @@ fn unit(given: &Given<'_>, reading: &mut Reading) -> Unit {
 /// The key whose unit each client chooses for itself.
 const THEIRS: &str = "timeout";
 
-pub fn limit_in(given: &Given<'_>, unit: Unit) -> Result<Duration, Misfit> {
+pub fn read_limit_in(given: &ConfigField<'_>, unit: DurationUnit) -> Result<Duration, FieldError> {
     match given.span(unit)? {
-        Some(span) if span.is_zero() => Err(given.misfit("must be longer than nothing")),
+        Some(span) if span.is_zero() => Err(given.error("must be longer than nothing")),
         Some(span) => Ok(span),
-        None => Err(given.misfit("every wait has a limit; write a long one, such as \"1h\"")),
+        None => Err(given.error("every wait has a limit; write a long one, such as \"1h\"")),
     }
 }

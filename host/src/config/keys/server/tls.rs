@@ -1,38 +1,44 @@
 //! How certificates are checked and shown.
 
-use super::super::super::model::TlsFiles;
-use super::super::{Form, Key};
+use super::super::super::model::ServerTls;
+use super::super::{ConfigKey, KeyForm};
 
 /// How certificates are checked and shown.
-pub const TLS: &[Key<TlsFiles>] = &[
-    Key::new("verify", Form::Flag, "true", "The server's certificate is checked.", |tls, given, _| {
+pub const TLS: &[ConfigKey<ServerTls>] = &[
+    ConfigKey::new("verify", KeyForm::Flag, "true", "The server's certificate is checked.", |tls, given, _| {
         tls.verify = given.flag()?;
         Ok(())
     }),
-    Key::new("ca", Form::Text, "", "A PEM file of authorities to trust beside the system's.", |tls, given, _| {
-        tls.ca = Some(given.located()?);
-        Ok(())
-    }),
-    Key::or(
+    ConfigKey::new(
+        "ca",
+        KeyForm::Text,
+        "",
+        "A PEM file of authorities to trust beside the system's.",
+        |tls, given, _| {
+            tls.ca = Some(given.unexpanded_text()?);
+            Ok(())
+        },
+    ),
+    ConfigKey::aliased(
         &["client_cert", "cert"],
-        Key::new(
+        ConfigKey::new(
             "client_certificate",
-            Form::Text,
+            KeyForm::Text,
             "",
             "A PEM file with our certificate, for servers that want one.",
             |tls, given, _| {
-                tls.client_certificate = Some(given.located()?);
+                tls.client_certificate = Some(given.unexpanded_text()?);
                 Ok(())
             },
         ),
     ),
-    Key::new(
+    ConfigKey::new(
         "client_key",
-        Form::Text,
+        KeyForm::Text,
         "",
         "A PEM file with the key of our certificate, if it is not in the same file.",
         |tls, given, _| {
-            tls.client_key = Some(given.located()?);
+            tls.client_key = Some(given.unexpanded_text()?);
             Ok(())
         },
     ),

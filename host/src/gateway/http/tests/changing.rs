@@ -1,11 +1,11 @@
 //! A door that is changed while it is served.
 
-use super::super::{Applied, DoorError, Rate};
+use super::super::{AppliedChange, HttpServerError, RateLimit};
 use super::*;
 
 /// The options of a door of the tests, changed.
-fn options(change: impl FnOnce(&mut Options)) -> Options {
-    let mut options = Options::new("127.0.0.1:0".parse().unwrap());
+fn options(change: impl FnOnce(&mut HttpOptions)) -> HttpOptions {
+    let mut options = HttpOptions::new("127.0.0.1:0".parse().unwrap());
     change(&mut options);
     options
 }
@@ -28,7 +28,7 @@ async fn the_sessions_of_a_token_that_is_taken_away_end_with_their_streams_and_c
     let pair = |name: &str| (format!("{name}-s3cret"), Principal { name: name.to_owned(), admin: false });
     let others = Tokens::new([pair("bob"), pair("cat")]).unwrap();
     let prepared = door.control.prepare(options(|options| options.tokens = others)).unwrap();
-    assert_eq!(prepared.apply(), Applied { needs_restart: Vec::new(), ended_sessions: 1 });
+    assert_eq!(prepared.apply(), AppliedChange { needs_restart: Vec::new(), ended_sessions: 1 });
     while stream.event().await.is_some() {}
     door.house.wait("closed", 1).await;
     let status = async |name, session: &str| {
@@ -40,7 +40,7 @@ async fn the_sessions_of_a_token_that_is_taken_away_end_with_their_streams_and_c
     assert_eq!(door.load.stats().sessions, 1);
     // The last token stays, and nothing else of such a change is made.
     let open = door.control.prepare(options(|options| options.limits.max_body_bytes = 1));
-    assert!(matches!(open, Err(DoorError::Wider { .. })));
+    assert!(matches!(open, Err(HttpServerError::Wider { .. })));
     assert_eq!(door.ask(Ask::modern("echo")).await.status, 401);
     assert_eq!(status("bob", &sessions[1]).await, 200);
     door.stop().await;
@@ -53,7 +53,7 @@ async fn the_first_token_shuts_those_out_who_came_without_one() {
     let applied = door.control.prepare(options(|options| options.tokens = tokens())).unwrap().apply();
     let asked = door.ask(as_principal("ann", Ask::post(legacy("echo")).session(&id))).await;
     assert_eq!((applied.ended_sessions, asked.status), (1, 404));
-    assert!(matches!(door.control.prepare(options(|_| {})), Err(DoorError::Wider { .. })), "it stays shut");
+    assert!(matches!(door.control.prepare(options(|_| {})), Err(HttpServerError::Wider { .. })), "it stays shut");
     door.stop().await;
 }
 
@@ -113,7 +113,7 @@ async fn hosts_limits_and_rates_hold_from_the_next_request_on() {
     assert_eq!(wire.ask(ask("new.example")).await.status, 200);
     let large = Ask { body: " ".repeat(301), ..ask("new.example") };
     assert_eq!(door.ask(large).await.status, 413);
-    let rate = Some(Rate { per_second: 1, burst: 1 });
+    let rate = Some(RateLimit { per_second: 1, burst: 1 });
     door.control.prepare(changed(rate)).unwrap().apply();
     assert_eq!(door.ask(ask("new.example")).await.status, 200);
     // Reading the same again fills no bucket.
@@ -128,17 +128,17 @@ async fn hosts_limits_and_rates_hold_from_the_next_request_on() {
 #[tokio::test]
 async fn what_needs_a_restart_is_told_each_time_and_what_is_wrong_changes_nothing() {
     let door = Running::with(|options| options.tokens = tokens()).await;
-    let elsewhere = |options: &mut Options| {
+    let elsewhere = |options: &mut HttpOptions| {
         options.tokens = tokens();
         options.address = "127.0.0.1:1".parse().unwrap();
-        options.tls = Some(TlsFiles { certificate: "c".into(), key: "k".into() });
+        options.tls = Some(CertificateFiles { certificate: "c".into(), key: "k".into() });
     };
     for _ in 0..2 {
         let applied = door.control.prepare(options(elsewhere)).unwrap().apply();
         assert_eq!(applied.needs_restart, ["the address", "TLS on or off"]);
     }
     let wrong = door.control.prepare(options(|options| options.hosts = vec!["a/b".to_owned()]));
-    assert!(matches!(wrong, Err(DoorError::Host { .. })));
+    assert!(matches!(wrong, Err(HttpServerError::Host { .. })));
     assert_eq!(door.ask(as_principal("ann", Ask::modern("echo"))).await.status, 200);
     assert_eq!(door.ask(Ask::modern("echo")).await.status, 401);
     door.stop().await;
@@ -149,6 +149,6 @@ async fn what_needs_a_restart_is_told_each_time_and_what_is_wrong_changes_nothin
     });
     let door = door.await;
     let open = door.control.prepare(options(|options| options.address = "0.0.0.0:0".parse().unwrap()));
-    assert!(matches!(open, Err(DoorError::Unprotected { .. })), "the last token stays");
+    assert!(matches!(open, Err(HttpServerError::Unprotected { .. })), "the last token stays");
     door.stop().await;
 }

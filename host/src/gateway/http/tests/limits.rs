@@ -6,7 +6,7 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_takes_too_long_is_cut_off() {
-    let inside = Inside::new(Limits::default());
+    let inside = Inside::new(GatewayLimits::default());
     let whole = wire::write(&Ask::modern("echo"));
     for (sent, seconds, status) in [
         // Nothing at all, or half a head.
@@ -31,7 +31,7 @@ async fn a_client_that_takes_too_long_is_cut_off() {
 
 #[tokio::test(start_paused = true)]
 async fn a_head_that_comes_letter_by_letter_has_no_more_time() {
-    let inside = Inside::new(Limits::default());
+    let inside = Inside::new(GatewayLimits::default());
     let mut wire = inside.connect(1 << 20);
     assert_eq!(wire.ask(Ask::modern("echo")).await.status, 200);
     let since = Instant::now();
@@ -48,7 +48,7 @@ async fn a_head_that_comes_letter_by_letter_has_no_more_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_is_cut_off() {
-    let inside = Inside::new(Limits::default());
+    let inside = Inside::new(GatewayLimits::default());
     let mut wire = inside.connect(1000);
     let since = Instant::now();
     wire.send(Ask::modern("huge")).await;
@@ -147,7 +147,7 @@ async fn the_bytes_in_flight_are_bounded_and_given_back() {
 
 #[tokio::test]
 async fn who_only_listens_takes_a_place_among_the_sessions_and_none_among_the_requests() {
-    let limits = |options: &mut Options| (options.limits.max_requests, options.limits.max_sessions) = (1, 3);
+    let limits = |options: &mut HttpOptions| (options.limits.max_requests, options.limits.max_sessions) = (1, 3);
     let door = Running::with(limits).await;
     let listen = || Ask::modern("progress+listen+wait").with("Mcp-Method", "subscriptions/listen");
     let mut listening = Vec::new();
@@ -186,7 +186,7 @@ async fn who_only_listens_takes_a_place_among_the_sessions_and_none_among_the_re
 
 #[tokio::test]
 async fn one_of_several_principals_leaves_room_for_the_others() {
-    let limits = |options: &mut Options| {
+    let limits = |options: &mut HttpOptions| {
         options.tokens = tokens();
         (options.limits.max_requests, options.limits.max_sessions) = (4, 4);
     };
@@ -220,7 +220,7 @@ async fn one_of_several_principals_leaves_room_for_the_others() {
     assert_eq!((stats.shed_requests, stats.shed_sessions), (1, 1));
 
     // Who is alone may have all.
-    let mut alone = Options::new(door.address);
+    let mut alone = HttpOptions::new(door.address);
     alone.tokens =
         Tokens::new([("ann-s3cret".to_owned(), Principal { name: "ann".to_owned(), admin: false })]).unwrap();
     alone.limits.max_sessions = 4;

@@ -1,7 +1,7 @@
 //! What is served beside `/mcp`.
 
 use super::*;
-use crate::gateway::http::options::Rate;
+use crate::gateway::http::options::RateLimit;
 
 #[tokio::test]
 async fn a_page_sees_who_asks_for_what_but_no_token() {
@@ -33,7 +33,7 @@ async fn a_page_sees_who_asks_for_what_but_no_token() {
 async fn what_strangers_send_to_pages_takes_no_room_from_others() {
     let door = Running::with(|options| {
         options.tokens = tokens();
-        options.limits = Limits { max_body_bytes: 4096, max_inflight_bytes: 8192, ..Limits::default() };
+        options.limits = GatewayLimits { max_body_bytes: 4096, max_inflight_bytes: 8192, ..GatewayLimits::default() };
     })
     .await;
     let mut strangers = Vec::new();
@@ -59,7 +59,7 @@ async fn what_strangers_send_to_pages_takes_no_room_from_others() {
 async fn strangers_who_send_to_pages_are_told_to_wait_and_those_who_look_are_not() {
     let door = Running::with(|options| {
         options.tokens = tokens();
-        options.rate = Some(Rate { per_second: 1, burst: 1 });
+        options.rate = Some(RateLimit { per_second: 1, burst: 1 });
     })
     .await;
     let send = || door.ask(Ask { body: "1".to_owned(), ..json("POST /page") });

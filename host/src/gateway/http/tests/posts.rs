@@ -94,7 +94,7 @@ async fn a_body_that_is_too_large_is_refused_whether_it_says_so_or_not() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_our_word_before_it_sends_too_much_has_it_at_once() {
-    let inside = Inside::new(Limits { max_body_bytes: 1000, ..Limits::default() });
+    let inside = Inside::new(GatewayLimits { max_body_bytes: 1000, ..GatewayLimits::default() });
     for (header, millis) in [("Expect: 100-continue\r\n", 0), ("", 200)] {
         let mut wire = inside.connect(1 << 20);
         let head = wire::write(&Ask::modern("echo")).split("Content-Length").next().unwrap().to_owned();
@@ -192,7 +192,7 @@ async fn a_house_that_lets_nobody_in_is_unavailable() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_silent_for_long_becomes_a_stream_with_comments() {
-    let inside = Inside::new(Limits::default());
+    let inside = Inside::new(GatewayLimits::default());
     let mut wire = inside.connect(1 << 20);
     let since = Instant::now();
     wire.send(Ask::modern("wait")).await;
@@ -209,15 +209,15 @@ async fn a_request_that_is_silent_for_long_becomes_a_stream_with_comments() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_is_awaited_until_it_is_answered_or_its_client_is_gone() {
-    let inside = Inside::new(Limits::default());
+    let inside = Inside::new(GatewayLimits::default());
     let mut quick = inside.connect(1 << 20);
-    assert_eq!((quick.ask(Ask::modern("echo")).await.status, inside.desk.vigil.open()), (200, 0));
+    assert_eq!((quick.ask(Ask::modern("echo")).await.status, inside.desk.spin_wait.open()), (200, 0));
     let mut gone = inside.connect(1 << 20);
     gone.send(Ask::modern("wait")).await;
     inside.house.wait("waiting", 1).await;
-    assert_eq!(inside.desk.vigil.open(), 1);
-    assert_eq!((quick.ask(Ask::modern("echo")).await.status, inside.desk.vigil.open()), (200, 1));
+    assert_eq!(inside.desk.spin_wait.open(), 1);
+    assert_eq!((quick.ask(Ask::modern("echo")).await.status, inside.desk.spin_wait.open()), (200, 1));
     drop(gone);
     inside.ended().await;
-    assert_eq!(inside.desk.vigil.open(), 0);
+    assert_eq!(inside.desk.spin_wait.open(), 0);
 }

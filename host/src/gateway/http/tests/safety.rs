@@ -1,7 +1,7 @@
 //! Who is let in, and what nobody gets to see.
 
-use super::super::DoorError;
-use super::super::options::Rate;
+use super::super::HttpServerError;
+use super::super::options::RateLimit;
 use super::*;
 
 #[tokio::test]
@@ -89,21 +89,21 @@ async fn a_token_is_needed_where_tokens_are_configured() {
 #[tokio::test]
 async fn an_address_that_others_can_reach_needs_a_token() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[::ffff:192.0.2.1]:0"] {
-        let error = Door::bind(Options::new(address.parse().unwrap())).await.err().expect(address);
-        assert!(matches!(error, DoorError::Unprotected { .. }), "{error}");
+        let error = HttpServer::bind(HttpOptions::new(address.parse().unwrap())).await.err().expect(address);
+        assert!(matches!(error, HttpServerError::Unprotected { .. }), "{error}");
         assert!(error.to_string().contains("127.0.0.1"), "{error}");
     }
-    let options = Options { tokens: tokens(), ..Options::new("0.0.0.0:0".parse().unwrap()) };
-    assert_ne!(Door::bind(options).await.unwrap().address().port(), 0);
+    let options = HttpOptions { tokens: tokens(), ..HttpOptions::new("0.0.0.0:0".parse().unwrap()) };
+    assert_ne!(HttpServer::bind(options).await.unwrap().address().port(), 0);
     let taken = Running::start().await;
-    let error = Door::bind(Options::new(taken.address)).await.err().unwrap();
+    let error = HttpServer::bind(HttpOptions::new(taken.address)).await.err().unwrap();
     assert_eq!(error.to_string(), format!("cannot listen on {}", taken.address));
     taken.stop().await;
 }
 
 #[tokio::test]
 async fn a_client_that_asks_too_often_waits_and_others_do_not() {
-    let rate = Some(Rate { per_second: 1, burst: 2 });
+    let rate = Some(RateLimit { per_second: 1, burst: 2 });
     let door = Running::with(|options| (options.tokens, options.rate) = (tokens(), rate)).await;
     let ask = |token: &str| Ask::modern("echo").with("Authorization", format!("Bearer {token}"));
     for (token, status) in [
@@ -151,7 +151,7 @@ async fn no_secret_is_logged_or_shown() {
     let mut wire = door.connect().await;
     wire.write(b"POST /mcp HTTP/1.1\r\nAuthorization: Bearer ann-s3cret\r\nbad header s3cret\r\n\r\n").await;
     assert!(wire.closed().await);
-    let options = Options { tokens: tokens(), ..Options::new(door.address) };
+    let options = HttpOptions { tokens: tokens(), ..HttpOptions::new(door.address) };
     assert!(!format!("{options:?}").contains("s3cret"));
     door.stop().await;
     let log = logged();

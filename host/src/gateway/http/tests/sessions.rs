@@ -83,7 +83,7 @@ async fn a_thousand_sessions_are_open_at_once_and_one_more_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_nobody_uses_ends() {
-    let inside = Inside::new(Limits::default());
+    let inside = Inside::new(GatewayLimits::default());
     let id = open(&mut inside.connect(1 << 20)).await;
     let minute = Duration::from_secs(60);
     // Each use makes it young again, whether it is swept or not.

@@ -8,8 +8,8 @@ use super::*;
 async fn who_may_open_the_socket_is_the_local_admin_and_needs_no_token() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("door");
-    let door = Door::at_socket(UnixListener::bind(&path).unwrap(), Limits::default());
-    let (load, house) = (door.load(), Arc::new(TestHouse::default()));
+    let door = HttpServer::at_socket(UnixListener::bind(&path).unwrap(), GatewayLimits::default());
+    let (load, house) = (door.load(), Arc::new(TestClientFactory::default()));
     let (stop, stopped) = oneshot::channel::<()>();
     let served = tokio::spawn(door.serve(house, Arc::new(TestPages), async {
         let _ = stopped.await;

@@ -135,7 +135,7 @@ async fn the_events_of_a_stream_are_bounded_and_the_answer_is_always_among_them(
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_stream_gets_comments_and_what_was_kept_is_forgotten() {
-    let inside = Inside::new(Limits::default());
+    let inside = Inside::new(GatewayLimits::default());
     let mut wire = inside.connect(1 << 20);
     let id = open(&mut wire).await;
     wire.ask(Ask::post(legacy("progress")).session(&id)).await;

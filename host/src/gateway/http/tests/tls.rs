@@ -21,8 +21,8 @@ fn write(folder: &Path) -> CertificateDer<'static> {
     made.cert.der().clone()
 }
 
-fn files(folder: &Path) -> TlsFiles {
-    TlsFiles { certificate: folder.join("cert.pem"), key: folder.join("key.pem") }
+fn files(folder: &Path) -> CertificateFiles {
+    CertificateFiles { certificate: folder.join("cert.pem"), key: folder.join("key.pem") }
 }
 
 async fn connect(
@@ -65,7 +65,7 @@ async fn a_certificate_in_other_files_is_used_once_it_can_be() {
     let old = write(folder.path());
     let door = Running::with(|options| options.tls = Some(files(folder.path()))).await;
     let elsewhere = || {
-        let mut options = Options::new("127.0.0.1:0".parse().unwrap());
+        let mut options = HttpOptions::new("127.0.0.1:0".parse().unwrap());
         options.tls = Some(files(other.path()));
         options
     };
@@ -100,8 +100,9 @@ async fn a_handshake_has_a_limit_and_plain_http_is_no_handshake() {
 async fn files_that_cannot_be_used_are_named_without_their_content() {
     let folder = tempfile::tempdir().unwrap();
     let bind = async || {
-        let options = Options { tls: Some(files(folder.path())), ..Options::new("127.0.0.1:0".parse().unwrap()) };
-        let error = Door::bind(options).await.err().expect("unusable");
+        let options =
+            HttpOptions { tls: Some(files(folder.path())), ..HttpOptions::new("127.0.0.1:0".parse().unwrap()) };
+        let error = HttpServer::bind(options).await.err().expect("unusable");
         let cause = std::error::Error::source(&error).unwrap().to_string();
         format!("{error}: {cause}")
     };

@@ -6,7 +6,7 @@ const SOON: Duration = Duration::from_millis(50);
 
 #[tokio::test]
 async fn the_end_of_a_process_says_how_it_ended() {
-    let signal = |signal| Failure::Exited(Exit { signal: Some(signal), ..Exit::default() });
+    let signal = |signal| Failure::Exited(ProcessExit { signal: Some(signal), ..ProcessExit::default() });
     let rows = [
         ("echo '{}'; exit 0", exited(0, "")),
         ("echo 'bad token' >&2; echo '{}'; exit 42", exited(42, "bad token")),
@@ -18,8 +18,8 @@ async fn the_end_of_a_process_says_how_it_ended() {
     for (script, why) in rows {
         let (transport, mut events) = start(&shell(script)).await;
         let _ = in_time(transport.send(outgoing("{}"))).await;
-        assert_eq!(events.rest().await, (vec!["{}".to_owned()], Failed::sent(why.clone())));
-        assert_eq!(in_time(transport.send(outgoing("{}"))).await, Err(Failed::unsent(why)));
+        assert_eq!(events.rest().await, (vec!["{}".to_owned()], RequestError::sent(why.clone())));
+        assert_eq!(in_time(transport.send(outgoing("{}"))).await, Err(RequestError::unsent(why)));
         in_time(transport.close()).await;
     }
 }
@@ -29,19 +29,19 @@ async fn a_server_that_closes_its_output_and_lives_is_ended() {
     let (transport, mut events) =
         start(&with_grace(Duration::ZERO, shell("echo '[]'; exec >&-; exec sleep 1000"))).await;
     let pid = transport.pid().unwrap();
-    assert_eq!(events.rest().await, (vec!["[]".to_owned()], Failed::sent(Failure::Closed)));
+    assert_eq!(events.rest().await, (vec!["[]".to_owned()], RequestError::sent(Failure::Closed)));
     until_ended(&[pid]).await;
 }
 
 #[tokio::test]
 async fn the_end_of_a_launcher_ends_what_it_left_behind() {
     // One holds the output, the other holds nothing.
-    for (redirect, left_others) in [("", true), (">/dev/null 2>&1", false)] {
+    for (redirect, left_children) in [("", true), (">/dev/null 2>&1", false)] {
         let script = format!("sleep 1000 {redirect} & echo \"[$!]\"; exit 4");
         let (_transport, mut events) = start(&shell(&script)).await;
         let (messages, why) = events.rest().await;
-        let exit = Exit { code: Some(4), left_others, ..Exit::default() };
-        assert_eq!(why, Failed::sent(Failure::Exited(exit)));
+        let exit = ProcessExit { code: Some(4), left_children, ..ProcessExit::default() };
+        assert_eq!(why, RequestError::sent(Failure::Exited(exit)));
         until_ended(&numbers(&messages[0])).await;
     }
 }
@@ -64,10 +64,10 @@ async fn a_polite_server_ends_when_its_input_does() {
     transport.send(outgoing("[1]")).await.unwrap();
     in_time(async { tokio::join!(transport.close(), transport.close()) }).await;
     assert!(!std::fs::exists(format!("/proc/{pid}")).unwrap(), "it was waited for");
-    assert_eq!(in_time(transport.send(outgoing("[2]"))).await, Err(Failed::unsent(Failure::Closed)));
+    assert_eq!(in_time(transport.send(outgoing("[2]"))).await, Err(RequestError::unsent(Failure::Closed)));
     in_time(transport.close()).await;
     let messages = ["[1]", "[\"bye\"]"].map(str::to_owned);
-    assert_eq!(events.rest().await, (messages.to_vec(), Failed::sent(Failure::Closed)));
+    assert_eq!(events.rest().await, (messages.to_vec(), RequestError::sent(Failure::Closed)));
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn closing_lets_what_waits_be_written_first() {
     let text = format!("[\"{}\"]", "x".repeat(1 << 20));
     let (sent, ()) = in_time(async { tokio::join!(transport.send(outgoing(text.clone())), transport.close()) }).await;
     sent.unwrap();
-    assert_eq!(events.rest().await, (vec![text], Failed::sent(Failure::Closed)));
+    assert_eq!(events.rest().await, (vec![text], RequestError::sent(Failure::Closed)));
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn a_server_that_ignores_its_input_is_terminated() {
     let (transport, mut events) = start(&with_grace(Duration::from_secs(1), shell(script))).await;
     assert_eq!(events.message().await, "[]");
     in_time(transport.close()).await;
-    assert_eq!(events.rest().await, (vec!["[15]".to_owned()], Failed::sent(Failure::Closed)));
+    assert_eq!(events.rest().await, (vec!["[15]".to_owned()], RequestError::sent(Failure::Closed)));
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn closing_ends_a_family_that_ignores_every_hint() {
     let family = [numbers(&events.message().await), vec![transport.pid().unwrap()]].concat();
     in_time(transport.close()).await;
     until_ended(&family).await;
-    assert_eq!(events.end().await, Failed::sent(Failure::Closed));
+    assert_eq!(events.end().await, RequestError::sent(Failure::Closed));
 }
 
 /// A server with a child in its group and one in a session of its own; says their ids.
@@ -115,7 +115,7 @@ async fn closing_ends_descendants_that_left_the_group() {
         let pids = numbers(&events.message().await);
         in_time(transport.close()).await;
         until_ended(&pids).await;
-        assert_eq!(events.end().await, Failed::sent(Failure::Closed));
+        assert_eq!(events.end().await, RequestError::sent(Failure::Closed));
     }
 }
 

@@ -13,7 +13,7 @@ async fn messages_are_lines_that_begin_like_json() {
     let script = r#"printf '{"a":1}\r\n\n  \t\n[1]\n  {"b":2}  \nServer started\n"text"\n{"last":true}'"#;
     let (_transport, mut events) = start(&shell(script)).await;
     let messages = [r#"{"a":1}"#, "[1]", r#"  {"b":2}"#, r#"{"last":true}"#].map(str::to_owned);
-    assert_eq!(events.rest().await, (messages.to_vec(), Failed::sent(exited(0, ""))));
+    assert_eq!(events.rest().await, (messages.to_vec(), RequestError::sent(exited(0, ""))));
 }
 
 #[tokio::test]
@@ -21,7 +21,11 @@ async fn half_a_message_at_the_end_is_none() {
     for half in [r#"{"id":1,"result":{"a":"#, "[1,", "{"] {
         let script = format!("printf '[0]\\n%s' '{half}'; echo last words >&2; exit 3");
         let (_transport, mut events) = start(&shell(&script)).await;
-        assert_eq!(events.rest().await, (vec!["[0]".to_owned()], Failed::sent(exited(3, "last words"))), "{half}");
+        assert_eq!(
+            events.rest().await,
+            (vec!["[0]".to_owned()], RequestError::sent(exited(3, "last words"))),
+            "{half}"
+        );
     }
 }
 
@@ -65,7 +69,7 @@ async fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
         assert_eq!(messages.len(), usize::from(passes), "{size} bytes of {limit}");
         let words = format!("a line of more than {limit} bytes; raise max_message_bytes if that is right");
         let expected = if passes { exited(0, "") } else { Failure::Protocol(words) };
-        assert_eq!(why, Failed::sent(expected));
+        assert_eq!(why, RequestError::sent(expected));
     }
 }
 
@@ -100,7 +104,7 @@ while text:
 ";
     let (_transport, mut events) = start(&python(script)).await;
     let (messages, why) = events.rest().await;
-    assert_eq!(why, Failed::sent(exited(0, "")));
+    assert_eq!(why, RequestError::sent(exited(0, "")));
     assert_eq!(messages.len(), 300);
     for (index, message) in messages.iter().enumerate() {
         let (number, text): (usize, String) = serde_json::from_str(message).unwrap();
@@ -113,7 +117,7 @@ async fn standard_error_goes_to_the_log_and_its_tail_is_kept() {
     let log = Log::default();
     let _guard = tracing::subscriber::set_default(log.clone());
     let (transport, mut events) = start(&shell("echo one >&2; printf 'tw' >&2; echo o >&2; exit 3")).await;
-    assert_eq!(events.end().await, Failed::sent(exited(3, "one\ntwo")));
+    assert_eq!(events.end().await, RequestError::sent(exited(3, "one\ntwo")));
     assert_eq!(transport.stderr_tail(), "one\ntwo");
     let lines = log.of(Level::DEBUG);
     assert!(

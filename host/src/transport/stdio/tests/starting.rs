@@ -29,7 +29,7 @@ async fn the_path_of_the_program_finds_it() {
     let mut program = program("a-name-of-its-own", &["-c", "echo '{}'"]);
     program.env.insert("PATH".to_owned(), folder.path().to_str().unwrap().to_owned());
     let (_transport, mut events) = start(&program).await;
-    assert_eq!(events.rest().await, (vec!["{}".to_owned()], Failed::sent(exited(0, ""))));
+    assert_eq!(events.rest().await, (vec!["{}".to_owned()], RequestError::sent(exited(0, ""))));
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn a_program_that_does_not_start_says_why_and_how_to_mend_it() {
     for (program, words) in rows {
         let (sender, mut events) = mpsc::unbounded_channel();
         let failed = open(&program, Arc::new(Told(sender))).await.err();
-        assert_eq!(failed, Some(Failed::unsent(Failure::NoProgram(words))));
+        assert_eq!(failed, Some(RequestError::unsent(Failure::NoProgram(words))));
         assert!(events.recv().await.is_none(), "what was never open is not closed");
     }
 }

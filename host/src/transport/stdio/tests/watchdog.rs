@@ -176,7 +176,7 @@ os._exit(9)";
     let (_transport, mut events) = start(&python(flood)).await;
     let (messages, why) = events.rest().await;
     assert_eq!(messages, ["[]"]);
-    let Failure::Exited(Exit { code: Some(9), stderr, .. }) = why.failure else { panic!("{why:?}") };
+    let Failure::Exited(ProcessExit { code: Some(9), stderr, .. }) = why.failure else { panic!("{why:?}") };
     assert!(stderr.ends_with("noise \n\nlast words") && stderr.len() <= 4096, "{stderr:?}");
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -51,7 +51,7 @@ async fn lines_of_4000_senders_arrive_whole_and_in_order_per_sender() {
 }
 
 /// Polls once, so that the line is begun, and gives up where it is not written.
-async fn give_up(send: impl Future<Output = Result<Delivery, Failed>>) -> Option<Result<Delivery, Failed>> {
+async fn give_up(send: impl Future<Output = Result<Delivery, RequestError>>) -> Option<Result<Delivery, RequestError>> {
     let mut send = Box::pin(send);
     poll_fn(|context| match send.as_mut().poll(context) {
         Poll::Ready(result) => Poll::Ready(Some(result)),
@@ -112,7 +112,7 @@ async fn a_queue_that_is_full_makes_senders_wait_and_loses_nothing() {
         begun += usize::from(failed.sent);
     }
     assert_eq!(begun, 1, "only the first had begun");
-    assert_eq!(events.end().await, Failed::sent(exited(1, "")));
+    assert_eq!(events.end().await, RequestError::sent(exited(1, "")));
 
     let (transport, mut events) = start(&python(ECHO)).await;
     let sends = send_all(&transport);
@@ -126,7 +126,7 @@ async fn a_queue_that_is_full_makes_senders_wait_and_loses_nothing() {
 
 /// The first failure. Some sends may succeed before: a process that another test is about to start holds a copy of the
 /// pipe for a moment.
-async fn failure(transport: &dyn Transport) -> Failed {
+async fn failure(transport: &dyn Transport) -> RequestError {
     loop {
         if let Err(failed) = in_time(transport.send(outgoing("{}"))).await {
             return failed;
@@ -138,9 +138,9 @@ async fn failure(transport: &dyn Transport) -> Failed {
 async fn what_a_dead_server_was_sent_fails_with_how_it_died() {
     let (transport, mut events) = start(&shell("echo 'no licence' >&2; exec 0<&-; echo '[]'; exit 7")).await;
     assert_eq!(events.message().await, "[]");
-    assert_eq!(failure(&*transport).await, Failed::unsent(exited(7, "no licence")));
-    assert_eq!(events.end().await, Failed::sent(exited(7, "no licence")));
-    assert_eq!(give_up(transport.send(outgoing("{}"))).await, Some(Err(Failed::unsent(exited(7, "no licence")))));
+    assert_eq!(failure(&*transport).await, RequestError::unsent(exited(7, "no licence")));
+    assert_eq!(events.end().await, RequestError::sent(exited(7, "no licence")));
+    assert_eq!(give_up(transport.send(outgoing("{}"))).await, Some(Err(RequestError::unsent(exited(7, "no licence")))));
 }
 
 #[tokio::test]
@@ -148,8 +148,8 @@ async fn a_message_that_was_begun_may_have_been_acted_on() {
     let (transport, mut events) = start(&shell("head -c 10 >/dev/null; exit 1")).await;
     let big = outgoing("x".repeat(10 << 20));
     let failed = in_time(transport.send(big)).await.unwrap_err();
-    assert_eq!(failed, Failed::sent(exited(1, "")));
-    assert_eq!(events.end().await, Failed::sent(exited(1, "")));
+    assert_eq!(failed, RequestError::sent(exited(1, "")));
+    assert_eq!(events.end().await, RequestError::sent(exited(1, "")));
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn a_server_that_closes_its_input_and_lives_is_ended() {
         start(&with_grace(Duration::ZERO, shell("exec 0<&-; echo '[]'; exec sleep 1000"))).await;
     let pid = transport.pid().unwrap();
     assert_eq!(events.message().await, "[]");
-    assert_eq!(failure(&*transport).await, Failed::unsent(Failure::Closed));
-    assert_eq!(events.end().await, Failed::sent(Failure::Closed));
+    assert_eq!(failure(&*transport).await, RequestError::unsent(Failure::Closed));
+    assert_eq!(events.end().await, RequestError::sent(Failure::Closed));
     until_ended(&[pid]).await;
 }

@@ -1,11 +1,11 @@
 //! Real subprocesses: shells.
 
-use super::super::{Limits, Summarizer};
+use super::super::{Summarizer, SummaryLimits};
 use super::*;
 use crate::transport::waiting::{DEADLINE, until};
 
-fn shell(script: &str) -> Command {
-    Command {
+fn shell(script: &str) -> SummaryCommand {
+    SummaryCommand {
         command: "sh".to_owned(),
         args: vec!["-c".to_owned(), script.to_owned()],
         env: BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap_or_default())]),
@@ -14,12 +14,12 @@ fn shell(script: &str) -> Command {
     }
 }
 
-fn patient(command: Command) -> Summarizer {
-    Summarizer::Command(command, Limits { timeout: DEADLINE, max_input_bytes: 8 << 20 })
+fn patient(command: SummaryCommand) -> Summarizer {
+    Summarizer::Command(command, SummaryLimits { timeout: DEADLINE, max_input_bytes: 8 << 20 })
 }
 
-fn task(text: &str) -> Task<'_> {
-    Task { server: "kube", tool: "get pods; exit 1", text }
+fn task(text: &str) -> SummaryTask<'_> {
+    SummaryTask { server: "kube", tool: "get pods; exit 1", text }
 }
 
 async fn run(script: &str, text: &str) -> Result<String, SummarizeError> {
@@ -34,7 +34,7 @@ impl Marker {
         Marker(format!("{}-{:016x}", std::process::id(), fastrand::u64(..)))
     }
 
-    fn on(&self, mut command: Command) -> Command {
+    fn on(&self, mut command: SummaryCommand) -> SummaryCommand {
         command.env.insert("MARKER".to_owned(), self.0.clone());
         command
     }
@@ -77,7 +77,7 @@ async fn a_program_need_not_read_what_it_is_given() {
 
 #[tokio::test]
 async fn a_long_text_is_cut_before_it_is_handed_over() {
-    let summarizer = Summarizer::Command(shell("cat"), Limits { timeout: DEADLINE, max_input_bytes: 3 });
+    let summarizer = Summarizer::Command(shell("cat"), SummaryLimits { timeout: DEADLINE, max_input_bytes: 3 });
     let summary = summarizer.summarize(task("aöüß")).await.unwrap();
     assert_eq!(summary, "aö\n\n[CUT: these are the first 3 of 7 bytes]");
 }
@@ -113,15 +113,15 @@ async fn the_longest_summary_is_whole() {
 
 #[tokio::test]
 async fn a_program_that_does_not_start_is_an_error() {
-    let check = |command: Command| async {
+    let check = |command: SummaryCommand| async {
         let error = patient(command).summarize(task("")).await.unwrap_err();
         assert!(matches!(error, SummarizeError::Start { .. }), "{error:?}");
         error.to_string()
     };
-    let missing = Command { command: "/no/such program".to_owned(), ..shell("") };
+    let missing = SummaryCommand { command: "/no/such program".to_owned(), ..shell("") };
     assert_eq!(check(missing).await, "summarizer: \"/no/such program\" could not be started");
-    check(Command { working_dir: Some("/no/such folder".into()), ..shell("") }).await;
-    let error = patient(shell("cat")).summarize(Task { server: "a\0b", tool: "", text: "" }).await.unwrap_err();
+    check(SummaryCommand { working_dir: Some("/no/such folder".into()), ..shell("") }).await;
+    let error = patient(shell("cat")).summarize(SummaryTask { server: "a\0b", tool: "", text: "" }).await.unwrap_err();
     assert!(matches!(error, SummarizeError::Start { .. }), "{error:?}");
 }
 
@@ -147,7 +147,7 @@ async fn the_time_limit_kills_all_of_the_group() {
     let mut timeout = Duration::from_millis(50);
     loop {
         let marker = Marker::new();
-        let limits = Limits { timeout, max_input_bytes: 100 };
+        let limits = SummaryLimits { timeout, max_input_bytes: 100 };
         let summarizer = Summarizer::Command(marker.on(shell(FAMILY)), limits);
         let (mut running, mut seen) = (pin!(summarizer.summarize(task(""))), 0);
         let error = loop {

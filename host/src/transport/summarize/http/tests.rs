@@ -6,12 +6,12 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::super::{Limits, Summarizer};
+use super::super::{Summarizer, SummaryLimits};
 use super::*;
 
 const KEY: &str = "sk-test-0123456789";
 const TEXT: &str = "the masked output of a tool";
-const LIMITS: Limits = Limits { timeout: Duration::from_secs(60), max_input_bytes: 1000 };
+const LIMITS: SummaryLimits = SummaryLimits { timeout: Duration::from_secs(60), max_input_bytes: 1000 };
 
 /// An endpoint for one request; it answers, and holds the connection if it is told to.
 struct Endpoint {
@@ -56,9 +56,12 @@ impl Endpoint {
         Endpoint { origin, task, came }
     }
 
-    fn summarizer(&self, limits: Limits) -> Summarizer {
+    fn summarizer(&self, limits: SummaryLimits) -> Summarizer {
         let (url, model) = (format!("{}/v1?version=hidden", self.origin), "small".to_owned());
-        Summarizer::Http(Http::new(Model { url, model, api_key: Some(KEY.to_owned()) }).unwrap(), limits)
+        Summarizer::Http(
+            SummaryEndpoint::new(SummaryModel { url, model, api_key: Some(KEY.to_owned()) }).unwrap(),
+            limits,
+        )
     }
 
     async fn request(&mut self) -> Request {
@@ -66,8 +69,8 @@ impl Endpoint {
     }
 }
 
-fn task(text: &str) -> Task<'_> {
-    Task { server: "kube", tool: "get_pods", text }
+fn task(text: &str) -> SummaryTask<'_> {
+    SummaryTask { server: "kube", tool: "get_pods", text }
 }
 
 fn answer(status: &str, body: &str) -> String {
@@ -110,7 +113,7 @@ async fn an_endpoint_without_a_key_gets_none_and_a_login_is_one() {
     for (login, expected) in [("", None), ("me:word@", Some("authorization: basic bwu6d29yza=="))] {
         let mut endpoint = Endpoint::start(completion("summary"), false).await;
         let url = endpoint.origin.replace("//", &format!("//{login}"));
-        let http = Http::new(Model { url, model: "small".to_owned(), api_key: None }).unwrap();
+        let http = SummaryEndpoint::new(SummaryModel { url, model: "small".to_owned(), api_key: None }).unwrap();
         assert!(!format!("{http:?}").contains("word"), "{http:?}");
         Summarizer::Http(http, LIMITS).summarize(task(TEXT)).await.unwrap();
         let head = endpoint.request().await.head;
@@ -121,7 +124,8 @@ async fn an_endpoint_without_a_key_gets_none_and_a_login_is_one() {
 #[test]
 fn an_address_is_completed_unless_it_is_complete() {
     let check = |url: &str, complete: &str| {
-        let http = Http::new(Model { url: url.to_owned(), model: String::new(), api_key: None }).unwrap();
+        let http =
+            SummaryEndpoint::new(SummaryModel { url: url.to_owned(), model: String::new(), api_key: None }).unwrap();
         assert_eq!(http.url.as_str(), complete);
     };
     check("http://localhost:11434/v1", "http://localhost:11434/v1/chat/completions");
@@ -134,9 +138,9 @@ fn an_address_is_completed_unless_it_is_complete() {
 #[test]
 fn what_cannot_be_right_is_refused_without_repeating_it() {
     let check = |url: &str, key: Option<&str>, message: &str| {
-        let model = Model { url: url.to_owned(), model: String::new(), api_key: key.map(str::to_owned) };
+        let model = SummaryModel { url: url.to_owned(), model: String::new(), api_key: key.map(str::to_owned) };
         assert!(!format!("{model:?}").contains("s3cret"), "{model:?}");
-        let error = Http::new(model).unwrap_err();
+        let error = SummaryEndpoint::new(model).unwrap_err();
         assert!(error.to_string().starts_with(message), "{error}");
         assert!(!format!("{error:?}").contains("s3cret"), "{error:?}");
     };
@@ -180,8 +184,9 @@ async fn a_word_that_was_sent_is_not_a_kind() {
         [("in_the_text", "what is in_the_text", "k"), ("the_key", "", "all_the_key"), ("new_word", "", "k")]
     {
         let endpoint = Endpoint::start(echo(word), false).await;
-        let model = Model { url: endpoint.origin.clone(), model: String::new(), api_key: Some(key.to_owned()) };
-        let error = Summarizer::Http(Http::new(model).unwrap(), LIMITS).summarize(task(text)).await.unwrap_err();
+        let model = SummaryModel { url: endpoint.origin.clone(), model: String::new(), api_key: Some(key.to_owned()) };
+        let error =
+            Summarizer::Http(SummaryEndpoint::new(model).unwrap(), LIMITS).summarize(task(text)).await.unwrap_err();
         assert_eq!(error.to_string().contains(word), word == "new_word", "{error}");
     }
 }
@@ -235,7 +240,7 @@ async fn a_huge_answer_is_read_only_so_far() {
 async fn a_slow_endpoint_is_waited_for_within_the_limit() {
     for answer in ["", "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"] {
         let endpoint = Endpoint::start(answer, true).await;
-        let limits = Limits { timeout: Duration::from_millis(100), ..LIMITS };
+        let limits = SummaryLimits { timeout: Duration::from_millis(100), ..LIMITS };
         let error = endpoint.summarizer(limits).summarize(task(TEXT)).await.unwrap_err();
         assert_eq!(error.to_string(), "summarizer: no summary within 100ms");
     }
@@ -273,7 +278,10 @@ async fn a_connection_that_fails_or_breaks_is_an_error() {
     // An endpoint that does not speak TLS.
     let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", plain.local_addr().unwrap());
-    let summarizer = Summarizer::Http(Http::new(Model { url, model: String::new(), api_key: None }).unwrap(), LIMITS);
+    let summarizer = Summarizer::Http(
+        SummaryEndpoint::new(SummaryModel { url, model: String::new(), api_key: None }).unwrap(),
+        LIMITS,
+    );
     let (error, ()) = tokio::join!(summarizer.summarize(task(TEXT)), async {
         let (mut stream, _) = plain.accept().await.unwrap();
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
@@ -281,7 +289,7 @@ async fn a_connection_that_fails_or_breaks_is_an_error() {
     let error = error.unwrap_err();
     assert!(matches!(error, SummarizeError::Connect { .. }), "{error:?}");
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let model = Model { url: format!("http://{free}/v1"), model: String::new(), api_key: None };
-    let error = Summarizer::Http(Http::new(model).unwrap(), LIMITS).summarize(task(TEXT)).await.unwrap_err();
+    let model = SummaryModel { url: format!("http://{free}/v1"), model: String::new(), api_key: None };
+    let error = Summarizer::Http(SummaryEndpoint::new(model).unwrap(), LIMITS).summarize(task(TEXT)).await.unwrap_err();
     assert_eq!(error.to_string(), format!("summarizer: http://{free}/v1/chat/completions: connection refused"));
 }

@@ -3,12 +3,12 @@
 use super::*;
 
 /// What a server does that heard a request on a connection that it had given up.
-fn void() -> Reply {
-    Reply { text: String::new(), then: Then::HangUp }
+fn void() -> FixtureReply {
+    FixtureReply { text: String::new(), then: AfterReply::HangUp }
 }
 
 /// The connections that these requests came on.
-async fn connections(server: &mut Server, count: usize) -> Vec<usize> {
+async fn connections(server: &mut FixtureServer, count: usize) -> Vec<usize> {
     let mut connections = Vec::new();
     for _ in 0..count {
         connections.push(server.request().await.connection);
@@ -19,16 +19,16 @@ async fn connections(server: &mut Server, count: usize) -> Vec<usize> {
 #[tokio::test]
 async fn a_redirect_into_the_void_is_named() {
     let there = reply("302 Over there\nLocation: /login?next=1", "");
-    let server = Server::start(vec![there, void(), void()]).await;
+    let server = FixtureServer::start(vec![there, void(), void()]).await;
     let web = web(&site(&server.url())).await;
     let failed = send(&web, Method::GET, "").await.err().unwrap();
     let how = format!("it redirects to http://127.0.0.1:{}/login, which closed the connection", server.port);
-    assert_eq!(failed, Failed::sent(Failure::Protocol(how)));
+    assert_eq!(failed, RequestError::sent(Failure::Protocol(how)));
 }
 
 #[tokio::test]
 async fn what_may_arrive_twice_is_sent_again_where_a_connection_is_lost_after_an_answer() {
-    let mut server = Server::start(vec![json("{}"), void(), json("{}"), json("{}"), json("{}")]).await;
+    let mut server = FixtureServer::start(vec![json("{}"), void(), json("{}"), json("{}"), json("{}")]).await;
     let web = web(&site(&server.url())).await;
     for _ in 0..4 {
         let response = send(&web, Method::POST, "hello").await.unwrap();
@@ -40,7 +40,7 @@ async fn what_may_arrive_twice_is_sent_again_where_a_connection_is_lost_after_an
 
 #[tokio::test]
 async fn what_must_not_arrive_twice_goes_on_no_connection_that_may_have_been_given_up() {
-    let mut server = Server::start((0..6).map(|_| json("{}")).collect()).await;
+    let mut server = FixtureServer::start((0..6).map(|_| json("{}")).collect()).await;
     let web = web(&site(&server.url())).await;
     for repeatable in [true, false, false, true, false, false] {
         let response = send_as(&web, Method::POST, "hello", repeatable).await.unwrap();
@@ -52,14 +52,14 @@ async fn what_must_not_arrive_twice_goes_on_no_connection_that_may_have_been_giv
 
 #[tokio::test]
 async fn what_must_not_arrive_twice_is_never_sent_again() {
-    let mut server = Server::start(vec![json("{}"), json("{}"), void(), json("{}")]).await;
+    let mut server = FixtureServer::start(vec![json("{}"), json("{}"), void(), json("{}")]).await;
     let web = web(&site(&server.url())).await;
     for _ in 0..2 {
         soon(body::text(send(&web, Method::POST, "a").await.unwrap(), 100)).await.unwrap();
         server.request().await;
     }
     let failed = send_as(&web, Method::POST, "b", false).await.err().unwrap();
-    assert_eq!(failed, Failed::sent(Failure::Closed));
+    assert_eq!(failed, RequestError::sent(Failure::Closed));
     assert_eq!(server.request().await.body, "b");
     assert!(server.is_quiet());
 }
@@ -67,7 +67,7 @@ async fn what_must_not_arrive_twice_is_never_sent_again() {
 #[tokio::test]
 async fn a_redirect_on_a_connection_that_is_then_lost_is_followed_on_a_new_one() {
     let there = reply("307 Over there\nLocation: /new", "");
-    let mut server = Server::start(vec![there, void(), json("{}")]).await;
+    let mut server = FixtureServer::start(vec![there, void(), json("{}")]).await;
     let web = web(&site(&server.url())).await;
     assert_eq!(send(&web, Method::GET, "").await.unwrap().status(), 200);
     for line in ["GET /mcp HTTP/1.1", "GET /new HTTP/1.1", "GET /new HTTP/1.1"] {
@@ -98,7 +98,7 @@ async fn a_request_that_http_2_turned_away_is_unsent_and_not_sent_again() {
         site.tls.ca = pki.file("ca.pem");
         let web = web(&site).await;
         let failed = send(&web, Method::POST, "hello").await.err().unwrap();
-        assert_eq!(failed, Failed { sent, failure: Failure::Closed }, "{reason:?}");
+        assert_eq!(failed, RequestError { sent, failure: Failure::Closed }, "{reason:?}");
         drop(web);
         assert_eq!(soon(serve).await.unwrap(), 1, "{reason:?}");
     }

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use toolgate::gate::{CallOptions, Called, Gate, GateError};
+use toolgate::gate::{CallOptions, CallOutcome, Gate, GateError};
 use toolgate::logic::types::execution::{Code, ToolCall};
 
 use super::super::ledger::Ledger;
@@ -50,7 +50,7 @@ pub async fn make(gate: &Gate, asked: Asked, options: &CallOptions, patience: Pa
         },
     };
     match outcome {
-        Ok(Ok(Called { result, .. })) => {
+        Ok(Ok(CallOutcome { result, .. })) => {
             let told = Told { at: ledger.now(), code: result.code, text: result.text, attempts: result.attempts };
             Ended::Told(asked, told)
         }

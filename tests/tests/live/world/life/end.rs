@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use toolgate::gate::{CallOptions, Closing, Gate};
+use toolgate::gate::{CallOptions, CloseMode, Gate};
 use toolgate::logic::types::execution::Code;
 use toolgate::logic::types::lifecycle::State;
 
@@ -100,7 +100,7 @@ impl Life {
 
     async fn close_gates(&self) -> Result<(), Broken> {
         for gate in &self.gates {
-            let closed = timeout(CLOSES, gate.close(Closing::Cancel)).await;
+            let closed = timeout(CLOSES, gate.close(CloseMode::Cancel)).await;
             closed.map_err(|_| "a gate did not close in time".to_owned())?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolgate::gate::{CallOptions, Closing, Gate, View};
+use toolgate::gate::{CallOptions, CloseMode, Gate, GateView};
 use toolgate::logic::types::execution::Code;
 
 use super::{Fate, SlowToGo, World, assert_near, begin, only, read, seconds};
@@ -60,7 +60,7 @@ async fn a_gate_that_is_closed_takes_its_own_connections_with_it_and_no_others()
     for name in ["a.read", "b.read"] {
         assert_eq!(world.call(name).await.code, Code::Ok);
     }
-    world.gate.close(Closing::Cancel).await;
+    world.gate.close(CloseMode::Cancel).await;
     let standing: Vec<_> = world.ledger.standing().into_iter().map(|attempt| attempt.server).collect();
     assert_eq!(standing, ["b"]);
 }
@@ -69,11 +69,11 @@ async fn a_gate_that_is_closed_takes_its_own_connections_with_it_and_no_others()
 async fn a_session_that_comes_back_while_its_last_gate_is_closed_is_served() {
     let world = World::new("  a: {env: {SESSION: \"{{.SESSION_ID}}\"}}\n");
     world.a.minds(SlowToGo(seconds(3)));
-    let view = || View { session: Some("one".to_owned()), ..View::default() };
+    let view = || GateView { session: Some("one".to_owned()), ..GateView::default() };
     let open = || Arc::new(Gate::open(&world.registry, view()).unwrap());
     let (first, second) = (open(), open());
     assert_eq!(begin(&first, &world.ledger, "a.read", CallOptions::default()).await.unwrap().code, Code::Ok);
-    let closing = tokio::spawn(async move { first.close(Closing::Cancel).await });
+    let closing = tokio::spawn(async move { first.close(CloseMode::Cancel).await });
     tokio::task::yield_now().await;
     assert_eq!(begin(&second, &world.ledger, "a.act", CallOptions::default()).await.unwrap().code, Code::Ok);
     closing.await.unwrap();

@@ -1,0 +1,121 @@
+//! A gate and what its servers offer: each server is asked once for all who want to know.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use super::{Transport, listing};
+use crate::execution::{Failed, Gate, Settings, SettingsError};
+
+/// A gate, and the servers that are being asked for their tools.
+#[derive(Debug)]
+pub struct ToolDiscovery {
+    gate: Gate,
+    pending: RefCell<BTreeMap<String, Rc<PendingListing>>>,
+}
+
+/// A server is being asked; who comes meanwhile waits for what comes of it.
+#[derive(Debug, Default)]
+struct PendingListing(RefCell<ListingState>);
+
+#[derive(Debug, Default)]
+struct ListingState {
+    /// Set at the end; none within where whoever asked gave up.
+    ended: Option<Option<Result<(), Failed>>>,
+    waiting: Vec<Waker>,
+}
+
+/// The right to ask a server; when it is dropped, those who wait are told.
+struct ListingGuard<'a> {
+    offers: &'a ToolDiscovery,
+    server: &'a str,
+    asking: Rc<PendingListing>,
+    outcome: Option<Result<(), Failed>>,
+}
+
+impl ToolDiscovery {
+    /// A gate whose servers have offered nothing yet.
+    pub fn new(settings: Settings) -> Result<Self, SettingsError> {
+        Ok(ToolDiscovery { gate: Gate::new(settings)?, pending: RefCell::default() })
+    }
+
+    /// The gate.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Sees to it that the server has offered its tools.
+    pub async fn ensure_offer(&self, transport: &impl Transport, server: &str) -> Result<(), Failed> {
+        while !self.gate.has_offer(server) {
+            let asking = self.pending.borrow().get(server).cloned();
+            if let Some(asking) = asking {
+                match asking.ended().await {
+                    Some(outcome) => return outcome,
+                    // Whoever asked gave up, or the server's offer was withdrawn meanwhile.
+                    None => continue,
+                }
+            }
+            let mut turn = ListingGuard::take(self, server);
+            let listed = listing::fetch(transport, server).await;
+            // What was asked before the last offer was withdrawn may be older than the reason for that.
+            if turn.is_current() {
+                let outcome = listed.map(|tools| drop(self.gate.offer(server, tools)));
+                turn.outcome = Some(outcome.clone());
+                return outcome;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets what a server offers, also what it is being asked.
+    pub fn withdraw(&self, server: &str) {
+        self.pending.borrow_mut().remove(server);
+        self.gate.withdraw(server);
+    }
+}
+
+impl PendingListing {
+    /// What came of it; none where nothing did.
+    async fn ended(&self) -> Option<Result<(), Failed>> {
+        poll_fn(|context| {
+            let mut progress = self.0.borrow_mut();
+            match &progress.ended {
+                Some(ended) => Poll::Ready(ended.clone()),
+                None => {
+                    progress.waiting.push(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+impl<'a> ListingGuard<'a> {
+    fn take(offers: &'a ToolDiscovery, server: &'a str) -> Self {
+        let asking = Rc::<PendingListing>::default();
+        offers.pending.borrow_mut().insert(server.to_owned(), Rc::clone(&asking));
+        ListingGuard { offers, server, asking, outcome: None }
+    }
+
+    /// Whether nobody has withdrawn the server's offer since.
+    fn is_current(&self) -> bool {
+        self.offers.pending.borrow().get(self.server).is_some_and(|asking| Rc::ptr_eq(asking, &self.asking))
+    }
+}
+
+impl Drop for ListingGuard<'_> {
+    fn drop(&mut self) {
+        if self.is_current() {
+            self.offers.pending.borrow_mut().remove(self.server);
+        }
+        let waiting = {
+            let mut progress = self.asking.0.borrow_mut();
+            progress.ended = Some(self.outcome.take());
+            std::mem::take(&mut progress.waiting)
+        };
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,78 @@
+//! The calls under way, each of which can be given up.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+/// All calls under way, by the id that their caller gave them; an id may be given twice.
+#[derive(Debug, Default)]
+pub struct RunningCalls(RefCell<BTreeMap<String, Vec<Rc<CancelFlag>>>>);
+
+/// A call under way; it is struck out when this is dropped.
+#[derive(Debug)]
+pub struct RunningCall<'a> {
+    calls: &'a RunningCalls,
+    id: String,
+    flag: Rc<CancelFlag>,
+}
+
+/// Whether a call was given up, and whom to tell.
+#[derive(Debug, Default)]
+struct CancelFlag {
+    cancelled: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl RunningCalls {
+    /// Enters a call.
+    pub fn enter(&self, id: &str) -> RunningCall<'_> {
+        let flag = Rc::<CancelFlag>::default();
+        self.0.borrow_mut().entry(id.to_owned()).or_default().push(Rc::clone(&flag));
+        RunningCall { calls: self, id: id.to_owned(), flag }
+    }
+
+    /// Gives up the calls of this id, and says whether there were any.
+    pub fn cancel(&self, id: &str) -> bool {
+        let flags = self.0.borrow().get(id).cloned().unwrap_or_default();
+        for flag in &flags {
+            flag.cancelled.set(true);
+            if let Some(waker) = flag.waker.take() {
+                waker.wake();
+            }
+        }
+        !flags.is_empty()
+    }
+}
+
+impl RunningCall<'_> {
+    /// What a future comes to; none where the call is given up, and then the future is dropped.
+    pub async fn unless_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        poll_fn(|context| {
+            if self.flag.cancelled.get() {
+                return Poll::Ready(None);
+            }
+            let polled = future.as_mut().poll(context).map(Some);
+            if polled.is_pending() {
+                *self.flag.waker.borrow_mut() = Some(context.waker().clone());
+            }
+            polled
+        })
+        .await
+    }
+}
+
+impl Drop for RunningCall<'_> {
+    fn drop(&mut self) {
+        let mut calls = self.calls.0.borrow_mut();
+        if let Some(flags) = calls.get_mut(&self.id) {
+            flags.retain(|flag| !Rc::ptr_eq(flag, &self.flag));
+            if flags.is_empty() {
+                calls.remove(&self.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Names and values that do not stand side by side: the members of an entry (`{"name":"password","value":"x"}`), a pair in a
+//! list, the columns of a table, and a value on the line below its name.
+
+mod lists;
+mod tables;
+
+use std::ops::Range;
+
+use super::Span;
+
+/// A name, and what may be its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedValue {
+    /// Where the name stands.
+    pub name: Range<usize>,
+    /// Where the value stands.
+    pub value: Span,
+    /// How they belong together.
+    pub bond: NameRelation,
+}
+
+/// How a name and a value belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameRelation {
+    /// One object says that they do.
+    Entry,
+    /// A column of a table whose cells are data.
+    Column,
+    /// The line below, which may also be prose.
+    Below,
+    /// They may be two names, so that the value must look like a secret.
+    Loose,
+}
+
+/// Names that may be those of secrets, with what stands for their values.
+pub fn find(text: &str) -> Vec<NamedValue> {
+    let mut found = Vec::new();
+    lists::find(text, &mut found);
+    tables::find(text, &mut found);
+    found
+}
+
+/// Whether a value looks like a secret that somebody chose or a machine made, and not like a word, a name, a path, a date, a
+/// version or an amount.
+pub fn looks_secret(value: &str) -> bool {
+    let value = value.trim_end_matches(['!', '?', '.', ',', ';', ':']);
+    let bytes = value.as_bytes();
+    let has = |test: fn(&u8) -> bool| bytes.iter().any(test);
+    let is_path = value.starts_with(['/', '~', '$', '%', '<', '{', '(', '#']) || value.contains("://");
+    let extension = value.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let is_file = (2..=4).contains(&extension.len()) && extension.bytes().all(|byte| byte.is_ascii_lowercase());
+    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let is_amount = digits > 0 && bytes.len() - digits <= 2;
+    let is_date_or_version = {
+        let rest = value.trim_start_matches(['v', 'V']);
+        let number = rest.bytes().take_while(u8::is_ascii_digit).count();
+        (1..=4).contains(&number) && rest[number..].starts_with(['-', '.', ':', '/'])
+    };
+    let is_number =
+        has(u8::is_ascii_digit) && bytes.iter().all(|byte| byte.is_ascii_digit() || b"-.:/ ,+".contains(byte));
+    let long_number = bytes.len() >= 6 && digits == bytes.len();
+    let sign = |byte: &u8| byte.is_ascii_punctuation() && !b"-_./:,()'\"`\\".contains(byte);
+    let switches = bytes.windows(2).filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()).count();
+    let odd = has(u8::is_ascii_digit) || has(sign) || switches >= 3;
+    has(u8::is_ascii_alphanumeric)
+        && odd
+        && !may_name(value)
+        && (long_number || !(is_path || is_file || is_amount || is_date_or_version || is_number))
+}
+
+/// Small letters alone, and more than ordinary words have.
+pub fn is_long_word(value: &str) -> bool {
+    value.len() >= 12 && value.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
+/// Whether a text may name a secret, whatever the rule; the rules decide.
+fn may_name(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().any(|(at, byte)| {
+        let begins =
+            |word: &str| bytes[at..].get(..word.len()).is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()));
+        match byte.to_ascii_lowercase() {
+            b'p' => begins("pass") || begins("pwd") || begins("pat"),
+            b's' => begins("secret"),
+            b't' => begins("token"),
+            b'k' => begins("key"),
+            b'b' => begins("bearer") || begins("bundle"),
+            b'j' => begins("jwt"),
+            b'a' => begins("authorization"),
+            b'd' => begins("data"),
+            _ => false,
+        }
+    })
+}
+
+/// No rule takes a shorter value for a secret.
+const MIN_VALUE: usize = 6;
+/// Longer names are sentences.
+const MAX_NAME: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_look_chosen_and_words_do_not() {
+        for value in
+            ["hunter2hunter2", "hunter2", "s3cr3t", "p@ssword", "Tr0ub4dor&3", "48392011", "aBcDeFgHi", "x9-y8_z7"]
+        {
+            let named = may_name(value);
+            assert!(named || looks_secret(value), "{value}");
+        }
+        for value in [
+            "",
+            "string",
+            "required",
+            "Required!",
+            "created_at",
+            "db-credentials",
+            "MyProject",
+            "2024-01-01",
+            "v1.2.3",
+            "1.2.3-beta",
+            "3600s",
+            "12MB",
+            "8080",
+            "50%",
+            "/etc/x1",
+            "https://x/1",
+            "tls2.crt",
+            "password2",
+            "******",
+            "10:30",
+            "${PW1}",
+            "key_2",
+        ] {
+            assert!(!looks_secret(value), "{value}");
+        }
+    }
+}

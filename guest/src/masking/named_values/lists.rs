@@ -1,0 +1,284 @@
+//! Names and values in lists and objects, as JSON and Python write them.
+
+use std::ops::Range;
+
+use super::{MAX_NAME, MIN_VALUE, NameRelation, NamedValue, may_name};
+use crate::masking::Span;
+
+/// Reports the entries, pairs and rows of a text. It need not be JSON as a whole, nor complete.
+pub fn find(text: &str, found: &mut Vec<NamedValue>) {
+    let mut reader = Reader { text, frames: Vec::new(), found };
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let byte = bytes[at];
+        at += 1;
+        match byte {
+            b'"' | b'\'' if reader.frames.is_empty() => {}
+            b'"' | b'\'' if byte == b'"' || reader.may_begin_string(at - 1) => {
+                if let Some(end) = string_end(bytes, at, byte) {
+                    reader.push_scalar(Scalar { place: at..end, string: true });
+                    at = end + 1;
+                }
+            }
+            b'{' => reader.open(Kind::Object),
+            b'[' => reader.open(Kind::List),
+            b'(' => {
+                // A tuple of Python stands in a list; other brackets are those of calls and of prose.
+                let in_list = text[..at - 1].trim_end().ends_with(['[', ',', '(']);
+                reader.open(if in_list { Kind::List } else { Kind::Other });
+            }
+            b'}' => reader.close(Kind::Object),
+            b']' | b')' => reader.close(Kind::List),
+            b':' => reader.colon(),
+            b',' => reader.comma(),
+            b'0'..=b'9' => {
+                let start = at - 1;
+                at +=
+                    bytes[at..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || b".+-".contains(byte)).count();
+                reader.push_scalar(Scalar { place: start..at, string: false });
+            }
+            _ => {}
+        }
+    }
+    while !reader.frames.is_empty() {
+        // What was cut off has said what it said.
+        reader.comma();
+        reader.pop(false);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Object,
+    List,
+    Other,
+}
+
+/// A string without its quotes, or a number.
+#[derive(Clone)]
+struct Scalar {
+    place: Range<usize>,
+    string: bool,
+}
+
+/// A list or an object that is being read.
+struct Frame {
+    kind: Kind,
+    /// The key that it stands under.
+    key: Option<Range<usize>>,
+    /// What was said last, and is neither a key nor a value yet.
+    last_scalar: Option<Scalar>,
+    /// The key whose value follows.
+    member: Option<Range<usize>>,
+    /// How many items there are, and the first of them.
+    count: usize,
+    items: Vec<Option<Scalar>>,
+    /// What an entry is called and what it holds.
+    name: Option<Scalar>,
+    value: Option<Scalar>,
+    /// The names of the columns, for the lists in this one.
+    columns: Vec<Option<Scalar>>,
+    /// A list or object was the last item.
+    nested: bool,
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    frames: Vec<Frame>,
+    found: &'a mut Vec<NamedValue>,
+}
+
+impl Reader<'_> {
+    /// Whether a single quote here begins a string, and is no apostrophe.
+    fn may_begin_string(&self, at: usize) -> bool {
+        self.text[..at].trim_end().ends_with(['{', '[', '(', ',', ':'])
+    }
+
+    fn push_scalar(&mut self, said: Scalar) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.last_scalar = Some(said);
+        }
+    }
+
+    fn colon(&mut self) {
+        if let Some(frame) = self.frames.last_mut().filter(|frame| frame.kind == Kind::Object) {
+            frame.member = frame.last_scalar.take().map(|said| said.place);
+        }
+    }
+
+    fn comma(&mut self) {
+        let text = self.text;
+        let Some(frame) = self.frames.last_mut() else { return };
+        let said = frame.last_scalar.take();
+        let nested = std::mem::take(&mut frame.nested);
+        match frame.kind {
+            Kind::Object => {
+                let is = |member: &Range<usize>, names: &[&str]| {
+                    names.iter().any(|name| text[member.clone()].eq_ignore_ascii_case(name))
+                };
+                match (frame.member.take(), said) {
+                    (Some(member), Some(said)) if said.string && is(&member, NAMES) => frame.name = Some(said),
+                    (Some(member), Some(said)) if is(&member, VALUES) => frame.value = Some(said),
+                    _ => {}
+                }
+            }
+            Kind::List if said.is_some() || nested => {
+                frame.count += 1;
+                if frame.items.len() < MAX_ITEMS {
+                    frame.items.push(said);
+                }
+            }
+            Kind::List | Kind::Other => {}
+        }
+    }
+
+    fn open(&mut self, kind: Kind) {
+        if self.frames.len() == MAX_DEPTH {
+            self.frames.clear();
+        }
+        let mut columns = Vec::new();
+        let key = self.frames.last_mut().and_then(|parent| {
+            parent.nested = true;
+            let key = parent.member.take()?;
+            if ROWS.iter().any(|name| self.text[key.clone()].eq_ignore_ascii_case(name)) {
+                columns.clone_from(&parent.columns);
+            }
+            Some(key)
+        });
+        self.frames.push(Frame {
+            kind,
+            key,
+            last_scalar: None,
+            member: None,
+            count: 0,
+            items: Vec::new(),
+            name: None,
+            value: None,
+            columns,
+            nested: false,
+        });
+    }
+
+    fn close(&mut self, kind: Kind) {
+        self.comma();
+        match self.frames.last() {
+            Some(frame) if (frame.kind == Kind::Object) == (kind == Kind::Object) => self.pop(true),
+            // What does not fit together is no list.
+            _ => self.frames.clear(),
+        }
+    }
+
+    fn pop(&mut self, whole: bool) {
+        let Some(frame) = self.frames.pop() else { return };
+        match frame.kind {
+            Kind::Object => {
+                if let (Some(name), Some(value)) = (frame.name, frame.value) {
+                    self.report(&name, &value, NameRelation::Entry);
+                }
+            }
+            Kind::List if whole => self.list(frame),
+            Kind::List | Kind::Other => {}
+        }
+    }
+
+    fn list(&mut self, frame: Frame) {
+        let under = |names: &[&str]| {
+            let key = frame.key.clone().map(|key| &self.text[key]);
+            key.is_some_and(|key| names.iter().any(|name| key.eq_ignore_ascii_case(name)))
+        };
+        if let [Some(name), Some(value)] = &frame.items[..]
+            && frame.count == 2
+            && value.string
+            && !under(LISTS)
+        {
+            self.report(name, value, NameRelation::Loose);
+        }
+        let named = under(COLUMNS);
+        let Some(parent) = self.frames.last_mut() else { return };
+        if parent.kind == Kind::Object && named {
+            parent.columns = frame.items;
+        } else if parent.kind == Kind::List && frame.count == frame.items.len() {
+            if parent.columns.is_empty() && parent.count == 0 {
+                parent.columns = frame.items;
+            } else if parent.columns.len() == frame.items.len() {
+                let cells = parent.columns.clone().into_iter().zip(frame.items);
+                for (name, value) in cells.filter_map(|(name, value)| Some((name?, value?))) {
+                    self.report(&name, &value, NameRelation::Loose);
+                }
+            }
+        }
+    }
+
+    fn report(&mut self, name: &Scalar, value: &Scalar, bond: NameRelation) {
+        let named = name.string && name.place.len() <= MAX_NAME && may_name(&self.text[name.place.clone()]);
+        if !named || value.place.len() < MIN_VALUE {
+            return;
+        }
+        let span = Span::new(value.place.start, value.place.end);
+        // The mask of a number needs the quotes of a string.
+        let quoted = (!value.string).then_some(0);
+        self.found.push(NamedValue { name: name.place.clone(), value: Span { quoted, ..span }, bond });
+    }
+}
+
+/// Where a string ends that begins here; one that the text breaks off in ends with it.
+fn string_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
+    let mut at = start;
+    while at < bytes.len() {
+        match bytes[at] {
+            byte if byte == quote => return Some(at),
+            b'\\' => at += 2,
+            b'\n' | 0 => return None,
+            _ => at += 1,
+        }
+    }
+    Some(bytes.len())
+}
+
+/// The members that say what an entry is called.
+const NAMES: &[&str] = &[
+    "name",
+    "key",
+    "k",
+    "field",
+    "variable",
+    "var",
+    "parameter",
+    "param",
+    "header",
+    "property",
+    "attribute",
+    "setting",
+    "label",
+    "env",
+    "option",
+];
+/// The members that say what it holds.
+const VALUES: &[&str] = &["value", "val", "v"];
+/// Lists of names, whatever they name.
+const LISTS: &[&str] = &[
+    "required",
+    "enum",
+    "fields",
+    "keys",
+    "names",
+    "headers",
+    "types",
+    "labels",
+    "tags",
+    "properties",
+    "options",
+    "columns",
+    "order",
+    "scopes",
+    "include",
+    "exclude",
+    "ignore",
+    "topics",
+    "keywords",
+];
+const COLUMNS: &[&str] = &["columns", "fields", "header", "headers", "keys", "names"];
+const ROWS: &[&str] = &["rows", "data", "values", "records", "items"];
+const MAX_DEPTH: usize = 64;
+const MAX_ITEMS: usize = 64;

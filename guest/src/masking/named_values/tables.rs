@@ -1,0 +1,162 @@
+//! Tables with a header, and values on the line below their name.
+
+use std::ops::Range;
+
+use super::{MAX_NAME, MIN_VALUE, NameRelation, NamedValue, may_name};
+use crate::masking::Span;
+
+/// Reports the cells of tables and the values below names.
+pub fn find(text: &str, found: &mut Vec<NamedValue>) {
+    let mut header: Option<Header> = None;
+    let mut start = 0;
+    while start < text.len() {
+        let (line, next) = line_at(text, start);
+        let row = header.as_ref().is_some_and(|header| header.row(text, start, line, found));
+        if !row {
+            let near = &line[line.ceil_char_boundary(line.len().saturating_sub(MAX_LINE))..];
+            let named = may_name(near);
+            header = if named && line.len() <= MAX_LINE { Header::read(text, start, line, next) } else { None };
+            if named {
+                below(text, start, line, next, found);
+            }
+        }
+        start = next;
+    }
+}
+
+/// A line without its break, and where the next one begins.
+fn line_at(text: &str, start: usize) -> (&str, usize) {
+    let end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+    (text[start..end].trim_end_matches('\r'), (end + 1).min(text.len()))
+}
+
+/// A value alone on the line below `name:`, perhaps with an empty line between them.
+fn below(text: &str, start: usize, line: &str, next: usize, found: &mut Vec<NamedValue>) {
+    let shown = line.trim_end().trim_end_matches(['*', '_', '`']);
+    let Some(name) = shown.strip_suffix([':', '=']).map(str::trim_end) else { return };
+    let name = name.trim_end_matches(['*', '_', '`', '"', '\'']);
+    let (mut at, mut candidate, mut after) = (next, "", next);
+    for _ in 0..2 {
+        let (line, next) = line_at(text, after);
+        (at, candidate, after) = (after, line, next);
+        if !candidate.trim().is_empty() {
+            break;
+        }
+    }
+    let value = candidate.trim().trim_matches(['`', '*']);
+    let at = at + (candidate.len() - candidate.trim_start().len());
+    let at = at + text[at..].bytes().take_while(|byte| b"`*".contains(byte)).count();
+    // What is quoted is found as any value is.
+    let begins = value.starts_with(['"', '\'', '-', '#', '/', '<', '{', '[', '(', '|', '>', '$', '%', '@', '=']);
+    if value.len() < MIN_VALUE || begins || value.contains(char::is_whitespace) || is_member(value) {
+        return;
+    }
+    let from = name.ceil_char_boundary(name.len().saturating_sub(MAX_NAME));
+    let value = Span::new(at, at + value.len());
+    found.push(NamedValue { name: start + from..start + name.len(), value, bond: NameRelation::Below });
+}
+
+/// `name:`, `name=value`, `name: value`; the signs that end base64 are none.
+fn is_member(value: &str) -> bool {
+    let name = value.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte)).count();
+    match &value.as_bytes()[name..] {
+        [b':', ..] => true,
+        [b'=', rest @ ..] => rest.iter().any(|byte| *byte != b'='),
+        _ => false,
+    }
+}
+
+/// The names of the columns of a table.
+struct Header {
+    delimiter: char,
+    names: Vec<Range<usize>>,
+    bond: NameRelation,
+}
+
+impl Header {
+    fn read(text: &str, start: usize, line: &str, next: usize) -> Option<Header> {
+        let delimiter = ['\t', '|', ';', ','].into_iter().find(|delimiter| line.contains(*delimiter))?;
+        let names = cells(start, line, delimiter);
+        let fits = |name: &Range<usize>| {
+            let name = &text[name.clone()];
+            let letter = |c: char| c.is_alphanumeric() || "_-. ()#".contains(c);
+            (1..=MAX_CELL).contains(&name.len())
+                && name.chars().all(letter)
+                && name.contains(char::is_alphabetic)
+                && name.split(' ').count() <= 3
+        };
+        if !(2..=MAX_COLUMNS).contains(&names.len()) || !names.iter().all(fits) || line.ends_with('.') {
+            return None;
+        }
+        let ruled = is_rule(line_at(text, next).0);
+        let bond = match delimiter {
+            // Pipes that part cells begin the line, or have a rule below them; in a table of Markdown a cell may be prose.
+            '|' if line.trim_start().starts_with('|') => NameRelation::Loose,
+            '|' if ruled => NameRelation::Column,
+            '|' => return None,
+            // Prose has a blank behind its commas.
+            ',' | ';' if line.contains(' ') => NameRelation::Loose,
+            _ => NameRelation::Column,
+        };
+        Some(Header { delimiter, names, bond })
+    }
+
+    /// Reports the cells of a line, if it is a row of the table.
+    fn row(&self, text: &str, start: usize, line: &str, found: &mut Vec<NamedValue>) -> bool {
+        if is_rule(line) {
+            return true;
+        }
+        let cells = cells(start, line, self.delimiter);
+        if cells.len() != self.names.len() {
+            return false;
+        }
+        for (name, cell) in self.names.iter().zip(cells) {
+            let value = &text[cell.clone()];
+            if may_name(&text[name.clone()]) && value.len() >= MIN_VALUE && !value.contains(char::is_whitespace) {
+                found.push(NamedValue { name: name.clone(), value: Span::new(cell.start, cell.end), bond: self.bond });
+            }
+        }
+        true
+    }
+}
+
+/// `|---|:--:|` or `-----+-----`.
+fn is_rule(line: &str) -> bool {
+    line.contains("--") && line.bytes().all(|byte| b"-+|: ".contains(&byte))
+}
+
+/// The cells of a line, without blanks and quotes around them.
+fn cells(start: usize, line: &str, delimiter: char) -> Vec<Range<usize>> {
+    let mut cells = Vec::new();
+    let (mut from, mut quoted) = (0, false);
+    let ends = line.char_indices().filter(|(_, c)| {
+        quoted ^= *c == '"';
+        *c == delimiter && !quoted
+    });
+    for end in ends.map(|(at, _)| at).chain([line.len()]) {
+        let cell = &line[from..end];
+        let mut inner = cell.trim();
+        if let Some(unquoted) = inner.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
+            inner = unquoted;
+        }
+        let at = start + from + cell.find(inner).unwrap_or(0);
+        cells.push(at..at + inner.len());
+        from = (end + delimiter.len_utf8()).min(line.len());
+        if cells.len() > MAX_COLUMNS + 2 {
+            break;
+        }
+    }
+    if delimiter == '|' {
+        // A pipe before the first cell and behind the last.
+        cells.pop_if(|cell| cell.start == cell.end);
+        if cells.first().is_some_and(|cell| cell.start == cell.end) {
+            cells.remove(0);
+        }
+    }
+    cells
+}
+
+const MAX_CELL: usize = 40;
+const MAX_COLUMNS: usize = 64;
+/// Headers are short; of longer lines only the end may be a name.
+const MAX_LINE: usize = 1024;

@@ -1,0 +1,100 @@
+//! What a gateway answers to a call: the result of MCP, and how the call was decided.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use toolgate::decide::Decide;
+use toolgate::gateway::OUTCOME;
+use toolgate::json::{JsonObject, to_raw};
+use toolgate::logic::Supervisor;
+use toolgate::logic::types::execution::Code;
+use toolgate::words::{ErrorText, NamedCase};
+
+use crate::cli::error::CliError;
+
+/// What a gateway answered to a call.
+pub struct GatewayResult {
+    /// How it ended.
+    pub code: Code,
+    /// What there is to read.
+    pub text: String,
+    content: Vec<Box<RawValue>>,
+    structured: Option<Box<RawValue>>,
+    /// What the gateway says of the call.
+    outcome: JsonObject,
+}
+
+impl GatewayResult {
+    /// Reads the result; the component says what is text in it.
+    pub fn read(json: &str, logic: &mut Supervisor) -> Result<Self, CliError> {
+        let extracted = logic.extract(&json.to_owned())?;
+        let extracted =
+            extracted.map_err(|why| CliError::ServerError(format!("the gateway's answer: {}", why.error_text())))?;
+        let meta = JsonObject::read(json).and_then(|result| JsonObject::read(result.get("_meta")?.get()));
+        let outcome = meta.and_then(|meta| JsonObject::read(meta.get(OUTCOME)?.get())).unwrap_or_default();
+        let said = |name: &str| member::<String>(&outcome, name);
+        let told = said("code").and_then(|code| Code::parse(&code).ok());
+        let code = told.unwrap_or(if extracted.is_error { Code::ToolError } else { Code::Ok });
+        // Who answered was the server: then the text is in the answer. Otherwise the gateway says what is to be said.
+        let text = match code {
+            Code::Ok | Code::ToolError => extracted.text,
+            _ => said("text").unwrap_or(extracted.text),
+        };
+        let part = |json: String| RawValue::from_string(json).ok();
+        // What was written only to have an answer at all is none of the server's.
+        let is_answer = matches!(code, Code::Ok | Code::ToolError);
+        let content = extracted.blocks.into_iter().filter(|_| is_answer).filter_map(part).collect();
+        Ok(GatewayResult { code, text, content, structured: extracted.structured.and_then(part), outcome })
+    }
+
+    /// Cuts the text to this size.
+    pub fn cut(&mut self, logic: &mut Supervisor, most: u64) -> Result<(), CliError> {
+        let cut = logic.truncate(&self.text, most, "the answer is larger than the limit")?;
+        if cut != self.text {
+            self.text = cut;
+            self.outcome.set("truncated", &true);
+        }
+        Ok(())
+    }
+
+    /// The last words of the server's process, where it ended.
+    pub fn stderr(&self) -> Option<String> {
+        member(&self.outcome, "stderr")
+    }
+
+    /// What the server says beside the error that it answered with.
+    pub fn error_data(&self) -> Option<Box<RawValue>> {
+        member::<JsonObject>(&self.outcome, "error")?.remove("data")
+    }
+
+    /// The call as `call --json` shows it without a gateway.
+    pub fn to_json(&self) -> JsonObject {
+        let null = to_raw(&());
+        let told = |name: &str| self.outcome.get(name).unwrap_or(&null);
+        let mut out = JsonObject::default();
+        for name in ["call_id", "name", "server", "tool"] {
+            out.set(name, told(name));
+        }
+        out.set("text", &self.text);
+        out.set("content", &self.content);
+        out.set("structured", &self.structured);
+        if let Some(more) = self.outcome.get("more") {
+            out.set("more", more);
+        }
+        out.set("is_error", &(self.code != Code::Ok));
+        out.set("code", self.code.name());
+        for name in ["attempts", "truncated", "latency_ms"] {
+            out.set(name, told(name));
+        }
+        for name in ["error", "stderr"] {
+            if let Some(said) = self.outcome.get(name) {
+                out.set(name, said);
+            }
+        }
+        out.set("trace", told("trace"));
+        out
+    }
+}
+
+fn member<T: for<'a> Deserialize<'a>>(object: &JsonObject, name: &str) -> Option<T> {
+    serde_json::from_str(object.get(name)?.get()).ok()
+}

@@ -1,0 +1,294 @@
+//! What every command that talks to servers needs: a configuration, a gate, and a way to print without secrets.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use toolgate::config;
+use toolgate::config::duration::{self, DurationUnit};
+use toolgate::config::lineage::{self, Role};
+use toolgate::config::model::Config;
+use toolgate::config::search::{self, ConfigLocation, SearchResult};
+use toolgate::config::secrets::Secrets;
+use toolgate::config::trust::TrustStore;
+use toolgate::config::variables::Variables;
+use toolgate::gate::{Gate, GateView};
+use toolgate::logic::types::filtering::SelectedServer;
+use toolgate::registry::{Lease, Link, Registry, RegistryLifetime, RegistryOptions, Unavailable};
+
+use super::LogicArgs;
+use super::error::CliError;
+use super::printer::Printer;
+use super::signals::Signals;
+use super::style;
+use super::terminal::{self, TerminalPrompter};
+
+/// Which servers, and how patiently.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct ServerArgs {
+    /// Only this server; may be given several times
+    #[arg(long, value_name = "ID")]
+    pub server: Vec<String>,
+    /// How long a server may take to start, and then to answer, such as 30s or 2m; progress does not extend it
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub timeout: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl ServerArgs {
+    /// These, and where they say nothing, those.
+    pub fn or(mut self, other: &ServerArgs) -> Self {
+        self.server.extend(other.server.iter().cloned());
+        self.timeout = self.timeout.or(other.timeout);
+        self.json |= other.json;
+        self
+    }
+
+    /// Has servers waited for as long as was asked for.
+    pub fn apply_timeout(&self, config: &mut Config) {
+        let Some(timeout) = self.timeout else { return };
+        for server in &mut config.servers {
+            server.timeouts.list = timeout;
+            server.timeouts.initialize = timeout;
+            server.timeouts.reinitialize = timeout;
+            server.timeouts.total = timeout;
+        }
+    }
+}
+
+/// What to do where no configuration is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConfigFallback {
+    /// Use the built-in demo server.
+    Demo,
+    /// Give up, and say where it was looked for.
+    Fail,
+}
+
+/// A configuration that was found, and what is needed to use it.
+pub struct CliContext {
+    /// The gate over all servers that were asked for.
+    pub gate: Gate,
+    /// The servers that were asked for; all, if empty.
+    only: Vec<String>,
+    printer: Printer,
+}
+
+/// The file of a configuration.
+#[derive(Clone, Debug)]
+pub struct ConfigFile {
+    /// The file, as an absolute path.
+    pub path: PathBuf,
+    /// Where it was found.
+    pub found_in: ConfigLocation,
+    /// What was read.
+    pub text: String,
+}
+
+/// Finds and reads the configuration.
+pub fn load_config(flag: Option<&Path>, variables: &Variables, otherwise: ConfigFallback) -> Result<Config, CliError> {
+    load_config_file(flag, variables, otherwise).map(|(config, _)| config)
+}
+
+/// The same with the file, where there is one, for whoever reads it again.
+pub fn load_config_file(
+    flag: Option<&Path>,
+    variables: &Variables,
+    otherwise: ConfigFallback,
+) -> Result<(Config, Option<ConfigFile>), CliError> {
+    match search::find(flag, variables).map_err(|error| CliError::Usage(error.to_string()))? {
+        SearchResult::File { path, found_in } => {
+            // What is trusted is what is used: the file is read once.
+            let text = config::read_text(&path).map_err(|error| CliError::Usage(error.to_string()))?;
+            if found_in == ConfigLocation::WorkingDirectory {
+                check_trust(&path, &text, variables)?;
+            }
+            if found_in != ConfigLocation::Flag {
+                print_note(&format!("using {}", path.display()));
+            }
+            let config = config::parse(&text, &path).map_err(|error| CliError::Usage(error.to_string()))?;
+            let origin = ConfigFile { path, found_in, text };
+            for notice in &config.notices {
+                style::write_stderr(format_args!(
+                    "{}: {}",
+                    style::stderr().yellow("notice"),
+                    style::clean(&notice.to_string())
+                ));
+            }
+            Ok((config, Some(origin)))
+        }
+        SearchResult::Nothing { .. } if otherwise == ConfigFallback::Demo => {
+            print_note("no configuration found, so this is the built-in demo server (see `toolgate --help`)");
+            let binary = std::env::current_exe()?;
+            Ok((config::demo(binary.to_string_lossy().into_owned()), None))
+        }
+        SearchResult::Nothing { searched: looked } => {
+            let looked: Vec<_> = looked.iter().map(|path| format!("  {}", path.display())).collect();
+            Err(CliError::Usage(format!(
+                "no configuration found; give one with --config, or write one of:\n{}",
+                looked.join("\n")
+            )))
+        }
+    }
+}
+
+/// What is started from now on is told who started it.
+pub fn enter_lineage(variables: &mut Variables, origin: Option<&ConfigFile>, role: Role) -> Result<(), CliError> {
+    let config = origin.map(|origin| (origin.path.as_path(), origin.text.as_str()));
+    lineage::enter(variables, config, role).map_err(|error| CliError::Usage(error.to_string()))
+}
+
+/// A file in the working directory may have come with somebody else's project, and can start any program.
+fn check_trust(path: &Path, text: &str, variables: &Variables) -> Result<(), CliError> {
+    let store = TrustStore::user(variables);
+    if store.is_trusted(path, text.as_bytes()) {
+        return Ok(());
+    }
+    let shown = path.display();
+    let question = format!("{shown} can start programs on this machine. Trust it as it is now? [y/N] ");
+    match TerminalPrompter::confirm(&question) {
+        Some(true) => Ok(store.trust(path, text.as_bytes())?),
+        Some(false) => Err(CliError::Usage(format!("{shown} is not trusted"))),
+        None => Err(CliError::Usage(format!(
+            "{shown} was found in the working directory and is not trusted yet; look at it, then run `toolgate trust`, \
+             or name it with --config"
+        ))),
+    }
+}
+
+impl CliContext {
+    /// Opens a gate over the servers that were asked for.
+    pub fn open(
+        logic: &LogicArgs,
+        flag: Option<&Path>,
+        servers: &ServerArgs,
+        otherwise: ConfigFallback,
+        secrets: &Arc<Mutex<Secrets>>,
+        mut view: GateView,
+        record: Option<&Path>,
+    ) -> Result<Self, CliError> {
+        let mut variables = Variables::from_process();
+        variables.prompter = Arc::new(TerminalPrompter::default());
+        let (mut config, origin) = load_config_file(flag, &variables, otherwise)?;
+        enter_lineage(&mut variables, origin.as_ref(), Role::Command)?;
+        for id in &servers.server {
+            if !config.servers.iter().any(|server| &server.id == id) {
+                let known: Vec<_> = config.servers.iter().map(|server| server.id.as_str()).collect();
+                return Err(CliError::NotFound(format!(
+                    "no server {id:?} is configured; there are: {}",
+                    known.join(", ")
+                )));
+            }
+        }
+        if !servers.server.is_empty() {
+            // The others stay in the configuration: what is theirs must not reach those that were asked for.
+            for server in &mut config.servers {
+                server.enabled &= servers.server.contains(&server.id);
+            }
+            // And a record of the call says that they were left out by choice.
+            let usable = config.servers.iter().filter(|server| server.enabled && config::is_id(&server.id));
+            let selected = usable.map(|server| SelectedServer { id: server.id.clone(), tools: Vec::new() });
+            view.selection = Some(selected.collect());
+        }
+        servers.apply_timeout(&mut config);
+        let secrets = Arc::clone(secrets);
+        let options = RegistryOptions {
+            variables,
+            secrets: Arc::clone(&secrets),
+            lifetime: RegistryLifetime::OneShot,
+            record: record.map(Path::to_owned),
+            ..RegistryOptions::default()
+        };
+        let registry = Registry::new(&logic.component()?, config, options)?;
+        let gate = Gate::open(&registry, view)?;
+        Ok(CliContext { gate, only: servers.server.clone(), printer: Printer(secrets) })
+    }
+
+    /// The servers that were asked for.
+    pub fn requested_links(&self) -> Vec<Arc<Link>> {
+        let asked = |id: &str| self.only.is_empty() || self.only.iter().any(|only| only == id);
+        self.gate.registry().links().iter().filter(|link| asked(link.id())).cloned().collect()
+    }
+
+    /// Those of them that may be used.
+    pub fn enabled_links(&self) -> Vec<Arc<Link>> {
+        let mut links = self.requested_links();
+        links.retain(|link| link.server().enabled);
+        links
+    }
+
+    /// Connects all servers side by side and gives each outcome as it was.
+    pub async fn connect_all(&self) -> Vec<(Arc<Link>, Result<Lease, Unavailable>)> {
+        let connect = self.enabled_links().into_iter().map(|link| async move {
+            let lease = self.gate.connect(&link).await;
+            (link, lease)
+        });
+        futures_util::future::join_all(connect).await
+    }
+
+    /// Warns of a server that cannot be used.
+    pub fn warn(&self, link: &Link, why: &Unavailable) {
+        let text = self.clean(&format!("server {:?}: {why}", link.id()));
+        style::write_stderr(format_args!("{}: {}", style::stderr().yellow("warning"), text));
+    }
+
+    /// Prints what a server answered, cut to the size that the answer of a tool may have.
+    pub fn print_answer(&self, text: &str) -> Result<(), CliError> {
+        self.print(&self.gate.cut(text)?)
+    }
+}
+
+impl Deref for CliContext {
+    type Target = Printer;
+
+    /// What a desk prints, its printer prints.
+    fn deref(&self) -> &Printer {
+        &self.printer
+    }
+}
+
+/// Runs a command to its end, or to the first signal, and leaves no server behind.
+pub fn run<'a, W>(desk: &'a CliContext, work: W) -> Result<ExitCode, CliError>
+where
+    W: Future<Output = Result<ExitCode, CliError>> + 'a,
+{
+    run_until_signal(work, desk.gate.registry().close())
+}
+
+/// Runs a command to its end, or to the first signal, and then what is to be done in either case.
+pub fn run_until_signal(
+    work: impl Future<Output = Result<ExitCode, CliError>>,
+    leave: impl Future<Output = ()>,
+) -> Result<ExitCode, CliError> {
+    let signals = Signals::new()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        let outcome = tokio::select! {
+            outcome = work => outcome,
+            () = signals.interrupted() => Err(CliError::Interrupted),
+        };
+        leave.await;
+        outcome
+    });
+    // A question to a person who has left would be waited for.
+    runtime.shutdown_background();
+    terminal::restore_echo();
+    outcome
+}
+
+/// A line for people that is no warning.
+pub fn print_note(text: &str) {
+    style::write_stderr(format_args!("{}: {}", style::stderr().dim("note"), style::clean(text)));
+}
+
+/// A time span as people write it.
+pub fn time(text: &str) -> Result<Duration, String> {
+    match duration::parse(text, DurationUnit::Seconds) {
+        Ok(Some(time)) if !time.is_zero() => Ok(time),
+        _ => Err("write a time such as 30s, 500ms or 2m".to_owned()),
+    }
+}

@@ -1,0 +1,156 @@
+//! What commands share that ask servers for more than tools.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use toolgate::failure::{Failure as Cause, RequestError};
+use toolgate::json::{self, JsonObject};
+use toolgate::registry::{Link, Unavailable};
+use toolgate::session::{RequestTimeouts, Session, SessionRequest};
+
+use super::context::{CliContext, ServerArgs};
+use super::error::{CliError, SERVER_UNAVAILABLE};
+
+/// A server that cannot be used.
+#[derive(Serialize, Deserialize)]
+pub struct FailedServer {
+    /// Its id.
+    pub server: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What the servers answered.
+pub struct ServerResults<T> {
+    /// Those that did, in the order of the configuration.
+    pub answered: Vec<(Arc<Link>, T)>,
+    /// Those that could not.
+    pub failed: Vec<FailedServer>,
+    /// How a command that needs any of them ends.
+    pub code: ExitCode,
+}
+
+/// Connects all servers side by side and asks each; those that cannot be used are warned of.
+pub async fn query_all<T, W>(desk: &CliContext, work: impl Fn(Arc<Session>) -> W) -> ServerResults<T>
+where
+    W: Future<Output = Result<T, RequestError>>,
+{
+    let ask = desk.enabled_links().into_iter().map(|link| {
+        let work = &work;
+        async move {
+            let outcome = match link.session().await {
+                Ok(session) => work(session).await.map_err(Unavailable::Failed),
+                Err(why) => Err(why),
+            };
+            (link, outcome)
+        }
+    });
+    let mut gathered = ServerResults { answered: Vec::new(), failed: Vec::new(), code: ExitCode::SUCCESS };
+    for (link, outcome) in futures_util::future::join_all(ask).await {
+        match outcome {
+            Ok(found) => gathered.answered.push((link, found)),
+            Err(why) => {
+                desk.warn(&link, &why);
+                gathered.failed.push(FailedServer { server: link.id().to_owned(), reason: why.to_string() });
+            }
+        }
+    }
+    if gathered.answered.is_empty() && !gathered.failed.is_empty() {
+        gathered.code = ExitCode::from(SERVER_UNAVAILABLE);
+    }
+    gathered
+}
+
+/// What a server says, masked, with the id of the server before it.
+pub fn mask_item(desk: &CliContext, link: &Link, item: &RawValue) -> Result<JsonObject, CliError> {
+    let mut out = JsonObject::default();
+    out.set("server", link.id());
+    out.extend(&JsonObject::read(&desk.gate.mask(link.id(), item.get())?).unwrap_or_default());
+    Ok(out)
+}
+
+/// A member that is text.
+pub fn member_text(item: &JsonObject, name: &str) -> Option<String> {
+    json::string_value(item.get(name)?)
+}
+
+/// The end of a command for which the thing was looked for on all servers and not found: a server that could not be
+/// asked may have it.
+pub fn not_found(failed: &[FailedServer], text: String) -> CliError {
+    let away: Vec<_> = failed.iter().map(|failed| failed.server.as_str()).collect();
+    match away.as_slice() {
+        [] => CliError::NotFound(text),
+        away => CliError::Unavailable(format!("{text} (not asked, since unavailable: {})", away.join(", "))),
+    }
+}
+
+/// What a server has to say on one thing, masked and cut like the answer of a tool.
+pub struct MaskedResult {
+    /// The result, as the server wrote it.
+    pub result: JsonObject,
+    /// The same as text.
+    json: String,
+}
+
+impl MaskedResult {
+    /// The result as a value of some type; what does not fit is the server's fault.
+    pub fn read<T: DeserializeOwned>(&self, method: &str) -> Result<T, CliError> {
+        let strange =
+            |error| CliError::ServerError(format!("the server answered {method} with what it is not: {error}"));
+        serde_json::from_str(&self.json).map_err(strange)
+    }
+}
+
+/// Asks a server for one thing.
+pub async fn request_masked(
+    desk: &CliContext,
+    link: &Link,
+    session: &Session,
+    method: &str,
+    params: &JsonObject,
+    args: &ServerArgs,
+) -> Result<MaskedResult, CliError> {
+    let timeouts = link.server().timeouts;
+    let quiet = args.timeout.unwrap_or(timeouts.call);
+    let patience = RequestTimeouts { idle: quiet, total: timeouts.total.max(quiet) };
+    let params = params.to_text();
+    let asked = SessionRequest { method, params: &params, timeouts: patience, progress: None };
+    let answer = session.request(asked).await.map_err(|failed| request_error(desk, link, &failed))?;
+    let json = desk.gate.mask(link.id(), answer.json())?;
+    let strange = || CliError::ServerError(format!("server {:?} answered {method} with what is no object", link.id()));
+    let result = JsonObject::read(&json).ok_or_else(strange)?;
+    Ok(MaskedResult { result, json })
+}
+
+/// A request that failed, as the end of a command.
+pub fn request_error(desk: &CliContext, link: &Link, failed: &RequestError) -> CliError {
+    let text = desk.clean(&format!("server {:?}: {failed}", link.id()));
+    match &failed.failure {
+        Cause::Timeout { .. } => CliError::Timeout(text),
+        Cause::Rpc(_) | Cause::Protocol(_) => CliError::ServerError(text),
+        Cause::Http(error) if error.wants_authorization() => CliError::NeedsAuth(text),
+        Cause::NeedsAuth(_) => CliError::NeedsAuth(text),
+        Cause::Cancelled => CliError::Interrupted,
+        Cause::Http(_)
+        | Cause::Connect(_)
+        | Cause::NoProgram(_)
+        | Cause::NotReady { .. }
+        | Cause::Closed
+        | Cause::Exited(_)
+        | Cause::Abandoned(_)
+        | Cause::QueueFull(_)
+        | Cause::Restarting
+        | Cause::RestartFailed(_) => CliError::Unavailable(text),
+    }
+}
+
+/// A server that cannot be used, as the end of a command.
+pub fn unavailable_error(desk: &CliContext, link: &Link, why: &Unavailable) -> CliError {
+    match why {
+        Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed) => request_error(desk, link, failed),
+        _ => CliError::Unavailable(desk.clean(&format!("server {:?}: {why}", link.id()))),
+    }
+}

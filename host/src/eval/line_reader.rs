@@ -1,0 +1,86 @@
+//! Lines of a bounded length: a longer one is passed over, and the next one is read.
+
+use std::io::{BufRead, BufReader, Read};
+
+use memchr::memchr;
+
+/// A reader of lines.
+pub struct EvalLineReader<R> {
+    input: BufReader<R>,
+    limit: usize,
+    buffer: Vec<u8>,
+}
+
+/// One line, or why it is none.
+#[derive(Debug, PartialEq)]
+pub enum EvalLine<'a> {
+    Text(&'a str),
+    TooLong,
+    NotUtf8,
+}
+
+impl<R: Read> EvalLineReader<R> {
+    /// Lines of at most `limit` bytes.
+    pub fn new(input: R, limit: usize) -> Self {
+        EvalLineReader { input: BufReader::with_capacity(64 << 10, input), limit, buffer: Vec::new() }
+    }
+
+    /// The next line, without its end.
+    pub fn next(&mut self) -> std::io::Result<Option<EvalLine<'_>>> {
+        self.buffer.clear();
+        let (mut length, mut ended) = (0, false);
+        while !ended {
+            let chunk = self.input.fill_buf()?;
+            if chunk.is_empty() {
+                if length == 0 {
+                    return Ok(None);
+                }
+                break;
+            }
+            let end = memchr(b'\n', chunk);
+            let part = &chunk[..end.unwrap_or(chunk.len())];
+            length += part.len();
+            if length <= self.limit {
+                self.buffer.extend_from_slice(part);
+            }
+            ended = end.is_some();
+            let taken = part.len() + usize::from(ended);
+            self.input.consume(taken);
+        }
+        if length > self.limit {
+            // What was kept of it is large, and the next line may be small.
+            self.buffer = Vec::new();
+            return Ok(Some(EvalLine::TooLong));
+        }
+        Ok(Some(std::str::from_utf8(&self.buffer).map_or(EvalLine::NotUtf8, EvalLine::Text)))
+    }
+
+    /// Whether a whole line is already in memory, so that reading it will not block.
+    pub fn has_buffered_line(&self) -> bool {
+        memchr(b'\n', self.input.buffer()).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_does_not_take_the_next_one_with_it() {
+        let input = format!("ab\n\n{}\nlast", "x".repeat(200_000));
+        let mut lines = EvalLineReader::new(input.as_bytes(), 10);
+        assert_eq!(lines.next().unwrap(), Some(EvalLine::Text("ab")));
+        assert!(lines.has_buffered_line());
+        assert_eq!(lines.next().unwrap(), Some(EvalLine::Text("")));
+        assert_eq!(lines.next().unwrap(), Some(EvalLine::TooLong));
+        assert_eq!(lines.next().unwrap(), Some(EvalLine::Text("last")));
+        assert_eq!(lines.next().unwrap(), None);
+    }
+
+    #[test]
+    fn a_line_that_is_not_utf8_is_said_to_be_none() {
+        let mut lines = EvalLineReader::new(&b"\xff\nok\n"[..], 10);
+        assert_eq!(lines.next().unwrap(), Some(EvalLine::NotUtf8));
+        assert_eq!(lines.next().unwrap(), Some(EvalLine::Text("ok")));
+    }
+}

@@ -1,0 +1,40 @@
+//! What a server logs while it works on a call.
+
+use serde_json::value::RawValue;
+use tokio::sync::broadcast;
+
+use super::CallRunner;
+use crate::gate::CallEvent;
+use crate::session::ServerEvent;
+
+impl CallRunner<'_> {
+    /// Waits for an answer, and tells what the server logs meanwhile.
+    pub(super) async fn emit_logs_until<T>(
+        &self,
+        server: &str,
+        logs: &mut broadcast::Receiver<ServerEvent>,
+        mut answer: impl Future<Output = T> + Unpin,
+    ) -> T {
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return answer,
+                news = logs.recv() => match news {
+                    Ok(news) => self.emit_log(server, news),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return answer.await,
+                },
+            }
+        }
+    }
+
+    /// Tells a line of the server's log, masked.
+    pub(super) fn emit_log(&self, server: &str, news: ServerEvent) {
+        let ServerEvent::Log { level, logger, data, callers: during, number } = news else { return };
+        let masked = self.gate.mask(server, data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
+        if let Some(data) = masked {
+            let logger = logger.and_then(|logger| self.gate.mask_text(server, &logger).ok());
+            self.emit(CallEvent::Log { level, logger, data, callers: during, number });
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A call's turn in the queues of its server and its tool.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::failure::{Failure, RequestError};
+use crate::queue::{Queue, QueuePermit, enter_all};
+use crate::registry::Link;
+use crate::session::RequestTimeouts;
+
+/// Waits for the turn of a call with these params, and holds no slot meanwhile; `tell` hears which queues it waits in.
+pub(crate) async fn enter_queues(
+    link: &Arc<Link>,
+    params: &str,
+    patience: RequestTimeouts,
+    tell: impl Fn(&Queue),
+) -> Result<Option<QueuePermit>, RequestError> {
+    if !link.has_queues() {
+        return Ok(None);
+    }
+    // Apart, so that calls without queues have no room for it.
+    Box::pin(wait_in_queues(link, params, patience, tell)).await
+}
+
+async fn wait_in_queues(
+    link: &Arc<Link>,
+    params: &str,
+    patience: RequestTimeouts,
+    tell: impl Fn(&Queue),
+) -> Result<Option<QueuePermit>, RequestError> {
+    #[derive(Deserialize)]
+    struct CallParams {
+        #[serde(default)]
+        name: String,
+    }
+    let tool = serde_json::from_str::<CallParams>(params).map(|named| named.name).unwrap_or_default();
+    let queues: Vec<_> = link.queues(&tool).cloned().collect();
+    queues.iter().for_each(|queue| tell(queue));
+    let entered = tokio::time::timeout(patience.idle.min(patience.total), enter_all(&queues)).await;
+    let refused = |why: String| RequestError::unsent(Failure::QueueFull(why));
+    match entered {
+        Ok(entered) => entered.map(Some).map_err(|refusal| refused(refusal.to_string())),
+        Err(_) => {
+            let names: Vec<_> = queues.iter().map(|queue| format!("{:?}", queue.name())).collect();
+            Err(refused(format!("no turn in queue {} in time", names.join(" and "))))
+        }
+    }
+}

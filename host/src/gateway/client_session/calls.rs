@@ -1,0 +1,228 @@
+//! Calls of tools: the gate decides and carries them out, and the answer passes as its server wrote it.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::cancellation::{CancelGuard, CancelHandle};
+use super::era::{Era, RequestContext};
+use super::labels::{label_error, label_result, unlabel_answers};
+use super::progress::ProgressForwarder;
+use super::{ClientRequest, ClientSession, INTERNAL_ERROR, INVALID_PARAMS, outcome, params_of};
+use crate::failure::{Failure, RequestError, RpcError};
+use crate::gate::{CallEvent, CallOptions, CallOutcome, GateError};
+use crate::gateway::GatewayState;
+use crate::gateway::bounds;
+use crate::gateway::client::{ClientMessage, DeferredWork};
+use crate::gateway::relay::WorkGuard;
+use crate::json;
+use crate::logic::types::execution::{Code, ToolCall, ToolResult};
+use crate::session::{ActiveCallers, LogLevel, message};
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(default, borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// A call that is over, with what it had; when this is dropped, it is kept and counted.
+struct CompletedCall {
+    gateway: Arc<GatewayState>,
+    principal: Arc<str>,
+    result: Option<ToolResult>,
+    latency: Duration,
+    _options: CallOptions,
+}
+
+impl Drop for CompletedCall {
+    fn drop(&mut self) {
+        if let Some(result) = self.result.take() {
+            self.gateway.remember(&self.principal, result, self.latency);
+        }
+    }
+}
+
+/// Calls a tool; its name and its arguments may have been found in the params already. What is left to be done when the
+/// client has the answer is put into `rest`.
+pub(super) async fn call(
+    front: &ClientSession,
+    context: &RequestContext,
+    id: &RawValue,
+    params: &str,
+    found: Option<(&str, Option<&str>)>,
+    incoming: &ClientMessage,
+    rest: &mut Option<DeferredWork>,
+) -> Result<String, RpcError> {
+    let (name, arguments) = match found {
+        Some((name, arguments)) => (Cow::Borrowed(name), arguments),
+        None => {
+            let Params { name, arguments } = params_of("tools/call", params)?;
+            (name, arguments.map(RawValue::get))
+        }
+    };
+    bounds::check_tool_name(&name)?;
+    if let (Era::Modern, Some(headers)) = (context.era, &incoming.headers) {
+        front.tool_list.check_headers(&name, arguments, &headers.params)?;
+    }
+    let make = || {
+        let name = match front.exposed() {
+            Some(server) => format!("{server}.{name}"),
+            None => name.to_string(),
+        };
+        ToolCall::new(name, arguments.map_or_else(String::new, arguments_text))
+    };
+    let mut call = make();
+    let _stoppable = CancelGuard::new(front, id, CancelHandle::Call(call.id.clone()));
+    let asker = ClientRequest::new(front, context, incoming);
+    let mut caller = context.caller(&asker, params);
+    asker.approval.extract(&front.gateway.sealer, &mut caller.input);
+    unlabel_answers(&mut caller.input);
+    let options = CallOptions {
+        events: Some(events(front, context, &asker, incoming)),
+        without_logs: context.log_level.is_none(),
+        approve: Some(Arc::clone(&asker) as _),
+        principal: Some(Arc::clone(&front.name)),
+        caller,
+        ..CallOptions::default()
+    };
+    let mut called = loop {
+        let id = call.id.clone();
+        // In a place of its own: what is around it is moved several times before it runs, and would be ten times as large.
+        match Box::pin(front.gate.call(call, &options)).await {
+            Ok(called) => break called,
+            Err(GateError::Pending) => {}
+            Err(error) => return Err(RpcError::new(INTERNAL_ERROR, error.to_string())),
+        }
+        // A question is no end of the call, so nothing is left of this round.
+        if let Some(question) = asker.approval.question() {
+            return Ok(question.clone());
+        }
+        // The rules have changed while the person thought.
+        front.sync_view();
+        call = ToolCall { id, ..make() };
+    };
+    let told = outcome::is_wanted(params).then(|| outcome::describe(front, &called));
+    let answer = call_answer(front, &mut called).map(|answer| label_result(asker.server(), answer));
+    let answer = asker.check_outcome(answer).map(|answer| asker.approval.wrap_state(front, answer));
+    if let Ok(answer) = &answer {
+        front.resource_links.learn(asker.server(), answer);
+    }
+    let CallOutcome { result, latency, .. } = called;
+    let (inside, principal) = (Arc::clone(&front.gateway), Arc::clone(&front.name));
+    *rest =
+        Some(Box::new(CompletedCall { gateway: inside, principal, result: Some(result), latency, _options: options }));
+    let answer = match told {
+        Some(told) => Ok(outcome::attach(answer, &told)),
+        None => answer,
+    };
+    answer.map(|answer| context.finish_result(answer))
+}
+
+/// The arguments as text. Some clients write the object into a string, and a person may write anything there: that is
+/// for the component to read.
+fn arguments_text(arguments: &str) -> String {
+    json::decode_string(arguments).unwrap_or_else(|| arguments.to_owned())
+}
+
+/// Tells the client what happens to its call, as far as it wants to know.
+fn events(
+    front: &ClientSession,
+    context: &RequestContext,
+    asker: &Arc<ClientRequest>,
+    incoming: &ClientMessage,
+) -> crate::gate::OnEvent {
+    let outlet = Arc::clone(&incoming.sink);
+    let teller = ProgressForwarder::new(front, context, asker, incoming);
+    let level = context.log_level;
+    let (asker, me) = (Arc::clone(asker), front.me.clone());
+    let working: Mutex<Option<WorkGuard>> = Mutex::default();
+    Arc::new(move |event| match event {
+        CallEvent::Requesting { server, connection } => {
+            let now = me.upgrade().map(|front| asker.start_work(&front, &server, connection));
+            *working.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        }
+        CallEvent::Answered => {
+            let over = working.lock().unwrap_or_else(PoisonError::into_inner).take();
+            over.into_iter().for_each(WorkGuard::end);
+        }
+        CallEvent::Progress(progress) => {
+            if let Some(teller) = &teller {
+                teller.forward(&progress);
+            }
+        }
+        CallEvent::Log { level: grave, logger, data, callers: during, number } => {
+            let Some(front) = me.upgrade().filter(|_| passes_level(&grave, level)) else { return };
+            // What may be of somebody else's call is for nobody.
+            let own = matches!(during, ActiveCallers::One(principal) if principal == front.name);
+            // Clients that share a front have a way for each call, and nothing comes on two of them.
+            if own
+                && (front.is_shared() || front.mark_log_sent(number))
+                && let Some(line) = log_line(&front, &grave, logger.as_deref(), data)
+            {
+                outlet.send_or_drop(line);
+            }
+        }
+        CallEvent::Abandoned { result, latency } => {
+            if let Some(front) = me.upgrade() {
+                front.gateway.remember(&front.name, *result, latency);
+            }
+        }
+        _ => {}
+    })
+}
+
+/// A line of a server's log, as clients get it: no longer than a result may be.
+pub(super) fn log_line(
+    front: &ClientSession,
+    level: &str,
+    logger: Option<&str>,
+    data: Box<RawValue>,
+) -> Option<String> {
+    let data = front.gate.cut_value(data).ok()?;
+    let level = shorten_label(level);
+    let logger = logger.map(shorten_label);
+    let logger = logger.map(|logger| format!(r#""logger":{},"#, message::quote(logger))).unwrap_or_default();
+    let params = format!(r#"{{"level":{},{logger}"data":{data}}}"#, message::quote(level));
+    Some(message::notification("notifications/message", Some(&params)))
+}
+
+fn shorten_label(name: &str) -> &str {
+    &name[..name.floor_char_boundary(MOST_LABEL)]
+}
+
+/// Whether a line of this level is grave enough for a client that wants those of at least that level.
+pub(super) fn passes_level(level: &str, least: Option<LogLevel>) -> bool {
+    // What nobody knows may be grave.
+    least.is_some_and(|least| LogLevel::of(level).is_none_or(|level| level >= least))
+}
+
+/// The answer as the client gets it, taken from what the call came to.
+fn call_answer(front: &ClientSession, called: &mut CallOutcome) -> Result<String, RpcError> {
+    let CallOutcome { result, failure, answer, .. } = called;
+    if let Some(answer) = answer.take() {
+        return Ok(answer.into_json());
+    }
+    if let Some(answer) = result.answer.take() {
+        return Ok(answer);
+    }
+    match (result.code, failure.take()) {
+        // What the server says to a call it refuses is for the client, code and all.
+        (Code::RpcError, Some(RequestError { failure: Failure::Rpc(error), .. })) => {
+            let server = result.tool.as_ref().map_or("", |tool| &tool.server);
+            Err(label_error(server, front.gate.mask_error(server, error)))
+        }
+        (Code::InvalidName | Code::UnknownServer | Code::UnknownTool | Code::NotAllowed, _) => {
+            Err(RpcError::new(INVALID_PARAMS, &*result.text))
+        }
+        _ => Ok(json!({"content": [{"type": "text", "text": result.text}], "isError": true}).to_string()),
+    }
+}
+
+/// How long the name of a level, or of a part of a server, may be.
+const MOST_LABEL: usize = 1 << 10;

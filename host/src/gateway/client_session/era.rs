@@ -1,0 +1,330 @@
+//! Which era a request is of, and what that means for its answer.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{ClientRequest, ClientSession, INVALID_PARAMS};
+use crate::failure::RpcError;
+use crate::gateway::client::McpHeaders;
+use crate::json::{self, INPUT_RESPONSES, JsonObject, META, MemberFinder, REQUEST_STATE, RESULT_TYPE, to_raw};
+pub use crate::session::Era;
+use crate::session::{
+    CAPABILITIES, Caller, InputResponse, LEGACY_VERSIONS, Listing, LogLevel, MODERN_VERSION, is_of_session,
+};
+
+/// What a request says of its era, and of its client.
+pub(super) struct RequestContext {
+    pub(super) era: Era,
+    /// What the client calls the progress of this request, as it wrote it.
+    pub(super) progress: Option<Box<RawValue>>,
+    /// What the client can be asked.
+    pub(super) capabilities: Arc<str>,
+    /// The least grave lines of servers' logs that the client wants.
+    pub(super) log_level: Option<LogLevel>,
+    /// What else the client says beside the request, such as its trace context.
+    meta: JsonObject,
+}
+
+#[derive(Deserialize, Default)]
+struct Params {
+    #[serde(rename = "_meta", default)]
+    meta: Option<JsonObject>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    uri: Option<String>,
+}
+
+/// The input that a server wanted, as a client of 2026-07-28 gives it.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct InputParams {
+    #[serde(default)]
+    input_responses: Option<Box<RawValue>>,
+    #[serde(default)]
+    request_state: Option<Box<RawValue>>,
+}
+
+impl RequestContext {
+    /// Reads what a request says; an error comes with the status that it has over HTTP.
+    pub(super) fn read(
+        front: &ClientSession,
+        method: &str,
+        params: &str,
+        headers: Option<&McpHeaders>,
+    ) -> Result<Self, (RpcError, u16)> {
+        let bad = |text: String| (RpcError::new(INVALID_PARAMS, text), 400);
+        // Nearly all that a request carries is for its server alone.
+        let read = if META.is_in(params) {
+            serde_json::from_str::<Params>(params)
+                .map_err(|error| bad(format!("the params cannot be read: {error}")))?
+        } else {
+            Params::default()
+        };
+        let mut meta = read.meta.unwrap_or_default();
+        let progress = meta.remove("progressToken");
+        let stateless = front.sink.is_none();
+        let Some(version) = meta.remove(VERSION) else {
+            if stateless || method == "server/discover" {
+                return Err(bad(format!("_meta lacks {VERSION}")));
+            }
+            meta.retain(|name| !is_of_session(name));
+            let session = front.session();
+            let (capabilities, log_level) = (session.capabilities.clone(), session.log_level);
+            let capabilities = capabilities.unwrap_or_else(|| NOTHING.into());
+            return Ok(RequestContext { era: Era::Legacy, progress, capabilities, log_level, meta });
+        };
+        let version: String = serde_json::from_str(version.get()).unwrap_or_default();
+        let mismatch = |header: &str| {
+            let text = format!("the header {header} does not say what the message says");
+            (RpcError::new(HEADER_MISMATCH, text), 400)
+        };
+        // Who says two versions means neither.
+        if headers.is_some_and(|headers| headers.version.as_ref() != Some(&version)) {
+            return Err(mismatch("MCP-Protocol-Version"));
+        }
+        if version != MODERN_VERSION {
+            let mut data = JsonObject::default();
+            data.set("supported", &[&[MODERN_VERSION][..], &LEGACY_VERSIONS].concat());
+            data.set("requested", &version);
+            let error = RpcError::new(UNSUPPORTED_VERSION, format!("version {version:?} of MCP is not spoken here"));
+            return Err((RpcError { data: Some(to_raw(&data)), ..error }, 400));
+        }
+        let Some(capabilities) = meta.remove(CAPABILITIES) else {
+            return Err(bad(format!("_meta lacks {CAPABILITIES}")));
+        };
+        let log_level = match meta.remove(LOG_LEVEL) {
+            Some(level) => Some(level_of(level.get()).map_err(bad)?),
+            None => None,
+        };
+        meta.retain(|name| !is_of_session(name));
+        if let Some(headers) = headers {
+            let named = matches!(method, "tools/call" | "prompts/get" | "resources/read");
+            let name = if method == "resources/read" { read.uri } else { read.name }.filter(|_| named);
+            let pairs = [("Mcp-Method", &headers.method, Some(method.to_owned())), ("Mcp-Name", &headers.name, name)];
+            if let Some((header, ..)) = pairs.iter().find(|(_, given, wanted)| wanted.is_some() && *given != wanted) {
+                return Err(mismatch(header));
+            }
+        }
+        let capabilities = askable_capabilities(capabilities.get());
+        Ok(RequestContext { era: Era::Modern, progress, capabilities, log_level, meta })
+    }
+
+    /// For whom a server is asked with this request, and who answers what the server asks back.
+    pub(super) fn caller(&self, asker: &Arc<ClientRequest>, params: &str) -> Caller {
+        let (asks_again, given) = match self.era {
+            Era::Legacy => (false, InputResponse::default()),
+            Era::Modern => (true, read_input(params)),
+        };
+        Caller {
+            capabilities: Some(Arc::clone(&self.capabilities)),
+            meta: self.meta.clone(),
+            log_level: self.log_level,
+            handler: Some(Arc::clone(asker) as _),
+            handles_input: asks_again,
+            input: given,
+        }
+    }
+
+    /// A result of one server in the way of this era.
+    pub(super) fn finish_result(&self, result: String) -> String {
+        let marked = RESULT_TYPE.is_in(&result);
+        match self.era {
+            Era::Modern if !marked => insert(&result, r#""resultType":"complete""#),
+            Era::Legacy if marked => unmarked(result),
+            _ => result,
+        }
+    }
+
+    /// The same for what may be kept: it says for how long, and for whom.
+    pub(super) fn finish_cacheable(&self, result: String, keep: CacheControl) -> String {
+        match self.era {
+            Era::Legacy => without(result, &["resultType", "ttlMs", "cacheScope"]),
+            Era::Modern if wants_input(&result) => result,
+            Era::Modern => {
+                let CacheControl { ttl_ms, private } = keep;
+                let scope = if private { "private" } else { "public" };
+                let result = without(result, &["resultType", "ttlMs", "cacheScope"]);
+                insert(&result, &format!(r#""resultType":"complete","ttlMs":{ttl_ms},"cacheScope":"{scope}""#))
+            }
+        }
+    }
+}
+
+/// For how long a result may be kept, and for whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CacheControl {
+    pub(super) ttl_ms: u64,
+    /// For this client alone.
+    pub(super) private: bool,
+}
+
+impl CacheControl {
+    /// What holds of a list, by its server's words; one that says nothing may have changed by now.
+    pub(super) fn of(listing: &Listing) -> Self {
+        let ttl_ms = listing.ttl.map_or(0, |ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        CacheControl { ttl_ms, private: listing.private }
+    }
+
+    /// What holds of a result, by its server's words.
+    pub(super) fn of_result(result: &str) -> Self {
+        let said = Some(result).filter(|result| result.contains("ttlMs") || result.contains("cacheScope"));
+        let said = said.and_then(JsonObject::read).unwrap_or_default();
+        let ttl = said.get("ttlMs").and_then(|ttl| ttl.get().parse::<f64>().ok()).filter(|ttl| ttl.is_finite());
+        let private = said.get("cacheScope").is_some_and(|scope| scope.get() == "\"private\"");
+        CacheControl { ttl_ms: ttl.map_or(0, |ttl| ttl.max(0.0) as u64), private }
+    }
+
+    /// What holds of a whole that is made of these parts; of nothing, that it may change at any moment.
+    pub(super) fn of_parts(parts: impl IntoIterator<Item = CacheControl>) -> Self {
+        let both = |one: CacheControl, other: CacheControl| CacheControl {
+            ttl_ms: one.ttl_ms.min(other.ttl_ms),
+            private: one.private || other.private,
+        };
+        parts.into_iter().reduce(both).unwrap_or(CacheControl { ttl_ms: 0, private: false })
+    }
+
+    /// The same for a client that is shown what others may not be.
+    pub(super) fn for_client(self, front: &ClientSession) -> Self {
+        CacheControl { private: self.private || front.is_private(), ..self }
+    }
+}
+
+/// The part of a client's capabilities that servers behind the gateway can ask for, as the client wrote it.
+pub(super) fn askable_capabilities(capabilities: &str) -> Arc<str> {
+    let mut capabilities = JsonObject::read(capabilities).unwrap_or_default();
+    capabilities.retain(|name| matches!(name, "roots" | "sampling" | "elicitation"));
+    capabilities.to_text().into()
+}
+
+/// The level of logs of this name, in quotes.
+pub(super) fn level_of(json: &str) -> Result<LogLevel, String> {
+    let known = LogLevel::ALL.map(LogLevel::name).join(", ");
+    let name = serde_json::from_str::<String>(json).ok();
+    name.as_deref().and_then(LogLevel::of).ok_or_else(|| format!("no log level {json}; there are: {known}"))
+}
+
+fn read_input(params: &str) -> InputResponse {
+    // Nearly no request answers a server.
+    if !INPUT_RESPONSES.is_in(params) && !REQUEST_STATE.is_in(params) {
+        return InputResponse::default();
+    }
+    let InputParams { input_responses, request_state } = serde_json::from_str(params).unwrap_or_default();
+    InputResponse { responses: input_responses, state: request_state }
+}
+
+/// Whether a result is a question to the client, however its server spells that and whichever of two members a client reads.
+pub(super) fn wants_input(result: &str) -> bool {
+    let asks = |(name, kind): (&str, &RawValue)| {
+        name == "resultType" && json::string_value(kind).is_some_and(|kind| kind == "input_required")
+    };
+    // Nearly no result is one.
+    (INPUT_REQUIRED.is_in(result) || json::has_escaped_ascii(result))
+        && JsonObject::read(result).is_some_and(|object| object.iter().any(asks))
+}
+
+/// A result without the mark that it is whole. Where that stands in front, as servers write it, the rest is not read.
+fn unmarked(mut result: String) -> String {
+    if result.starts_with(WHOLE) && RESULT_TYPE.after(&result).nth(1).is_none() {
+        result.drain(1..WHOLE.len());
+        return result;
+    }
+    without(result, &["resultType"])
+}
+
+/// Puts members at the front of an object.
+fn insert(object: &str, members: &str) -> String {
+    let rest = object.trim_start().strip_prefix('{').unwrap_or("}").trim_start();
+    let comma = if rest.starts_with('}') { "" } else { "," };
+    format!("{{{members}{comma}{rest}")
+}
+
+/// Takes members out of an object; one that has none of them is passed as it is.
+fn without(text: String, names: &[&str]) -> String {
+    let may_have = |name: &&str| text.contains(*name);
+    if !names.iter().any(may_have) {
+        return text;
+    }
+    match JsonObject::read(&text) {
+        Some(mut object) => {
+            names.iter().for_each(|name| drop(object.remove(name)));
+            object.to_text()
+        }
+        None => text,
+    }
+}
+
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+static INPUT_REQUIRED: MemberFinder = MemberFinder::new("\"input_required\"");
+const WHOLE: &str = r#"{"resultType":"complete","#;
+const NOTHING: &str = "{}";
+pub(super) const HEADER_MISMATCH: i64 = -32020;
+const UNSUPPORTED_VERSION: i64 = -32022;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_dressed_for_the_era_of_the_client() {
+        let of = |era| RequestContext {
+            era,
+            progress: None,
+            capabilities: "{}".into(),
+            log_level: None,
+            meta: JsonObject::default(),
+        };
+        let (modern, legacy) = (of(Era::Modern), of(Era::Legacy));
+        let keep = CacheControl { ttl_ms: 0, private: true };
+        let rows = [
+            (r#"{"a":1}"#, r#"{"resultType":"complete","a":1}"#, r#"{"a":1}"#),
+            ("{}", r#"{"resultType":"complete"}"#, "{}"),
+            (r#"{"resultType":"complete","a":1.10}"#, r#"{"resultType":"complete","a":1.10}"#, r#"{"a":1.10}"#),
+            (r#"{"resultType":"x","a":1}"#, r#"{"resultType":"x","a":1}"#, r#"{"a":1}"#),
+            (
+                r#"{"resultType":"complete","a":{"resultType":1}}"#,
+                r#"{"resultType":"complete","a":{"resultType":1}}"#,
+                r#"{"a":{"resultType":1}}"#,
+            ),
+        ];
+        for (result, for_modern, for_legacy) in rows {
+            assert_eq!(modern.finish_result(result.to_owned()), for_modern);
+            assert_eq!(legacy.finish_result(result.to_owned()), for_legacy);
+        }
+        assert_eq!(
+            modern.finish_cacheable(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), keep),
+            r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[]}"#
+        );
+        let question = r#"{"inputRequests":{},"resultType":"input_required"}"#;
+        assert_eq!(modern.finish_cacheable(question.to_owned(), keep), question);
+        assert_eq!(legacy.finish_cacheable(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), keep), r#"{"tools":[]}"#);
+    }
+
+    #[test]
+    fn a_result_that_asks_is_known_however_it_is_spelt() {
+        for (result, expected) in [
+            (r#"{"resultType":"input_required"}"#, true),
+            (r#"{"result\u0054ype":"input\u005frequired"}"#, true),
+            (r#"{"resultType":"complete","resultType":"input_required"}"#, true),
+            (r#"{"resultType":"input_required","resultType":"complete"}"#, true),
+            (r#"{"resultType":"complete","content":["\"input_required\""]}"#, false),
+            (r#"{"content":[{"resultType":"input_required"}]}"#, false),
+        ] {
+            assert_eq!(wants_input(result), expected, "{result}");
+        }
+    }
+
+    #[test]
+    fn a_whole_is_kept_as_long_as_its_parts_and_by_nobody_else() {
+        let said = |text: &str| CacheControl::of_result(text);
+        let keep = |ttl_ms, private| CacheControl { ttl_ms, private };
+        assert_eq!(said(r#"{"ttlMs":1000,"cacheScope":"public","contents":[]}"#), keep(1000, false));
+        assert_eq!(said(r#"{"contents":[{"text":"ttlMs"}]}"#), keep(0, false));
+        assert_eq!(said(r#"{"ttlMs":-5,"cacheScope":"private"}"#), keep(0, true));
+        assert_eq!(CacheControl::of_parts([keep(1000, false), keep(500, true)]), keep(500, true));
+        assert_eq!(CacheControl::of_parts([]), keep(0, false));
+    }
+}

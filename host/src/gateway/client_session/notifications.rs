@@ -1,0 +1,317 @@
+//! What the gateway lets its clients know unasked: lists that have changed, resources that have new content.
+
+use std::collections::{BTreeMap, HashSet};
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::Notify;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+use super::calls::{log_line, passes_level};
+use super::cancellation::{CancelGuard, CancelHandle};
+use super::era::{Era, RequestContext};
+use super::notifier::{ClientNotifier, ListSubscriptions};
+use super::resources;
+use super::resubscribe::Resubscriber;
+use super::sources::find_owner;
+use super::updates::{ResourceUpdate, SUBSCRIPTION};
+use super::{ClientSession, SessionState, params_of};
+use crate::failure::RpcError;
+use crate::gateway::bounds;
+use crate::gateway::client::{ClientMessage, ClientSink};
+use crate::registry::{LinkEvent, ResourceWatcher};
+use crate::session::{ActiveCallers, ServerEvent, message};
+
+/// What has changed and is not yet told.
+#[derive(Default)]
+pub(super) struct ChangeSet {
+    pub(super) tools: bool,
+    pub(super) prompts: bool,
+    pub(super) resources: bool,
+    pub(super) updates: Vec<ResourceUpdate>,
+    /// There was more than was heard, and it may have been about any resource.
+    pub(super) missed: bool,
+    /// Lines of logs, as the client gets them.
+    pub(super) logs: Vec<String>,
+}
+
+/// Tells a client of the initialize era of all that changes, for as long as it can be told.
+pub(super) async fn run_notifier(front: Weak<ClientSession>, outlet: Arc<dyn ClientSink>) {
+    let Some(registry) = front.upgrade().map(|front| Arc::clone(&front.gateway.registry)) else { return };
+    let mut changes = ClientChanges::new(&registry);
+    drop(registry);
+    let mut crier = ClientNotifier::for_session(&*outlet);
+    let mut renewal = Resubscriber::default();
+    loop {
+        tokio::select! {
+            untold = changes.next(&front, Era::Legacy) => {
+                let (Some(untold), Some(front)) = (untold, front.upgrade()) else { return };
+                if untold.resources {
+                    let lost = lost_subscriptions(front.session().subscribed.iter());
+                    renewal.begin(&front, lost);
+                }
+                let session = front.session();
+                crier.queue(untold, session.subscribed.iter().map(|(uri, watcher)| (uri, Some(watcher))));
+            }
+            renewed = renewal.done() => {
+                let Some(front) = front.upgrade() else { return };
+                for (uri, watcher) in renewed {
+                    let mut session = front.session();
+                    // It may have been taken back meanwhile.
+                    if let Some(known) = session.subscribed.get_mut(&uri) {
+                        let before = std::mem::replace(known, watcher);
+                        drop((session, before));
+                        crier.queue_gap(uri);
+                    }
+                }
+            }
+            () = crier.wait_for_retry() => {}
+        }
+        let Some(front) = front.upgrade() else { return };
+        if !crier.flush(&front) {
+            return;
+        }
+    }
+}
+
+/// The resources whose server was replaced or removed.
+fn lost_subscriptions<'a>(watched: impl Iterator<Item = (&'a String, &'a ResourceWatcher)>) -> Vec<String> {
+    watched.filter(|(_, watcher)| watcher.is_over()).map(|(uri, _)| uri.clone()).collect()
+}
+
+/// Answers `subscriptions/listen`: the answer comes when the client has heard enough.
+pub(super) async fn listen(
+    front: &ClientSession,
+    context: &RequestContext,
+    id: &RawValue,
+    params: &str,
+    incoming: &ClientMessage,
+) -> Result<String, RpcError> {
+    #[derive(Deserialize)]
+    struct Params {
+        notifications: Filter,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Filter {
+        #[serde(default)]
+        tools_list_changed: bool,
+        #[serde(default)]
+        prompts_list_changed: bool,
+        #[serde(default)]
+        resources_list_changed: bool,
+        #[serde(default)]
+        resource_subscriptions: Option<Vec<String>>,
+    }
+    let Params { notifications: filter } = params_of("subscriptions/listen", params)?;
+    let wanted = ListSubscriptions {
+        tools: filter.tools_list_changed,
+        prompts: filter.prompts_list_changed,
+        resources: filter.resources_list_changed,
+    };
+    let uris: HashSet<String> = filter.resource_subscriptions.unwrap_or_default().into_iter().collect();
+    bounds::check_subscriptions(uris.iter().map(String::as_str))?;
+    let mut changes = ClientChanges::new(&front.gateway.registry);
+    let mut watched = BTreeMap::new();
+    for uri in &uris {
+        // What cannot be watched is not told of, unless another has it watched; that is all that can be said here.
+        if let Ok(Some(watcher)) = watch(front, uri).await {
+            watched.insert(uri.clone(), watcher);
+        }
+    }
+    let mut no_news = pin!(front.subscriptions_ended.notified());
+    no_news.as_mut().enable();
+    let stop = Arc::new(Notify::new());
+    let _stoppable = CancelGuard::new(front, id, CancelHandle::Task(Arc::clone(&stop)));
+    let meta = format!(r#""_meta":{{"{SUBSCRIPTION}":{id}}}"#);
+    let mut granted = serde_json::Map::new();
+    for (name, on) in [
+        ("toolsListChanged", wanted.tools),
+        ("promptsListChanged", wanted.prompts),
+        ("resourcesListChanged", wanted.resources),
+    ] {
+        if on {
+            granted.insert(name.to_owned(), true.into());
+        }
+    }
+    if !uris.is_empty() {
+        granted.insert("resourceSubscriptions".to_owned(), json!(uris.iter().collect::<Vec<_>>()));
+    }
+    let acknowledged = format!(r#"{{{meta},"notifications":{}}}"#, serde_json::Value::Object(granted));
+    let acknowledged = message::notification("notifications/subscriptions/acknowledged", Some(&acknowledged));
+    let mut crier = ClientNotifier::for_subscription(front, &*incoming.sink, wanted, id, acknowledged);
+    let mut renewal = Resubscriber::default();
+    while crier.flush(front) && !front.is_revoked() && !front.closing.load(Ordering::SeqCst) {
+        tokio::select! {
+            untold = changes.next(&front.me, Era::Modern) => {
+                let (Some(untold), Some(me)) = (untold, front.me.upgrade()) else { break };
+                if untold.resources {
+                    renewal.begin(&me, lost_subscriptions(watched.iter()));
+                }
+                crier.queue(untold, uris.iter().map(|uri| (uri, watched.get(uri))));
+            }
+            renewed = renewal.done() => {
+                for (uri, watcher) in renewed {
+                    crier.queue_gap(uri.clone());
+                    watched.insert(uri, watcher);
+                }
+            }
+            () = crier.wait_for_retry() => {}
+            () = stop.notified() => break,
+            () = &mut no_news => break,
+        }
+    }
+    Ok(context.finish_result(format!("{{{meta}}}")))
+}
+
+/// Subscribes a client of the initialize era to a resource, or takes that back.
+pub(super) async fn subscribe(front: &ClientSession, params: &str, on: bool) -> Result<String, RpcError> {
+    #[derive(Deserialize)]
+    struct Params {
+        uri: String,
+    }
+    let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
+    let Params { uri } = params_of(method, params)?;
+    if !on {
+        drop(front.session().subscribed.remove(&uri));
+        return Ok("{}".to_owned());
+    }
+    bounds::check_uri(&uri)?;
+    let room = |session: &SessionState| {
+        let others = session.subscribed.keys().filter(|known| **known != uri);
+        bounds::check_subscriptions(others.chain([&uri]).map(String::as_str))
+    };
+    room(&front.session())?;
+    let watcher = watch(front, &uri).await?.ok_or_else(|| resources::missing(Era::Legacy, &uri))?;
+    let mut session = front.session();
+    // Others may have come meanwhile.
+    room(&session)?;
+    session.subscribed.insert(uri, watcher);
+    Ok("{}".to_owned())
+}
+
+/// Watches a resource for the client, at the server that has it; none where there is no such server.
+pub(super) async fn watch(front: &ClientSession, uri: &str) -> Result<Option<ResourceWatcher>, RpcError> {
+    let Some(owner) = find_owner(front, uri).await? else { return Ok(None) };
+    let watcher = owner.link.watch(&owner.lease, uri).await;
+    watcher.map(Some).map_err(|failed| resources::client_error(front, owner.link.id(), failed))
+}
+
+/// What changes, gathered for a little while so that many changes are one.
+struct ClientChanges {
+    tools: tokio::sync::watch::Receiver<u64>,
+    news: tokio::sync::broadcast::Receiver<LinkEvent>,
+    /// What was heard so far, and until when more is waited for.
+    pending: ChangeSet,
+    until: Option<Instant>,
+}
+
+impl ClientChanges {
+    fn new(registry: &crate::registry::Registry) -> Self {
+        let mut tools = registry.tools_changed();
+        tools.mark_unchanged();
+        ClientChanges { tools, news: registry.events(), pending: ChangeSet::default(), until: None }
+    }
+
+    /// The next changes that are this client's business; none where there will be no more. Whoever waits no longer may do so
+    /// again, and misses nothing.
+    async fn next(&mut self, front: &Weak<ClientSession>, era: Era) -> Option<ChangeSet> {
+        loop {
+            let until = self.until;
+            let enough = async {
+                match until {
+                    Some(until) => tokio::time::sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = enough => return Some(self.take()),
+                changed = self.tools.changed() => {
+                    changed.ok()?;
+                    self.pending.tools = true;
+                }
+                news = self.news.recv() => match news {
+                    Ok(told) => {
+                        if !self.pending.take(&*front.upgrade()?, era, told) {
+                            continue;
+                        }
+                        if !self.pending.logs.is_empty() && self.until.is_none() {
+                            return Some(self.take());
+                        }
+                    }
+                    Err(RecvError::Lagged(_)) => self.pending.mark_missed(),
+                    Err(RecvError::Closed) => return None,
+                },
+            }
+            self.until.get_or_insert_with(|| Instant::now() + COALESCE);
+        }
+    }
+
+    fn take(&mut self) -> ChangeSet {
+        self.until = None;
+        std::mem::take(&mut self.pending)
+    }
+}
+
+impl ChangeSet {
+    /// What was not heard may have been anything.
+    fn mark_missed(&mut self) {
+        (self.prompts, self.resources, self.missed) = (true, true, true);
+    }
+
+    /// Takes what a server told, where that is for the client; says whether it is.
+    fn take(&mut self, front: &ClientSession, era: Era, LinkEvent { link, event: news }: LinkEvent) -> bool {
+        let link = link.map(|link| link.upgrade().filter(|link| front.gate.receives_from(link)));
+        if let Some(None) = link {
+            return false;
+        }
+        match news {
+            ServerEvent::PromptsChanged => self.prompts = true,
+            ServerEvent::ResourcesChanged => self.resources = true,
+            ServerEvent::ResourceUpdated { uri, params } => {
+                let Some(link) = link.flatten() else { return false };
+                let update = ResourceUpdate::new(&link, uri, params);
+                self.updates.retain(|known| !known.is_of(&update));
+                self.updates.push(update);
+            }
+            // What is logged during a request goes the way of that request, to its client alone; the later era knows no
+            // other lines.
+            ServerEvent::Log { level, logger, data, callers: during, number }
+                if era == Era::Legacy && is_for(front, &during) =>
+            {
+                let Some(link) = link.flatten() else { return false };
+                let wanted = passes_level(&level, front.session().log_level);
+                if !wanted || !front.mark_log_sent(number) {
+                    return false;
+                }
+                let masked =
+                    front.gate.mask(link.id(), data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
+                let Some(data) = masked else { return false };
+                let logger = logger.and_then(|logger| front.gate.mask_text(link.id(), &logger).ok());
+                let Some(line) = log_line(front, &level, logger.as_deref(), data) else { return false };
+                self.logs.push(line);
+            }
+            ServerEvent::Log { .. } | ServerEvent::ToolsChanged | ServerEvent::Closed => return false,
+        }
+        true
+    }
+}
+
+/// Whether a line that a server logs at such a moment is for all clients of this principal: what is of no request, or of one
+/// that the principal has given up.
+fn is_for(front: &ClientSession, during: &ActiveCallers) -> bool {
+    match during {
+        ActiveCallers::Unknown => true,
+        ActiveCallers::Abandoned(principal) => *principal == front.name,
+        ActiveCallers::One(_) | ActiveCallers::Several => false,
+    }
+}
+
+/// Changes that come in so short a time are told as one.
+const COALESCE: Duration = Duration::from_millis(100);

@@ -1,0 +1,192 @@
+//! What a client has yet to hear: it is kept until there is room to tell it, but for lines of logs.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+
+use super::ClientSession;
+use super::notifications::ChangeSet;
+use super::tool_list::ToolSnapshot;
+use super::updates::{self, ResourceUpdate, SUBSCRIPTION, WatchMatch};
+use crate::gateway::client::{ClientSink, PATIENCE, SinkError};
+use crate::registry::ResourceWatcher;
+use crate::session::message;
+use crate::transport::BoxFuture;
+
+/// Which lists a client wants to hear of.
+pub(super) struct ListSubscriptions {
+    pub(super) tools: bool,
+    pub(super) prompts: bool,
+    pub(super) resources: bool,
+}
+
+/// Tells one client what it has yet to hear.
+pub(super) struct ClientNotifier<'a> {
+    sink: &'a dyn ClientSink,
+    wanted: ListSubscriptions,
+    /// The id of its subscription, where it has one.
+    subscription: Option<&'a RawValue>,
+    /// The tools that it knows of; none where its front knows what it was shown.
+    snapshot: Option<ToolSnapshot>,
+    pending: PendingNotifications,
+    /// Where something could not be told: when to try again.
+    retry: Option<BoxFuture<'a, ()>>,
+}
+
+/// What a client has yet to hear.
+#[derive(Default)]
+struct PendingNotifications {
+    /// Comes before all else.
+    acknowledgement: Option<String>,
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    /// The resources of which something may have been missed.
+    gaps: BTreeSet<String>,
+    updates: VecDeque<(ResourceUpdate, WatchMatch)>,
+    /// Lines of logs, as the client gets them.
+    logs: Vec<String>,
+}
+
+impl<'a> ClientNotifier<'a> {
+    /// For a client of the initialize era.
+    pub(super) fn for_session(outlet: &'a dyn ClientSink) -> Self {
+        let wanted = ListSubscriptions { tools: true, prompts: true, resources: true };
+        ClientNotifier {
+            sink: outlet,
+            wanted,
+            subscription: None,
+            snapshot: None,
+            pending: PendingNotifications::default(),
+            retry: None,
+        }
+    }
+
+    /// For one that listens, and is told first that it does.
+    pub(super) fn for_subscription(
+        front: &ClientSession,
+        outlet: &'a dyn ClientSink,
+        wanted: ListSubscriptions,
+        subscription: &'a RawValue,
+        greeting: String,
+    ) -> Self {
+        // What others were shown who share the front says nothing of this one.
+        let sight = (wanted.tools && front.is_shared()).then(|| ToolSnapshot::now(front));
+        let due = PendingNotifications { acknowledgement: Some(greeting), ..PendingNotifications::default() };
+        ClientNotifier {
+            sink: outlet,
+            wanted,
+            subscription: Some(subscription),
+            snapshot: sight,
+            pending: due,
+            retry: None,
+        }
+    }
+
+    /// Takes what has changed, as far as it is of what the client watches.
+    pub(super) fn queue<'w>(
+        &mut self,
+        untold: ChangeSet,
+        watched: impl Iterator<Item = (&'w String, Option<&'w ResourceWatcher>)> + Clone,
+    ) {
+        let due = &mut self.pending;
+        due.tools |= untold.tools && self.wanted.tools;
+        due.prompts |= untold.prompts && self.wanted.prompts;
+        due.resources |= untold.resources && self.wanted.resources;
+        due.logs.extend(untold.logs);
+        for update in untold.updates {
+            if let Some(fit) = update.match_watched(watched.clone()) {
+                due.updates.retain(|(known, _)| !known.is_of(&update));
+                due.updates.push_back((update, fit));
+            }
+        }
+        let many = due.updates.len() > MOST_UPDATES;
+        if many {
+            due.updates.clear();
+        }
+        if many || untold.missed {
+            due.gaps.extend(watched.map(|(uri, _)| uri.clone()));
+        }
+    }
+
+    /// Something of a resource may have been missed.
+    pub(super) fn queue_gap(&mut self, uri: String) {
+        self.pending.gaps.insert(uri);
+    }
+
+    /// Tells what there is room for; false where nothing can be told any more.
+    pub(super) fn flush(&mut self, front: &ClientSession) -> bool {
+        // Before it is tried, so that no room is missed.
+        let room = self.sink.wait_for_room();
+        let told = self.try_flush(front);
+        self.pending.logs.clear();
+        self.retry = told.is_err().then(|| -> BoxFuture<'a, ()> {
+            Box::pin(async move {
+                tokio::time::sleep(PAUSE).await;
+                // There may be room that nobody tells of.
+                let _ = tokio::time::timeout(PATIENCE, room).await;
+            })
+        });
+        told != Err(SinkError::Closed)
+    }
+
+    /// Waits until there may be room for what could not be told.
+    pub(super) async fn wait_for_retry(&mut self) {
+        match &mut self.retry {
+            Some(again) => again.await,
+            None => std::future::pending().await,
+        }
+        self.retry = None;
+    }
+
+    fn try_flush(&mut self, front: &ClientSession) -> Result<(), SinkError> {
+        front.sync_view();
+        if let Some(greeting) = &self.pending.acknowledgement {
+            self.sink.send(greeting.clone())?;
+            self.pending.acknowledgement = None;
+        }
+        // A client that may not use what has changed sees no change.
+        if self.pending.tools {
+            let changed = match &self.snapshot {
+                Some(sight) => sight.changed(front).map(Some),
+                None => front.tool_list.tools_have_changed(front).then_some(None),
+            };
+            if let Some(sight) = changed {
+                self.sink.send(self.list_changed("notifications/tools/list_changed"))?;
+                self.snapshot = sight;
+            }
+            self.pending.tools = false;
+        }
+        if self.pending.prompts {
+            self.sink.send(self.list_changed("notifications/prompts/list_changed"))?;
+            self.pending.prompts = false;
+        }
+        if self.pending.resources {
+            self.sink.send(self.list_changed("notifications/resources/list_changed"))?;
+            self.pending.resources = false;
+        }
+        while let Some(uri) = self.pending.gaps.first() {
+            self.sink.send(updates::gap_notification(uri, self.subscription))?;
+            self.pending.gaps.pop_first();
+        }
+        while let Some((update, fit)) = self.pending.updates.front() {
+            if let Some(text) = update.notification(front, *fit, self.subscription) {
+                self.sink.send(text)?;
+            }
+            self.pending.updates.pop_front();
+        }
+        self.pending.logs.drain(..).try_for_each(|line| self.sink.send(line))
+    }
+
+    /// The notification that a list has changed.
+    fn list_changed(&self, method: &str) -> String {
+        let params = self.subscription.map(|id| format!(r#"{{"_meta":{{"{SUBSCRIPTION}":{id}}}}}"#));
+        message::notification(method, params.as_deref())
+    }
+}
+
+/// How many resources with new content are kept for a client that does not read; beyond, all that it watches may have.
+const MOST_UPDATES: usize = 1000;
+/// The least time before it is tried again to tell something.
+const PAUSE: Duration = Duration::from_millis(100);

@@ -1,0 +1,80 @@
+//! How a call was decided, for clients that want to know: MCP has no place for it, so it is in `_meta`, and only where
+//! the request asks for it there.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::ClientSession;
+use crate::failure::RpcError;
+use crate::gate::CallOutcome;
+use crate::json::{JsonObject, MemberFinder, to_raw};
+
+/// The member of `_meta` by which a call of a tool asks how it was decided, and which has it in the answer.
+pub const KEY: &str = "toolgate/outcome";
+static MARK: MemberFinder = MemberFinder::new(KEY);
+
+/// Whether a call with these parameters asks for it.
+pub(super) fn is_wanted(params: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Params {
+        #[serde(rename = "_meta")]
+        meta: Meta,
+    }
+    #[derive(Deserialize)]
+    struct Meta {
+        #[serde(rename = "toolgate/outcome")]
+        wanted: bool,
+    }
+    MARK.is_in(params) && serde_json::from_str::<Params>(params).is_ok_and(|params| params.meta.wanted)
+}
+
+/// All that there is to say of a call beside its answer.
+pub(super) fn describe(front: &ClientSession, called: &CallOutcome) -> JsonObject {
+    let mut outcome = JsonObject::read(to_raw(&called.as_json()).get()).unwrap_or_default();
+    // The answer itself has them.
+    outcome.remove("content");
+    outcome.remove("structured");
+    let text = outcome.to_text();
+    JsonObject::read(&front.gateway.registry.secrets().redact(&text)).unwrap_or_default()
+}
+
+/// The answer with it; a call that is refused has an answer, too.
+pub(super) fn attach(answer: Result<String, RpcError>, outcome: &JsonObject) -> String {
+    let refused =
+        |error: RpcError| json!({"content": [{"type": "text", "text": error.message}], "isError": true}).to_string();
+    let mut object = JsonObject::read(&answer.unwrap_or_else(refused)).unwrap_or_default();
+    let mut meta = object.get("_meta").and_then(|meta| JsonObject::read(meta.get())).unwrap_or_default();
+    meta.set(KEY, outcome);
+    object.set("_meta", &meta);
+    object.to_text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_asks_for_it_gets_it() {
+        for (params, expected) in [
+            (r#"{"name":"a","_meta":{"toolgate/outcome":true}}"#, true),
+            (r#"{"name":"a","_meta":{"toolgate/outcome":false}}"#, false),
+            (r#"{"name":"toolgate/outcome","_meta":{}}"#, false),
+            (r#"{"name":"a","arguments":{"_meta":{"toolgate/outcome":true}}}"#, false),
+            (r#"{"name":"a"}"#, false),
+        ] {
+            assert_eq!(is_wanted(params), expected, "{params}");
+        }
+    }
+
+    #[test]
+    fn what_the_server_says_stays() {
+        let outcome = JsonObject::read(r#"{"code":"ok"}"#).unwrap();
+        let answer = r#"{"content":[],"_meta":{"a":1.10},"big":12345678901234567890}"#;
+        assert_eq!(
+            attach(Ok(answer.to_owned()), &outcome),
+            r#"{"content":[],"_meta":{"a":1.10,"toolgate/outcome":{"code":"ok"}},"big":12345678901234567890}"#
+        );
+        let refused = attach(Err(RpcError::new(-1, "no")), &outcome);
+        assert!(refused.contains(r#""text":"no""#) && refused.contains(r#""isError":true"#), "{refused}");
+    }
+}

@@ -1,0 +1,164 @@
+//! Resources of all servers. They keep their addresses; where two servers have the same, the first one's counts.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::era::{CacheControl, Era, RequestContext};
+use super::labels::{label_error, label_result, unlabel_answers};
+use super::progress::ProgressForwarder;
+use super::sources::{LeasedServer, MergedListing, ServerListing, find_owner, gather};
+use super::tool_list::page;
+use super::{ClientRequest, ClientSession, INTERNAL_ERROR, INVALID_PARAMS, params_of};
+use crate::failure::{Failure, RequestError, RpcError};
+use crate::gate::FetchError;
+use crate::gateway::bounds;
+use crate::gateway::client::ClientMessage;
+use crate::json::JsonObject;
+use crate::session::ListKind;
+
+/// Lists the resources.
+pub(super) async fn list(front: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
+    list_merged(front, context, ListKind::Resources, "resources", "uri", params).await
+}
+
+/// Lists the templates of resources.
+pub(super) async fn templates(
+    front: &ClientSession,
+    context: &RequestContext,
+    params: &str,
+) -> Result<String, RpcError> {
+    list_merged(front, context, ListKind::Templates, "resourceTemplates", "uriTemplate", params).await
+}
+
+/// Reads a resource of the server that has it.
+pub(super) async fn read(
+    front: &ClientSession,
+    context: &RequestContext,
+    params: &str,
+    incoming: &ClientMessage,
+) -> Result<String, RpcError> {
+    #[derive(Deserialize)]
+    struct Params {
+        uri: String,
+    }
+    let Params { uri } = params_of("resources/read", params)?;
+    bounds::check_uri(&uri)?;
+    let Some(owner) = find_owner(front, &uri).await? else { return Err(missing(context.era, &uri)) };
+    let asked =
+        ServerQuery { method: "resources/read", params: &json!({"uri": uri}).to_string(), client_params: params };
+    let result = query_server(front, context, &owner, asked, incoming).await;
+    let result = result.map_err(|error| adapt_error(context.era, error))?;
+    let keep = CacheControl::of_result(&result).for_client(front);
+    Ok(context.finish_cacheable(result, keep))
+}
+
+/// The answer for a resource that nobody has, as far as anybody says.
+pub(super) fn missing(era: Era, uri: &str) -> RpcError {
+    let code = if era == Era::Modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+    let mut data = JsonObject::default();
+    data.set("uri", &uri);
+    let text = format!("no server lists {uri:?}, has a template that fits it, or named it in a result; none was asked");
+    RpcError { data: Some(crate::json::to_raw(&data)), ..RpcError::new(code, text) }
+}
+
+/// What a server says where it has no such resource, with the code that the client's era has for it.
+fn adapt_error(era: Era, error: RpcError) -> RpcError {
+    match (era, error.code) {
+        (Era::Modern, RESOURCE_NOT_FOUND) => RpcError { code: INVALID_PARAMS, ..error },
+        _ => error,
+    }
+}
+
+async fn list_merged(
+    front: &ClientSession,
+    context: &RequestContext,
+    kind: ListKind,
+    name: &str,
+    key: &str,
+    params: &str,
+) -> Result<String, RpcError> {
+    let mut owners: HashMap<String, String> = HashMap::new();
+    let mut items = Vec::new();
+    let MergedListing { servers: listed, cache: keep } = gather(front, kind).await;
+    for ServerListing { link, items: own } in listed {
+        for item in own {
+            let Some(address) = text_member(&item, key) else {
+                // Half of a letter is in it, so that it equals no other.
+                items.push(crate::json::to_raw(&item));
+                continue;
+            };
+            match owners.entry(address) {
+                Entry::Occupied(owner) => front.gateway.warn_duplicate(link.id(), owner.key(), owner.get()),
+                Entry::Vacant(place) => {
+                    items.push(crate::json::to_raw(&item));
+                    place.insert(link.id().to_owned());
+                }
+            }
+        }
+    }
+    Ok(context.finish_cacheable(page(name, &items, params)?, keep))
+}
+
+/// What a server is asked, for a request of a client.
+#[derive(Clone, Copy)]
+pub(super) struct ServerQuery<'a> {
+    pub(super) method: &'static str,
+    /// What the server gets.
+    pub(super) params: &'a str,
+    /// What the client sent.
+    pub(super) client_params: &'a str,
+}
+
+/// Asks a server, masks what it says, and passes its errors on with their codes.
+pub(super) async fn query_server(
+    front: &ClientSession,
+    context: &RequestContext,
+    owner: &LeasedServer,
+    asked: ServerQuery<'_>,
+    incoming: &ClientMessage,
+) -> Result<String, RpcError> {
+    let asker = ClientRequest::new(front, context, incoming);
+    let mut caller = context.caller(&asker, asked.client_params);
+    unlabel_answers(&mut caller.input);
+    let server = owner.link.id();
+    let working = asker.start_work(front, server, owner.link.number());
+    let progress = ProgressForwarder::new(front, context, &asker, incoming).map(ProgressForwarder::into_listener);
+    let ServerQuery { method, params, .. } = asked;
+    let fetched = front.gate.fetch(&owner.link, owner.lease.session(), method, params, &caller, progress).await;
+    working.end();
+    let outcome = fetched.map_err(|why| match why {
+        FetchError::Failed(failed) => client_error(front, server, failed),
+        FetchError::Logic(error) => RpcError::new(INTERNAL_ERROR, error.to_string()),
+    });
+    asker.check_outcome(outcome.map(|answer| label_result(server, answer)))
+}
+
+/// A failure as the client gets it: an error of the server with its code, masked.
+pub(super) fn client_error(front: &ClientSession, server: &str, failed: RequestError) -> RpcError {
+    match failed.failure {
+        Failure::Rpc(error) => label_error(server, front.gate.mask_error(server, error)),
+        other => RpcError::new(INTERNAL_ERROR, format!("server {server:?}: {other}")),
+    }
+}
+
+/// A member that is text.
+pub(super) fn text_member(item: &JsonObject, name: &str) -> Option<String> {
+    serde_json::from_str(item.get(name)?.get()).ok()
+}
+
+const RESOURCE_NOT_FOUND: i64 = -32002;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_that_is_not_there_has_the_code_of_the_clients_era() {
+        let code = |era, code| adapt_error(era, RpcError::new(code, "no such resource")).code;
+        assert_eq!((code(Era::Modern, -32002), code(Era::Legacy, -32002)), (-32602, -32002));
+        assert_eq!((code(Era::Modern, -32000), code(Era::Legacy, -32602)), (-32000, -32602));
+    }
+}

@@ -1,0 +1,195 @@
+//! Which server has what beside its tools: what is known counts first, then all are asked, side by side and for a limited
+//! time.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::ClientSession;
+use super::era::CacheControl;
+use super::resources::client_error;
+use super::tool_list::FIRST_LIST;
+use crate::failure::RpcError;
+use crate::json::JsonObject;
+use crate::registry::{Lease, Link};
+use crate::session::{ListKind, Listing};
+
+/// A server that can be asked.
+pub(super) struct LeasedServer {
+    pub(super) link: Arc<Link>,
+    pub(super) lease: Lease,
+}
+
+/// What one server lists.
+pub(super) struct ServerListing {
+    pub(super) link: Arc<Link>,
+    /// Its items, masked.
+    pub(super) items: Vec<JsonObject>,
+}
+
+/// What all servers list.
+pub(super) struct MergedListing {
+    pub(super) servers: Vec<ServerListing>,
+    /// How long it holds, and for whom.
+    pub(super) cache: CacheControl,
+}
+
+/// Asks all servers for a list, side by side; those that cannot be asked, or take too long, are left out, and in the log.
+pub(super) async fn gather(front: &ClientSession, kind: ListKind) -> MergedListing {
+    gather_from(front, front.gate.admitted_links(), kind).await
+}
+
+/// The same for some servers.
+pub(super) async fn gather_from(front: &ClientSession, links: Vec<Arc<Link>>, kind: ListKind) -> MergedListing {
+    let ask = links.into_iter().map(|link| async move {
+        let (lease, listing) = list(front, &link, kind).await?;
+        let mask = |item: &RawValue| JsonObject::read(&front.gate.mask(link.id(), item.get()).ok()?);
+        let items = listing.items.iter().filter_map(|item| mask(item)).collect();
+        let offers = lease.session().peer().features;
+        let offered = if kind == ListKind::Prompts { offers.prompts } else { offers.resources };
+        // Who has nothing of the kind has no part in it.
+        let keep = offered.then(|| CacheControl::of(&listing));
+        Some((ServerListing { link, items }, keep))
+    });
+    let answers = futures_util::future::join_all(ask).await;
+    // Whoever is missing may be there the next moment.
+    let missing = answers.iter().any(Option::is_none).then_some(CacheControl { ttl_ms: 0, private: false });
+    let (listed, parts): (Vec<_>, Vec<_>) = answers.into_iter().flatten().unzip();
+    MergedListing {
+        servers: listed,
+        cache: CacheControl::of_parts(parts.into_iter().chain([missing]).flatten()).for_client(front),
+    }
+}
+
+/// The server that a resource is of: the one that lists it, the one whose template fits, or the one that named it. Nobody
+/// gets by naming it what another one has. Where there is none, no server is told of the address: it may be another's, and
+/// a secret.
+pub(super) async fn find_owner(front: &ClientSession, uri: &str) -> Result<Option<LeasedServer>, RpcError> {
+    let sources = usable(front);
+    let mut owner = first(front, &sources, ListKind::Resources, |listing| listing.lists(uri)).await;
+    if owner.is_none() {
+        owner = first(front, &sources, ListKind::Templates, |listing| listing.has_fitting(uri)).await;
+    }
+    if owner.is_none() {
+        let named = front.resource_links.server_of(uri);
+        owner = sources.iter().find(|link| named.as_deref() == Some(link.id()));
+    }
+    match owner {
+        Some(link) => lease(front, link).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The server that has this very template.
+pub(super) async fn find_template_owner(
+    front: &ClientSession,
+    template: &str,
+) -> Result<Option<LeasedServer>, RpcError> {
+    let sources = usable(front);
+    let has = |listing: &Listing| listing.templates().any(|known| known == template);
+    match first(front, &sources, ListKind::Templates, has).await {
+        Some(link) => lease(front, link).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// A server that is wanted by its name.
+pub(super) async fn lease(front: &ClientSession, link: &Arc<Link>) -> Result<LeasedServer, RpcError> {
+    match link.lease().await {
+        Ok(lease) => Ok(LeasedServer { link: Arc::clone(link), lease }),
+        Err(why) => Err(client_error(front, link.id(), why.to_failed())),
+    }
+}
+
+fn usable(front: &ClientSession) -> Vec<Arc<Link>> {
+    let mut sources = front.gate.admitted_links();
+    sources.retain(|link| !link.is_disabled());
+    sources
+}
+
+/// The first server, in the order of the configuration, whose list has something. What servers have said so far counts; where
+/// that is not enough they are asked, side by side. Once somebody has it, those before it that have not spoken yet are waited
+/// for, but not for long.
+async fn first<'a>(
+    front: &ClientSession,
+    sources: &'a [Arc<Link>],
+    kind: ListKind,
+    has: impl Fn(&Listing) -> bool,
+) -> Option<&'a Arc<Link>> {
+    let known: Vec<_> = sources.iter().map(|link| link.known_others(kind)).collect();
+    let mut found = known.iter().position(|listing| listing.as_deref().is_some_and(&has));
+    // Where nobody has it, even those that have spoken are asked: they may have more by now.
+    let mut silent: BTreeSet<_> = match found {
+        Some(found) => (0..found).filter(|place| known[*place].is_none()).collect(),
+        None => (0..sources.len()).collect(),
+    };
+    let ask = |place: usize| async move { (place, list(front, &sources[place], kind).await) };
+    let mut asked: FuturesUnordered<_> = silent.iter().copied().map(ask).collect();
+    let mut until = found.map(|_| Instant::now() + PATIENCE);
+    while found.is_none_or(|found| silent.range(..found).next().is_some()) {
+        let enough = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            answer = asked.next() => {
+                let Some((place, listed)) = answer else { break };
+                silent.remove(&place);
+                if listed.is_some_and(|(_, listing)| has(&listing)) {
+                    found = found.map_or(Some(place), |found| Some(found.min(place)));
+                    until.get_or_insert_with(|| Instant::now() + PATIENCE);
+                }
+            }
+            () = enough => {
+                // Next time nobody waits for them.
+                let late = silent.iter().filter(|place| found.is_some_and(|found| **place < found));
+                late.for_each(|place| front.gateway.slow_servers.ask_in_background(&sources[*place], kind));
+                break;
+            }
+        }
+    }
+    found.map(|place| &sources[place])
+}
+
+/// Asks one server for a list; none where it fails, takes too long, or did so a while ago.
+async fn list(front: &ClientSession, link: &Arc<Link>, kind: ListKind) -> Option<(Lease, Arc<Listing>)> {
+    let late = &front.gateway.slow_servers;
+    if late.has(link, kind) {
+        return None;
+    }
+    let began = Instant::now();
+    let ask = async {
+        // Why it does not start is in the log, and all who listen hear when it has.
+        let lease = link.lease_if_it_starts().await.ok()?;
+        Some(link.list_others(&lease, kind).await.map(|listing| (lease, listing)))
+    };
+    match tokio::time::timeout(FIRST_LIST, ask).await {
+        Ok(None) => None,
+        Ok(Some(Ok(listed))) => Some(listed),
+        Ok(Some(Err(why))) => {
+            warn!(server = link.id(), "{why}");
+            if began.elapsed() > SLOW {
+                late.add(link, kind);
+            }
+            None
+        }
+        Err(_) => {
+            warn!(server = link.id(), "no {} within {FIRST_LIST:?}; it is left out until it comes", kind.method());
+            late.ask_in_background(link, kind);
+            None
+        }
+    }
+}
+
+/// A failure that took longer would be felt if it were waited for again.
+const SLOW: Duration = Duration::from_secs(1);
+/// How long servers are waited for that may have what another one has, too.
+const PATIENCE: Duration = Duration::from_secs(3);

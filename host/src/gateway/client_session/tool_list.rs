@@ -1,0 +1,271 @@
+//! Lists of tools: those of all servers, in the order of the configuration, page by page.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::era::{CacheControl, Era, HEADER_MISMATCH, RequestContext};
+use super::{ClientSession, INTERNAL_ERROR, INVALID_PARAMS};
+use crate::failure::RpcError;
+use crate::json::{self, JsonObject};
+use crate::logic::LogicError;
+use crate::session::{self, ToolHeaders};
+
+/// What the client was last shown, ready to be sent again.
+#[derive(Default)]
+pub(super) struct ToolListCache {
+    tools: Mutex<Option<CachedTools>>,
+}
+
+#[derive(Clone)]
+struct CachedTools {
+    /// How many changes there had been.
+    seen: u64,
+    /// The configuration that last brought other servers.
+    roster: u64,
+    items: Arc<[Box<RawValue>]>,
+    /// The same as clients before 2026-07-28 can read them.
+    legacy_items: Arc<[Box<RawValue>]>,
+    /// Which arguments headers show, by the names that the client is shown.
+    headers: Arc<ToolHeaders>,
+}
+
+impl ToolListCache {
+    /// Whether the client would be shown other tools now than it was last.
+    pub(super) fn tools_have_changed(&self, front: &ClientSession) -> bool {
+        let before = self.cached();
+        let Some(before) = before else { return true };
+        if has_newcomers(front, before.roster) {
+            return true;
+        }
+        let texts = |items: &[Box<RawValue>]| items.iter().map(|item| item.get().to_owned()).collect::<Vec<_>>();
+        render(front).is_ok_and(|items| texts(&items) != texts(&before.items))
+    }
+
+    /// Whether the headers of a call show what its arguments say, by the tools that the client was last shown.
+    pub(super) fn check_headers(
+        &self,
+        tool: &str,
+        arguments: Option<&str>,
+        given: &[(String, String)],
+    ) -> Result<(), RpcError> {
+        let Some(kept) = self.cached() else { return Ok(()) };
+        kept.headers.check(tool, arguments, given).map_err(|text| RpcError::new(HEADER_MISMATCH, text))
+    }
+
+    fn cached(&self) -> Option<CachedTools> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Whether servers have come since there were these that have yet to say what they have.
+fn has_newcomers(front: &ClientSession, roster: u64) -> bool {
+    let unknown = || front.gate.links().iter().any(|link| link.known_tools().is_none() && !link.is_disabled());
+    front.gateway.registry.servers_version() != roster && unknown()
+}
+
+/// The tools that there were at some moment for a client that shares its front with others.
+pub(super) struct ToolSnapshot {
+    roster: u64,
+    /// Of all tools, as they are shown; none where they could not be.
+    digest: Option<[u8; 32]>,
+}
+
+impl ToolSnapshot {
+    /// The tools of now.
+    pub(super) fn now(front: &ClientSession) -> Self {
+        let roster = front.gateway.registry.servers_version();
+        let digest = render(front).ok().map(|items| {
+            let mut digest = Sha256::new();
+            for item in items {
+                digest.update(item.get());
+                // No JSON has such a byte.
+                digest.update([0]);
+            }
+            digest.finalize().into()
+        });
+        ToolSnapshot { roster, digest }
+    }
+
+    /// The tools of now, where they are not these.
+    pub(super) fn changed(&self, front: &ClientSession) -> Option<Self> {
+        let now = ToolSnapshot::now(front);
+        let differs = now.digest.is_some() && now.digest != self.digest;
+        (differs || has_newcomers(front, self.roster)).then_some(now)
+    }
+}
+
+/// Lists the tools. The first time, and when there are other servers, all are connected, for a limited time: those that
+/// come later are told of.
+pub(super) async fn tools(front: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
+    let kept = front.tool_list.cached();
+    let roster = front.gateway.registry.servers_version();
+    if kept.as_ref().is_none_or(|kept| kept.roster != roster) {
+        // What fails or takes too long is left out, and in the log.
+        let _ = tokio::time::timeout(FIRST_LIST, front.gate.refresh()).await;
+    }
+    let seen = front.gateway.registry.tools_count();
+    let shown = match kept {
+        Some(kept) if kept.seen == seen && kept.roster == roster => kept,
+        _ => {
+            let items: Arc<[_]> = render(front)?.into();
+            let (older, headers) = (for_legacy(&items), headers(&items));
+            let shown = CachedTools { seen, roster, items, legacy_items: older, headers };
+            *front.tool_list.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown.clone());
+            shown
+        }
+    };
+    let items = match context.era {
+        Era::Legacy => shown.legacy_items,
+        Era::Modern => shown.items,
+    };
+    let page = page("tools", &items, params)?;
+    Ok(context.finish_cacheable(page, cache_control(front)))
+}
+
+/// The tools as clients before 2026-07-28 can read them.
+fn for_legacy(items: &Arc<[Box<RawValue>]>) -> Arc<[Box<RawValue>]> {
+    let others: Vec<_> = items.iter().map(|item| session::strip_output_schema(item)).collect();
+    if others.iter().all(Option::is_none) {
+        return Arc::clone(items);
+    }
+    items.iter().zip(others).map(|(item, other)| other.unwrap_or_else(|| item.clone())).collect()
+}
+
+/// How long the list of tools holds, and for whom: a server that has yet to list its own may do so at any moment.
+fn cache_control(front: &ClientSession) -> CacheControl {
+    let links = front.gate.links();
+    let known = links.iter().filter(|link| !link.is_disabled()).map(|link| link.known_tools());
+    let parts = known.filter_map(|known| match known {
+        Some(tools) => {
+            let listing = tools.listing();
+            // Who has no tools has no part in it.
+            (listing.ttl.is_some() || !listing.items.is_empty()).then(|| CacheControl::of(listing))
+        }
+        None => Some(CacheControl { ttl_ms: 0, private: false }),
+    });
+    CacheControl::of_parts(parts).for_client(front)
+}
+
+/// What the schemas of tools want to be shown in headers.
+fn headers(items: &[Box<RawValue>]) -> Arc<ToolHeaders> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tool<'a> {
+        name: String,
+        #[serde(default, borrow)]
+        input_schema: Option<&'a RawValue>,
+    }
+    let headers = ToolHeaders::default();
+    // Nearly no tool wants any.
+    let marked = items.iter().filter(|item| json::SHOWN.is_in(item.get()));
+    for Tool { name, input_schema } in marked.filter_map(|item| serde_json::from_str(item.get()).ok()) {
+        // Clients leave a tool alone that marks its schema in a wrong way.
+        let _ = headers.learn(&name, input_schema);
+    }
+    Arc::new(headers)
+}
+
+fn render(front: &ClientSession) -> Result<Vec<Box<RawValue>>, RpcError> {
+    let failed = |error: LogicError| RpcError::new(INTERNAL_ERROR, error.to_string());
+    let tools = front.gate.tools(&front.style()).map_err(failed)?;
+    let shown = tools.into_iter().map(|tool| {
+        let definition = front.gate.definition(&tool.tool);
+        let mut object = definition.and_then(|raw| JsonObject::read(raw.get())).unwrap_or_default();
+        object.set("name", if front.exposed().is_some() { &tool.tool.tool } else { &tool.name });
+        // What the component left alone stays as the server wrote it.
+        let written = object.get("description").and_then(json::string_value);
+        if let Some(description) = tool.description.filter(|description| written.as_ref() != Some(description)) {
+            object.set("description", &description);
+        }
+        if let Some(schema) = tool.input_schema.and_then(|schema| RawValue::from_string(schema).ok()) {
+            object.set("inputSchema", &schema);
+        }
+        (tool.tool.server, object)
+    });
+    let mut shown: Vec<(String, JsonObject)> = shown.collect();
+    front.gate.mask_descriptions(&mut shown).map_err(failed)?;
+    Ok(shown.iter().map(|(_, tool)| json::to_raw(tool)).collect())
+}
+
+/// One page of a list, as the text of a result.
+pub(super) fn page(name: &str, items: &[Box<RawValue>], params: &str) -> Result<String, RpcError> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(default, borrow)]
+        cursor: Option<&'a RawValue>,
+    }
+    let read = serde_json::from_str::<Params>(params);
+    let bad = |text: String| RpcError::new(INVALID_PARAMS, text);
+    let start = match read.map_err(|error| bad(format!("the params of a list cannot be read: {error}")))?.cursor {
+        None => 0,
+        Some(cursor) => {
+            // One of another type would bring the first page again, and again.
+            let start = json::string_value(cursor).and_then(|cursor| cursor.parse::<usize>().ok());
+            let start = start.filter(|start| *start > 0 && *start < items.len());
+            start.ok_or_else(|| bad("this cursor is not of the gateway, or of another list".to_owned()))?
+        }
+    };
+    let end = items.len().min(start + PAGE);
+    let mut text = String::with_capacity(items[start..end].iter().map(|item| item.get().len() + 1).sum::<usize>() + 64);
+    text.push_str("{\"");
+    text.push_str(name);
+    text.push_str("\":[");
+    for (place, item) in items[start..end].iter().enumerate() {
+        if place > 0 {
+            text.push(',');
+        }
+        text.push_str(item.get());
+    }
+    text.push(']');
+    if end < items.len() {
+        text.push_str(&format!(r#","nextCursor":"{end}""#));
+    }
+    text.push('}');
+    Ok(text)
+}
+
+impl ClientSession {
+    /// Whether what this client is shown is for it alone.
+    pub(super) fn is_private(&self) -> bool {
+        !self.gateway.active().options.views.is_empty()
+    }
+}
+
+/// How many items a page has.
+const PAGE: usize = 1000;
+/// How long a list waits for servers.
+pub(super) const FIRST_LIST: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_comes_in_pages_and_loses_nothing() {
+        let items: Vec<_> = (0..2 * PAGE + 1).map(|n| crate::json::to_raw(&n)).collect();
+        let mut params = "{}".to_owned();
+        let mut seen = Vec::new();
+        for pages in 1.. {
+            let text = page("things", &items, &params).unwrap();
+            let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+            seen.extend(read["things"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()));
+            match read["nextCursor"].as_str() {
+                Some(cursor) => params = format!(r#"{{"cursor":"{cursor}"}}"#),
+                None => {
+                    assert_eq!(pages, 3);
+                    break;
+                }
+            }
+        }
+        assert_eq!(seen, (0..=2 * PAGE as u64).collect::<Vec<_>>());
+        for cursor in ["\"x\"", "\"0\"", "\"99999\"", "\"-1\"", "1000", "{}"] {
+            let error = page("things", &items, &format!(r#"{{"cursor":{cursor}}}"#)).unwrap_err();
+            assert_eq!(error.code, INVALID_PARAMS, "{cursor}");
+        }
+        assert!(page("things", &items, r#"{"cursor":null}"#).is_ok());
+    }
+}

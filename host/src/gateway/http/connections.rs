@@ -1,0 +1,418 @@
+//! Who has which connection, so that nobody keeps the others out.
+//!
+//! A connection comes in as a stranger's. With its first request that says who asks it gets a place, of which there are
+//! `max_connections`. Strangers may use the places that nobody has and a few more; where there are too many of them, one goes for
+//! each that comes. So a probe of health, which never needs a place, always gets through. Where all places are taken, whoever has
+//! most of them gives one up that is idle, or only tells news, to one who has fewer.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tokio::task::AbortHandle;
+
+use super::timer::ConnectionTimer;
+use super::usage::LimitReached;
+use crate::gateway::client::Principal;
+
+/// Who has a place: a principal, or an address where no token tells programs apart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum ConnectionOwner {
+    Principal(Arc<Principal>),
+    Peer(IpAddr),
+}
+
+impl ConnectionOwner {
+    /// Whether it is the same for sure, without a look at the name.
+    fn is(&self, other: &ConnectionOwner) -> bool {
+        match (self, other) {
+            (ConnectionOwner::Principal(one), ConnectionOwner::Principal(other)) => Arc::ptr_eq(one, other),
+            (ConnectionOwner::Peer(one), ConnectionOwner::Peer(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+/// The connections of a door.
+#[derive(Debug, Default)]
+pub(super) struct ConnectionTable {
+    table: Mutex<TableState>,
+    /// Connections that were turned away or closed for the sake of others.
+    shed: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct TableState {
+    /// How many have a place at most.
+    most: usize,
+    /// There are several principals; who is alone may have all.
+    several: bool,
+    /// In the order in which they came.
+    connections: BTreeMap<u64, Arc<TrackedConnection>>,
+    next: u64,
+    /// How many places there are that somebody has, and how many each has of them.
+    owned: usize,
+    owned_by: HashMap<ConnectionOwner, usize>,
+}
+
+/// One connection, as the others see it.
+#[derive(Debug)]
+pub(super) struct TrackedConnection {
+    number: u64,
+    peer: IpAddr,
+    timer: Arc<ConnectionTimer>,
+    /// Who has this place; a stranger has none.
+    owner: Mutex<Option<ConnectionOwner>>,
+    /// It only tells news; its client can ask for them again.
+    streaming: AtomicBool,
+    /// It has to make room for another.
+    evicted: AtomicBool,
+    /// Ends the task that serves it.
+    task: OnceLock<AbortHandle>,
+}
+
+impl TrackedConnection {
+    /// Says which task serves it, which ends when it has to make room for another.
+    pub(super) fn set_task(&self, task: AbortHandle) {
+        let task = self.task.get_or_init(|| task);
+        if self.evicted.load(SeqCst) {
+            task.abort();
+        }
+    }
+
+    fn evict(&self) {
+        self.evicted.store(true, SeqCst);
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
+    }
+
+    fn owner(&self) -> MutexGuard<'_, Option<ConnectionOwner>> {
+        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_unidentified(&self) -> bool {
+        self.owner().is_none()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.timer.is_waiting()
+    }
+
+    fn is_streaming(&self) -> bool {
+        self.streaming.load(Relaxed)
+    }
+}
+
+impl ConnectionTable {
+    /// Takes other limits, which several principals may share.
+    pub(super) fn set(&self, most: usize, several: bool) {
+        let mut table = self.table();
+        (table.most, table.several) = (most, several);
+    }
+
+    /// How many connections there are.
+    pub(super) fn len(&self) -> usize {
+        self.table().connections.len()
+    }
+
+    /// How many were turned away or closed for the sake of others.
+    pub(super) fn shed(&self) -> u64 {
+        self.shed.load(Relaxed)
+    }
+
+    /// Lets a stranger in; none where that is too much, and nobody can go for it.
+    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr, pace: Arc<ConnectionTimer>) -> Option<ConnectionGuard> {
+        let mut table = self.table();
+        if table.connections.len() >= table.most.saturating_add(STRANGERS) {
+            self.shed.fetch_add(1, Relaxed);
+            let stranger = table.pick_unidentified()?;
+            table.evict(stranger);
+        }
+        let number = table.next;
+        table.next += 1;
+        let (holder, tells_news, evicted, task) = Default::default();
+        let connection = Arc::new(TrackedConnection {
+            number,
+            peer,
+            timer: pace,
+            owner: holder,
+            streaming: tells_news,
+            evicted,
+            task,
+        });
+        table.connections.insert(number, connection.clone());
+        Some(ConnectionGuard { connections: self.clone(), connection })
+    }
+
+    /// Gives a connection its place, now that it is known who asks.
+    pub(super) fn assign_owner(
+        &self,
+        connection: &Arc<TrackedConnection>,
+        holder: ConnectionOwner,
+    ) -> Result<(), LimitReached> {
+        if connection.owner().as_ref().is_some_and(|known| known.is(&holder)) {
+            return Ok(());
+        }
+        let mut table = self.table();
+        // One that has just had to make room for another has no place any more.
+        let there = table.connections.contains_key(&connection.number);
+        let place = match connection.is_unidentified() {
+            true if there => table.make_room(&holder),
+            false if there => Ok(()),
+            _ => Err(LimitReached::All),
+        };
+        if let Err(full) = place {
+            self.shed.fetch_add(1, Relaxed);
+            return Err(full);
+        }
+        connection.timer.mark_identified();
+        table.add(&holder);
+        let before = connection.owner().replace(holder);
+        before.iter().for_each(|before| table.subtract(before));
+        Ok(())
+    }
+
+    /// Lets a connection that has its place tell news from now on, until this is dropped.
+    pub(super) fn mark_streaming(&self, connection: &Arc<TrackedConnection>) -> Result<StreamingGuard, LimitReached> {
+        let table = &mut *self.table();
+        let telling = |connection: &TrackedConnection| connection.is_streaming();
+        let most = share(table.most);
+        if table.connections.values().filter(|connection| telling(connection)).count() >= most {
+            let own = connection.owner().clone();
+            let Some(victim) = table.pick_from_largest(own.as_ref(), telling, telling) else {
+                self.shed.fetch_add(1, Relaxed);
+                return Err(LimitReached::All);
+            };
+            table.evict(victim);
+        }
+        connection.streaming.store(true, Relaxed);
+        Ok(StreamingGuard(connection.clone()))
+    }
+
+    fn table(&self) -> MutexGuard<'_, TableState> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TableState {
+    /// Makes a place for one more connection of this holder.
+    fn make_room(&mut self, holder: &ConnectionOwner) -> Result<(), LimitReached> {
+        let own = self.owned_by.get(holder).copied().unwrap_or(0);
+        let bounded = self.several && own >= share(self.most);
+        if !bounded && self.owned < self.most {
+            return Ok(());
+        }
+        let has = |connection: &&Arc<TrackedConnection>| connection.owner().as_ref() == Some(holder);
+        let idle = |connection: &TrackedConnection| connection.is_idle();
+        let held = |connection: &TrackedConnection| !connection.is_unidentified();
+        let of_others = || {
+            let larger = self.pick_from_largest(Some(holder), held, idle);
+            larger.or_else(|| self.pick_from_largest(Some(holder), held, TrackedConnection::is_streaming))
+        };
+        let own_idle = || self.connections.values().filter(has).find(|connection| connection.is_idle()).cloned();
+        let victim = if bounded { None } else { of_others() }.or_else(own_idle);
+        self.evict(victim.ok_or(if bounded { LimitReached::Own } else { LimitReached::All })?);
+        Ok(())
+    }
+
+    /// The oldest connection of this kind that the one has who has most of those that are counted, where that is more than `own`
+    /// would have with one more.
+    fn pick_from_largest(
+        &self,
+        own: Option<&ConnectionOwner>,
+        counted: impl Fn(&TrackedConnection) -> bool,
+        kind: impl Fn(&TrackedConnection) -> bool,
+    ) -> Option<Arc<TrackedConnection>> {
+        let counted = self.connections.values().filter(|connection| counted(connection));
+        let counts = count(counted.filter_map(|connection| connection.owner().clone()));
+        let own_count = own.and_then(|own| counts.get(own)).copied().unwrap_or(0);
+        let (largest, most) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        if most <= own_count + 1 {
+            return None;
+        }
+        let of_it = |connection: &&Arc<TrackedConnection>| connection.owner().as_ref() == Some(&largest);
+        self.connections.values().filter(of_it).find(|connection| kind(connection)).cloned()
+    }
+
+    /// The stranger that goes first: the oldest of the address that has most of them, of those that are silent if there are any.
+    fn pick_unidentified(&self) -> Option<Arc<TrackedConnection>> {
+        let strangers = || self.connections.values().filter(|connection| connection.is_unidentified());
+        let any_silent = strangers().any(|stranger| stranger.is_idle());
+        let candidates = || strangers().filter(|stranger| stranger.is_idle() || !any_silent);
+        let counts = count(candidates().map(|stranger| stranger.peer));
+        let (address, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        candidates().find(|stranger| stranger.peer == address).cloned()
+    }
+
+    fn evict(&mut self, connection: Arc<TrackedConnection>) {
+        self.remove(&connection);
+        connection.evict();
+    }
+
+    fn remove(&mut self, connection: &TrackedConnection) {
+        if self.connections.remove(&connection.number).is_some() {
+            let holder = connection.owner().clone();
+            holder.iter().for_each(|holder| self.subtract(holder));
+        }
+    }
+
+    fn add(&mut self, holder: &ConnectionOwner) {
+        self.owned += 1;
+        *self.owned_by.entry(holder.clone()).or_default() += 1;
+    }
+
+    fn subtract(&mut self, holder: &ConnectionOwner) {
+        self.owned -= 1;
+        if let Some(count) = self.owned_by.get_mut(holder) {
+            *count -= 1;
+            if *count == 0 {
+                self.owned_by.remove(holder);
+            }
+        }
+    }
+}
+
+/// A connection that is counted until this is dropped.
+pub(super) struct ConnectionGuard {
+    connections: Arc<ConnectionTable>,
+    pub(super) connection: Arc<TrackedConnection>,
+}
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        self.connections.table().remove(&self.connection);
+    }
+}
+
+/// A connection tells news, until this is dropped.
+pub(super) struct StreamingGuard(Arc<TrackedConnection>);
+
+impl Drop for StreamingGuard {
+    fn drop(&mut self) {
+        self.0.streaming.store(false, Relaxed);
+    }
+}
+
+/// What one principal may have where there are several, and what all may have that only tell news: a quarter is left.
+fn share(most: usize) -> usize {
+    most.saturating_sub((most / 4).max(1)).max(1)
+}
+
+fn count<K: Hash + Eq>(keys: impl Iterator<Item = K>) -> HashMap<K, usize> {
+    let mut counts = HashMap::new();
+    keys.for_each(|key| *counts.entry(key).or_default() += 1);
+    counts
+}
+
+/// The strangers that are let in when all places are taken.
+const STRANGERS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::GatewayLimits;
+    use super::*;
+
+    /// A door with so many places, and those who come.
+    struct Door {
+        places: Arc<ConnectionTable>,
+        guests: Vec<ConnectionGuard>,
+    }
+
+    impl Door {
+        fn new(most: usize, several: bool) -> Self {
+            let places = Arc::new(ConnectionTable::default());
+            places.set(most, several);
+            Door { places, guests: Vec::new() }
+        }
+
+        fn come(&mut self, address: u8) -> usize {
+            let entered =
+                self.places.admit([10, 0, 0, address].into(), ConnectionTimer::new(&GatewayLimits::default()));
+            self.guests.push(entered.expect("there is room"));
+            self.guests.len() - 1
+        }
+
+        fn settle(&self, guest: usize, name: &str) -> Result<(), LimitReached> {
+            let holder = ConnectionOwner::Principal(Arc::new(Principal { name: name.to_owned(), admin: false }));
+            self.places.assign_owner(&self.guests[guest].connection, holder)
+        }
+
+        fn comes_as(&mut self, name: &str) -> Result<usize, LimitReached> {
+            let guest = self.come(1);
+            self.settle(guest, name).map(|()| guest)
+        }
+
+        fn is_there(&self, guest: usize) -> bool {
+            self.places.table().connections.contains_key(&self.guests[guest].connection.number)
+        }
+    }
+
+    #[test]
+    fn the_oldest_stranger_of_the_address_that_has_most_goes_first() {
+        let mut door = Door::new(2, true);
+        let other = door.come(2);
+        let first = door.come(1);
+        for _ in 0..STRANGERS {
+            door.come(1);
+        }
+        assert_eq!((door.is_there(other), door.is_there(first)), (true, true));
+        let new = door.come(2);
+        assert_eq!((door.is_there(other), door.is_there(first), door.is_there(new)), (true, false, true));
+        assert_eq!((door.places.len(), door.places.shed()), (STRANGERS + 2, 1));
+        // One who is known is no stranger, whoever comes.
+        door.settle(other, "ann").unwrap();
+        for _ in 0..3 * STRANGERS {
+            door.come(3);
+        }
+        assert!(door.is_there(other));
+        door.guests.clear();
+        assert_eq!(door.places.len(), 0);
+        let table = door.places.table();
+        assert_eq!((table.owned, table.owned_by.len()), (0, 0));
+    }
+
+    #[test]
+    fn one_of_several_principals_has_no_more_than_its_share_of_the_places() {
+        let mut door = Door::new(8, true);
+        let mut busy = Vec::new();
+        for _ in 0..6 {
+            let guest = door.comes_as("ann").unwrap();
+            busy.push(door.guests[guest].connection.timer.start_request());
+        }
+        assert_eq!(door.comes_as("ann").unwrap_err(), LimitReached::Own);
+        assert!(door.comes_as("bob").is_ok() && door.comes_as("cid").is_ok());
+        assert_eq!(door.comes_as("bob").unwrap(), 9, "an idle one of bob's own makes room");
+        drop(busy.remove(0));
+        assert!(door.comes_as("dan").is_ok(), "an idle one of ann's makes room");
+        assert!(!door.is_there(0) && door.is_there(1));
+        let mut alone = Door::new(8, false);
+        assert!((0..8).all(|_| alone.comes_as("ann").is_ok()), "who is alone has all");
+    }
+
+    #[test]
+    fn news_leave_room_for_requests_and_for_the_news_of_others() {
+        let mut door = Door::new(8, true);
+        let (mut busy, mut telling) = (Vec::new(), Vec::new());
+        let mut listen = |door: &mut Door, name: &str| {
+            let guest = door.comes_as(name)?;
+            let connection = door.guests[guest].connection.clone();
+            busy.push(connection.timer.start_request());
+            door.places.mark_streaming(&connection).map(|news| {
+                telling.push(news);
+                guest
+            })
+        };
+        for _ in 0..6 {
+            listen(&mut door, "ann").unwrap();
+        }
+        assert!(listen(&mut door, "ann").is_err());
+        assert!(listen(&mut door, "bob").is_ok());
+        assert!(!door.is_there(0) && door.is_there(1), "the oldest of who has most makes room");
+        assert!(door.comes_as("cid").is_ok());
+        assert!(listen(&mut door, "dan").is_ok());
+        assert!(!door.is_there(1) && door.is_there(2));
+    }
+}

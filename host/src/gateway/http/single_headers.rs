@@ -1,0 +1,60 @@
+//! Headers that a request has once. Of two, a proxy in front of us may have checked the one that we do not look at. What a request
+//! says of its length is looked after by hyper.
+
+use http::StatusCode;
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
+
+use super::refusal::HttpRefusal;
+
+/// Refuses a request that says something twice that it may say once.
+pub(super) fn check(headers: &HeaderMap) -> Result<(), HttpRefusal> {
+    // Nearly no request repeats any header.
+    if headers.len() == headers.keys_len() {
+        return Ok(());
+    }
+    let repeated = |name: &&HeaderName| is_single(name) && headers.get_all(*name).iter().nth(1).is_some();
+    match headers.keys().find(repeated) {
+        Some(name) => {
+            let message = format!("the header {name} comes more than once: send it once");
+            Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message))
+        }
+        None => Ok(()),
+    }
+}
+
+fn is_single(name: &HeaderName) -> bool {
+    let known = [AUTHORIZATION, HOST, ORIGIN, CONTENT_TYPE, CONTENT_ENCODING];
+    let name = name.as_str();
+    known.iter().any(|known| known == name)
+        || name == "last-event-id"
+        || name.starts_with("mcp-")
+        || name.starts_with("sec-fetch-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_says_who_asks_or_what_for_is_said_once() {
+        for (name, once) in [
+            ("authorization", true),
+            ("host", true),
+            ("origin", true),
+            ("content-type", true),
+            ("mcp-session-id", true),
+            ("mcp-protocol-version", true),
+            ("mcp-param-region", true),
+            ("sec-fetch-site", true),
+            ("accept", false),
+            ("x-forwarded-for", false),
+            ("cookie", false),
+        ] {
+            let name = HeaderName::from_static(name);
+            let mut headers = HeaderMap::from_iter([(name.clone(), "a".parse().unwrap())]);
+            assert!(check(&headers).is_ok(), "{name}");
+            headers.append(&name, "a".parse().unwrap());
+            assert_eq!(check(&headers).is_err(), once, "{name}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! How long a client may take for each thing that it does on a connection. One clock watches all of them, and a
+//! request costs it two looks at the time.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+use super::options::GatewayLimits;
+
+/// What a client is doing on a connection, and since when.
+#[derive(Debug)]
+pub(super) struct ConnectionTimer {
+    start: Instant,
+    limits: PhaseLimits,
+    phase: AtomicU8,
+    /// Nanoseconds after the start.
+    since: AtomicU64,
+    /// When it stopped reading, in nanoseconds after the start; `u64::MAX` while it reads.
+    stalled: AtomicU64,
+    /// The content of the request is late; whoever reads it says so to the client.
+    body_late: AtomicBool,
+    /// A request has said who asks; before that there is little time.
+    identified: AtomicBool,
+}
+
+/// What follows from a look at the clock.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum TimerVerdict {
+    /// Look again then.
+    InTime(Instant),
+    /// The content of a request is late.
+    BodyLate(Instant),
+    /// Close the connection.
+    Close(&'static str),
+}
+
+impl ConnectionTimer {
+    pub(super) fn new(limits: &GatewayLimits) -> Arc<Self> {
+        let limits = PhaseLimits {
+            idle: limits.idle_timeout,
+            head: limits.header_timeout,
+            body: limits.header_timeout.saturating_add(limits.body_timeout),
+            write: limits.write_timeout,
+            unidentified: limits.unidentified_timeout,
+        };
+        Arc::new(ConnectionTimer {
+            start: Instant::now(),
+            limits,
+            // A new connection is there to ask at once.
+            phase: AtomicU8::new(HEAD),
+            since: AtomicU64::new(0),
+            stalled: AtomicU64::new(u64::MAX),
+            body_late: AtomicBool::new(false),
+            identified: AtomicBool::new(false),
+        })
+    }
+
+    /// The request has been read up to its content.
+    pub(super) fn start_request(self: &Arc<Self>) -> BusyGuard {
+        self.body_late.store(false, Relaxed);
+        self.phase.store(BODY, Relaxed);
+        BusyGuard(self.clone())
+    }
+
+    /// The content has been read; from now on it is the client who waits.
+    pub(super) fn mark_body_read(&self) {
+        self.phase.store(WORK, Relaxed);
+    }
+
+    /// A request has said who asks.
+    pub(super) fn mark_identified(&self) {
+        self.identified.store(true, Relaxed);
+    }
+
+    /// Whether no request is being served: the client is silent, or sends a head.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.phase.load(Relaxed), IDLE | HEAD)
+    }
+
+    pub(super) fn is_body_late(&self) -> bool {
+        self.body_late.load(Relaxed)
+    }
+
+    /// Looks at the clock.
+    pub(super) fn check(&self, now: Instant) -> TimerVerdict {
+        let elapsed = |since: u64| now.saturating_duration_since(self.start + Duration::from_nanos(since));
+        let mut next = self.limits.shortest();
+        let stalled = self.stalled.load(Relaxed);
+        if stalled != u64::MAX {
+            match self.limits.write.checked_sub(elapsed(stalled)) {
+                None | Some(Duration::ZERO) => return TimerVerdict::Close("it does not read what is written to it"),
+                Some(left) => next = next.min(left),
+            }
+        }
+        let of_known = |limit: Duration| match self.identified.load(Relaxed) {
+            true => limit,
+            false => limit.min(self.limits.unidentified),
+        };
+        let (limit, verdict) = match self.phase.load(Relaxed) {
+            IDLE if stalled == u64::MAX => (of_known(self.limits.idle), TimerVerdict::Close("it was silent for long")),
+            HEAD => {
+                (of_known(self.limits.head), TimerVerdict::Close("it takes too long to send the head of a request"))
+            }
+            BODY if !self.is_body_late() => (self.limits.body, TimerVerdict::BodyLate(now + next)),
+            _ => return TimerVerdict::InTime(now + next),
+        };
+        match limit.checked_sub(elapsed(self.since.load(Relaxed))) {
+            None | Some(Duration::ZERO) => {
+                self.body_late.store(true, Relaxed);
+                verdict
+            }
+            Some(left) => TimerVerdict::InTime(now + next.min(left)),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX - 1)
+    }
+}
+
+/// A request is being served, until this is dropped.
+pub(super) struct BusyGuard(Arc<ConnectionTimer>);
+
+impl Drop for BusyGuard {
+    fn drop(&mut self) {
+        self.0.since.store(self.0.now(), Relaxed);
+        self.0.phase.store(IDLE, Relaxed);
+    }
+}
+
+/// A connection that is watched.
+pub(super) struct TimedStream<T> {
+    pub(super) io: T,
+    pub(super) timer: Arc<ConnectionTimer>,
+}
+
+impl<T> TimedStream<T> {
+    fn wrote(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        let stalled = self.timer.stalled.load(Relaxed);
+        match (&result, stalled) {
+            (Poll::Pending, u64::MAX) => self.timer.stalled.store(self.timer.now(), Relaxed),
+            (Poll::Ready(_), since) if since != u64::MAX => {
+                self.timer.stalled.store(u64::MAX, Relaxed);
+                // Who still reads the last answer is not silent.
+                self.timer.since.fetch_max(self.timer.now(), Relaxed);
+            }
+            _ => {}
+        }
+        result
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for TimedStream<T> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let result = Pin::new(&mut self.io).poll_read(cx, buf);
+        if result.is_ready() && self.timer.phase.load(Relaxed) == IDLE {
+            self.timer.since.store(self.timer.now(), Relaxed);
+            self.timer.phase.store(HEAD, Relaxed);
+        }
+        result
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for TimedStream<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.io).poll_write(cx, buf);
+        self.wrote(result)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        self.wrote(result)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[derive(Debug)]
+struct PhaseLimits {
+    idle: Duration,
+    head: Duration,
+    body: Duration,
+    write: Duration,
+    unidentified: Duration,
+}
+
+impl PhaseLimits {
+    /// Whoever looks at the clock so often misses nothing: no phase is shorter.
+    fn shortest(&self) -> Duration {
+        self.idle.min(self.head).min(self.body).min(self.write).min(self.unidentified)
+    }
+}
+
+const IDLE: u8 = 0;
+const HEAD: u8 = 1;
+const BODY: u8 = 2;
+const WORK: u8 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_phase_has_its_limit() {
+        let seconds = Duration::from_secs;
+        let limits = GatewayLimits {
+            idle_timeout: seconds(100),
+            header_timeout: seconds(10),
+            body_timeout: seconds(20),
+            write_timeout: seconds(30),
+            unidentified_timeout: seconds(7),
+            ..GatewayLimits::default()
+        };
+        let stranger = ConnectionTimer::new(&limits);
+        assert_eq!(stranger.check(stranger.start + seconds(6)), TimerVerdict::InTime(stranger.start + seconds(7)));
+        assert!(matches!(stranger.check(stranger.start + seconds(7)), TimerVerdict::Close(_)));
+        drop(stranger.start_request());
+        assert!(matches!(stranger.check(stranger.start + seconds(8)), TimerVerdict::Close(_)));
+        let limits = GatewayLimits { unidentified_timeout: seconds(10), ..limits };
+        let pace = ConnectionTimer::new(&limits);
+        pace.mark_identified();
+        let at = |after| pace.start + seconds(after);
+        assert_eq!(pace.check(at(9)), TimerVerdict::InTime(at(10)));
+        assert!(matches!(pace.check(at(10)), TimerVerdict::Close(_)));
+        let busy = pace.start_request();
+        assert_eq!(pace.check(at(10)), TimerVerdict::InTime(at(20)));
+        assert_eq!(pace.check(at(25)), TimerVerdict::InTime(at(30)));
+        assert!(!pace.is_body_late());
+        assert_eq!(pace.check(at(30)), TimerVerdict::BodyLate(at(40)));
+        assert!(pace.is_body_late());
+        pace.mark_body_read();
+        assert_eq!(pace.check(at(1000)), TimerVerdict::InTime(at(1010)));
+        drop(busy);
+        assert!(matches!(pace.check(at(5)), TimerVerdict::InTime(_)));
+        assert!(matches!(pace.check(at(101)), TimerVerdict::Close(_)));
+        drop(pace.start_request());
+        pace.stalled.store(seconds(50).as_nanos() as u64, Relaxed);
+        assert!(matches!(pace.check(at(79)), TimerVerdict::InTime(_)));
+        assert!(matches!(pace.check(at(80)), TimerVerdict::Close(_)));
+    }
+}

@@ -1,0 +1,457 @@
+//! Finds the members of an object without reading them, several times as fast as a parser that may have to read them.
+//!
+//! It knows what is written plainly, and nothing else: whoever asks turns to the parser where it gives up, and so it need not
+//! say what is wrong with a text.
+
+use std::ops::Range;
+
+/// Tells of each member of an object its name and where its value is, and says in the end which string is the longest. `None`
+/// where the text is anything but one whole object that is written plainly (no escapes in its own names, no more than 64
+/// levels), or where somebody has heard enough.
+pub fn scan_members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>) -> bool) -> Option<LongestString> {
+    scan_whole(text, LongestString::default(), |skim| {
+        skim.object(|skim, name| {
+            let value = skim.value()?;
+            each(name, value).then_some(())
+        })
+    })
+}
+
+/// Goes through a text that is one value from its first byte to its last. One long string in it may be known already.
+pub fn scan_whole<'a, T>(
+    text: &'a str,
+    long: LongestString,
+    read: impl FnOnce(&mut JsonScanner<'a>) -> Option<T>,
+) -> Option<LongestString> {
+    let mut skim = JsonScanner { text, bytes: text.as_bytes(), at: 0, longest: long };
+    read(&mut skim)?;
+    skim.skip_space();
+    (skim.at == skim.bytes.len()).then_some(skim.longest)
+}
+
+/// Where the longest string of a text is: whoever goes through the text again need not look at that one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LongestString {
+    /// With its quotes; nothing where no string is known.
+    range: Range<usize>,
+    escaped: bool,
+}
+
+impl LongestString {
+    /// The same in a part of the text; nothing where it is outside.
+    pub fn within(self, part: &Range<usize>) -> Self {
+        let Range { start, end } = self.range;
+        match start >= part.start && end <= part.end {
+            true => LongestString { range: start - part.start..end - part.start, ..self },
+            false => LongestString::default(),
+        }
+    }
+}
+
+/// A place in a text. Whatever it gives up on is `None`, and then it is nowhere in particular.
+pub struct JsonScanner<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    longest: LongestString,
+}
+
+impl<'a> JsonScanner<'a> {
+    /// Whether an object is next.
+    pub fn is_at_object(&mut self) -> bool {
+        self.skip_space();
+        self.peek() == Some(b'{')
+    }
+
+    /// Goes through an object, and says where it is; what is called with each name goes through its value.
+    pub fn object(&mut self, mut each: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<Range<usize>> {
+        self.skip_space();
+        let start = self.at;
+        self.take(b'{')?;
+        self.skip_space();
+        let mut more = self.peek()? != b'}';
+        while more {
+            let (name, escaped) = self.name()?;
+            if escaped {
+                return None;
+            }
+            each(self, &self.text[name])?;
+            more = self.skip_comma()?;
+        }
+        self.take(b'}')?;
+        Some(start..self.at)
+    }
+
+    /// Goes through a list; what is called goes through each element.
+    pub fn list(&mut self, mut each: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.skip_space();
+        self.take(b'[')?;
+        self.skip_space();
+        let mut more = self.peek()? != b']';
+        while more {
+            each(self)?;
+            more = self.skip_comma()?;
+        }
+        self.take(b']')
+    }
+
+    /// Goes through any value, and says where it is.
+    pub fn value(&mut self) -> Option<Range<usize>> {
+        self.skip_space();
+        let start = self.at;
+        self.skip_value()?;
+        Some(start..self.at)
+    }
+
+    /// Whether a comma follows, and so another one.
+    fn skip_comma(&mut self) -> Option<bool> {
+        self.skip_space();
+        let more = self.peek()? == b',';
+        self.at += usize::from(more);
+        self.skip_space();
+        Some(more)
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    /// A name and its colon; says where the name is, without its quotes, and whether there are escapes in it.
+    fn name(&mut self) -> Option<(Range<usize>, bool)> {
+        let start = self.at + 1;
+        let escaped = self.string()?;
+        let name = start..self.at - 1;
+        self.skip_space();
+        self.take(b':')?;
+        Some((name, escaped))
+    }
+
+    fn skip_value(&mut self) -> Option<()> {
+        // A bit for each level: objects are ones.
+        let (mut levels, mut depth) = (0u64, 0);
+        loop {
+            self.skip_space();
+            match self.peek()? {
+                b'"' => drop(self.string()?),
+                b'{' | b'[' if depth == u64::BITS => return None,
+                open @ (b'{' | b'[') => {
+                    self.at += 1;
+                    self.skip_space();
+                    let is_object = open == b'{';
+                    let close = if is_object { b'}' } else { b']' };
+                    if self.peek()? == close {
+                        self.at += 1;
+                    } else {
+                        (levels, depth) = (levels << 1 | u64::from(is_object), depth + 1);
+                        if is_object {
+                            self.name()?;
+                        }
+                        continue;
+                    }
+                }
+                b't' => self.word(b"true")?,
+                b'f' => self.word(b"false")?,
+                b'n' => self.word(b"null")?,
+                _ => self.number()?,
+            }
+            // A value has ended; what is around it may have, too.
+            loop {
+                if depth == 0 {
+                    return Some(());
+                }
+                self.skip_space();
+                let is_object = levels & 1 == 1;
+                match self.peek()? {
+                    b',' => {
+                        self.at += 1;
+                        if is_object {
+                            self.skip_space();
+                            self.name()?;
+                        }
+                        break;
+                    }
+                    b'}' if is_object => {}
+                    b']' if !is_object => {}
+                    _ => return None,
+                }
+                self.at += 1;
+                (levels, depth) = (levels >> 1, depth - 1);
+            }
+        }
+    }
+
+    fn word(&mut self, word: &[u8]) -> Option<()> {
+        self.bytes[self.at..].starts_with(word).then(|| self.at += word.len())
+    }
+
+    fn number(&mut self) -> Option<()> {
+        let _ = self.take(b'-');
+        match self.peek()? {
+            b'0' => self.at += 1,
+            _ => self.digits()?,
+        }
+        if self.take(b'.').is_some() {
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        Some(())
+    }
+
+    fn digits(&mut self) -> Option<()> {
+        let count = self.bytes[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        (count > 0).then_some(())
+    }
+
+    /// Says whether there are escapes in it.
+    fn string(&mut self) -> Option<bool> {
+        let start = self.at;
+        if start == self.longest.range.start && !self.longest.range.is_empty() {
+            self.at = self.longest.range.end;
+            return Some(self.longest.escaped);
+        }
+        self.take(b'"')?;
+        let mut escaped = false;
+        loop {
+            match self.skip_to_special()? {
+                b'"' => {
+                    self.at += 1;
+                    if self.at - start > self.longest.range.len() {
+                        self.longest = LongestString { range: start..self.at, escaped };
+                    }
+                    return Some(escaped);
+                }
+                b'\\' => {
+                    escaped = true;
+                    let length = match self.bytes.get(self.at + 1)? {
+                        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
+                        b'u' => {
+                            let digits = self.bytes.get(self.at + 2..self.at + 6)?;
+                            digits.iter().all(u8::is_ascii_hexdigit).then_some(6)?
+                        }
+                        _ => return None,
+                    };
+                    self.at += length;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Goes on to what means something in a string: a quote, a backslash, a character that must not be there.
+    fn skip_to_special(&mut self) -> Option<u8> {
+        let mut words = 0;
+        while let Some(word) = self.bytes[self.at..].first_chunk() {
+            let marks = marks(u64::from_le_bytes(*word));
+            if marks != 0 {
+                self.at += marks.trailing_zeros() as usize / 8;
+                return self.peek();
+            }
+            self.at += 8;
+            words += 1;
+            if words == LONG {
+                self.at += plain_blocks(&self.bytes[self.at..]) * BLOCK;
+            }
+        }
+        let is_special = |byte: &u8| is_special(*byte);
+        self.at += self.bytes[self.at..].iter().position(is_special)?;
+        self.peek()
+    }
+}
+
+/// Marks of the special ones among eight bytes. The lowest is at the first of them; above it there may be false ones.
+fn marks(word: u64) -> u64 {
+    let same = |byte: u8| (word ^ (ONES * u64::from(byte))).wrapping_sub(ONES);
+    (word.wrapping_sub(ONES * 0x20) | same(b'"') | same(b'\\')) & !word & (ONES << 7)
+}
+
+/// How many blocks have nothing special in them. Each is looked at without a way out in between, so that many bytes are looked
+/// at at once.
+fn plain_blocks(bytes: &[u8]) -> usize {
+    let is_plain = |block: &&[u8]| !block.iter().fold(false, |any, byte| any | is_special(*byte));
+    bytes.chunks_exact(BLOCK).take_while(is_plain).count()
+}
+
+fn is_special(byte: u8) -> bool {
+    (byte < b' ') | (byte == b'"') | (byte == b'\\')
+}
+
+/// Few strings have as many words of eight bytes in a row without anything special, and those mostly have many more.
+const LONG: u32 = 8;
+const BLOCK: usize = 64;
+/// A one in each byte.
+const ONES: u64 = u64::MAX / 255;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use serde_json::Value;
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    /// What the parser finds, where it finds an object without doubled names.
+    fn parsed(text: &str) -> Option<Vec<(String, String)>> {
+        let object: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+        Some(object.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect())
+    }
+
+    fn skimmed(text: &str) -> Option<Vec<(String, String)>> {
+        let mut found = BTreeMap::new();
+        let whole = scan_members(text, |name, place| found.insert(name.to_owned(), text[place].to_owned()).is_none());
+        whole.map(|_| found.into_iter().collect())
+    }
+
+    #[test]
+    fn what_is_written_plainly_is_found() {
+        for text in [
+            "{}",
+            " { } \n",
+            r#"{"a":1}"#,
+            r#"{ "a" : -0.5e+7 , "b" : [ ] , "c" : { } , "d" : [ 1 , [ true , null ] , { "x" : "y" } ] }"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a\"b\\c\u00e9\n"}]}}"#,
+            r#"{"":"","é":"é and more than eight bytes, and more than sixty-four of them in all, so that blocks are used too \" é"}"#,
+        ] {
+            assert!(skimmed(text).is_some(), "{text}");
+            assert_eq!(skimmed(text), parsed(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_left_to_the_parser() {
+        let deep = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels), "]".repeat(levels));
+        assert!(skimmed(&deep(64)).is_some());
+        for text in [
+            "",
+            "1",
+            "[]",
+            "{",
+            "}",
+            "{}{}",
+            "{} x",
+            "{,}",
+            r#"{"a"}"#,
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            r#"{"a":1 "b":2}"#,
+            "{a:1}",
+            r#"{"a":01}"#,
+            r#"{"a":1.}"#,
+            r#"{"a":.5}"#,
+            r#"{"a":1e}"#,
+            r#"{"a":-}"#,
+            r#"{"a":+1}"#,
+            r#"{"a":nul}"#,
+            r#"{"a":[1,]}"#,
+            r#"{"a":[1}"#,
+            r#"{"a":{"b":1]}"#,
+            r#"{"a":{"b"}}"#,
+            r#"{"a":{1:2}}"#,
+            r#"{"a":"\x"}"#,
+            r#"{"a":"\u12g4"}"#,
+            r#"{"a":"\u12"#,
+            r#"{"a":"x"#,
+            "{\"a\":\"\t\"}",
+            "{\"a\":\"0123456789\n\"}",
+            r#"{"\u0061":1}"#,
+            r#"{"a":1,"a":2}"#,
+        ] {
+            assert_eq!(skimmed(text), None, "{text}");
+        }
+        assert_eq!(skimmed(&deep(65)), None);
+    }
+
+    #[test]
+    fn the_longest_string_is_not_looked_at_twice() {
+        let text = r#"{"id":1,"result":{"short":"a","a name":"the \"longest\" of all","more":["b"]}}"#;
+        let mut result = 0..0;
+        let long = scan_members(text, |name, place| {
+            result = if name == "result" { place } else { result.clone() };
+            true
+        });
+        let long = long.unwrap();
+        assert_eq!(&text[long.range.clone()], r#""the \"longest\" of all""#);
+        assert!(long.escaped);
+        assert_eq!(long.clone().within(&(0..9)), LongestString::default());
+        let long = long.within(&result);
+        let result = &text[result];
+        let shown = |text: &str, long| {
+            let mut values = Vec::new();
+            let whole = scan_whole(text, long, |skim| {
+                skim.object(|skim, _| {
+                    values.push(text[skim.value()?].to_owned());
+                    Some(())
+                })
+            });
+            whole.map(|_| values)
+        };
+        assert_eq!(shown(result, long.clone()), shown(result, LongestString::default()));
+        // It was believed: what stands there now is not looked at.
+        let other = result.replace("longest", "\n\n\n\n\n\n\n");
+        assert_eq!((shown(&other, long).is_some(), shown(&other, LongestString::default())), (true, None));
+    }
+
+    fn json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,90}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 40, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::btree_map(".{0,12}", inner, 0..6).prop_map(Value::from_iter),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_it_finds_is_what_the_parser_finds(
+            object in prop::collection::btree_map("[a-z]{0,5}|.{0,5}", json(), 0..5),
+            pretty: bool,
+            edit in prop::option::of((any::<prop::sample::Index>(), prop::sample::select(b"\"\\{}[]:,0e.- \x01a".to_vec()))),
+        ) {
+            let object = Value::from_iter(object);
+            let mut text = if pretty { format!("{object:#}") } else { object.to_string() };
+            if let Some((place, byte)) = edit {
+                let place = text.floor_char_boundary(place.index(text.len()));
+                text.replace_range(place..text.ceil_char_boundary(place + 1), &char::from(byte).to_string());
+            }
+            match (skimmed(&text), parsed(&text)) {
+                (Some(found), parsed) => prop_assert_eq!(Some(found), parsed, "{}", text),
+                // It gives up where a name has an escape, and where it is told of one twice.
+                (None, Some(_)) => prop_assert!(text.contains('\\') || edit.is_some(), "{}", text),
+                (None, None) => {}
+            }
+        }
+
+        #[test]
+        fn what_is_special_in_a_string_is_found(text in ".{0,200}", special in prop::sample::select(b"\"\\\n\x1f".to_vec())) {
+            let plain: String = text.chars().filter(|char| !char.is_control() && !"\"\\".contains(*char)).collect();
+            let whole = format!("{plain}{}{text}", char::from(special));
+            let mut skim = JsonScanner { text: &whole, bytes: whole.as_bytes(), at: 0, longest: LongestString::default() };
+            prop_assert_eq!((skim.skip_to_special(), skim.at), (Some(special), plain.len()));
+            let mut skim = JsonScanner { text: &plain, bytes: plain.as_bytes(), at: 0, longest: LongestString::default() };
+            prop_assert_eq!(skim.skip_to_special(), None);
+        }
+    }
+}

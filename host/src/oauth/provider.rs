@@ -1,0 +1,344 @@
+//! How the token of an account is got, kept and replaced.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use http::HeaderValue;
+use rmcp::transport::auth::WWWAuthenticateParams;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tracing::warn;
+use url::Url;
+
+use super::flow::{ConsentRequest, OAuthFlow};
+use super::store::TokenEntry;
+use super::token::{OAuthToken, TokenExpiry};
+use super::{Browse, OAuthError};
+use crate::config::model::OAuthGrant;
+use crate::config::resolve::ResolvedOAuth;
+use crate::config::secrets::Secrets;
+use crate::failure::{HttpError, RequestError};
+use crate::transport::authorize::Credential;
+use crate::transport::endpoint::RemoteSite;
+
+/// The account, as its tasks know it.
+pub(super) struct TokenProvider {
+    pub(super) server: String,
+    pub(super) url: Url,
+    pub(super) site: RemoteSite,
+    pub(super) oauth: ResolvedOAuth,
+    pub(super) entry: Arc<TokenEntry>,
+    pub(super) browse: Option<Arc<dyn Browse>>,
+    pub(super) current: Mutex<CurrentToken>,
+    /// One token is got at a time; who waits meanwhile takes what comes of it.
+    pub(super) refresh_permit: Semaphore,
+    /// Where all secrets go.
+    pub(super) secrets: Arc<Mutex<Secrets>>,
+}
+
+/// The token that goes with requests.
+#[derive(Default)]
+pub(super) struct CurrentToken {
+    pub(super) token: Option<OAuthToken>,
+    /// Counts the tokens.
+    pub(super) edition: u64,
+    /// The place has been looked at.
+    pub(super) loaded: bool,
+    /// What is kept and no longer of use.
+    pub(super) expired: Option<OAuthToken>,
+    /// How the token was got.
+    pub(super) origin: TokenOrigin,
+    /// The last token that the server took.
+    pub(super) accepted: u64,
+    /// After a token could not be replaced: when to try again.
+    pub(super) retry_at: Option<Instant>,
+    /// The tokens of late: what is written about a request may come when its token is no longer held.
+    pub(super) recent_secrets: VecDeque<String>,
+}
+
+/// How a token was got. What refuses one at once will refuse another that is got in the same way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum TokenOrigin {
+    /// It was there.
+    #[default]
+    Stored,
+    /// For a refresh token.
+    Refreshed,
+    /// A person gave consent, or it is one for us ourselves.
+    Granted,
+}
+
+/// What has to be done.
+pub(super) enum TokenTask {
+    /// The token is due.
+    Replace { edition: u64 },
+    /// The server refused a request.
+    Refused(HttpError),
+}
+
+impl TokenProvider {
+    pub(super) async fn run_task(&self, work: TokenTask) -> Result<(), OAuthError> {
+        let _turn = self.refresh_permit.acquire().await.expect("nobody closes the semaphore");
+        let refused = match &work {
+            TokenTask::Replace { edition } => *edition,
+            TokenTask::Refused(error) => error.edition,
+        };
+        // Somebody else may have got another one meanwhile.
+        let before = match self.token_after(refused) {
+            Ok(()) => return Ok(()),
+            Err(token) => token,
+        };
+        // Another process may have got one, too, or be about to.
+        let _alone = self.entry.lock_refresh(self.oauth.limit).await?;
+        self.reload();
+        let kept = self.current().token.clone();
+        if kept.is_some() && kept != before {
+            return Ok(());
+        }
+        let origin = match work {
+            TokenTask::Replace { .. } => self.replace(before.as_ref(), None, self.oauth.scopes.clone()).await?,
+            TokenTask::Refused(error) => self.resolve_refusal(before.as_ref(), &error).await?,
+        };
+        self.entry.change(|record| record.url = self.url.to_string());
+        self.reload();
+        self.current().origin = origin;
+        Ok(())
+    }
+
+    /// Whether there is a token that came after this one; if not, the one that there is.
+    fn token_after(&self, edition: u64) -> Result<(), Option<OAuthToken>> {
+        let held = self.current();
+        if held.token.is_some() && held.edition > edition { Ok(()) } else { Err(held.token.clone()) }
+    }
+
+    /// Whether a refusal wants what an account can give: the configuration says so, or the server does.
+    pub(super) fn can_resolve(&self, refused: &HttpError) -> bool {
+        let challenge = refused.challenge.as_deref().unwrap_or_default();
+        let said = self.oauth.is_configured || challenge.to_ascii_lowercase().contains("bearer");
+        said || self.browse.is_some() || self.current().token.is_some()
+    }
+
+    /// Does what a refusal wants.
+    async fn resolve_refusal(
+        &self,
+        token: Option<&OAuthToken>,
+        refused: &HttpError,
+    ) -> Result<TokenOrigin, OAuthError> {
+        let challenge = refused.challenge.as_deref();
+        let asked = challenge.map(|challenge| WWWAuthenticateParams::parse(challenge, &self.url)).unwrap_or_default();
+        let needed: Vec<String> =
+            asked.scope.as_deref().unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+        let granted = token.map(|token| token.scopes.clone()).unwrap_or_default();
+        if refused.status == 403 || asked.is_insufficient_scope() {
+            return self.step_up(token, challenge, &granted, &needed).await;
+        }
+        let scopes = match needed.as_slice() {
+            [] => self.oauth.scopes.clone(),
+            // With nothing configured and nothing granted, what the server says is found where it says it.
+            _ if self.oauth.scopes.is_empty() && granted.is_empty() => Vec::new(),
+            needed => union(&union(&self.oauth.scopes, &granted), needed),
+        };
+        let unseen = {
+            let held = self.current();
+            (token.is_some() && held.accepted < held.edition).then_some(held.origin)
+        };
+        if unseen == Some(TokenOrigin::Granted) {
+            let text = "the server refuses the token that was given out for it just now";
+            return Err(OAuthError::Refused(text.to_owned()));
+        }
+        let replaced = match unseen {
+            Some(TokenOrigin::Refreshed) => Err(OAuthError::NeedsPerson),
+            _ => self.replace(token, challenge, scopes.clone()).await,
+        };
+        match replaced {
+            // With nobody to ask, the reason is more useful than that somebody is needed.
+            Err(OAuthError::Refused(why)) if self.browse.is_none() => Err(OAuthError::Refused(why)),
+            Err(OAuthError::NeedsPerson | OAuthError::Refused(_))
+                if self.oauth.grant == OAuthGrant::AuthorizationCode =>
+            {
+                self.ask_person(ConsentRequest { challenge, scopes, reuse: true }).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Asks for more rights than the token has; one that has them, or that was just given with less, is not mended so.
+    async fn step_up(
+        &self,
+        token: Option<&OAuthToken>,
+        challenge: Option<&str>,
+        granted: &[String],
+        needed: &[String],
+    ) -> Result<TokenOrigin, OAuthError> {
+        if needed.is_empty() || token.is_some_and(|token| token.allows(needed)) {
+            let text = "the server refuses what the token allows";
+            return Err(OAuthError::Refused(text.to_owned()));
+        }
+        let record = self.entry.load();
+        // Where nobody could be asked, somebody may be there now.
+        let could_ask = self.browse.is_some() || self.oauth.grant == OAuthGrant::ClientCredentials;
+        if could_ask && token.is_some() && needed.iter().all(|scope| record.wanted.contains(scope)) {
+            let text = format!("{} was asked for, and not granted", needed.join(" "));
+            return Err(OAuthError::Refused(text));
+        }
+        self.entry.change(|record| record.wanted = union(&record.wanted, needed));
+        let scopes = union(&union(&self.oauth.scopes, granted), &union(&record.wanted, needed));
+        let outcome = match self.oauth.grant {
+            OAuthGrant::ClientCredentials => self.replace(token, challenge, scopes).await,
+            OAuthGrant::AuthorizationCode => self.ask_person(ConsentRequest { challenge, scopes, reuse: true }).await,
+        };
+        match outcome {
+            Err(OAuthError::NeedsPerson) => {
+                Err(OAuthError::Refused(format!("it wants more rights: {}", needed.join(" "))))
+            }
+            Ok(origin) => {
+                let token = self.entry.load().credentials.as_ref().and_then(OAuthToken::read);
+                // What was asked for and not granted is not asked for again and again.
+                if token.is_some_and(|token| !token.allows(needed)) {
+                    self.entry.change(|record| record.wanted = union(&record.wanted, needed));
+                }
+                Ok(origin)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Gets another token without a person.
+    async fn replace(
+        &self,
+        token: Option<&OAuthToken>,
+        challenge: Option<&str>,
+        scopes: Vec<String>,
+    ) -> Result<TokenOrigin, OAuthError> {
+        match self.oauth.grant {
+            OAuthGrant::ClientCredentials => {
+                let granted = token.map(|token| token.scopes.clone()).unwrap_or_default();
+                self.flow().client_credentials(challenge, union(&scopes, &granted)).await?;
+                Ok(TokenOrigin::Granted)
+            }
+            OAuthGrant::AuthorizationCode if token.is_some_and(|token| token.refresh.is_some()) => {
+                self.flow().refresh().await?;
+                Ok(TokenOrigin::Refreshed)
+            }
+            OAuthGrant::AuthorizationCode => Err(OAuthError::NeedsPerson),
+        }
+    }
+
+    /// Asks a person, where there is one.
+    async fn ask_person(&self, wish: ConsentRequest<'_>) -> Result<TokenOrigin, OAuthError> {
+        let Some(browse) = &self.browse else { return Err(OAuthError::NeedsPerson) };
+        self.flow().login(&**browse, wish).await?;
+        Ok(TokenOrigin::Granted)
+    }
+
+    pub(super) fn flow(&self) -> OAuthFlow<'_> {
+        let TokenProvider { url, site, oauth, entry: place, secrets, .. } = self;
+        OAuthFlow { url, site, oauth, entry: place, secrets }
+    }
+
+    /// Takes what is kept, if that is not what was kept before.
+    pub(super) fn reload_if_changed(&self) {
+        if !self.current().loaded || self.entry.is_changed() {
+            self.reload();
+        }
+    }
+
+    pub(super) fn reload(&self) {
+        let token = self.entry.load().credentials.as_ref().and_then(OAuthToken::read);
+        let mut held = self.current();
+        let token = token.filter(|token| held.expired.as_ref() != Some(token));
+        held.loaded = true;
+        if held.token == token {
+            return;
+        }
+        let mut secrets = lock(&self.secrets);
+        for secret in token.iter().flat_map(|token| [Some(&token.access), token.refresh.as_ref()]).flatten() {
+            if !held.recent_secrets.contains(secret) {
+                secrets.add(secret);
+                held.recent_secrets.push_back(secret.clone());
+            }
+        }
+        while held.recent_secrets.len() > SHOWN {
+            if let Some(old) = held.recent_secrets.pop_front() {
+                secrets.remove(&old);
+            }
+        }
+        held.edition += u64::from(token.is_some());
+        held.origin = TokenOrigin::Stored;
+        held.retry_at = None;
+        held.token = token;
+    }
+
+    pub(super) fn drop_token(&self, edition: u64) {
+        let mut held = self.current();
+        if held.edition == edition {
+            held.expired = held.token.take();
+        }
+    }
+
+    /// Whether the token is due, if there is one.
+    pub(super) fn expiry(&self) -> Option<(TokenExpiry, u64)> {
+        let held = self.current();
+        let due = held.token.as_ref()?.expiry(SystemTime::now(), self.oauth.grant);
+        let patient = due == TokenExpiry::Expiring && held.retry_at.is_some_and(|at| at > Instant::now());
+        // One that nobody can replace is used to its end.
+        let replaceable = self.oauth.grant == OAuthGrant::ClientCredentials || held.token.as_ref()?.refresh.is_some();
+        let due = if patient || due == TokenExpiry::Expiring && !replaceable { TokenExpiry::Valid } else { due };
+        Some((due, held.edition))
+    }
+
+    pub(super) fn credential(&self) -> Option<Credential> {
+        let held = self.current();
+        let token = held.token.as_ref()?;
+        let Ok(mut header) = HeaderValue::try_from(format!("Bearer {}", token.access)) else {
+            warn!(server = self.server, "the token has characters that no header may have, and is not sent");
+            return None;
+        };
+        header.set_sensitive(true);
+        Some(Credential { header, edition: held.edition })
+    }
+
+    /// The same as a failure, with what a person can do.
+    pub(super) fn to_failed(&self, error: &OAuthError) -> RequestError {
+        let hint = match self.oauth.grant {
+            OAuthGrant::AuthorizationCode => format!("run `toolgate auth login {}`", self.server),
+            OAuthGrant::ClientCredentials => format!("look at the auth of server {:?}", self.server),
+        };
+        error.to_failed(&hint)
+    }
+
+    /// An error without secrets: authorization servers repeat what they were sent.
+    pub(super) fn redact(&self, error: OAuthError) -> OAuthError {
+        let clean = |text: String| lock(&self.secrets).redact(&text).into_owned();
+        match error {
+            OAuthError::Unreachable(text) => OAuthError::Unreachable(clean(text)),
+            OAuthError::Refused(text) => OAuthError::Refused(clean(text)),
+            OAuthError::Settings(text) => OAuthError::Settings(clean(text)),
+            other => other,
+        }
+    }
+
+    pub(super) fn current(&self) -> MutexGuard<'_, CurrentToken> {
+        lock(&self.current)
+    }
+}
+
+/// All scopes of both, each once.
+pub(super) fn union(one: &[String], other: &[String]) -> Vec<String> {
+    let mut all = one.to_vec();
+    for scope in other {
+        if !all.contains(scope) {
+            all.push(scope.clone());
+        }
+    }
+    all
+}
+
+/// Each change leaves what is locked whole.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many tokens of late are known as secrets.
+const SHOWN: usize = 16;

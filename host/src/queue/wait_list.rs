@@ -1,0 +1,240 @@
+//! Where calls stand in line, for one queue or for several at once, and who of them is next.
+//!
+//! A call gets all its slots at one moment or none, so that it holds no slot of one queue while it waits for another. Of
+//! those that can run, the one that came first does; one that cannot is overtaken, since its turn would help nobody.
+//! How long it waits at most, its queues and the time of the call say.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::{QueueError, QueueLimits, QueuePermit, QueueStats};
+
+/// All who wait in queues that can be entered together. Whoever changes a line holds it.
+#[derive(Debug, Default)]
+pub(super) struct WaitList(Mutex<Waiters>);
+
+#[derive(Debug, Default)]
+struct Waiters {
+    /// The ticket of the next who comes: a lower one came earlier, in whichever line.
+    next: u64,
+    waiting: HashMap<u64, Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    queues: Vec<Arc<QueueInner>>,
+    /// Told once it has all its slots.
+    admit: oneshot::Sender<()>,
+}
+
+/// One queue.
+#[derive(Debug)]
+pub(super) struct QueueInner {
+    pub(super) name: String,
+    wait_list: Arc<WaitList>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// How many may wait.
+    max_waiting: usize,
+    timeout: Option<Duration>,
+    /// The tickets of those who wait.
+    tickets: BTreeSet<u64>,
+    stats: QueueStats,
+}
+
+/// What becomes of a call that comes.
+pub(super) enum EnterOutcome {
+    /// It runs.
+    Entered(QueuePermit),
+    /// It waits.
+    Waiting(QueueWait),
+}
+
+/// A place among those who wait; abandoned when dropped.
+pub(super) struct QueueWait {
+    /// None once it is left.
+    queues: Option<Vec<Arc<QueueInner>>>,
+    ticket: u64,
+    admission: oneshot::Receiver<()>,
+    since: Instant,
+}
+
+/// Lets a call in, or gives it a place in all these lines; one of them may be full.
+pub(super) fn enter_or_wait(lines: Vec<Arc<QueueInner>>) -> Result<EnterOutcome, QueueError> {
+    let Some(yard) = lines.first().map(|line| Arc::clone(&line.wait_list)) else {
+        return Ok(EnterOutcome::Entered(QueuePermit { queues: lines, waited: Duration::ZERO }));
+    };
+    let mut waiters = yard.waiters();
+    // Who stands in one of the lines waits for a slot of another, so nobody is overtaken who could run.
+    if lines.iter().all(|line| line.state().has_slot()) {
+        for line in &lines {
+            let mut state = line.state();
+            state.stats.running += 1;
+            state.stats.entered += 1;
+        }
+        return Ok(EnterOutcome::Entered(QueuePermit { queues: lines, waited: Duration::ZERO }));
+    }
+    for line in &lines {
+        let mut state = line.state();
+        if !state.has_slot() && state.tickets.len() >= state.max_waiting {
+            state.stats.refused += 1;
+            return Err(QueueError::Full { name: line.name.clone(), waiting: state.max_waiting });
+        }
+    }
+    let ticket = waiters.next;
+    waiters.next += 1;
+    for line in &lines {
+        line.state().tickets.insert(ticket);
+    }
+    let (call, called) = oneshot::channel();
+    waiters.waiting.insert(ticket, Waiter { queues: lines.clone(), admit: call });
+    Ok(EnterOutcome::Waiting(QueueWait { queues: Some(lines), ticket, admission: called, since: Instant::now() }))
+}
+
+impl WaitList {
+    fn waiters(&self) -> MutexGuard<'_, Waiters> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiters {
+    /// Gives the free slots of a queue to those who have waited longest and can use them.
+    fn admit(&mut self, line: &QueueInner) {
+        let mut from = 0;
+        while line.state().has_slot() {
+            let Some(ticket) = line.state().tickets.range(from..).next().copied() else { return };
+            from = ticket + 1;
+            let can_run = |waiter: &Waiter| waiter.queues.iter().all(|line| line.state().has_slot());
+            if !self.waiting.get(&ticket).is_some_and(can_run) {
+                continue;
+            }
+            let Some(waiter) = self.leave(ticket) else { continue };
+            for line in &waiter.queues {
+                line.state().stats.running += 1;
+            }
+            // Whoever has just given up leaves its slots again.
+            let _ = waiter.admit.send(());
+        }
+    }
+
+    /// Takes a call out of its lines; none where it has its slots already.
+    fn leave(&mut self, ticket: u64) -> Option<Waiter> {
+        let waiter = self.waiting.remove(&ticket)?;
+        for line in &waiter.queues {
+            line.state().tickets.remove(&ticket);
+        }
+        Some(waiter)
+    }
+
+    /// Takes slots back, and gives them to others.
+    fn free(&mut self, lines: &[Arc<QueueInner>]) {
+        for line in lines {
+            line.state().stats.running -= 1;
+        }
+        for line in lines {
+            self.admit(line);
+        }
+    }
+}
+
+impl QueueInner {
+    pub(super) fn new(yard: Arc<WaitList>, limits: QueueLimits) -> Arc<Self> {
+        let seen = QueueStats { name: limits.name.clone(), ..QueueStats::default() };
+        let state = State { max_waiting: 0, timeout: None, tickets: BTreeSet::new(), stats: seen };
+        let line = QueueInner { name: limits.name.clone(), wait_list: yard, state: Mutex::new(state) };
+        line.state().set(&limits);
+        Arc::new(line)
+    }
+
+    pub(super) fn resize(&self, limits: QueueLimits) {
+        let mut waiters = self.wait_list.waiters();
+        self.state().set(&limits);
+        waiters.admit(self);
+    }
+
+    pub(super) fn stats(&self) -> QueueStats {
+        let state = self.state();
+        QueueStats { waiting: state.tickets.len(), ..state.stats.clone() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn set(&mut self, limits: &QueueLimits) {
+        self.stats.slots = limits.slots.max(1);
+        (self.max_waiting, self.timeout) = (limits.waiting, limits.timeout);
+    }
+
+    fn has_slot(&self) -> bool {
+        self.stats.running < self.stats.slots
+    }
+}
+
+impl QueueWait {
+    /// How long it may wait, where its queues say so.
+    pub(super) fn limit(&self) -> Option<Duration> {
+        self.queues.iter().flatten().filter_map(|line| line.state().timeout).min()
+    }
+
+    /// Waits for its turn.
+    pub(super) async fn wait_admission(&mut self) {
+        (&mut self.admission).await.expect("who takes a call out of its lines calls it");
+    }
+
+    /// Its turn has come.
+    pub(super) fn enter(mut self) -> QueuePermit {
+        let (lines, waited) = (self.queues.take().expect("a place is left once"), self.since.elapsed());
+        for line in &lines {
+            let mut state = line.state();
+            let seen = &mut state.stats;
+            seen.entered += 1;
+            seen.longest_wait = seen.longest_wait.max(waited);
+            seen.total_wait = seen.total_wait.saturating_add(waited);
+        }
+        QueuePermit { queues: lines, waited }
+    }
+
+    /// It has waited long enough; its turn may have come this moment.
+    pub(super) fn time_out(mut self, after: Duration) -> Result<QueuePermit, QueueError> {
+        let lines = self.queues.take().expect("a place is left once");
+        if lines[0].wait_list.waiters().leave(self.ticket).is_none() {
+            self.queues = Some(lines);
+            return Ok(self.enter());
+        }
+        for line in &lines {
+            line.state().stats.timed_out += 1;
+        }
+        let full = lines.iter().find(|line| !line.state().has_slot()).unwrap_or(&lines[0]);
+        Err(QueueError::Timeout { name: full.name.clone(), after })
+    }
+}
+
+impl Drop for QueueWait {
+    fn drop(&mut self) {
+        let Some(lines) = self.queues.take() else { return };
+        let mut waiters = lines[0].wait_list.waiters();
+        for line in &lines {
+            line.state().stats.abandoned += 1;
+        }
+        if waiters.leave(self.ticket).is_none() {
+            waiters.free(&lines);
+        }
+    }
+}
+
+impl Drop for QueuePermit {
+    fn drop(&mut self) {
+        let Some(yard) = self.queues.first().map(|line| Arc::clone(&line.wait_list)) else { return };
+        yard.waiters().free(&self.queues);
+    }
+}

@@ -1,0 +1,345 @@
+//! Makes the record of a call: what was decided, on what, and without secrets.
+//!
+//! What is recorded must replay to what is recorded. Where nothing had to be hidden, the directives are those of the call
+//! itself. Where something was, the component is asked once more, here and for nobody, what it says to the hidden form;
+//! that costs a second run, and only such calls have it.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
+
+use super::directive::{ContentDigest, RecordedDirective};
+use super::event::RecordedEvent;
+use super::folder::SharedPart;
+use super::line::{MaskedPart, Record, RecordedStep, VERSION};
+use super::recorded_settings::RecordedSettings;
+use super::replay::{KeyedOffers, KeyedSettings, ReplayCall, ReplayError, Replayer};
+use super::steps::steps;
+use super::store::{PartStore, ToolMasks};
+use super::text::{JsonText, sha256};
+use super::writer::RecordWriter;
+use crate::calendar::Utc;
+use crate::config::secrets::Secrets;
+use crate::gate::{FinishedCall, millis};
+use crate::logic::types::execution::{Settings, ToolCall};
+use crate::logic::types::masking;
+use crate::logic::{CallHistory, Component};
+
+/// Why a call was not recorded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordError {
+    #[error(transparent)]
+    Disk(#[from] std::io::Error),
+    /// It could not be said without a secret.
+    #[error("it holds a secret that cannot be taken out")]
+    Withheld,
+    /// It is longer than a file may be.
+    #[error("its record would have {0} bytes")]
+    TooLong(usize),
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+}
+
+/// Makes records.
+pub(super) struct RecordBuilder {
+    component: Component,
+    digest: Arc<str>,
+    raw: bool,
+    store: PartStore,
+    /// Who is asked once more; there is none until that is needed.
+    replayer: Option<Replayer>,
+    line: Vec<u8>,
+}
+
+/// What a record has by digest alone.
+struct RecordContext {
+    settings: KeyedSettings,
+    offers: KeyedOffers,
+    /// By step, what had been offered by then, where that was not as before.
+    changes: Vec<Option<KeyedOffers>>,
+}
+
+impl RecordBuilder {
+    pub(super) fn new(component: Component, secrets: Arc<Mutex<Secrets>>, raw: bool) -> Self {
+        let digest = component.digest().into();
+        RecordBuilder { component, digest, raw, store: PartStore::new(secrets), replayer: None, line: Vec::new() }
+    }
+
+    /// Records a call.
+    pub(super) fn write(&mut self, finished: FinishedCall, writer: &mut RecordWriter) -> Result<(), RecordError> {
+        let FinishedCall { history: past, at, latency, principal, answer, limit } = finished;
+        let CallHistory { settings, call, offers, events, directives: said } = past;
+        let ToolCall { id, name, arguments } = call;
+        writer.store_part(SharedPart::Component, &self.digest, self.component.bytes())?;
+        let settings = self.store.settings(&settings, writer)?;
+        let masks = !self.raw && masks_anything(&settings.shared.value);
+        let key = if masks { masks_key(&settings.shared.value) } else { Arc::from("") };
+        let (component, player) = (&self.component, &mut self.replayer);
+        let mut mask = |server: &str, json: &str| -> Result<String, RecordError> {
+            Ok(start_replayer(player, component)?.mask_json(&settings.shared, server, json)?)
+        };
+        let mut tool_masks = ToolMasks { key, mask: &mut mask };
+        let begun = self.store.offers(&offers, &mut tool_masks, writer)?;
+        let mut hidden = settings.hidden || begun.hidden;
+        let (mut steps, offered) = steps(&offers, said, events, answer, self.raw);
+        let mut changes = Vec::with_capacity(steps.len());
+        for (step, now) in steps.iter_mut().zip(offered) {
+            let mut change = None;
+            if let Some(now) = now {
+                let stored = self.store.offers(&now, &mut tool_masks, writer)?;
+                hidden |= stored.hidden;
+                change = Some(stored.shared).filter(|change| change.key != begun.shared.key);
+            }
+            step.catalog = change.as_ref().map(|offers| offers.key.to_string());
+            changes.push(change);
+        }
+        let mut record = Record {
+            v: VERSION,
+            id,
+            at: Utc::from(at).to_string(),
+            ms: millis(latency),
+            principal: principal.map(|principal| principal.to_string()),
+            component: self.digest.to_string(),
+            settings: settings.shared.key.to_string(),
+            catalog: begun.shared.key.to_string(),
+            name,
+            arguments,
+            steps,
+            result: None,
+            limit,
+            masked: hidden.then_some(MaskedPart::Catalog).into_iter().collect(),
+            unreplayable: None,
+        };
+        record.result = caller_digest(&record.steps);
+        let around = RecordContext { settings: settings.shared, offers: begun.shared, changes };
+        if masks {
+            self.mask(&around.settings, &mut record)?;
+        }
+        if record.masked.is_empty() {
+            let digest = writer.seal(&record, &mut self.line);
+            if self.is_clean() {
+                return self.append(writer, digest);
+            }
+            // Something of the configuration's own is in it.
+        }
+        self.redact(&mut record);
+        record.masked.dedup();
+        self.write_hidden(record, around, writer)
+    }
+
+    /// Records a call in which something is hidden: with what the component says to the hidden form.
+    fn write_hidden(
+        &mut self,
+        mut record: Record,
+        around: RecordContext,
+        writer: &mut RecordWriter,
+    ) -> Result<(), RecordError> {
+        let RecordContext { settings, offers, changes } = around;
+        let (id, name, arguments) = (record.id.clone(), record.name.clone(), record.arguments.clone());
+        let call = ToolCall { id, name, arguments };
+        let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps: &record.steps, changes };
+        let said = self.replayer()?.replay(script)?;
+        let live = record.steps.iter().map(|step| step.say.kind());
+        if said.iter().map(RecordedDirective::kind).eq(live) {
+            for (step, say) in record.steps.iter_mut().zip(said) {
+                step.say = say;
+            }
+        } else {
+            // What was decided is worth more than that it can be decided again.
+            record.unreplayable = Some("what is hidden in it decides how it goes on".to_owned());
+            self.mask_directives(&settings, &mut record)?;
+        }
+        let digest = writer.seal(&record, &mut self.line);
+        if !self.is_clean() {
+            return Err(RecordError::Withheld);
+        }
+        self.append(writer, digest)
+    }
+
+    fn append(&mut self, writer: &mut RecordWriter, digest: String) -> Result<(), RecordError> {
+        if writer.is_too_long(&self.line) {
+            return Err(RecordError::TooLong(self.line.len()));
+        }
+        Ok(writer.append(&self.line, digest)?)
+    }
+
+    /// Whether the line shows no secret of the configuration.
+    fn is_clean(&self) -> bool {
+        let Ok(line) = str::from_utf8(&self.line) else { return false };
+        matches!(self.store.secrets().redact(line), Cow::Borrowed(_))
+    }
+
+    /// Takes what the masks of the call find out of what it was decided on.
+    fn mask(&mut self, settings: &KeyedSettings, record: &mut Record) -> Result<(), RecordError> {
+        let (server, read) = target_server(&record.steps);
+        let servers = masking_servers(&settings.value, server.as_deref());
+        let player = self.replayer()?;
+        let arguments = match is_json(&record.arguments) {
+            true => mask_json(player, settings, &servers, &record.arguments)?,
+            false => mask_text(player, settings, &servers, &record.arguments)?,
+        };
+        let as_read = match &read {
+            Some(read) if *read == record.arguments => arguments.clone(),
+            Some(read) => mask_json(player, settings, &servers, read)?,
+            None => String::new(),
+        };
+        if arguments != record.arguments || read.as_ref().is_some_and(|read| *read != as_read) {
+            // How they were read tells more than a text in which half is missing.
+            record.arguments = if as_read.starts_with('{') { as_read } else { arguments };
+            record.masked.push(MaskedPart::Arguments);
+        }
+        for told in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
+            let mut changed = false;
+            if let RecordedEvent::Answered(JsonText(json)) = told {
+                let mut masked = mask_json(player, settings, &servers, json)?;
+                changed = masked != *json;
+                if json.starts_with('{') && !masked.starts_with('{') {
+                    masked = format!(r#"{{"content":[{{"type":"text","text":{masked}}}]}}"#);
+                }
+                *json = masked;
+            }
+            for text in told.texts() {
+                let masked = mask_text(player, settings, &servers, text)?;
+                changed |= masked != *text;
+                *text = masked;
+            }
+            if changed {
+                record.masked.push(MaskedPart::Answer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the secrets of the configuration out of what a call was decided on.
+    fn redact(&self, record: &mut Record) {
+        let secrets = self.store.secrets();
+        let hidden = &mut record.masked;
+        let mut redact = |text: &mut String, what| {
+            if let Cow::Owned(clean) = secrets.redact(text) {
+                *text = clean;
+                hidden.push(what);
+            }
+        };
+        redact(&mut record.name, MaskedPart::Name);
+        redact(&mut record.arguments, MaskedPart::Arguments);
+        for told in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
+            match told {
+                RecordedEvent::Answered(JsonText(json)) => redact(json, MaskedPart::Answer),
+                RecordedEvent::Forwarded(forwarded) => {
+                    if let Some(answer) = &mut forwarded.answer {
+                        redact(answer, MaskedPart::Answer);
+                    }
+                }
+                other => other.texts().into_iter().for_each(|text| redact(text, MaskedPart::Answer)),
+            }
+        }
+    }
+
+    /// Hides in what was said what is hidden in what it was said to.
+    fn mask_directives(&mut self, settings: &KeyedSettings, record: &mut Record) -> Result<(), RecordError> {
+        let (server, _) = target_server(&record.steps);
+        let servers = masking_servers(&settings.value, server.as_deref());
+        let secrets = self.store.secrets().clone();
+        let masks = !self.raw && masks_anything(&settings.value);
+        for step in &mut record.steps {
+            let text = match &mut step.say {
+                RecordedDirective::Request(sent) => &mut sent.params.0,
+                RecordedDirective::Ask(asked) => &mut asked.arguments.0,
+                RecordedDirective::Done(ended) => match &mut ended.text {
+                    Some(text) => text,
+                    None => continue,
+                },
+                _ => continue,
+            };
+            let masked = match masks && is_json(text) {
+                true => mask_json(self.replayer()?, settings, &servers, text)?,
+                false => text.clone(),
+            };
+            *text = secrets.redact(&masked).into_owned();
+        }
+        Ok(())
+    }
+
+    fn replayer(&mut self) -> Result<&mut Replayer, RecordError> {
+        start_replayer(&mut self.replayer, &self.component)
+    }
+}
+
+/// The player, which is started when it is first needed.
+fn start_replayer<'p>(
+    player: &'p mut Option<Replayer>,
+    component: &Component,
+) -> Result<&'p mut Replayer, RecordError> {
+    if player.is_none() {
+        *player = Some(Replayer::new(component.clone()).map_err(ReplayError::from)?);
+    }
+    player.as_mut().ok_or(RecordError::Withheld)
+}
+
+/// What the caller got.
+fn caller_digest(steps: &[RecordedStep]) -> Option<ContentDigest> {
+    let RecordedStep { event, say: RecordedDirective::Done(ended), .. } = steps.last()? else { return None };
+    if let Some(RecordedEvent::Forwarded(forwarded)) = event
+        && !forwarded.sha256.is_empty()
+    {
+        return Some(ContentDigest { bytes: forwarded.bytes, sha256: forwarded.sha256.clone() });
+    }
+    ended.text.as_deref().map(ContentDigest::of).or_else(|| ended.content.clone())
+}
+
+/// The server that a call went to or would have, where that is known, and its arguments as they were read.
+fn target_server(steps: &[RecordedStep]) -> (Option<String>, Option<String>) {
+    let found = steps.iter().find_map(|step| match &step.say {
+        RecordedDirective::Request(sent) => {
+            Some((Some(sent.server.clone()), sent.call().map(|(_, arguments)| arguments)))
+        }
+        RecordedDirective::Ask(asked) => Some((Some(asked.server.clone()), Some(asked.arguments.0.clone()))),
+        RecordedDirective::Done(ended) => Some((ended.server.clone(), None)),
+        _ => None,
+    });
+    found.unwrap_or_default()
+}
+
+/// The servers whose masks are for a call: its own; where that is not known it may have been meant for any that has some.
+fn masking_servers<'a>(settings: &'a Settings, own: Option<&'a str>) -> Vec<&'a str> {
+    match own {
+        Some(own) => vec![own],
+        // The masks of all servers are among those of each.
+        None if settings.server_masks.is_empty() => vec![""],
+        None => settings.server_masks.iter().map(|masks| masks.server.as_str()).collect(),
+    }
+}
+
+/// JSON as the masks of all of these servers leave it.
+fn mask_json(
+    player: &mut Replayer,
+    settings: &KeyedSettings,
+    servers: &[&str],
+    json: &str,
+) -> Result<String, ReplayError> {
+    servers.iter().try_fold(json.to_owned(), |json, server| player.mask_json(settings, server, &json))
+}
+
+/// The same for a text that is no JSON.
+fn mask_text(
+    player: &mut Replayer,
+    settings: &KeyedSettings,
+    servers: &[&str],
+    text: &str,
+) -> Result<String, ReplayError> {
+    servers.iter().try_fold(text.to_owned(), |text, server| player.mask_text(settings, server, &text))
+}
+
+fn is_json(text: &str) -> bool {
+    text.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+/// What the masks of a gate are known by.
+fn masks_key(settings: &Settings) -> Arc<str> {
+    sha256(RecordedSettings::masks_of(settings).as_bytes()).into()
+}
+
+fn masks_anything(settings: &Settings) -> bool {
+    let any =
+        |masks: &masking::Masks| !(masks.groups.is_empty() && masks.patterns.is_empty() && masks.custom.is_empty());
+    any(&settings.masks) || settings.server_masks.iter().any(|server| any(&server.masks))
+}

@@ -1,0 +1,84 @@
+//! What servers have offered to others, lent to a call that could not use them then and would with a candidate.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::digest_cache::DigestCache;
+use super::directive::RecordedDirective;
+use super::replay::{KeyedOffers, ReplayCall, ReplayError, Replayer};
+use crate::logic::OfferedTools;
+use crate::logic::types::Tool;
+
+/// What each server has offered last, to whomever.
+#[derive(Default)]
+pub(crate) struct LatestOffers(HashMap<String, Arc<[Tool]>>);
+
+impl LatestOffers {
+    /// Takes note of what servers have offered, and says whether any of it is new.
+    pub(crate) fn remember(&mut self, offers: &OfferedTools) -> bool {
+        let mut new = false;
+        for (server, tools) in offers.iter() {
+            let room = self.0.len() < MOST_SERVERS;
+            match self.0.get_mut(server) {
+                Some(known) if Arc::ptr_eq(known, tools) => {}
+                Some(known) => (*known, new) = (Arc::clone(tools), true),
+                None if room => new |= self.0.insert(server.clone(), Arc::clone(tools)).is_none(),
+                None => {}
+            }
+        }
+        new
+    }
+
+    /// What this server has offered last.
+    pub(crate) fn of_server(&self, server: &str) -> Option<Arc<[Tool]>> {
+        self.0.get(server).cloned()
+    }
+}
+
+/// Plays a call on a candidate. Where that wants a server connected that was not asked for then, the server counts as one
+/// that has offered what it `offered` to others.
+pub(crate) fn replay_with_offers(
+    player: &mut Replayer,
+    script: ReplayCall<'_>,
+    keys: &mut DigestCache,
+    offered: impl Fn(&str) -> Option<Arc<[Tool]>>,
+) -> Result<Vec<RecordedDirective>, ReplayError> {
+    let now = player.replay(script.clone())?;
+    let lent: Vec<_> = unknown_servers(&script, &now)
+        .into_iter()
+        .filter_map(|server| Some((server.to_owned(), offered(server)?)))
+        .collect();
+    if lent.is_empty() {
+        return Ok(now);
+    }
+    let mut with = |offers: &KeyedOffers| keys.offers(&Arc::new(offers.value.iter().chain(&lent).cloned().collect()));
+    let offers = with(script.offers);
+    let changes = script.changes.iter().map(|change| change.as_ref().map(&mut with)).collect();
+    player.replay(ReplayCall { offers: &offers, changes, ..script })
+}
+
+/// The servers that are to be connected now, and of which nothing is known in the call: not what they offer, nor that they
+/// could not be reached.
+fn unknown_servers<'a>(script: &ReplayCall<'_>, now: &'a [RecordedDirective]) -> Vec<&'a str> {
+    let connects = |said: &'a RecordedDirective| match said {
+        RecordedDirective::Connect(servers) => servers.as_slice(),
+        _ => &[],
+    };
+    let has = |offers: &KeyedOffers, server: &str| offers.value.iter().any(|(known, _)| known == server);
+    let tried = |server: &str| {
+        script
+            .steps
+            .iter()
+            .any(|step| matches!(&step.say, RecordedDirective::Connect(then) if then.iter().any(|id| id == server)))
+    };
+    let mut wanted: Vec<&str> = now.iter().flat_map(connects).map(String::as_str).collect();
+    wanted.dedup();
+    wanted.retain(|server| {
+        let offers = std::iter::once(script.offers).chain(script.changes.iter().flatten());
+        !tried(server) && !offers.into_iter().any(|offers| has(offers, server))
+    });
+    wanted
+}
+
+/// Of how many servers it is known what they have offered.
+const MOST_SERVERS: usize = 4096;

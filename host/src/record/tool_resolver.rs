@@ -1,0 +1,95 @@
+//! Which tool a call meant that was kept out: asked of a gate with all servers and without rules.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::digest_cache::DigestCache;
+use super::directive::RecordedDirective;
+use super::reader::SharedParts;
+use super::replay::{KeyedOffers, KeyedSettings, ReplayCall, ReplayError, Replayer};
+use crate::logic::types::execution::{Settings, ToolCall};
+use crate::logic::types::filtering::{DestructivePolicy, Policy, Rules, ServerRules};
+use crate::logic::types::masking::Masks;
+
+/// Finds out which tools calls meant.
+#[derive(Default)]
+pub(super) struct ToolResolver {
+    /// By settings, offers and name.
+    known: HashMap<(ContextKey, String), Option<(String, String)>>,
+    /// By settings and offers, those of a gate that keeps nothing out.
+    open_gates: HashMap<ContextKey, (KeyedSettings, KeyedOffers)>,
+}
+
+/// The keys of settings and of offers.
+type ContextKey = (Arc<str>, Arc<str>);
+
+impl ToolResolver {
+    /// The server and the tool that this name means, if there is such a tool: among what the call could use, or else among what
+    /// servers have offered to others.
+    pub(super) fn resolve(
+        &mut self,
+        player: &mut Replayer,
+        keys: &mut DigestCache,
+        parts: &SharedParts,
+        (settings, offers): (&KeyedSettings, &KeyedOffers),
+        name: &str,
+    ) -> Result<Option<(String, String)>, ReplayError> {
+        let around = (Arc::clone(&settings.key), Arc::clone(&offers.key));
+        let key = (around.clone(), name.to_owned());
+        if let Some(known) = self.known.get(&key) {
+            return Ok(known.clone());
+        }
+        if self.open_gates.len() >= MOST_OPEN {
+            self.open_gates.clear();
+        }
+        let (settings, offers) =
+            self.open_gates.entry(around).or_insert_with(|| without_rules(settings, offers, parts, keys));
+        let call = ToolCall { id: String::new(), name: name.to_owned(), arguments: "{}".to_owned() };
+        let script = ReplayCall { call: &call, settings, offers, steps: &[], changes: Vec::new() };
+        let tool = player.replay(script)?.first().and_then(RecordedDirective::tool);
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(key, tool.clone());
+        Ok(tool)
+    }
+}
+
+/// The same settings without rules, and the same offers with those of all other servers.
+fn without_rules(
+    settings: &KeyedSettings,
+    offers: &KeyedOffers,
+    parts: &SharedParts,
+    keys: &mut DigestCache,
+) -> (KeyedSettings, KeyedOffers) {
+    let own = |server: &str| offers.value.iter().any(|(known, _)| known == server);
+    let others = parts.servers().filter(|server| !own(server));
+    let others: Vec<_> = others.filter_map(|server| Some((server.to_owned(), parts.latest_offer(server)?))).collect();
+    let offers = keys.offers(&Arc::new(offers.value.iter().cloned().chain(others).collect()));
+    let server = |id: &str| ServerRules {
+        id: id.to_owned(),
+        rules: Rules { allow: None, deny: Vec::new() },
+        ask: Vec::new(),
+        requires: Vec::new(),
+        tools: Vec::new(),
+    };
+    let policy = Policy {
+        servers: offers.value.iter().map(|(id, _)| server(id)).collect(),
+        selection: None,
+        read_only: false,
+        destructive: DestructivePolicy::Allow,
+        capabilities: None,
+    };
+    let settings = Settings {
+        policy,
+        bare_names: true,
+        check_arguments: false,
+        masks: Masks { groups: Vec::new(), patterns: Vec::new(), custom: Vec::new() },
+        server_masks: Vec::new(),
+        ..(*settings.value).clone()
+    };
+    (keys.settings(&Arc::new(settings)), offers)
+}
+
+const MOST_KNOWN: usize = 10_000;
+const MOST_OPEN: usize = 64;

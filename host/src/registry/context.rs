@@ -1,0 +1,381 @@
+//! What all connections of a registry share.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::warn;
+
+#[cfg(feature = "oauth")]
+use super::accounts::Accounts;
+use super::unmatched::UnmatchedRules;
+use super::{LinkEvent, RegistryLifetime, RegistryOptions};
+use crate::condense::Condenser;
+use crate::config::model::{Config, QueueRules, RecordRules, ServerConfig};
+#[cfg(feature = "oauth")]
+use crate::config::resolve::ResolvedOAuth;
+use crate::config::resolve::{known_secrets, resolve_record_dir};
+use crate::config::secrets::Secrets;
+use crate::config::variables::Variables;
+use crate::decide::{Decide, LogicResult};
+use crate::logic::types::{filtering, lifecycle};
+use crate::logic::{Component, Supervisor};
+#[cfg(feature = "oauth")]
+use crate::oauth::{Account, OAuthError, TokenStore};
+use crate::queue::{Queue, QueueDefaults, QueueLimits, Queues};
+use crate::record::{self, Recorder};
+use crate::session::{Handler, LogLevel, ServerEvent, Session};
+use crate::transport::Connect;
+#[cfg(feature = "oauth")]
+use crate::transport::endpoint::RemoteSite;
+
+/// What all connections of a registry share.
+pub(super) struct RegistryContext {
+    pub(super) variables: Variables,
+    pub(super) handler: Arc<dyn Handler>,
+    pub(super) transports: HashMap<String, Arc<dyn Connect>>,
+    /// The configuration of now.
+    config: Mutex<Arc<Config>>,
+    /// How many may start at a time.
+    starts: Mutex<Arc<Semaphore>>,
+    /// All secrets that were ever filled in: what is printed is searched for them.
+    secrets: Arc<Mutex<Secrets>>,
+    /// Decides how the lives of servers go on.
+    logic: Mutex<Supervisor>,
+    pub(super) lifetime: RegistryLifetime,
+    /// The folder that calls are recorded in, whatever the configuration says of that.
+    record: Option<PathBuf>,
+    /// When the clock of the lifecycles began.
+    origin: Instant,
+    pub(super) queues: Queues,
+    /// Sessions that are being ended in good manners.
+    closing: Mutex<JoinSet<()>>,
+    /// All is being closed: nothing is opened any more.
+    shutdown: watch::Sender<bool>,
+    /// Counts the lists of tools that were not as before.
+    tools: watch::Sender<u64>,
+    /// Counts the changes of servers' states.
+    states: watch::Sender<u64>,
+    /// What servers tell of their other lists and of their resources.
+    pub(super) events: broadcast::Sender<LinkEvent>,
+    /// The least grave lines of logs that each who wants any wants.
+    levels: Mutex<HashMap<u64, LogLevel>>,
+    /// Rules that fit no tool.
+    pub(super) unmatched: UnmatchedRules,
+    #[cfg(feature = "oauth")]
+    accounts: Accounts,
+}
+
+impl RegistryContext {
+    pub(super) fn new(logic: Supervisor, config: &Arc<Config>, options: RegistryOptions) -> Self {
+        #[cfg(feature = "oauth")]
+        let accounts = {
+            let tokens = options.tokens.unwrap_or_else(|| TokenStore::user(&options.variables));
+            Accounts::new(options.browse, tokens)
+        };
+        let RegistryOptions { variables, handler, secrets, transports, lifetime: stay, record, .. } = options;
+        let surroundings = RegistryContext {
+            variables,
+            handler,
+            transports,
+            config: Mutex::new(Arc::clone(config)),
+            starts: Mutex::new(starts(config)),
+            secrets,
+            logic: Mutex::new(logic),
+            lifetime: stay,
+            record,
+            origin: Instant::now(),
+            queues: Queues::new(QueueDefaults::default(), config.settings.queues.iter().map(limits)),
+            closing: Mutex::default(),
+            shutdown: watch::Sender::new(false),
+            tools: watch::Sender::new(0),
+            states: watch::Sender::new(0),
+            events: broadcast::Sender::new(NEWS),
+            levels: Mutex::default(),
+            unmatched: UnmatchedRules::default(),
+            #[cfg(feature = "oauth")]
+            accounts,
+        };
+        surroundings.hide_secrets(config);
+        surroundings
+    }
+
+    /// Takes what another configuration says of all servers together.
+    pub(super) fn apply_config(&self, config: &Arc<Config>) {
+        let before = std::mem::replace(&mut *self.locked_config(), Arc::clone(config));
+        // Those that start this moment have their turn, whatever comes after them.
+        if before.settings.start_concurrency != config.settings.start_concurrency {
+            *self.starts.lock().unwrap_or_else(PoisonError::into_inner) = starts(config);
+        }
+        self.queues.reconfigure(config.settings.queues.iter().map(limits));
+        self.hide_secrets(config);
+    }
+
+    /// Lets nobody see what servers would be given: another one may show it before they are started.
+    fn hide_secrets(&self, config: &Config) {
+        let known = known_secrets(config, &self.variables);
+        self.secrets().merge(&known);
+    }
+
+    /// The configuration of now.
+    pub(super) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.locked_config())
+    }
+
+    /// How many may start at a time.
+    pub(super) fn starts(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.starts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn locked_config(&self) -> MutexGuard<'_, Arc<Config>> {
+        self.config.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Somebody wants lines of logs from this level on, or none any more.
+    pub(super) fn want_level(&self, who: u64, level: Option<LogLevel>) {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        match level {
+            Some(level) => levels.insert(who, level),
+            None => levels.remove(&who),
+        };
+    }
+
+    /// The least grave lines of logs that anybody wants.
+    pub(super) fn wanted_level(&self) -> Option<LogLevel> {
+        self.levels.lock().unwrap_or_else(PoisonError::into_inner).values().min().copied()
+    }
+
+    pub(super) fn secrets(&self) -> MutexGuard<'_, Secrets> {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where all secrets are gathered.
+    pub(super) fn shared_secrets(&self) -> Arc<Mutex<Secrets>> {
+        Arc::clone(&self.secrets)
+    }
+
+    /// Our account with a server.
+    #[cfg(feature = "oauth")]
+    pub(super) fn account(
+        &self,
+        server: &str,
+        site: &RemoteSite,
+        oauth: ResolvedOAuth,
+    ) -> Result<Arc<Account>, OAuthError> {
+        self.accounts.get(server, site, oauth, &self.secrets)
+    }
+
+    pub(super) fn logic(&self) -> MutexGuard<'_, Supervisor> {
+        // A panic while the component was asked leaves the supervisor as whole as a trap does.
+        self.logic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The rules of the machine for a server.
+    pub(super) fn policy(&self, server: &ServerConfig) -> lifecycle::Policy {
+        let rules = &server.lifecycle;
+        let policy = lifecycle::Policy {
+            eager: rules.eager,
+            acquire_limit_ms: millis(rules.acquire_timeout),
+            restart_delays_ms: rules.restart_delays.iter().copied().map(millis).collect(),
+            health_interval_ms: millis(rules.health_interval),
+            idle_timeout_ms: millis(rules.idle_timeout),
+        };
+        match self.lifetime {
+            RegistryLifetime::LongRunning => policy,
+            // Who calls once wants to hear at once what is wrong.
+            RegistryLifetime::OneShot => {
+                lifecycle::Policy { eager: false, acquire_limit_ms: 0, health_interval_ms: 0, ..policy }
+            }
+        }
+    }
+
+    /// Who keeps and summarises results that are too long, as the configuration says.
+    pub(super) fn condenser(&self, config: &Config) -> Arc<Condenser> {
+        let condenser = Condenser::new(config, &self.variables);
+        self.secrets().merge(condenser.secrets());
+        Arc::new(condenser)
+    }
+
+    /// Who records calls, as the configuration says; the one of before, where that says the same.
+    pub(super) fn recorder(
+        &self,
+        component: &Component,
+        config: &Config,
+        before: Option<&Arc<Recorder>>,
+    ) -> Option<Arc<Recorder>> {
+        if self.record.is_none() && config.settings.record.is_none() {
+            return None;
+        }
+        let RecordRules { max_segment, max_total, max_age, raw, .. } =
+            config.settings.record.clone().unwrap_or_default();
+        let dir = match &self.record {
+            Some(dir) => dir.clone(),
+            None => match resolve_record_dir(config, &self.variables) {
+                Ok(dir) => dir.unwrap_or_else(|| record::folder::default_dir(&self.variables)),
+                Err(problem) => {
+                    warn!("calls are not recorded: {problem}");
+                    return None;
+                }
+            },
+        };
+        let rules = record::RecordOptions { dir, max_segment, max_total, max_age, raw };
+        if let Some(before) = before.filter(|before| *before.options() == rules) {
+            return Some(Arc::clone(before));
+        }
+        let started = Recorder::start(rules, component, &self.secrets);
+        started.map(Arc::new).map_err(|error| warn!("calls are not recorded: {error}")).ok()
+    }
+
+    /// A server before its first event.
+    pub(super) fn initial(&self, enabled: bool) -> LogicResult<lifecycle::Server> {
+        self.logic().initial(enabled)
+    }
+
+    /// One step of a server's lifecycle, now.
+    pub(super) fn step(
+        &self,
+        server: lifecycle::Server,
+        event: &lifecycle::Event,
+        policy: &lifecycle::Policy,
+    ) -> LogicResult<lifecycle::Transition> {
+        let now = millis(self.origin.elapsed());
+        self.logic().step(server, event, policy, now)
+    }
+
+    /// Whether a server counts as ready; one that the component cannot judge does not.
+    pub(super) fn counts_as_ready(&self, server: lifecycle::Server) -> bool {
+        self.logic().counts_as_ready(server).unwrap_or(false)
+    }
+
+    /// Whether a name or a glob of the configuration means a tool.
+    pub(super) fn matches(&self, pattern: &str, tool: &str) -> bool {
+        let rules = filtering::Rules { allow: Some(vec![pattern.to_owned()]), deny: Vec::new() };
+        self.logic().filter(&rules, &[tool.to_owned()]).is_ok_and(|kept| !kept.is_empty())
+    }
+
+    /// A time of the lifecycles' clock.
+    pub(super) fn instant(&self, at_ms: u64) -> Instant {
+        self.origin + Duration::from_millis(at_ms)
+    }
+
+    /// The queues of a server: its own, which has no name, and those that it names.
+    pub(super) fn queues_of(&self, server: &ServerConfig) -> Vec<(String, Arc<Queue>)> {
+        let own = server.max_concurrent.map(|slots| {
+            let name = format!("server {}", server.id);
+            (String::new(), self.queues.create_unnamed(QueueLimits { slots, ..QueueDefaults::default().named(&name) }))
+        });
+        let mut named: Vec<&String> = server.queue.iter().collect();
+        named.extend(server.tool_queues.iter().map(|(_, queue)| queue));
+        named.sort();
+        named.dedup();
+        own.into_iter().chain(named.into_iter().map(|name| (name.clone(), self.queues.get(name)))).collect()
+    }
+
+    /// Ends a session in good manners once nobody waits for an answer on it, or all is being closed.
+    pub(super) fn close_after_use(&self, session: Arc<Session>, longest: Duration) {
+        let mut over = self.shutdown.subscribe();
+        self.spawn_cleanup(async move {
+            let used = async {
+                while Arc::strong_count(&session) > 1 && session.close_reason().is_none() {
+                    tokio::time::sleep(LOOK).await;
+                }
+            };
+            tokio::select! {
+                () = used => {}
+                _ = tokio::time::timeout(longest, over.wait_for(|over| *over)) => {}
+            }
+            session.close().await;
+        });
+    }
+
+    /// Runs something to its end that nobody waits for, but whoever closes all.
+    pub(super) fn spawn_cleanup(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        while closing.try_join_next().is_some() {}
+        closing.spawn(work);
+    }
+
+    /// Nothing is opened from now on.
+    pub(super) fn begin_shutdown(&self) {
+        self.shutdown.send_replace(true);
+    }
+
+    /// Whether nothing is opened any more.
+    pub(super) fn is_shutting_down(&self) -> bool {
+        *self.shutdown.borrow()
+    }
+
+    /// Waits until all sessions that were to be ended have ended.
+    pub(super) async fn wait_closed(&self) {
+        let closing = std::mem::take(&mut *self.closing.lock().unwrap_or_else(PoisonError::into_inner));
+        closing.join_all().await;
+    }
+
+    /// Ends at once what was to be ended in good manners.
+    pub(super) fn abort_cleanup(&self) {
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
+
+    /// The tools of some server are not as before.
+    pub(super) fn tools_changed(&self) {
+        self.tools.send_modify(|count| *count += 1);
+    }
+
+    /// Counts the changes of tools, of all servers together.
+    pub(super) fn tools(&self) -> watch::Receiver<u64> {
+        self.tools.subscribe()
+    }
+
+    /// Prompts and resources of some server are not as before.
+    pub(super) fn announce_list_changes(&self) {
+        for news in [ServerEvent::PromptsChanged, ServerEvent::ResourcesChanged] {
+            // That nobody listens is no fault.
+            let _ = self.events.send(LinkEvent { link: None, event: news });
+        }
+    }
+
+    /// A server stands elsewhere than before.
+    pub(super) fn state_changed(&self) {
+        self.states.send_modify(|count| *count += 1);
+    }
+
+    /// Counts the changes of servers' states.
+    pub(super) fn states(&self) -> watch::Receiver<u64> {
+        self.states.subscribe()
+    }
+
+    /// How many changes there were.
+    pub(super) fn tools_count(&self) -> u64 {
+        *self.tools.borrow()
+    }
+}
+
+fn starts(config: &Config) -> Arc<Semaphore> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Arc::new(Semaphore::new(config.settings.start_concurrency(cores)))
+}
+
+/// The limits of a configured queue; what is not said is as for all others.
+fn limits(rules: &QueueRules) -> QueueLimits {
+    let usual = QueueDefaults::default().named(&rules.name);
+    QueueLimits {
+        slots: rules.slots.unwrap_or(usual.slots),
+        waiting: rules.waiting.unwrap_or(usual.waiting),
+        timeout: rules.timeout,
+        ..usual
+    }
+}
+
+/// How many news a slow listener may lag behind.
+const NEWS: usize = 256;
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// How often to look whether a session is still used.
+const LOOK: Duration = Duration::from_secs(1);

@@ -1,0 +1,88 @@
+//! Puts calls to a candidate, and says what it would have decided otherwise.
+
+use super::agreement_cache::AgreementCache;
+use crate::gate::FinishedCall;
+use crate::logic::{CallHistory, Component};
+use crate::record::compare::{Difference, DifferenceKind, compare};
+use crate::record::replay::{ReplayCall, ReplayError, Replayer};
+use crate::record::{
+    Candidate, CandidateSettings, DigestCache, LatestOffers, SettingsQuery, play_lending, steps, unknown_principal,
+};
+
+/// Puts calls to a candidate, in an instance that is replaced when it breaks off.
+pub(super) struct CandidateRunner {
+    component: Component,
+    candidate: Candidate,
+    replayer: Option<Replayer>,
+    digests: DigestCache,
+    candidate_settings: CandidateSettings,
+    latest_offers: LatestOffers,
+    agreed: AgreementCache,
+}
+
+impl CandidateRunner {
+    /// Of a candidate that has been checked, and its component.
+    pub(super) fn new(component: Component, candidate: Candidate) -> Self {
+        let (player, keys, tried, offered, alike) = Default::default();
+        CandidateRunner {
+            component,
+            candidate,
+            replayer: player,
+            digests: keys,
+            candidate_settings: tried,
+            latest_offers: offered,
+            agreed: alike,
+        }
+    }
+
+    /// The gravest way in which the candidate decides a call otherwise; none where it decides alike, as far as it goes.
+    pub(super) fn compare(&mut self, finished: FinishedCall) -> Result<Option<Difference>, ReplayError> {
+        if self.agreed.knows(&finished) {
+            return Ok(None);
+        }
+        let asked = AgreementCache::inputs(&finished);
+        let mut player = match self.replayer.take() {
+            Some(player) => player,
+            None => Replayer::new(self.component.clone())?,
+        };
+        let found = self.ask(&mut player, finished)?;
+        // A call that breaks the component off ends with a result; but that is none that the candidate has given.
+        if let Some(fault) = player.take_fault() {
+            return Err(fault.into());
+        }
+        self.replayer = Some(player);
+        // Other reasons for the same end are nothing that anybody outside could see.
+        let gravest =
+            found.into_iter().filter(|found| found.kind != DifferenceKind::Trace).min_by_key(|found| found.kind);
+        if let (None, Some(asked)) = (&gravest, asked) {
+            self.agreed.remember(asked);
+        }
+        Ok(gravest)
+    }
+
+    fn ask(&mut self, player: &mut Replayer, finished: FinishedCall) -> Result<Vec<Difference>, ReplayError> {
+        let FinishedCall { history: past, principal, answer, limit, .. } = finished;
+        let CallHistory { settings, call, offers, events, directives: said } = past;
+        let live = self.digests.settings(&settings);
+        let (steps, changes) = steps(&offers, said, events, answer, true);
+        for offers in std::iter::once(&offers).chain(changes.iter().flatten()) {
+            if self.latest_offers.remember(offers) {
+                // What is lent to a call may be something else now.
+                self.agreed.forget();
+            }
+        }
+        let whose = SettingsQuery { settings: &live, principal: principal.as_deref(), limit };
+        let settings = match &self.candidate.config {
+            Some(config) => self.candidate_settings.settings(config, whose, player)?,
+            None => Some(live.clone()),
+        };
+        let Some(settings) = settings else {
+            return Ok(compare(steps.iter().map(|step| &step.say), &[unknown_principal()]));
+        };
+        let changes = changes.iter().map(|offers| offers.as_ref().map(|offers| self.digests.offers(offers))).collect();
+        let offers = self.digests.offers(&offers);
+        let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps: &steps, changes };
+        let now = play_lending(player, script, &mut self.digests, |server| self.latest_offers.of_server(server))?;
+        player.differences((&live, &steps), (&settings, &now))
+    }
+}

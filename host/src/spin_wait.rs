@@ -1,0 +1,220 @@
+//! Stays awake for a moment where a message is about to come.
+//!
+//! To sleep and to be woken takes a process longer than a small call is worked on here. So who was quick the last time is
+//! awaited awake, since that one is likely to be quick again; whoever takes time, as people, models and most tools do, is
+//! awaited asleep.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+/// Knows whether a message is about to come.
+pub struct SpinWait {
+    timing: Mutex<PeerTiming>,
+    /// Something is awaited that is about to come.
+    spin_now: Notify,
+}
+
+impl SpinWait {
+    /// For who answers requests, and awaits the next one where none is open.
+    pub fn for_requests() -> Self {
+        SpinWait::new(0)
+    }
+
+    /// For who makes requests, and awaits the answer where one is open.
+    pub fn for_answers() -> Self {
+        SpinWait::new(1)
+    }
+
+    fn new(awaits_at: usize) -> Self {
+        SpinWait { timing: Mutex::new(PeerTiming::new(awaits_at, Instant::now())), spin_now: Notify::new() }
+    }
+
+    /// A request is made.
+    pub fn start_request(self: &Arc<Self>) -> OpenRequest {
+        self.update(PeerTiming::request_started);
+        OpenRequest(Arc::clone(self))
+    }
+
+    /// Keeps the thread from going to sleep while something is about to come.
+    pub async fn run(&self) -> Infallible {
+        // Where there is one processor alone, others need it for that to come.
+        if std::thread::available_parallelism().map_or(1, usize::from) == 1 {
+            std::future::pending::<()>().await;
+        }
+        self.spin().await
+    }
+
+    async fn spin(&self) -> Infallible {
+        loop {
+            self.spin_now.notified().await;
+            while self.timing().should_spin(Instant::now()) {
+                // Whoever is to send the message may wait for this very processor.
+                std::thread::yield_now();
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn update(&self, step: impl FnOnce(&mut PeerTiming, Instant)) {
+        let (mut pace, now) = (self.timing(), Instant::now());
+        step(&mut pace, now);
+        if pace.should_spin(now) {
+            self.spin_now.notify_one();
+        }
+    }
+
+    /// How many requests have no answer yet.
+    #[cfg(test)]
+    pub fn open(&self) -> usize {
+        self.timing().open
+    }
+
+    fn timing(&self) -> MutexGuard<'_, PeerTiming> {
+        self.timing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that has no answer yet; dropped as soon as it has one, or gets none.
+pub struct OpenRequest(Arc<SpinWait>);
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.0.update(PeerTiming::request_ended);
+    }
+}
+
+/// How quick the other side was the last time.
+struct PeerTiming {
+    /// The other side is awaited where so many requests are open.
+    wait_at_open: usize,
+    open: usize,
+    /// Since there was none, there was never more than one. Who has several things to do needs the processor for them.
+    one_at_a_time: bool,
+    /// When the first of them was made; where there is none, when the last was answered.
+    since: Instant,
+    is_quick: bool,
+}
+
+impl PeerTiming {
+    fn new(awaits_at: usize, now: Instant) -> Self {
+        PeerTiming { wait_at_open: awaits_at, open: 0, one_at_a_time: true, since: now, is_quick: false }
+    }
+
+    fn request_started(&mut self, now: Instant) {
+        self.one_at_a_time = self.open == 0;
+        if self.one_at_a_time {
+            self.switch_side(now);
+        }
+        self.open += 1;
+    }
+
+    fn request_ended(&mut self, now: Instant) {
+        if self.open == 1 {
+            self.switch_side(now);
+        }
+        self.open = self.open.saturating_sub(1);
+    }
+
+    /// It is the turn of the other one now.
+    fn switch_side(&mut self, now: Instant) {
+        if self.open == self.wait_at_open {
+            self.is_quick = now - self.since < SOON;
+        }
+        self.since = now;
+    }
+
+    fn should_spin(&self, now: Instant) -> bool {
+        self.is_quick && self.one_at_a_time && self.open == self.wait_at_open && now - self.since < SOON
+    }
+}
+
+/// Who takes longer is not quick, and is not awaited awake any longer.
+const SOON: Duration = Duration::from_micros(200);
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Context, Wake, Waker};
+
+    use super::*;
+
+    const ASKED: bool = true;
+    const ANSWERED: bool = false;
+
+    /// Whether it stays awake after each of these, which come so many microseconds after one another.
+    fn awake(awaits_at: usize, steps: &[(u64, bool)]) -> Vec<bool> {
+        let mut now = Instant::now();
+        let mut pace = PeerTiming::new(awaits_at, now);
+        let step = |(after, asked): &(u64, bool)| {
+            now += Duration::from_micros(*after);
+            if *asked {
+                pace.request_started(now)
+            } else {
+                pace.request_ended(now)
+            }
+            assert!(!pace.should_spin(now + SOON), "it falls asleep");
+            pace.should_spin(now)
+        };
+        steps.iter().map(step).collect()
+    }
+
+    #[test]
+    fn who_was_quick_is_awaited_awake_and_nobody_else_is() {
+        let hurry = [(5_000, ASKED), (90, ANSWERED), (20, ASKED), (90, ANSWERED), (20, ASKED), (90, ANSWERED)];
+        assert_eq!(awake(0, &hurry), [false, false, false, true, false, true]);
+        assert_eq!(awake(1, &hurry), [false, false, true, false, true, false]);
+        let thinking = [(5_000, ASKED), (90, ANSWERED), (5_000, ASKED), (90, ANSWERED), (5_000, ASKED)];
+        assert_eq!(awake(0, &thinking), [false; 5]);
+        assert_eq!(awake(1, &thinking), [false, false, true, false, true]);
+        let work = [(20, ASKED), (5_000, ANSWERED), (20, ASKED), (5_000, ANSWERED), (20, ASKED)];
+        assert_eq!(awake(0, &work), [false, true, false, true, false]);
+        assert_eq!(awake(1, &work), [false; 5]);
+    }
+
+    #[test]
+    fn where_several_requests_are_open_nobody_stays_awake() {
+        let alone = [(20, ASKED), (90, ANSWERED), (20, ASKED)];
+        let crowd =
+            [(1, ASKED), (90, ANSWERED), (20, ANSWERED), (20, ASKED), (1, ASKED), (90, ANSWERED), (20, ANSWERED)];
+        let steps = [&alone[..], &crowd, &alone].concat();
+        assert_eq!(awake(0, &steps), [&[false, true, false], &[false; 7][..], &[false, true, false]].concat());
+        // The first of several is alone until the next one comes.
+        let first = [false, false, false, true, false, false, false];
+        assert_eq!(awake(1, &steps), [&[false, false, true], &first[..], &[true, false, true]].concat());
+    }
+
+    /// Whether whoever is polled wants to be polled again at once.
+    #[derive(Default)]
+    struct Restless(AtomicBool);
+
+    impl Wake for Restless {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_vigil_begins_where_somebody_quick_is_awaited_and_ends_in_time() {
+        let (vigil, restless) = (Arc::new(SpinWait::for_requests()), Arc::<Restless>::default());
+        let waker = Waker::from(Arc::clone(&restless));
+        let mut watch = pin!(vigil.spin());
+        let mut is_restless = || {
+            assert!(watch.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            restless.0.swap(false, Ordering::Relaxed)
+        };
+        assert!(!is_restless(), "nobody was quick");
+        let asked = vigil.start_request();
+        vigil.timing().is_quick = true;
+        drop(asked);
+        let moment = |since| vigil.timing().since = since;
+        // Whatever time the test takes, it is the time of a moment.
+        moment(Instant::now() + Duration::from_secs(3600));
+        assert!(is_restless() && is_restless(), "it stays awake");
+        moment(Instant::now() - SOON);
+        assert!(!is_restless() && !is_restless(), "the moment is over");
+    }
+}

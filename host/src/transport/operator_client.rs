@@ -1,0 +1,69 @@
+//! The pages of a running gateway, as the commands of an operator ask for them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use reqwest::Response;
+
+use super::endpoint::RemoteSite;
+use super::web::{HttpVersion, WebClient, WebRequest, body};
+use crate::failure::{Failure, RequestError};
+
+/// Asks a gateway for its pages.
+pub struct OperatorClient {
+    web: WebClient,
+    limit: Duration,
+}
+
+impl OperatorClient {
+    /// Prepares to ask the gateway whose pages are under this address, each within the limit; nothing is sent.
+    pub async fn open(site: &RemoteSite, limit: Duration) -> Result<Self, RequestError> {
+        Ok(OperatorClient { web: WebClient::open(site, HttpVersion::Any).await?, limit })
+    }
+
+    /// The text of a page.
+    pub async fn get(&self, path: &str) -> Result<String, RequestError> {
+        let read = async { body::text(self.ask(path).await?, self.web.max_message_bytes()).await };
+        self.in_time(path, read).await
+    }
+
+    /// Hears from a page of events whenever something has changed.
+    pub async fn listen(&self, path: &str) -> Result<ChangeStream, RequestError> {
+        self.in_time(path, self.ask(path)).await.map(ChangeStream)
+    }
+
+    async fn ask(&self, path: &str) -> Result<Response, RequestError> {
+        let url = self.web.address().join(path);
+        let url = url.map_err(|error| RequestError::unsent(Failure::Connect(format!("{path} is no page: {error}"))))?;
+        let headers = || self.web.headers().clone();
+        let response = self
+            .web
+            .send(WebRequest { method: Method::GET, url, headers: &headers, body: Bytes::new(), repeatable: true })
+            .await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(RequestError::sent(Failure::Http(self.web.failed_answer(response, false).await)))
+    }
+
+    async fn in_time<T>(
+        &self,
+        path: &str,
+        work: impl Future<Output = Result<T, RequestError>>,
+    ) -> Result<T, RequestError> {
+        let timeout = || RequestError::sent(Failure::Timeout { method: format!("GET /{path}"), after: self.limit });
+        tokio::time::timeout(self.limit, work).await.unwrap_or_else(|_| Err(timeout()))
+    }
+}
+
+/// Tells when something has changed.
+pub struct ChangeStream(Response);
+
+impl ChangeStream {
+    /// Returns when something may have changed; false means that the gateway has nothing more to tell.
+    pub async fn next(&mut self) -> Result<bool, RequestError> {
+        // What an event says does not matter: whoever hears of it asks again. A sign of life is one as well.
+        Ok(body::next(&mut self.0).await?.is_some())
+    }
+}

@@ -1,0 +1,220 @@
+//! Lines to a server: written by the caller where they fit into the pipe, by a task where they do not.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, PipeWriter, Write};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::net::unix::pipe;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::json;
+
+/// The standard input of a server.
+pub(super) struct StdinWriter {
+    queue: Mutex<WriteQueue>,
+    /// A permit for each byte that may wait in the queue; senders without room wait for their turn here.
+    room: Arc<Semaphore>,
+    /// The queue has changed: there is something to write, or no longer.
+    changed: Notify,
+    /// The pipe broke: the server has ended or closed its input.
+    broken: Notify,
+}
+
+/// Why a line was not written.
+#[derive(Debug)]
+pub(super) enum WriteError {
+    /// The input is being closed, as somebody asked.
+    Closing,
+    /// The pipe broke.
+    Broken {
+        /// Some of the line was written.
+        partly_written: bool,
+    },
+}
+
+/// The first line is the one that is being written: while there is one, nobody else may write.
+struct WriteQueue {
+    pipe: Option<PipeWriter>,
+    lines: VecDeque<QueuedLine>,
+    closing: bool,
+}
+
+struct QueuedLine {
+    bytes: Vec<u8>,
+    written: usize,
+    done: oneshot::Sender<Result<(), WriteError>>,
+    /// None for a line that came when the queue was empty: it may be begun and cannot wait.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+/// What became of a line.
+enum WriteAttempt {
+    Written,
+    Queued(oneshot::Receiver<Result<(), WriteError>>),
+    NoRoom(Vec<u8>),
+}
+
+impl StdinWriter {
+    /// Takes a pipe that does not block.
+    pub(super) fn new(pipe: PipeWriter) -> Self {
+        StdinWriter {
+            queue: Mutex::new(WriteQueue { pipe: Some(pipe), lines: VecDeque::new(), closing: false }),
+            room: Arc::new(Semaphore::new(MOST_WAITING)),
+            changed: Notify::new(),
+            broken: Notify::new(),
+        }
+    }
+
+    /// Writes a line and waits until it is written. Who stops waiting does not tear it: it is written, or never begun.
+    pub(super) async fn write(&self, text: String) -> Result<(), WriteError> {
+        let line = json::line(text).into_bytes();
+        let mut offer = self.try_write(line, None)?;
+        if let WriteAttempt::NoRoom(line) = offer {
+            let permits = room_for(&line);
+            // It is never closed.
+            let room = self.room.clone().acquire_many_owned(permits).await.ok();
+            offer = self.try_write(line, room)?;
+        }
+        match offer {
+            WriteAttempt::Written => Ok(()),
+            WriteAttempt::Queued(done) => done.await.unwrap_or(Err(WriteError::Broken { partly_written: true })),
+            WriteAttempt::NoRoom(_) => Err(WriteError::Broken { partly_written: false }),
+        }
+    }
+
+    /// Writes what is in the queue, as room comes in the pipe, until it is stopped.
+    pub(super) async fn run(&self) {
+        loop {
+            self.changed.notified().await;
+            if let Err(error) = self.drain().await {
+                self.breaks(self.queue(), &error);
+            }
+        }
+    }
+
+    /// Closes the input once all that waits is written; nothing more is taken.
+    pub(super) fn close(&self) {
+        let mut queue = self.queue();
+        queue.closing = true;
+        queue.close_if_done();
+    }
+
+    /// Ends it at once: all that waits has failed.
+    pub(super) fn fail(&self) {
+        self.queue().fail();
+        // The task lets go of the pipe.
+        self.changed.notify_one();
+    }
+
+    /// Waits until the pipe breaks.
+    pub(super) async fn broken(&self) {
+        self.broken.notified().await;
+    }
+
+    fn try_write(&self, line: Vec<u8>, mut room: Option<OwnedSemaphorePermit>) -> Result<WriteAttempt, WriteError> {
+        let mut queue = self.queue();
+        if queue.closing {
+            return Err(WriteError::Closing);
+        }
+        let Some(pipe) = &queue.pipe else { return Err(WriteError::Broken { partly_written: false }) };
+        let mut written = 0;
+        if queue.lines.is_empty() {
+            match none_if_full((&*pipe).write(&line)) {
+                Ok(count) if count == line.len() => return Ok(WriteAttempt::Written),
+                Ok(count) => written = count,
+                Err(error) => {
+                    self.breaks(queue, &error);
+                    return Err(WriteError::Broken { partly_written: false });
+                }
+            }
+        } else if room.is_none() {
+            room = self.room.clone().try_acquire_many_owned(room_for(&line)).ok();
+            if room.is_none() {
+                return Ok(WriteAttempt::NoRoom(line));
+            }
+        }
+        let (done, waiting) = oneshot::channel();
+        queue.lines.push_back(QueuedLine { bytes: line, written, done, _room: room });
+        drop(queue);
+        self.changed.notify_one();
+        Ok(WriteAttempt::Queued(waiting))
+    }
+
+    async fn drain(&self) -> io::Result<()> {
+        let pipe = match &*self.queue() {
+            WriteQueue { pipe: Some(pipe), lines, .. } if !lines.is_empty() => pipe.try_clone()?,
+            _ => return Ok(()),
+        };
+        // Registered only while something waits: otherwise each line that the server reads would wake us.
+        let pipe = pipe::Sender::from_owned_fd_unchecked(OwnedFd::from(pipe))?;
+        while self.advance(&pipe)? {
+            tokio::select! {
+                ready = pipe.writable() => ready?,
+                () = self.changed.notified() => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// One write of the first line's rest; whether anything is left.
+    fn advance(&self, pipe: &pipe::Sender) -> io::Result<bool> {
+        let mut queue = self.queue();
+        // What was given up before it was begun is not sent at all.
+        while queue.lines.front().is_some_and(|line| line.written == 0 && line.done.is_closed()) {
+            queue.lines.pop_front();
+            queue.close_if_done();
+        }
+        let Some(line) = queue.lines.front_mut() else { return Ok(false) };
+        line.written += none_if_full(pipe.try_write(&line.bytes[line.written..]))?;
+        if line.written == line.bytes.len()
+            && let Some(line) = queue.lines.pop_front()
+        {
+            // Its sender may have stopped waiting.
+            let _ = line.done.send(Ok(()));
+            queue.close_if_done();
+        }
+        Ok(!queue.lines.is_empty())
+    }
+
+    fn breaks(&self, mut queue: MutexGuard<'_, WriteQueue>, error: &io::Error) {
+        tracing::debug!(%error, "the server's standard input broke");
+        queue.fail();
+        drop(queue);
+        self.broken.notify_one();
+    }
+
+    fn queue(&self) -> MutexGuard<'_, WriteQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WriteQueue {
+    fn close_if_done(&mut self) {
+        if self.closing && self.lines.is_empty() {
+            self.pipe = None;
+        }
+    }
+
+    fn fail(&mut self) {
+        self.pipe = None;
+        for line in self.lines.drain(..) {
+            let _ = line.done.send(Err(WriteError::Broken { partly_written: line.written > 0 }));
+        }
+    }
+}
+
+/// A pipe that takes nothing now is no error.
+fn none_if_full(written: io::Result<usize>) -> io::Result<usize> {
+    match written {
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
+        written => written,
+    }
+}
+
+/// A line longer than the whole queue takes all of it.
+fn room_for(line: &[u8]) -> u32 {
+    line.len().min(MOST_WAITING) as u32
+}
+
+const MOST_WAITING: usize = 64 << 20;

@@ -1,0 +1,152 @@
+//! Lines from a server: messages go to the receiver, anything else becomes a warning.
+
+use std::mem;
+use std::sync::Arc;
+
+use memchr::memchr;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+
+use super::excerpt;
+use crate::config::secrets::Secrets;
+use crate::transport::Receive;
+use crate::transport::endpoint::Program;
+
+/// The standard output of a server.
+pub(super) struct StdoutReader {
+    pipe: pipe::Receiver,
+    /// What has been read and is not yet a whole line.
+    buffer: Vec<u8>,
+    limit: usize,
+    secrets: Secrets,
+    /// None once it was told that nothing more comes.
+    receiver: Option<Arc<dyn Receive>>,
+    warnings: u32,
+}
+
+/// Why no more lines come.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum OutputEnd {
+    /// The output was closed.
+    Closed,
+    /// A line is longer than this limit.
+    TooLong(usize),
+}
+
+impl StdoutReader {
+    pub(super) fn new(pipe: pipe::Receiver, program: &Program, receiver: Arc<dyn Receive>) -> Self {
+        let Program { max_message_bytes: limit, secrets, .. } = program;
+        let (limit, secrets) = (*limit, secrets.clone());
+        StdoutReader { pipe, buffer: Vec::new(), limit, secrets, receiver: Some(receiver), warnings: 0 }
+    }
+
+    /// Reads until no more lines come. It can be stopped at any time and called again: no byte is lost.
+    pub(super) async fn read(&mut self) -> OutputEnd {
+        loop {
+            self.buffer.reserve(READ);
+            let searched = self.buffer.len();
+            let count = match self.pipe.read_buf(&mut self.buffer).await {
+                Ok(count) => count,
+                Err(error) => {
+                    tracing::debug!(%error, "the server's standard output broke");
+                    0
+                }
+            };
+            if count == 0 {
+                self.deliver_last();
+                return OutputEnd::Closed;
+            }
+            if let Err(LineTooLong) = self.split(searched) {
+                return OutputEnd::TooLong(self.limit);
+            }
+            if count == READ {
+                // A server that writes without end must not keep timers and signals waiting.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Whatever still comes is read and thrown away, so that the server can go on and end.
+    pub(super) fn discard_output(&mut self) {
+        self.receiver = None;
+    }
+
+    /// Delivers all whole lines; up to `searched` there is no end of a line.
+    fn split(&mut self, mut searched: usize) -> Result<(), LineTooLong> {
+        let mut start = 0;
+        while let Some(ahead) = memchr(b'\n', &self.buffer[searched..]) {
+            let end = searched + ahead;
+            if end - start > self.limit {
+                return Err(LineTooLong);
+            }
+            searched = end + 1;
+            if start == 0 && end >= READ {
+                // A long line keeps the buffer, and the little that came after it moves to a new one.
+                let mut rest = Vec::with_capacity(READ.max(self.buffer.len() - searched));
+                rest.extend_from_slice(&self.buffer[searched..]);
+                let mut line = mem::replace(&mut self.buffer, rest);
+                line.truncate(end);
+                searched = 0;
+                self.deliver(line);
+            } else {
+                self.deliver(self.buffer[start..end].to_vec());
+            }
+            start = searched;
+        }
+        self.buffer.drain(..start);
+        if self.buffer.len() > self.limit { Err(LineTooLong) } else { Ok(()) }
+    }
+
+    /// What has no end of a line is a message only if it is whole: a server may have died in the middle of one, and then
+    /// its end says more than half of its answer.
+    fn deliver_last(&mut self) {
+        let last = mem::take(&mut self.buffer);
+        let begun = matches!(last.trim_ascii_start().first(), Some(b'{' | b'['));
+        if begun && serde_json::from_slice::<serde::de::IgnoredAny>(&last).is_err() {
+            let line = excerpt::of(&last, SHOWN, &self.secrets);
+            return self.warn(|| tracing::warn!(line, "standard output ended in the middle of a message"));
+        }
+        self.deliver(last);
+    }
+
+    fn deliver(&mut self, mut line: Vec<u8>) {
+        let Some(receiver) = self.receiver.clone() else { return };
+        line.truncate(line.trim_ascii_end().len());
+        // Some runtimes begin their output with a byte order mark.
+        if line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
+        match line.trim_ascii_start().first() {
+            None => return,
+            Some(b'{' | b'[') => {}
+            Some(_) => {
+                let line = excerpt::of(&line, SHOWN, &self.secrets);
+                return self.warn(|| tracing::warn!(line, "skipped a line of standard output that is no message"));
+            }
+        }
+        let text = String::from_utf8(line).unwrap_or_else(|error| {
+            let line = excerpt::of(error.as_bytes(), SHOWN, &self.secrets);
+            self.warn(|| tracing::warn!(line, "replaced what is not UTF-8 in a message"));
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        });
+        receiver.receive(text, None);
+    }
+
+    /// A server that is noisy for days must not fill the log.
+    fn warn(&mut self, warn: impl FnOnce()) {
+        self.warnings = self.warnings.saturating_add(1);
+        if self.warnings <= MOST_WARNINGS {
+            warn();
+        } else if self.warnings == MOST_WARNINGS + 1 {
+            tracing::warn!("more such lines of this connection are not shown");
+        }
+    }
+}
+
+/// A line is too long.
+struct LineTooLong;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+const READ: usize = 64 * 1024;
+const SHOWN: usize = 200;
+const MOST_WARNINGS: u32 = 20;

@@ -1,0 +1,249 @@
+//! What went wrong with a request, in words that help and hold no secret.
+
+mod tls;
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::io;
+use std::time::{Duration, SystemTime};
+
+use http::{StatusCode, header};
+use reqwest::Response;
+
+use super::{CredentialEdition, WebClient, address, body};
+use crate::failure::{Failure, HttpError, RequestError};
+
+/// Why a request got no answer. `address` is where it went, in words.
+pub(super) fn send_error(error: &reqwest::Error, address: &str, connect_timeout: Duration) -> RequestError {
+    let tls = tls::cause(error);
+    if had_connection(error) {
+        return RequestError { sent: !is_unread(error), failure: read_error(error, address) };
+    }
+    let why = match tls {
+        None if error.is_timeout() => format!("no connection within {connect_timeout:?}"),
+        _ => root_cause(error),
+    };
+    RequestError::unsent(Failure::Connect(format!("{why} ({address})")))
+}
+
+/// Whether the connection ended before an answer came.
+pub(super) fn is_lost(error: &reqwest::Error) -> bool {
+    had_connection(error) && unreadable(error, "").is_none()
+}
+
+/// Whether there was a connection that the request could go on.
+fn had_connection(error: &reqwest::Error) -> bool {
+    // In TLS 1.3 a server refuses our certificate, or its absence, only after we began to speak; it read nothing then.
+    let refused = tls::cause(error).is_some_and(tls::refuses_us);
+    !error.is_connect() && !refused && !error.is_builder()
+}
+
+/// Whether the server says that it has not looked at the request (RFC 9113 §8.7), or nothing of it was written.
+fn is_unread(error: &reqwest::Error) -> bool {
+    let mut causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
+    causes.any(|error| {
+        let refused = error.downcast_ref::<h2::Error>().is_some_and(|error| {
+            // A farewell is the error of those requests alone that came too late for it.
+            error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
+        });
+        refused || error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled)
+    })
+}
+
+/// Why there is no answer, or no more of it: the connection ended, or what came is no HTTP.
+pub(super) fn read_error(error: &(dyn Error + 'static), address: &str) -> Failure {
+    match unreadable(error, address) {
+        Some(how) => Failure::Protocol(format!("{how} ({address})")),
+        None => Failure::Closed,
+    }
+}
+
+/// What is wrong with an answer that is no HTTP, in words.
+fn unreadable(error: &(dyn Error + 'static), address: &str) -> Option<String> {
+    if tls::cause(error).is_some() {
+        return None;
+    }
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    let found = causes.filter_map(|error| error.downcast_ref::<hyper::Error>()).last()?;
+    if found.is_parse_too_large() {
+        return Some("its answer has more headers, or larger ones, than can be read".to_owned());
+    }
+    let kind = found.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let malformed = matches!(kind, Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData));
+    // It spoke before it was asked: hyper has no question for that, so all others are left out.
+    let ended = found.is_incomplete_message() || found.is_closed() || found.is_canceled() || found.is_timeout();
+    let ours = found.is_user() || found.is_shutdown() || found.is_body_write_aborted();
+    let unasked = !found.is_parse() && !ended && !ours && found.source().is_none();
+    if !found.is_parse() && !malformed && !unasked {
+        return None;
+    }
+    let words = lower_first(&root_cause(found));
+    // What does not even begin as HTTP is something else.
+    let else_there = match unasked || words.contains("version") {
+        true if address.starts_with("http://") => "; is it another service, or one that wants https?",
+        true if address.starts_with("ws://") => "; is it another service, or one that wants wss?",
+        true => "; is it another service?",
+        false => "",
+    };
+    Some(format!("its answer is no readable HTTP: {words}{else_there}"))
+}
+
+/// The last of the causes: the others say only that something failed.
+pub(in crate::transport) fn root_cause(error: &(dyn Error + 'static)) -> String {
+    if let Some(tls) = tls::cause(error) {
+        return tls::in_words(tls);
+    }
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    match cause.downcast_ref::<io::Error>() {
+        Some(error) => in_words(error),
+        None => cause.to_string(),
+    }
+}
+
+/// An error of the system, without its number.
+pub(super) fn in_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => lower_first(words),
+        None => text,
+    }
+}
+
+impl WebClient {
+    /// An answer that is no success, as an error. `session` says whether the request carried a session id.
+    pub(in crate::transport) fn http_error(&self, response: &Response, session: bool, body: String) -> HttpError {
+        let text = |name| response.headers().get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+        let mut body = match body::encoding(response) {
+            Some(encoding) => format!("a text encoded as {encoding}, which was not asked for"),
+            None => self.redact(body),
+        };
+        body.truncate(body.floor_char_boundary(SHOWN));
+        // To a request that is not encrypted, a proxy may answer in place of the server.
+        if let Some(proxy) =
+            self.foreign_clients.proxies().proxy_for(response.url()).filter(|_| response.url().scheme() == "http")
+        {
+            body = match response.status() {
+                StatusCode::PROXY_AUTHENTICATION_REQUIRED => format!("the proxy {proxy} wants a login"),
+                _ if body.is_empty() => format!("through the proxy {proxy}"),
+                _ => format!("{body} (through the proxy {proxy})"),
+            };
+        }
+        // What another origin wants, to which we were sent, is not what our server wants.
+        let ours = address::same_origin(response.url(), self.address());
+        HttpError {
+            status: response.status().as_u16(),
+            session,
+            challenge: challenge(response).filter(|_| ours).map(|challenge| self.redact(challenge)),
+            edition: response.extensions().get::<CredentialEdition>().map_or(0, |edition| edition.0),
+            retry_after: text(header::RETRY_AFTER).and_then(|value| retry_after(value, SystemTime::now())),
+            body,
+        }
+    }
+
+    /// Reads the beginning of a failed answer's body and makes an error of both.
+    pub(in crate::transport) async fn failed_answer(&self, mut response: Response, session: bool) -> HttpError {
+        let body = body::beginning(&mut response, BODY).await;
+        self.http_error(&response, session, body)
+    }
+
+    /// Reads the beginning of a body that is to be shown.
+    pub(in crate::transport) async fn beginning(&self, response: &mut Response) -> String {
+        self.redact(body::beginning(response, BODY).await)
+    }
+
+    /// What the site wrote, without secrets. Half a secret is not found, so this comes before anything is cut.
+    pub(in crate::transport) fn redact(&self, text: String) -> String {
+        let text = match self.site.secrets.redact(&text) {
+            Cow::Owned(clean) => clean,
+            Cow::Borrowed(_) => text,
+        };
+        match &self.site.authorize {
+            Some(authorize) => authorize.secrets().redact(&text).into_owned(),
+            None => text,
+        }
+    }
+}
+
+/// Servers may challenge in several headers, which mean the same as one with commas.
+fn challenge(response: &Response) -> Option<String> {
+    let values = response.headers().get_all(header::WWW_AUTHENTICATE).iter();
+    let values: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
+    (!values.is_empty()).then(|| values.join(", "))
+}
+
+/// Seconds, or a date (RFC 9110 §10.2.3). A date that has passed is no wait.
+fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A number that is too large to be read means for ever.
+        return Some(value.parse().map_or(Duration::MAX, Duration::from_secs));
+    }
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(http_date(value)?);
+    Some(at.duration_since(now).unwrap_or_default())
+}
+
+/// The seconds since 1970 of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date(text: &str) -> Option<u64> {
+    let mut words = text.strip_suffix(" GMT")?.split_once(", ")?.1.split(' ');
+    let mut number = |most: u64| words.next()?.parse().ok().filter(|number| *number <= most);
+    let day: u64 = number(31)?;
+    let name = words.next()?;
+    let month = MONTHS.iter().position(|month| *month == name)? as u64 + 1;
+    let year: u64 = words.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut clock = words.next()?.split(':');
+    let mut part = |most: u64| clock.next()?.parse().ok().filter(|part| *part <= most);
+    let (hour, minute, second): (u64, u64, u64) = (part(23)?, part(59)?, part(60)?);
+    // Years begin in March, so that the day that comes and goes is their last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day;
+    Some((days.checked_sub(EPOCH_DAY)?) * 86_400 + hour * 3600 + minute * 60 + second)
+}
+
+fn lower_first(words: &str) -> String {
+    let mut chars = words.chars();
+    chars.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(chars).collect()
+}
+
+/// How much of a body that is to be shown is read: more than is kept, so that a secret at the cut is there whole.
+pub(in crate::transport) const BODY: usize = SHOWN + 16 * 1024;
+
+/// How much of the body of a failed answer is kept.
+const SHOWN: usize = 2048;
+
+/// 1970-01-01, in days as `http_date` counts them.
+const EPOCH_DAY: u64 = 719_469;
+
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_time_is_seconds_or_a_date() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let check = |value: &str, wait: Option<u64>| {
+            assert_eq!(retry_after(value, now), wait.map(Duration::from_secs), "{value}");
+        };
+        check("120", Some(120));
+        check("Sun, 06 Nov 1994 08:49:37 GMT", Some(0));
+        check("Sun, 06 Nov 1994 08:50:37 GMT", Some(60));
+        check("Tue, 29 Feb 2000 00:00:00 GMT", Some(951_782_400 - 784_111_777));
+        check("Sat, 05 Nov 1994 08:49:37 GMT", Some(0));
+        check("soon", None);
+        check("-1", None);
+        check("", None);
+        assert_eq!(retry_after("99999999999999999999", now), Some(Duration::MAX));
+        check("Sun, 06 Nox 1994 08:49:37 GMT", None);
+        check("Sun, 99 Nov 1994 08:49:37 GMT", None);
+    }
+
+    #[test]
+    fn errors_of_the_system_are_shown_without_their_numbers() {
+        assert_eq!(in_words(&io::Error::from_raw_os_error(2)), "no such file or directory");
+        assert_eq!(in_words(&io::Error::other("Odd")), "Odd");
+    }
+}
