@@ -50,7 +50,8 @@ def faults(page):
         elif anchor and anchor not in anchors(target):
             yield f"{link}: no such heading"
     for path in re.findall(rf"`((?:{FOLDERS})/[\w./-]*)`", text):
-        if not (ROOT / path).exists():
+        is_pattern = "NAME" in path
+        if not is_pattern and not (ROOT / path).exists() and not (page.parent / path).exists():
             yield f"{path} is not in the repository"
 
 
