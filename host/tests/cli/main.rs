@@ -1,6 +1,8 @@
 //! The binary as a person or a script meets it: what it prints where, and how it ends.
 
 mod access;
+#[cfg(unix)]
+mod book;
 mod call;
 mod check;
 mod config;
