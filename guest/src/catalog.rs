@@ -133,9 +133,9 @@ impl Catalog {
                 ids.push(id.to_owned());
             }
         }
-        let shelves = ids.iter().map(|_| None).collect();
+        let tools_by_server = ids.iter().map(|_| None).collect();
         let (exposed, shortened) = (OnceCell::new(), OnceCell::new());
-        Catalog { ids, tools_by_server: shelves, order, bare_names, style, exposed, shortened }
+        Catalog { ids, tools_by_server, order, bare_names, style, exposed, shortened }
     }
 
     /// A table of these offers alone, for anyone to ask.

@@ -199,44 +199,45 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         }
         CliCommand::Status(args) => context::run_until_signal(status::run(args, &secrets), std::future::ready(())),
         CliCommand::Tools(args) => {
-            let desk = open(&args.servers, ConfigFallback::Demo, GateView::default())?;
-            context::run(&desk, tools::run(&desk, args))
+            let context = open(&args.servers, ConfigFallback::Demo, GateView::default())?;
+            context::run(&context, tools::run(&context, args))
         }
         CliCommand::Call(args) => {
             // Before anything runs: whoever types it may press Ctrl-C instead.
             let arguments = call::read_arguments(&args.arguments)?;
             let view = GateView { max_result_bytes: args.max_result_bytes, ..GateView::default() };
             let (flag, record) = (cli.global.config.as_deref(), args.record.as_deref());
-            let desk = CliContext::open(&cli.logic, flag, &args.servers, ConfigFallback::Demo, &secrets, view, record)?;
-            context::run(&desk, call::run(&desk, args, arguments))
+            let context =
+                CliContext::open(&cli.logic, flag, &args.servers, ConfigFallback::Demo, &secrets, view, record)?;
+            context::run(&context, call::run(&context, args, arguments))
         }
         CliCommand::Resources(args) => {
-            let desk = open(&args.servers(), ConfigFallback::Fail, GateView::default())?;
-            context::run(&desk, resources::run(&desk, args))
+            let context = open(&args.servers(), ConfigFallback::Fail, GateView::default())?;
+            context::run(&context, resources::run(&context, args))
         }
         CliCommand::Prompts(args) => {
             let arguments = args.arguments()?;
-            let desk = open(&args.servers(), ConfigFallback::Fail, GateView::default())?;
-            context::run(&desk, prompts::run(&desk, args, &arguments))
+            let context = open(&args.servers(), ConfigFallback::Fail, GateView::default())?;
+            context::run(&context, prompts::run(&context, args, &arguments))
         }
         CliCommand::Instructions(args) => {
-            let desk = open(&args.servers, ConfigFallback::Fail, GateView::default())?;
-            context::run(&desk, instructions::run(&desk, args))
+            let context = open(&args.servers, ConfigFallback::Fail, GateView::default())?;
+            context::run(&context, instructions::run(&context, args))
         }
         CliCommand::Check(args) => {
-            let desk = open(&args.servers, ConfigFallback::Fail, GateView::default())?;
-            context::run(&desk, check::run(&desk, args))
+            let context = open(&args.servers, ConfigFallback::Fail, GateView::default())?;
+            context::run(&context, check::run(&context, args))
         }
         CliCommand::Access(args) => {
             // Which servers are asked is no reason to take the others for switched off.
             let servers = ServerArgs { timeout: args.servers.timeout, ..ServerArgs::default() };
-            let desk = open(&servers, ConfigFallback::Demo, GateView::default())?;
-            context::run(&desk, access::run(&desk, args))
+            let context = open(&servers, ConfigFallback::Demo, GateView::default())?;
+            context::run(&context, access::run(&context, args))
         }
         #[cfg(feature = "oauth")]
         CliCommand::Auth(args) => {
-            let desk = open(&args.servers(), ConfigFallback::Fail, GateView::default())?;
-            context::run(&desk, auth::run(&desk, args))
+            let context = open(&args.servers(), ConfigFallback::Fail, GateView::default())?;
+            context::run(&context, auth::run(&context, args))
         }
         CliCommand::Serve(args) => serve::run(&cli.logic, cli.global.config.as_deref(), args, &secrets),
         CliCommand::Trust(args) => files::trust(args, cli.global.config.as_deref()),
@@ -250,8 +251,8 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         CliCommand::Explain(args) => explain::run(cli.global.config.as_deref(), args, &secrets),
         CliCommand::Route(args) if route::wants_configuration(args) => {
             let arguments = args.arguments()?;
-            let desk = open(&ServerArgs::default(), ConfigFallback::Demo, GateView::default())?;
-            context::run(&desk, route::run_configured(&desk, args, arguments))
+            let context = open(&ServerArgs::default(), ConfigFallback::Demo, GateView::default())?;
+            context::run(&context, route::run_configured(&context, args, arguments))
         }
         CliCommand::Route(args) => route::run(&mut cli.logic.supervisor()?, args, &args.arguments()?),
         CliCommand::Eval => {

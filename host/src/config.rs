@@ -55,13 +55,13 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
 
 /// The configuration where there is no file: the demo server inside our own program, whose path this is.
 pub fn demo(command: String) -> Config {
-    let place = FilePosition { file: Arc::from(Path::new("built-in")), line: 1, column: 1 };
-    let located = |field: &str, text: String| UnexpandedText { text, place: place.clone(), field: field.to_owned() };
+    let position = FilePosition { file: Arc::from(Path::new("built-in")), line: 1, column: 1 };
+    let text = |field: &str, text: String| UnexpandedText { text, place: position.clone(), field: field.to_owned() };
     // What is not read from a file has no variables in it.
     let literal = command.replace("${", "$${").replace("{{", "{{'{{'}}");
-    let mut server = ServerConfig::new("demo", place.clone(), TransportKind::Stdio);
-    server.command = Some(located("command", literal));
-    server.args = vec![located("args[0]", "demo-server".to_owned())];
+    let mut server = ServerConfig::new("demo", position.clone(), TransportKind::Stdio);
+    server.command = Some(text("command", literal));
+    server.args = vec![text("args[0]", "demo-server".to_owned())];
     Config {
         file: None,
         shape: FileShape::Native,

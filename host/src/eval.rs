@@ -37,8 +37,8 @@ const MAX_LINE: usize = 64 << 20;
 
 /// Answers every line until the input ends.
 pub fn run(logic: &mut impl Decide, input: impl Read, mut output: impl Write) -> Result<(), EvalError> {
-    let mut lines = EvalLineReader::new(input, MAX_LINE);
-    while let Some(line) = lines.next().map_err(EvalError::Input)? {
+    let mut reader = EvalLineReader::new(input, MAX_LINE);
+    while let Some(line) = reader.next().map_err(EvalError::Input)? {
         let answer = match line {
             EvalLine::Text(line) => answer(logic, line),
             EvalLine::TooLong => EvalReply::error(format!("the line is longer than {MAX_LINE} bytes")),
@@ -46,7 +46,7 @@ pub fn run(logic: &mut impl Decide, input: impl Read, mut output: impl Write) ->
         };
         output.write_all(answer.as_bytes()).and_then(|()| output.write_all(b"\n")).map_err(EvalError::Output)?;
         // Whoever waits for each answer gets it at once; whoever sends many lines is not slowed down.
-        if !lines.has_buffered_line() {
+        if !reader.has_buffered_line() {
             output.flush().map_err(EvalError::Output)?;
         }
     }

@@ -107,12 +107,12 @@ pub enum CloseMode {
 impl Gate {
     /// Opens a gate; no server is connected yet.
     pub fn open(registry: &Arc<Registry>, view: GateView) -> Result<Self, GateError> {
-        let gate = |core: Arc<GateBackend>| Gate {
+        let gate = |backend: Arc<GateBackend>| Gate {
             registry: Arc::clone(registry),
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             session: view.session.clone(),
             pass_through: view.pass_through,
-            current: Mutex::new(CurrentBackend { backend: core, view_version: 0 }),
+            current: Mutex::new(CurrentBackend { backend, view_version: 0 }),
             view_version: AtomicU64::new(0),
             retired: Mutex::default(),
             scoped_links: Mutex::default(),
@@ -180,8 +180,8 @@ impl Gate {
 
     /// The tools that may be used, of the servers that have offered any.
     pub fn tools(&self, style: &naming::NamingStyle) -> LogicResult<Vec<catalog::ExposedTool>> {
-        let core = self.sync();
-        core.pool.ask_gate(&core.gate_offers, 0, |logic, id| logic.tools(id, style))
+        let backend = self.sync();
+        backend.pool.ask_gate(&backend.gate_offers, 0, |logic, id| logic.tools(id, style))
     }
 
     /// How its server describes a tool, whole.
@@ -218,8 +218,8 @@ impl Gate {
         if !self.masks(server) {
             return Ok(json.to_owned());
         }
-        let core = self.backend();
-        core.pool.ask_gate(&core.gate_offers, json.len(), |logic, id| logic.mask_json(id, server, json))
+        let backend = self.backend();
+        backend.pool.ask_gate(&backend.gate_offers, json.len(), |logic, id| logic.mask_json(id, server, json))
     }
 
     /// The same for a text that is no JSON.

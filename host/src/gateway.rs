@@ -10,7 +10,7 @@ pub mod pages;
 mod recent;
 mod relay;
 mod seal;
-#[cfg_attr(not(unix), path = "gateway/socket/elsewhere.rs")]
+#[cfg_attr(not(unix), path = "gateway/socket/unsupported.rs")]
 pub mod socket;
 pub mod stdio;
 
@@ -102,7 +102,7 @@ impl Gateway {
     /// A gateway over these servers. The relay must be the handler that the registry was built with, or servers have
     /// nobody to ask.
     pub fn new(registry: Arc<Registry>, relay: Arc<Relay>, options: GatewayOptions) -> Self {
-        let inside = Arc::new(GatewayState {
+        let state = Arc::new(GatewayState {
             registry,
             relay,
             slow_servers: SlowServers::new(),
@@ -114,8 +114,8 @@ impl Gateway {
             active: Mutex::new(Arc::new(ActiveOptions { options, revoked: HashSet::new() })),
             edition: AtomicU64::new(0),
         });
-        let (stateless, desks, doors, shadow) = Default::default();
-        Gateway { state: inside, stateless, operator_gates: desks, listeners: doors, shadow, since: SystemTime::now() }
+        let (stateless, operator_gates, listeners, shadow) = Default::default();
+        Gateway { state, stateless, operator_gates, listeners, shadow, since: SystemTime::now() }
     }
 
     /// Takes another configuration, and shows itself otherwise: from its next request on, each client uses what it may
@@ -138,8 +138,8 @@ impl Gateway {
         let before = self.state.active();
         let same = before.options.names == options.names && before.options.views == options.views;
         let once = before.revoked.iter().chain(before.options.views.keys());
-        let departed: HashSet<_> = once.filter(|name| !options.views.contains_key(*name)).cloned().collect();
-        let shown = Arc::new(ActiveOptions { options, revoked: departed });
+        let revoked: HashSet<_> = once.filter(|name| !options.views.contains_key(*name)).cloned().collect();
+        let shown = Arc::new(ActiveOptions { options, revoked });
         *self.state.active.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&shown);
         self.state.edition.fetch_add(1, Ordering::SeqCst);
         // After that, so that nobody who has departed comes in again.
@@ -178,8 +178,12 @@ impl Gateway {
     }
 
     /// Shows operators what a door carries; its name is one of few, since figures are kept by it.
-    pub fn add_listener(&self, name: &'static str, address: String, load: Arc<LoadLimiter>) {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(OpenListener { name, address, load });
+    pub fn add_listener(&self, name: &'static str, address: String, limiter: Arc<LoadLimiter>) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(OpenListener {
+            name,
+            address,
+            load: limiter,
+        });
     }
 
     fn listeners(&self) -> Vec<OpenListener> {
@@ -206,23 +210,23 @@ impl ClientFactory for Gateway {
     fn open_client(
         &self,
         principal: &Principal,
-        outlet: Arc<dyn ClientSink>,
+        sink: Arc<dyn ClientSink>,
     ) -> Result<Arc<dyn ClientHandler>, GateError> {
-        Ok(ClientSession::open(&self.state, principal, Some(outlet))?)
+        Ok(ClientSession::open(&self.state, principal, Some(sink))?)
     }
 
     fn stateless_client(&self, principal: &Principal) -> Result<Arc<dyn ClientHandler>, GateError> {
         let mut stateless = self.lock_stateless();
-        if let Some(front) = stateless.get(principal) {
-            return Ok(Arc::clone(front) as _);
+        if let Some(client) = stateless.get(principal) {
+            return Ok(Arc::clone(client) as _);
         }
-        let front = ClientSession::open(&self.state, principal, None)?;
-        stateless.insert(principal.clone(), Arc::clone(&front));
-        Ok(front)
+        let client = ClientSession::open(&self.state, principal, None)?;
+        stateless.insert(principal.clone(), Arc::clone(&client));
+        Ok(client)
     }
 
     fn stateless_clients(&self) -> Vec<Arc<dyn ClientHandler>> {
-        self.lock_stateless().values().map(|front| Arc::clone(front) as _).collect()
+        self.lock_stateless().values().map(|client| Arc::clone(client) as _).collect()
     }
 }
 

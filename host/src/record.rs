@@ -30,7 +30,7 @@ pub use backtest::{Backtest, BacktestError, RecordFilter, find};
 pub use candidate::{Candidate, UnusableServer};
 pub(crate) use candidate::{CandidateSettings, SettingsQuery, unknown_principal};
 pub(crate) use digest_cache::DigestCache;
-pub(crate) use latest_offers::{LatestOffers, replay_with_offers as play_lending};
+pub(crate) use latest_offers::{LatestOffers, replay_with_offers};
 pub use reader::{LinePosition, LineState, RecordLines, SharedPartError, SharedParts};
 #[cfg(test)]
 pub(crate) use recorder::tests::finished;

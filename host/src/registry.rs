@@ -153,36 +153,29 @@ impl Registry {
         let mut logic = Supervisor::new(component.clone())?;
         find_problems(&mut logic, &mut config)?;
         let config = Arc::new(config);
-        let aside = options.blocking_runner;
-        let surroundings = Arc::new(RegistryContext::new(logic, &config, options));
+        let blocking_runner = options.blocking_runner;
+        let context = Arc::new(RegistryContext::new(logic, &config, options));
         let links = (0..config.servers.len())
-            .map(|place| Link::new(Arc::clone(&surroundings), Arc::clone(&config), place, None, CallStats::default()))
+            .map(|place| Link::new(Arc::clone(&context), Arc::clone(&config), place, None, CallStats::default()))
             .collect::<LogicResult<Arc<[_]>>>()?;
         links.iter().for_each(|link| link.start_if_eager());
-        let places = positions_by_id(&links);
-        let condenser = surroundings.condenser(&config);
-        let recorder = surroundings.recorder(component, &config, None);
-        let book = Mutex::new(RegistryState {
+        let positions = positions_by_id(&links);
+        let condenser = context.condenser(&config);
+        let recorder = context.recorder(component, &config, None);
+        let state = Mutex::new(RegistryState {
             config,
             condenser,
             recorder,
             links,
-            positions: places,
+            positions,
             scoped_links: HashMap::new(),
             retired: Vec::new(),
             config_version: 0,
             servers_version: 0,
         });
         let observer = Default::default();
-        let (component, cores) = (component.clone(), GateBackends::new(component));
-        Ok(Arc::new(Registry {
-            component,
-            context: surroundings,
-            blocking_runner: aside,
-            state: book,
-            backends: cores,
-            observer,
-        }))
+        let (component, backends) = (component.clone(), GateBackends::new(component));
+        Ok(Arc::new(Registry { component, context, blocking_runner, state, backends, observer }))
     }
 
     /// The component that decides.

@@ -118,9 +118,8 @@ impl Session {
             }
         }
         let params = format!(r#"{{"level":"{}"}}"#, level.name());
-        let patience = RequestTimeouts::of(self.list_timeout);
-        let request =
-            SessionRequest { method: "logging/setLevel", params: &params, timeouts: patience, progress: None };
+        let timeouts = RequestTimeouts::of(self.list_timeout);
+        let request = SessionRequest { method: "logging/setLevel", params: &params, timeouts, progress: None };
         if let Err(failed) = self.exchange(&request, &params, &Caller::default()).await {
             debug!("the server keeps its own level of logs: {failed}");
         }
@@ -204,8 +203,8 @@ impl Session {
     async fn listen_to_lists(&self) -> Result<(), RequestError> {
         let params =
             r#"{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}}"#;
-        let patience = RequestTimeouts::unlimited();
-        let request = SessionRequest { method: "subscriptions/listen", params, timeouts: patience, progress: None };
+        let timeouts = RequestTimeouts::unlimited();
+        let request = SessionRequest { method: "subscriptions/listen", params, timeouts, progress: None };
         self.exchange(&request, params, &Caller::default()).await.map(drop)
     }
 
@@ -255,14 +254,14 @@ impl Session {
         let headers = self.request_headers(request.method, params);
         let wants_progress = request.progress.is_some() || is_work(request.method);
         let build = |id: RequestId| params::with_meta(params, &meta, wants_progress.then_some(id));
-        let patience = request.timeouts;
+        let timeouts = request.timeouts;
         let ask = |headers| {
             let (progress, handler) = (request.progress.clone(), caller.handler.clone());
             WireRequest {
                 method: request.method,
                 params: &build,
                 headers,
-                timeouts: patience,
+                timeouts,
                 progress,
                 handler,
                 cancellable: true,

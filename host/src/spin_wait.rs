@@ -99,8 +99,8 @@ struct PeerTiming {
 }
 
 impl PeerTiming {
-    fn new(awaits_at: usize, now: Instant) -> Self {
-        PeerTiming { wait_at_open: awaits_at, open: 0, one_at_a_time: true, since: now, is_quick: false }
+    fn new(wait_at_open: usize, now: Instant) -> Self {
+        PeerTiming { wait_at_open, open: 0, one_at_a_time: true, since: now, is_quick: false }
     }
 
     fn request_started(&mut self, now: Instant) {
@@ -199,18 +199,18 @@ mod tests {
 
     #[test]
     fn a_vigil_begins_where_somebody_quick_is_awaited_and_ends_in_time() {
-        let (vigil, restless) = (Arc::new(SpinWait::for_requests()), Arc::<Restless>::default());
+        let (spin_wait, restless) = (Arc::new(SpinWait::for_requests()), Arc::<Restless>::default());
         let waker = Waker::from(Arc::clone(&restless));
-        let mut watch = pin!(vigil.spin());
+        let mut watch = pin!(spin_wait.spin());
         let mut is_restless = || {
             assert!(watch.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
             restless.0.swap(false, Ordering::Relaxed)
         };
         assert!(!is_restless(), "nobody was quick");
-        let asked = vigil.start_request();
-        vigil.timing().is_quick = true;
+        let asked = spin_wait.start_request();
+        spin_wait.timing().is_quick = true;
         drop(asked);
-        let moment = |since| vigil.timing().since = since;
+        let moment = |since| spin_wait.timing().since = since;
         // Whatever time the test takes, it is the time of a moment.
         moment(Instant::now() + Duration::from_secs(3600));
         assert!(is_restless() && is_restless(), "it stays awake");

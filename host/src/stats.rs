@@ -77,16 +77,16 @@ impl CallStats {
 
     /// What was counted so far.
     pub fn snapshot(&self) -> StatsSnapshot {
-        let StatsTotals { counters: seen, latencies } = self.tally().clone();
-        let ended = seen.ok + seen.tool_errors + seen.failures + seen.unknown + seen.cancelled;
+        let StatsTotals { counters, latencies } = self.tally().clone();
+        let ended = counters.ok + counters.tool_errors + counters.failures + counters.unknown + counters.cancelled;
         StatsSnapshot {
-            in_flight: seen.calls - ended,
+            in_flight: counters.calls - ended,
             p50: latencies.quantile(0.5),
             p90: latencies.quantile(0.9),
             p99: latencies.quantile(0.99),
             max: latencies.max(),
             sum: latencies.sum(),
-            ..seen
+            ..counters
         }
     }
 

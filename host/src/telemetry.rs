@@ -6,7 +6,7 @@
 #[cfg(feature = "otel")]
 mod export;
 #[cfg(not(feature = "otel"))]
-#[path = "telemetry/nothing.rs"]
+#[path = "telemetry/disabled.rs"]
 mod spans;
 #[cfg(feature = "otel")]
 mod spans;

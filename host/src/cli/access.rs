@@ -85,8 +85,8 @@ struct CollectedTools {
 }
 
 /// Finds out who may call what, and shows it.
-pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
-    let registry = desk.gate.registry();
+pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+    let registry = context.gate.registry();
     let mut logic = Supervisor::new(registry.component().clone())?;
     let config = registry.config();
     check_servers(args, &config)?;
@@ -94,18 +94,22 @@ pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     // Where it stays as it is whether HTTP wants a token, whoever comes without one is the local principal or nobody.
     let needs_token = |config: &Config| !config.settings.gateway.tokens.is_empty();
     let opens = other.as_ref().is_some_and(|other| needs_token(other) != needs_token(&config));
-    let asked = collect_tools(desk, args).await;
+    let asked = collect_tools(context, args).await;
     let access = find_access(&mut logic, &config, &asked, opens)?;
     let reachable = asked.failed.is_empty();
     let Some(other) = other else {
         check_principals(args, &[&access])?;
         let wanted = AccessFilter::new(args, &mut logic, access.rows())?;
         let rows: Vec<_> = access.rows().filter(|(name, tool, right)| wanted.matches(name, tool, &[*right])).collect();
-        report::print(desk, args, &AccessReport::rights(rows, asked.failed).with_warnings(registry.unmatched_rules()))?;
+        report::print(
+            context,
+            args,
+            &AccessReport::rights(rows, asked.failed).with_warnings(registry.unmatched_rules()),
+        )?;
         return Ok(end(false, reachable || !args.strict));
     };
     registry.set_servers(other)?;
-    let then = collect_tools(desk, args).await;
+    let then = collect_tools(context, args).await;
     let after = find_access(&mut logic, &registry.config(), &then, opens)?;
     check_principals(args, &[&access, &after])?;
     let wanted = AccessFilter::new(args, &mut logic, access.rows().chain(after.rows()))?;
@@ -130,7 +134,7 @@ pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
             .filter(|then| !failed.iter().any(|first| first.server == then.server))
             .collect::<Vec<_>>(),
     );
-    report::print(desk, args, &AccessReport::changes(&found, failed).with_warnings(registry.unmatched_rules()))?;
+    report::print(context, args, &AccessReport::changes(&found, failed).with_warnings(registry.unmatched_rules()))?;
     Ok(end(fails, compared))
 }
 
@@ -173,12 +177,12 @@ fn find_access(
 }
 
 /// Asks the servers of now for their tools, side by side; those that cannot be used are warned of.
-async fn collect_tools(desk: &CliContext, args: &Args) -> CollectedTools {
+async fn collect_tools(context: &CliContext, args: &Args) -> CollectedTools {
     let wanted = |link: &&Arc<Link>| {
         let only = &args.servers.server;
         link.server().enabled && (only.is_empty() || only.iter().any(|id| id == link.id()))
     };
-    let links = desk.gate.registry().links();
+    let links = context.gate.registry().links();
     let tools = links.iter().filter(wanted).map(|link| async move {
         let tools = async { link.tools_of(&link.lease().await?).await };
         (link, tools.await)
@@ -188,7 +192,7 @@ async fn collect_tools(desk: &CliContext, args: &Args) -> CollectedTools {
         match outcome {
             Ok(tools) => asked.offers.push((link.id().to_owned(), Arc::clone(&tools.offered))),
             Err(why) => {
-                desk.warn(link, &why);
+                context.warn(link, &why);
                 asked.failed.push(FailedServer { server: link.id().to_owned(), reason: why.to_string() });
             }
         }
@@ -234,7 +238,7 @@ impl<'a> AccessFilter<'a> {
         logic: &mut Supervisor,
         rows: impl Iterator<Item = (&'t str, &'t AccessTool, &'t AccessRight)>,
     ) -> Result<Self, CliError> {
-        let named = match &args.can_call {
+        let matching_names = match &args.can_call {
             Some(pattern) => {
                 let rules = Rules { allow: Some(vec![pattern.clone()]), deny: Vec::new() };
                 let all: BTreeSet<_> = rows.flat_map(|(_, tool, right)| pattern_names(tool, &[right])).collect();
@@ -242,7 +246,7 @@ impl<'a> AccessFilter<'a> {
             }
             None => None,
         };
-        Ok(AccessFilter { args, matching_names: named })
+        Ok(AccessFilter { args, matching_names })
     }
 
     fn matches(&self, principal: &str, tool: &AccessTool, rights: &[&AccessRight]) -> bool {

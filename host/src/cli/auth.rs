@@ -81,21 +81,21 @@ impl Args {
 }
 
 /// Does what was asked for.
-pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     match &args.command {
         AuthCommand::Login { no_browser, scope, timeout, json, .. } => {
-            let (link, account) = find_account(desk).await?;
-            let standing = login(desk, &account, *no_browser, scope, *timeout).await?;
-            show(desk, vec![account_status(&link, standing)], *json)?;
+            let (link, account) = find_account(context).await?;
+            let standing = login(context, &account, *no_browser, scope, *timeout).await?;
+            show(context, vec![account_status(&link, standing)], *json)?;
         }
         AuthCommand::Logout { json, .. } => {
-            let (link, account) = find_account(desk).await?;
+            let (link, account) = find_account(context).await?;
             account.logout()?;
-            show(desk, vec![account_status(&link, account.status())], *json)?;
+            show(context, vec![account_status(&link, account.status())], *json)?;
         }
         AuthCommand::Status { server, json } => {
             let mut all = Vec::new();
-            for link in desk.requested_links() {
+            for link in context.requested_links() {
                 match link.account().await {
                     Ok(Some(account)) => {
                         let standing = account.status();
@@ -107,15 +107,15 @@ pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
                     }
                     Ok(None) if server.is_some() => return Err(no_login_needed(&link)),
                     Ok(None) => {}
-                    Err(why) if server.is_some() => return Err(requests::unavailable_error(desk, &link, &why)),
-                    Err(why) => desk.warn(&link, &why),
+                    Err(why) if server.is_some() => return Err(requests::unavailable_error(context, &link, &why)),
+                    Err(why) => context.warn(&link, &why),
                 }
             }
             let missing = server.is_some() && all.iter().any(|shown| !shown.standing.authorized);
             if all.is_empty() && !*json {
                 print_note("no server wants an authorization that toolgate would get");
             }
-            show(desk, all, *json)?;
+            show(context, all, *json)?;
             if missing {
                 return Ok(ExitCode::from(super::error::NEEDS_AUTH));
             }
@@ -125,13 +125,13 @@ pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
 }
 
 /// The one server that was named, and our account with it.
-async fn find_account(desk: &CliContext) -> Result<(Arc<Link>, Arc<Account>), CliError> {
-    let mut links = desk.requested_links();
+async fn find_account(context: &CliContext) -> Result<(Arc<Link>, Arc<Account>), CliError> {
+    let mut links = context.requested_links();
     let Some(link) = links.pop() else { return Err(CliError::NotFound("name a server".to_owned())) };
     match link.account().await {
         Ok(Some(account)) => Ok((link, account)),
         Ok(None) => Err(no_login_needed(&link)),
-        Err(why) => Err(requests::unavailable_error(desk, &link, &why)),
+        Err(why) => Err(requests::unavailable_error(context, &link, &why)),
     }
 }
 
@@ -143,7 +143,7 @@ fn no_login_needed(link: &Link) -> CliError {
 }
 
 async fn login(
-    desk: &CliContext,
+    context: &CliContext,
     account: &Account,
     no_browser: bool,
     scopes: &[String],
@@ -167,7 +167,7 @@ async fn login(
         CliError::Usage(format!("the port{port} of the callback cannot be used: {error}"))
     })?;
     account.login(&loopback, scopes).await.map_err(|error| {
-        let text = desk.clean(&error.to_string());
+        let text = context.clean(&error.to_string());
         match error {
             OAuthError::Browse(BrowseError::TimedOut(_)) => CliError::Timeout(text),
             OAuthError::Unreachable(_) => CliError::Unavailable(text),
@@ -197,9 +197,9 @@ fn account_status(link: &Link, standing: AuthorizationStatus) -> AccountStatus {
     AccountStatus { server: link.id().to_owned(), standing, expires }
 }
 
-fn show(desk: &CliContext, all: Vec<AccountStatus>, json: bool) -> Result<(), CliError> {
+fn show(context: &CliContext, all: Vec<AccountStatus>, json: bool) -> Result<(), CliError> {
     if json {
-        return desk.print_json(&all);
+        return context.print_json(&all);
     }
     let style = style::stdout();
     let lines: String = all
@@ -216,11 +216,11 @@ fn show(desk: &CliContext, all: Vec<AccountStatus>, json: bool) -> Result<(), Cl
                 None => {}
             }
             if !standing.scopes.is_empty() {
-                parts.push(format!("for {}", desk.clean(&standing.scopes.join(" "))));
+                parts.push(format!("for {}", context.clean(&standing.scopes.join(" "))));
             }
-            parts.extend(standing.issuer.as_ref().map(|issuer| format!("by {}", desk.clean(issuer))));
+            parts.extend(standing.issuer.as_ref().map(|issuer| format!("by {}", context.clean(issuer))));
             format!("{} {id}  {}\n", style.green("✓"), parts.join(" · "))
         })
         .collect();
-    desk.print_colored(&lines)
+    context.print_colored(&lines)
 }

@@ -50,27 +50,27 @@ pub struct Args {
 }
 
 /// Calls the tool and prints what it says.
-pub async fn run(desk: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
+pub async fn run(context: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
     let call = ToolCall::new(args.name.clone(), arguments);
     let bar = CallProgressBar::new(&args.name);
     let options = CallOptions {
         timeout: args.servers.timeout,
-        events: bar.listener(desk.cleaner()),
-        approve: Some(Arc::new(TerminalApprover(Arc::clone(desk.gate.registry())))),
+        events: bar.listener(context.cleaner()),
+        approve: Some(Arc::new(TerminalApprover(Arc::clone(context.gate.registry())))),
         ..CallOptions::default()
     };
-    let called = desk.gate.call(call, &options).await?;
+    let called = context.gate.call(call, &options).await?;
     drop(bar);
     if args.servers.json {
-        desk.print_json(&called.as_json())?;
+        context.print_json(&called.as_json())?;
     } else {
-        print(desk, &called)?;
+        print(context, &called)?;
     }
     Ok(ExitCode::from(error::exit_code(called.result.code)))
 }
 
 /// The answer of a tool is the answer, also where it says that it failed; all else is about the call.
-fn print(desk: &CliContext, called: &CallOutcome) -> Result<(), CliError> {
+fn print(context: &CliContext, called: &CallOutcome) -> Result<(), CliError> {
     let result = &called.result;
     match result.code {
         Code::ToolError if result.text.is_empty() => {
@@ -80,16 +80,16 @@ fn print(desk: &CliContext, called: &CallOutcome) -> Result<(), CliError> {
             ));
             Ok(())
         }
-        Code::Ok | Code::ToolError => desk.print(&result.text),
+        Code::Ok | Code::ToolError => context.print(&result.text),
         code => {
             print_failure(
-                desk,
+                context,
                 code,
                 &result.text,
                 called.failure.as_ref().map(RequestError::server_output).unwrap_or_default(),
             );
             if let Some(data) = called.rpc_error().and_then(|error| error.data.as_deref()) {
-                print_error_data(&desk.gate.cut(&desk.clean(data.get()))?);
+                print_error_data(&context.gate.cut(&context.clean(data.get()))?);
             }
             Ok(())
         }

@@ -53,39 +53,39 @@ struct CheckReport {
 }
 
 /// Connects all servers, side by side, and reports on each.
-pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
-    let links = desk.requested_links();
-    let checks = links.iter().map(|link| check(desk, link, args.servers.timeout));
+pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+    let links = context.requested_links();
+    let checks = links.iter().map(|link| check(context, link, args.servers.timeout));
     let mut servers = futures_util::future::join_all(checks).await;
-    let tools = desk.gate.tools(&desk.gate.style())?;
+    let tools = context.gate.tools(&context.gate.style())?;
     for server in servers.iter_mut().filter(|server| server.ok) {
         server.usable_tools = Some(tools.iter().filter(|tool| tool.tool.server == server.server).count());
     }
-    for rule in desk.gate.registry().unmatched_rules() {
+    for rule in context.gate.registry().unmatched_rules() {
         let of = servers.iter_mut().find(|server| server.server == rule.warning.server);
         if let Some(server) = of {
-            server.warnings.push(desk.clean(&rule.warning.text));
+            server.warnings.push(context.clean(&rule.warning.text));
         }
     }
     let any_failed = servers.iter().any(|server| !server.ok && server.disabled.is_none());
     if args.servers.json {
-        let config = desk.gate.registry().config();
+        let config = context.gate.registry().config();
         let file = config.file.as_ref().map(|file| file.display().to_string());
         let notices = config.notices.iter().map(ToString::to_string).collect();
-        desk.print_json(&CheckReport { file, notices, servers })?;
+        context.print_json(&CheckReport { file, notices, servers })?;
     } else {
-        let text: String = servers.iter().map(|server| line(desk, server)).collect();
-        desk.print_colored(&text)?;
+        let text: String = servers.iter().map(|server| line(context, server)).collect();
+        context.print_colored(&text)?;
         if servers.is_empty() {
-            desk.print("the configuration has no servers")?;
+            context.print("the configuration has no servers")?;
         }
     }
     Ok(if any_failed { ExitCode::from(SERVER_UNAVAILABLE) } else { ExitCode::SUCCESS })
 }
 
-async fn check(desk: &CliContext, link: &Link, timeout: Option<Duration>) -> ServerCheck {
+async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> ServerCheck {
     let started = Instant::now();
-    let outcome = match desk.gate.connect(link).await {
+    let outcome = match context.gate.connect(link).await {
         Ok(lease) => counts(lease.session()).await.map(|counts| (lease, counts)).map_err(Unavailable::Failed),
         Err(why) => Err(why),
     };
@@ -118,11 +118,11 @@ async fn check(desk: &CliContext, link: &Link, timeout: Option<Duration>) -> Ser
             checked.tools = Some(tools);
             checked.resources = Some(resources);
             checked.prompts = Some(prompts);
-            checked.warnings.extend(cut_lists.iter().map(|cut| format!("some is left out: {}", desk.clean(cut))));
+            checked.warnings.extend(cut_lists.iter().map(|cut| format!("some is left out: {}", context.clean(cut))));
         }
         Err(why) => {
-            checked.reason = Some(desk.clean(&why.to_string()));
-            checked.hint = hint(desk, link, &why, timeout);
+            checked.reason = Some(context.clean(&why.to_string()));
+            checked.hint = hint(context, link, &why, timeout);
         }
     }
     checked
@@ -140,9 +140,9 @@ async fn counts(session: &Session) -> Result<([usize; 3], Vec<String>), RequestE
 }
 
 /// What a person could do about it, where that can be known. `timeout` is what the command line sets for all waits.
-fn hint(desk: &CliContext, link: &Link, why: &Unavailable, timeout: Option<Duration>) -> Option<String> {
+fn hint(context: &CliContext, link: &Link, why: &Unavailable, timeout: Option<Duration>) -> Option<String> {
     let (Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed)) = why else { return None };
-    let server = server_path(desk.gate.registry().config().shape, link.id());
+    let server = server_path(context.gate.registry().config().shape, link.id());
     match &failed.failure {
         Cause::NeedsAuth(_) => Some(format!("or give {server}.auth a token that the server accepts")),
         Cause::Http(error) if error.wants_authorization() => {
@@ -164,7 +164,7 @@ fn hint(desk: &CliContext, link: &Link, why: &Unavailable, timeout: Option<Durat
     }
 }
 
-fn line(desk: &CliContext, checked: &ServerCheck) -> String {
+fn line(context: &CliContext, checked: &ServerCheck) -> String {
     let style = style::stdout();
     let id = style.bold(&checked.server);
     if checked.disabled.is_some() {
@@ -179,7 +179,7 @@ fn line(desk: &CliContext, checked: &ServerCheck) -> String {
         return text;
     }
     let software = [checked.name.as_deref(), checked.software_version.as_deref()];
-    let software = desk.clean(&software.into_iter().flatten().collect::<Vec<_>>().join(" ")).replace('\n', " ");
+    let software = context.clean(&software.into_iter().flatten().collect::<Vec<_>>().join(" ")).replace('\n', " ");
     let count = |number: Option<usize>, what: &str| match number.unwrap_or_default() {
         1 => format!("1 {what}"),
         number => format!("{number} {what}s"),

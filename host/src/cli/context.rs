@@ -126,8 +126,8 @@ pub fn load_config_file(
             let binary = std::env::current_exe()?;
             Ok((config::demo(binary.to_string_lossy().into_owned()), None))
         }
-        SearchResult::Nothing { searched: looked } => {
-            let looked: Vec<_> = looked.iter().map(|path| format!("  {}", path.display())).collect();
+        SearchResult::Nothing { searched } => {
+            let looked: Vec<_> = searched.iter().map(|path| format!("  {}", path.display())).collect();
             Err(CliError::Usage(format!(
                 "no configuration found; give one with --config, or write one of:\n{}",
                 looked.join("\n")
@@ -252,11 +252,11 @@ impl Deref for CliContext {
 }
 
 /// Runs a command to its end, or to the first signal, and leaves no server behind.
-pub fn run<'a, W>(desk: &'a CliContext, work: W) -> Result<ExitCode, CliError>
+pub fn run<'a, W>(context: &'a CliContext, work: W) -> Result<ExitCode, CliError>
 where
     W: Future<Output = Result<ExitCode, CliError>> + 'a,
 {
-    run_until_signal(work, desk.gate.registry().close())
+    run_until_signal(work, context.gate.registry().close())
 }
 
 /// Runs a command to its end, or to the first signal, and then what is to be done in either case.

@@ -109,8 +109,8 @@ fn format_record(record: &Record, spot: &LinePosition) -> String {
 }
 
 /// What was to be done, in words.
-fn describe_directive(said: &RecordedDirective) -> String {
-    match said {
+fn describe_directive(directive: &RecordedDirective) -> String {
+    match directive {
         RecordedDirective::Connect(servers) => format!("connect {}", servers.join(", ")),
         RecordedDirective::Request(sent) => match sent.call() {
             Some((tool, arguments)) => format!("call {tool:?} of server {:?} with {}", sent.server, cut(&arguments)),
@@ -133,8 +133,8 @@ fn describe_directive(said: &RecordedDirective) -> String {
 }
 
 /// What happened, in words.
-fn describe_event(told: &RecordedEvent) -> String {
-    match told {
+fn describe_event(event: &RecordedEvent) -> String {
+    match event {
         RecordedEvent::Connected => "connected".to_owned(),
         RecordedEvent::Answered(answer) => format!("answered: {}", cut(&answer.0)),
         RecordedEvent::Forwarded(forwarded) => {

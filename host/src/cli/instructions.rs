@@ -20,12 +20,12 @@ struct InstructionsOutput {
 }
 
 /// Prints the instructions of all servers, notes on their tools, and which servers cannot be used.
-pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
-    let instructions = desk.gate.instructions().await?;
+pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+    let instructions = context.gate.instructions().await?;
     if args.servers.json {
-        desk.print_json(&InstructionsOutput { instructions })?;
+        context.print_json(&InstructionsOutput { instructions })?;
     } else {
-        desk.print(&instructions)?;
+        context.print(&instructions)?;
     }
     Ok(ExitCode::SUCCESS)
 }

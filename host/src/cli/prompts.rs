@@ -56,11 +56,11 @@ impl Args {
 }
 
 /// Lists the prompts, or gets one.
-pub async fn run(desk: &CliContext, args: &Args, arguments: &str) -> Result<ExitCode, CliError> {
+pub async fn run(context: &CliContext, args: &Args, arguments: &str) -> Result<ExitCode, CliError> {
     let servers = args.servers();
     match &args.command {
-        Some(PromptsCommand::Get { name, .. }) => get(desk, name, arguments, &servers).await,
-        None => list(desk, &servers).await,
+        Some(PromptsCommand::Get { name, .. }) => get(context, name, arguments, &servers).await,
+        None => list(context, &servers).await,
     }
 }
 
@@ -70,23 +70,23 @@ struct PromptList {
     failed: Vec<requests::FailedServer>,
 }
 
-async fn list(desk: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
-    let found = requests::query_all(desk, |session| async move { session.list(ListKind::Prompts).await }).await;
+async fn list(context: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
+    let found = requests::query_all(context, |session| async move { session.list(ListKind::Prompts).await }).await;
     let mut listed = PromptList { prompts: Vec::new(), failed: found.failed };
     for (link, listing) in &found.answered {
         for item in &listing.items {
-            listed.prompts.push(requests::mask_item(desk, link, item)?);
+            listed.prompts.push(requests::mask_item(context, link, item)?);
         }
     }
     if args.json {
-        desk.print_json(&listed)?;
+        context.print_json(&listed)?;
     } else {
         let rows = listed.prompts.iter().map(|item| {
-            let text = |name| desk.redact(&requests::member_text(item, name).unwrap_or_default()).into_owned();
+            let text = |name| context.redact(&requests::member_text(item, name).unwrap_or_default()).into_owned();
             let name = format!("{}__{}", text("server"), text("name"));
             [name, format_arguments(item), table::first_line(&text("description"))]
         });
-        desk.print_colored(&table::draw(["PROMPT", "ARGUMENTS", "WHAT IT IS"], rows))?;
+        context.print_colored(&table::draw(["PROMPT", "ARGUMENTS", "WHAT IT IS"], rows))?;
     }
     Ok(found.code)
 }
@@ -113,17 +113,17 @@ fn format_arguments(prompt: &JsonObject) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-async fn get(desk: &CliContext, name: &str, arguments: &str, args: &ServerArgs) -> Result<ExitCode, CliError> {
-    let (link, session, prompt) = find_owner(desk, name).await?;
+async fn get(context: &CliContext, name: &str, arguments: &str, args: &ServerArgs) -> Result<ExitCode, CliError> {
+    let (link, session, prompt) = find_owner(context, name).await?;
     let mut params = JsonObject::default();
     params.set("name", prompt.get("name").expect("it was found by its name"));
-    params.set("arguments", &strings(&desk.gate.arguments(arguments, Some(&schema(&prompt)))?));
-    let mut said = requests::request_masked(desk, &link, &session, "prompts/get", &params, args).await?;
+    params.set("arguments", &strings(&context.gate.arguments(arguments, Some(&schema(&prompt)))?));
+    let mut said = requests::request_masked(context, &link, &session, "prompts/get", &params, args).await?;
     if args.json {
         said.result.set("server", link.id());
-        desk.print_json(&said.result)?;
+        context.print_json(&said.result)?;
     } else {
-        desk.print_answer(&messages(desk, &said.read("prompts/get")?)?)?;
+        context.print_answer(&messages(context, &said.read("prompts/get")?)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -162,7 +162,7 @@ struct PromptMessage {
 }
 
 /// The messages as a conversation.
-fn messages(desk: &CliContext, PromptMessages { messages }: &PromptMessages) -> Result<String, CliError> {
+fn messages(context: &CliContext, PromptMessages { messages }: &PromptMessages) -> Result<String, CliError> {
     let object = |value: &RawValue| JsonObject::read(value.get());
     let mut shown = Vec::with_capacity(messages.len());
     for PromptMessage { role, content } in messages {
@@ -170,7 +170,7 @@ fn messages(desk: &CliContext, PromptMessages { messages }: &PromptMessages) -> 
         let held = parts.get("resource").and_then(object).unwrap_or_default();
         let said = match requests::member_text(&parts, "text").or_else(|| requests::member_text(&held, "text")) {
             Some(text) => text,
-            None => desk.gate.text_of(content.as_deref().map_or("null", RawValue::get))?,
+            None => context.gate.text_of(content.as_deref().map_or("null", RawValue::get))?,
         };
         shown.push(format!("{role}: {said}"));
     }
@@ -181,24 +181,24 @@ fn messages(desk: &CliContext, PromptMessages { messages }: &PromptMessages) -> 
 }
 
 /// The server of the prompt that a name means, and the prompt as the server lists it.
-async fn find_owner(desk: &CliContext, name: &str) -> Result<(Arc<Link>, Arc<Session>, JsonObject), CliError> {
+async fn find_owner(context: &CliContext, name: &str) -> Result<(Arc<Link>, Arc<Session>, JsonObject), CliError> {
     // The name of a server is known beforehand, so only that server need be started.
     let split = |link: &Link| {
         let rest = name.strip_prefix(link.id())?;
         rest.strip_prefix("__").or_else(|| rest.strip_prefix('.')).map(str::to_owned)
     };
-    let links = desk.enabled_links();
+    let links = context.enabled_links();
     let mut named: Vec<_> = links.iter().filter_map(|link| Some((link, split(link)?))).collect();
     named.sort_by_key(|(link, _)| std::cmp::Reverse(link.id().len()));
     for (link, prompt) in named {
-        let session = link.session().await.map_err(|why| requests::unavailable_error(desk, link, &why))?;
+        let session = link.session().await.map_err(|why| requests::unavailable_error(context, link, &why))?;
         let listing =
-            session.list(ListKind::Prompts).await.map_err(|failed| requests::request_error(desk, link, &failed))?;
+            session.list(ListKind::Prompts).await.map_err(|failed| requests::request_error(context, link, &failed))?;
         if let Some(prompt) = find(&listing, &prompt) {
             return Ok((Arc::clone(link), session, prompt));
         }
     }
-    let found = requests::query_all(desk, |session| async move {
+    let found = requests::query_all(context, |session| async move {
         let listing = session.list(ListKind::Prompts).await?;
         Ok((session, listing))
     })

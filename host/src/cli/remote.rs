@@ -89,10 +89,10 @@ impl RemoteGateway {
         limit: Duration,
         secrets: &Arc<Mutex<Secrets>>,
     ) -> Result<Self, CliError> {
-        let shown = !site.headers.is_empty();
+        let sends_token = !site.headers.is_empty();
         let opened = OperatorClient::open(&site, limit).await;
         let operator = opened.map_err(|failed| CliError::Usage(format!("the gateway at {name}: {failed}")))?;
-        Ok(RemoteGateway { printer: Printer(Arc::clone(secrets)), name, site, sends_token: shown, operator })
+        Ok(RemoteGateway { printer: Printer(Arc::clone(secrets)), name, site, sends_token, operator })
     }
 
     /// A page of its API.

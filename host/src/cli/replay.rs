@@ -236,8 +236,8 @@ fn head(report: &BacktestReport, candidate: &Candidate) -> String {
 }
 
 fn mismatch(first: &ReplayMismatch, count: u64) -> String {
-    let say = |said: &Option<RecordedDirective>| match said {
-        Some(said) => serde_json::to_string(said).unwrap_or_default(),
+    let say = |directive: &Option<RecordedDirective>| match directive {
+        Some(directive) => serde_json::to_string(directive).unwrap_or_default(),
         None => "nothing".to_owned(),
     };
     let ReplayMismatch { spot, id, step, was, now } = first;

@@ -34,11 +34,11 @@ pub struct ServerResults<T> {
 }
 
 /// Connects all servers side by side and asks each; those that cannot be used are warned of.
-pub async fn query_all<T, W>(desk: &CliContext, work: impl Fn(Arc<Session>) -> W) -> ServerResults<T>
+pub async fn query_all<T, W>(context: &CliContext, work: impl Fn(Arc<Session>) -> W) -> ServerResults<T>
 where
     W: Future<Output = Result<T, RequestError>>,
 {
-    let ask = desk.enabled_links().into_iter().map(|link| {
+    let ask = context.enabled_links().into_iter().map(|link| {
         let work = &work;
         async move {
             let outcome = match link.session().await {
@@ -53,7 +53,7 @@ where
         match outcome {
             Ok(found) => gathered.answered.push((link, found)),
             Err(why) => {
-                desk.warn(&link, &why);
+                context.warn(&link, &why);
                 gathered.failed.push(FailedServer { server: link.id().to_owned(), reason: why.to_string() });
             }
         }
@@ -65,10 +65,10 @@ where
 }
 
 /// What a server says, masked, with the id of the server before it.
-pub fn mask_item(desk: &CliContext, link: &Link, item: &RawValue) -> Result<JsonObject, CliError> {
+pub fn mask_item(context: &CliContext, link: &Link, item: &RawValue) -> Result<JsonObject, CliError> {
     let mut out = JsonObject::default();
     out.set("server", link.id());
-    out.extend(&JsonObject::read(&desk.gate.mask(link.id(), item.get())?).unwrap_or_default());
+    out.extend(&JsonObject::read(&context.gate.mask(link.id(), item.get())?).unwrap_or_default());
     Ok(out)
 }
 
@@ -106,7 +106,7 @@ impl MaskedResult {
 
 /// Asks a server for one thing.
 pub async fn request_masked(
-    desk: &CliContext,
+    context: &CliContext,
     link: &Link,
     session: &Session,
     method: &str,
@@ -114,20 +114,20 @@ pub async fn request_masked(
     args: &ServerArgs,
 ) -> Result<MaskedResult, CliError> {
     let timeouts = link.server().timeouts;
-    let quiet = args.timeout.unwrap_or(timeouts.call);
-    let patience = RequestTimeouts { idle: quiet, total: timeouts.total.max(quiet) };
+    let idle = args.timeout.unwrap_or(timeouts.call);
+    let patience = RequestTimeouts { idle, total: timeouts.total.max(idle) };
     let params = params.to_text();
     let asked = SessionRequest { method, params: &params, timeouts: patience, progress: None };
-    let answer = session.request(asked).await.map_err(|failed| request_error(desk, link, &failed))?;
-    let json = desk.gate.mask(link.id(), answer.json())?;
+    let answer = session.request(asked).await.map_err(|failed| request_error(context, link, &failed))?;
+    let json = context.gate.mask(link.id(), answer.json())?;
     let strange = || CliError::ServerError(format!("server {:?} answered {method} with what is no object", link.id()));
     let result = JsonObject::read(&json).ok_or_else(strange)?;
     Ok(MaskedResult { result, json })
 }
 
 /// A request that failed, as the end of a command.
-pub fn request_error(desk: &CliContext, link: &Link, failed: &RequestError) -> CliError {
-    let text = desk.clean(&format!("server {:?}: {failed}", link.id()));
+pub fn request_error(context: &CliContext, link: &Link, failed: &RequestError) -> CliError {
+    let text = context.clean(&format!("server {:?}: {failed}", link.id()));
     match &failed.failure {
         Cause::Timeout { .. } => CliError::Timeout(text),
         Cause::Rpc(_) | Cause::Protocol(_) => CliError::ServerError(text),
@@ -148,9 +148,9 @@ pub fn request_error(desk: &CliContext, link: &Link, failed: &RequestError) -> C
 }
 
 /// A server that cannot be used, as the end of a command.
-pub fn unavailable_error(desk: &CliContext, link: &Link, why: &Unavailable) -> CliError {
+pub fn unavailable_error(context: &CliContext, link: &Link, why: &Unavailable) -> CliError {
     match why {
-        Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed) => request_error(desk, link, failed),
-        _ => CliError::Unavailable(desk.clean(&format!("server {:?}: {why}", link.id()))),
+        Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed) => request_error(context, link, failed),
+        _ => CliError::Unavailable(context.clean(&format!("server {:?}: {why}", link.id()))),
     }
 }

@@ -43,11 +43,11 @@ impl Args {
 }
 
 /// Lists the resources, or reads one.
-pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let servers = args.servers();
     match &args.command {
-        Some(ResourcesCommand::Read { uri, .. }) => read(desk, uri, &servers).await,
-        None => list(desk, &servers).await,
+        Some(ResourcesCommand::Read { uri, .. }) => read(context, uri, &servers).await,
+        None => list(context, &servers).await,
     }
 }
 
@@ -58,8 +58,8 @@ struct ResourceList {
     failed: Vec<requests::FailedServer>,
 }
 
-async fn list(desk: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
-    let found = requests::query_all(desk, |session| async move {
+async fn list(context: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError> {
+    let found = requests::query_all(context, |session| async move {
         let resources = session.list(ListKind::Resources).await?;
         let templates = session.list(ListKind::Templates).await?;
         Ok((resources, templates))
@@ -69,35 +69,35 @@ async fn list(desk: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliError
     for (link, (resources, templates)) in &found.answered {
         for (from, to) in [(resources, &mut listed.resources), (templates, &mut listed.templates)] {
             for item in &from.items {
-                to.push(requests::mask_item(desk, link, item)?);
+                to.push(requests::mask_item(context, link, item)?);
             }
         }
     }
     if args.json {
-        desk.print_json(&listed)?;
+        context.print_json(&listed)?;
     } else {
         let row = |address: &str, item: &JsonObject| {
-            let text = |name| desk.redact(&requests::member_text(item, name).unwrap_or_default()).into_owned();
+            let text = |name| context.redact(&requests::member_text(item, name).unwrap_or_default()).into_owned();
             let what = [text("description"), text("title"), text("name")].into_iter().find(|text| !text.is_empty());
             [text(address), text("server"), table::first_line(&what.unwrap_or_default())]
         };
         let resources = listed.resources.iter().map(|item| row("uri", item));
         let templates = listed.templates.iter().map(|item| row("uriTemplate", item));
-        desk.print_colored(&table::draw(["RESOURCE", "SERVER", "WHAT IT IS"], resources.chain(templates)))?;
+        context.print_colored(&table::draw(["RESOURCE", "SERVER", "WHAT IT IS"], resources.chain(templates)))?;
     }
     Ok(found.code)
 }
 
-async fn read(desk: &CliContext, uri: &str, args: &ServerArgs) -> Result<ExitCode, CliError> {
-    let (link, session) = find_owner(desk, uri, args).await?;
+async fn read(context: &CliContext, uri: &str, args: &ServerArgs) -> Result<ExitCode, CliError> {
+    let (link, session) = find_owner(context, uri, args).await?;
     let mut params = JsonObject::default();
     params.set("uri", uri);
-    let mut said = requests::request_masked(desk, &link, &session, "resources/read", &params, args).await?;
+    let mut said = requests::request_masked(context, &link, &session, "resources/read", &params, args).await?;
     if args.json {
         said.result.set("server", link.id());
-        desk.print_json(&said.result)?;
+        context.print_json(&said.result)?;
     } else {
-        desk.print_answer(&contents(said.read("resources/read")?))?;
+        context.print_answer(&contents(said.read("resources/read")?))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -134,13 +134,13 @@ fn contents(ResourceContents { contents }: ResourceContents) -> String {
 }
 
 /// The server that a resource is of: the only one asked for, the one that lists it, or the one whose template fits.
-async fn find_owner(desk: &CliContext, uri: &str, args: &ServerArgs) -> Result<(Arc<Link>, Arc<Session>), CliError> {
+async fn find_owner(context: &CliContext, uri: &str, args: &ServerArgs) -> Result<(Arc<Link>, Arc<Session>), CliError> {
     if let [id] = args.server.as_slice() {
-        let link = desk.gate.registry().link(id).expect("the desk knows the servers that were asked for");
-        let session = link.session().await.map_err(|why| requests::unavailable_error(desk, &link, &why))?;
+        let link = context.gate.registry().link(id).expect("the desk knows the servers that were asked for");
+        let session = link.session().await.map_err(|why| requests::unavailable_error(context, &link, &why))?;
         return Ok((link, session));
     }
-    let found = requests::query_all(desk, |session| async move {
+    let found = requests::query_all(context, |session| async move {
         let resources = session.list(ListKind::Resources).await?;
         let templates = session.list(ListKind::Templates).await?;
         Ok((session, resources, templates))

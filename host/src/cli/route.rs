@@ -108,20 +108,20 @@ pub fn run(logic: &mut Supervisor, args: &Args, arguments: &str) -> Result<ExitC
 
 /// Decides on the configured servers, as a call would, and shows the decision. Only servers that the name needs are
 /// started; for the name at a provider, all are.
-pub async fn run_configured(desk: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
+pub async fn run_configured(context: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
     let name = args.name.clone().unwrap_or_default();
     if args.target.is_some() {
-        for (link, outcome) in desk.connect_all().await {
+        for (link, outcome) in context.connect_all().await {
             if let Err(why) = outcome {
-                desk.warn(&link, &why);
+                context.warn(&link, &why);
             }
         }
     }
     let call = execution::ToolCall { id: String::new(), name: name.clone(), arguments };
-    match desk.gate.plan(call).await? {
+    match context.gate.plan(call).await? {
         Ok(plan) => {
             let fitted = match &args.target {
-                Some(target) => Some(fit_at_gate(desk, &plan.tool, target)?),
+                Some(target) => Some(fit_at_gate(context, &plan.tool, target)?),
                 None => None,
             };
             show(args, &name, plan, fitted)?;
@@ -131,10 +131,10 @@ pub async fn run_configured(desk: &CliContext, args: &Args, arguments: String) -
     }
 }
 
-fn fit_at_gate(desk: &CliContext, wanted: &ToolRef, target: &str) -> Result<(String, naming::FittedTool), CliError> {
+fn fit_at_gate(context: &CliContext, wanted: &ToolRef, target: &str) -> Result<(String, naming::FittedTool), CliError> {
     let audience =
         naming::Audience { target: NamedCase::parse(target).map_err(CliError::Usage)?, prefix: String::new() };
-    let tools = desk.gate.tools(&naming::NamingStyle::Fitted(audience))?;
+    let tools = context.gate.tools(&naming::NamingStyle::Fitted(audience))?;
     let found = tools.into_iter().find(|tool| tool.tool == *wanted);
     let found = found.ok_or_else(|| CliError::Usage("the tool has no name for this provider".to_owned()))?;
     let schema = found.input_schema.unwrap_or_else(|| "{}".to_owned());

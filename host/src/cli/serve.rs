@@ -56,7 +56,7 @@ pub fn run(
     let mut variables = Variables::from_process();
     let (config, origin) = context::load_config_file(flag, &variables, ConfigFallback::Fail)?;
     context::enter_lineage(&mut variables, origin.as_ref(), Role::Gateway)?;
-    let GatewaySetup { config, options, limits, http: door, tokens, shadow, secrets: of_gateway } =
+    let GatewaySetup { config, options, limits, http, tokens, shadow, secrets: of_gateway } =
         GatewaySetup::new(args, config, &variables)?;
     secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&of_gateway);
     let socket = config.settings.gateway.socket;
@@ -64,7 +64,7 @@ pub fn run(
     // Before the component is compiled, which may take a moment: SIGHUP is no reason to end.
     let signals = Signals::of_service(limits.grace)?;
     let component = logic.component()?;
-    let mut builder = match door {
+    let mut builder = match http {
         Some(_) => tokio::runtime::Builder::new_multi_thread(),
         None => tokio::runtime::Builder::new_current_thread(),
     };
@@ -79,7 +79,7 @@ pub fn run(
             variables,
             handler: Arc::clone(&relay) as _,
             secrets: Arc::clone(secrets),
-            blocking_runner: if door.is_some() { |work| tokio::task::block_in_place(work) } else { |work| work() },
+            blocking_runner: if http.is_some() { |work| tokio::task::block_in_place(work) } else { |work| work() },
             record: args.record.clone(),
             ..registry::RegistryOptions::default()
         };
@@ -89,7 +89,7 @@ pub fn run(
             reloader.show_pending_shadow(&gateway);
         }
         let announced = if socket { socket::announce(&gateway, &runtime_folder).await } else { None };
-        let outcome = match door {
+        let outcome = match http {
             Some(options) => serve_http(&gateway, options, secrets, &signals, reloader).await,
             None => serve_stdio(&gateway, limits, &signals, reloader).await,
         };
@@ -111,16 +111,16 @@ async fn serve_stdio(
     reloader: Option<Reloader>,
 ) -> Result<(), CliError> {
     let (input, output) = (standard::input()?, standard::output()?);
-    let door = stdio::StdioServer::new(&limits);
-    let control = door.control();
-    gateway.add_listener("stdio", "standard input and output".to_owned(), door.load());
+    let server = stdio::StdioServer::new(&limits);
+    let control = server.control();
+    gateway.add_listener("stdio", "standard input and output".to_owned(), server.load());
     let served = async {
         let mut interrupted = false;
         let stop = async {
             signals.interrupted().await;
             interrupted = true;
         };
-        door.serve(&**gateway, input, output, stop).await?;
+        server.serve(&**gateway, input, output, stop).await?;
         if interrupted { Err(CliError::Interrupted) } else { Ok(()) }
     };
     tokio::select! {
@@ -138,20 +138,20 @@ async fn serve_http(
 ) -> Result<(), CliError> {
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let token = if options.tokens.is_empty() { dashboard_token(&mut options, secrets) } else { None };
-    let door = HttpServer::bind(options).await.map_err(|error| CliError::Usage(format_chain(&error)))?;
-    context::print_note(&format!("listening on {scheme}://{}/mcp", door.address()));
+    let server = HttpServer::bind(options).await.map_err(|error| CliError::Usage(format_chain(&error)))?;
+    context::print_note(&format!("listening on {scheme}://{}/mcp", server.address()));
     if let Some(token) = token {
         // Behind the `#`, where a browser keeps it to itself.
         context::print_note(&format!(
             "the dashboard, with a token that may change things: {scheme}://{}/#token={token}",
-            door.address()
+            server.address()
         ));
     }
-    gateway.add_listener("http", format!("{scheme}://{}/mcp", door.address()), door.load());
+    gateway.add_listener("http", format!("{scheme}://{}/mcp", server.address()), server.load());
     let pages = Arc::new(GatewayPages(Arc::clone(gateway)));
-    let control = door.control();
+    let control = server.control();
     tokio::select! {
-        () = door.serve(Arc::clone(gateway) as _, pages, signals.interrupted()) => Ok(()),
+        () = server.serve(Arc::clone(gateway) as _, pages, signals.interrupted()) => Ok(()),
         never = keep_reloading(reloader, gateway, ListenerControl::Http(control), signals) => match never {},
     }
 }

@@ -147,7 +147,7 @@ pub fn catch_file_size_signal() {
 }
 
 #[cfg(not(unix))]
-pub fn outlive_full_files() {}
+pub fn catch_file_size_signal() {}
 
 /// Whether this process was started with the signal ignored, as `nohup` does it. Only Linux tells without asking for
 /// trouble.

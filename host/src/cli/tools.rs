@@ -57,21 +57,21 @@ struct ToolsOutput {
 }
 
 /// Lists the tools of all servers; those that cannot be used are warned of.
-pub async fn run(desk: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
+pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let mut failed = Vec::new();
     let mut connected = 0_usize;
-    for (link, outcome) in desk.connect_all().await {
+    for (link, outcome) in context.connect_all().await {
         match outcome {
             Ok(_) => connected += 1,
             Err(why) => {
-                desk.warn(&link, &why);
+                context.warn(&link, &why);
                 failed.push(FailedServer { server: link.id().to_owned(), reason: why.to_string() });
             }
         }
     }
-    let style = args.format.and_then(ApiFormat::target).map_or_else(|| desk.gate.style(), fitted_style);
-    let entries = ToolEntry::all(desk.gate.tools(&style)?, &desk.gate)?;
-    print(desk, args, entries, failed, connected > 0)
+    let style = args.format.and_then(ApiFormat::target).map_or_else(|| context.gate.style(), fitted_style);
+    let entries = ToolEntry::all(context.gate.tools(&style)?, &context.gate)?;
+    print(context, args, entries, failed, connected > 0)
 }
 
 /// The same of a gateway that runs.

@@ -6,7 +6,7 @@ use super::field::ReadContext;
 use super::model::{ServerConfig, TransportKind, UnexpandedText};
 
 /// Splits `npx -y pkg` into a program and its arguments, where no program could have such a name.
-pub fn split(server: &mut ServerConfig, reading: &mut ReadContext) {
+pub fn split(server: &mut ServerConfig, context: &mut ReadContext) {
     let Some(command) = server.command.as_ref().filter(|_| server.kind == TransportKind::Stdio) else { return };
     let Some(mut words) = words(command.text.trim()).filter(|words| words.len() > 1) else { return };
     if !is_line(&words, server.args.is_empty()) {
@@ -14,9 +14,9 @@ pub fn split(server: &mut ServerConfig, reading: &mut ReadContext) {
     }
     let text =
         format!("command is read as a program and {} arguments; better write them under `args`", words.len() - 1);
-    let place = command.place.clone();
-    reading.add_notice(&place, text);
-    let located = |text: String| UnexpandedText { text, place: place.clone(), field: String::new() };
+    let position = command.place.clone();
+    context.add_notice(&position, text);
+    let located = |text: String| UnexpandedText { text, place: position.clone(), field: String::new() };
     let program = words.remove(0);
     server.command = Some(UnexpandedText { field: "command".to_owned(), ..located(program) });
     server.args.splice(0..0, words.into_iter().map(located));
@@ -150,9 +150,10 @@ mod tests {
     use super::*;
 
     fn server(command: &str, args: &[&str]) -> ServerConfig {
-        let place = FilePosition { file: Arc::from(Path::new("f")), line: 1, column: 1 };
-        let located = |text: &str| UnexpandedText { text: text.to_owned(), place: place.clone(), field: String::new() };
-        let mut server = ServerConfig::new("a", place.clone(), TransportKind::Stdio);
+        let position = FilePosition { file: Arc::from(Path::new("f")), line: 1, column: 1 };
+        let located =
+            |text: &str| UnexpandedText { text: text.to_owned(), place: position.clone(), field: String::new() };
+        let mut server = ServerConfig::new("a", position.clone(), TransportKind::Stdio);
         server.command = Some(located(command));
         server.args = args.iter().copied().map(located).collect();
         server
@@ -177,11 +178,11 @@ mod tests {
         ];
         for (command, args, expected) in rows {
             let mut server = server(command, args);
-            let mut reading = ReadContext::new(FileShape::Native);
-            split(&mut server, &mut reading);
+            let mut context = ReadContext::new(FileShape::Native);
+            split(&mut server, &mut context);
             let found: Vec<&str> = server.command.iter().chain(&server.args).map(|word| word.text.as_str()).collect();
             assert_eq!(found, expected, "{command} {args:?}");
-            assert_eq!(reading.notices.is_empty(), found[0] == command, "{command}");
+            assert_eq!(context.notices.is_empty(), found[0] == command, "{command}");
         }
     }
 

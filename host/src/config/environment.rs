@@ -52,7 +52,7 @@ fn variables_of_others<'c>(server: &ServerConfig, config: &'c Config) -> BTreeSe
     let mut foreign: BTreeSet<&str> = config.servers.iter().flat_map(|other| variables_of(other, rules)).collect();
     let summarizer = config.settings.summarizer.iter().flat_map(summarizer_texts);
     let beside = summarizer.chain(gateway_texts(&config.settings.gateway));
-    foreign.extend(beside.flat_map(|located| variables_used(&located.text, rules)));
+    foreign.extend(beside.flat_map(|text| variables_used(&text.text, rules)));
     // Whether or not the file has it as one of its servers.
     for name in variables_of(server, rules) {
         foreign.remove(name);
@@ -67,7 +67,7 @@ fn variables_of(server: &ServerConfig, rules: ExpandRules) -> BTreeSet<&str> {
     let single = [command, env_file, working_dir, url].into_iter().chain(files).flatten();
     let named = env.iter().chain(headers).map(|(_, value)| value);
     let texts = single.chain(args).chain(named).chain(auth_texts(auth));
-    let names = texts.flat_map(|located| variables_used(&located.text, rules));
+    let names = texts.flat_map(|text| variables_used(&text.text, rules));
     names.chain(pass_env.iter().map(String::as_str)).collect()
 }
 

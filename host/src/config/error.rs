@@ -63,12 +63,12 @@ pub enum ConfigError {
 
 impl ConfigError {
     /// Something is wrong with the file as a whole, or with a key outside the servers.
-    pub(super) fn invalid(place: FilePosition, text: impl Into<String>) -> Self {
-        ConfigError::Invalid(Problem { place, field: None, text: text.into() })
+    pub(super) fn invalid(position: FilePosition, text: impl Into<String>) -> Self {
+        ConfigError::Invalid(Problem { place: position, field: None, text: text.into() })
     }
 
     /// The text breaks the grammar of its format.
-    pub(super) fn syntax(place: FilePosition, text: impl Into<String>) -> Self {
-        ConfigError::Syntax { place, text: text.into() }
+    pub(super) fn syntax(position: FilePosition, text: impl Into<String>) -> Self {
+        ConfigError::Syntax { place: position, text: text.into() }
     }
 }

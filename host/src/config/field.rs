@@ -69,21 +69,21 @@ impl ReadContext {
     }
 
     /// Something that the reader of the file should know.
-    pub fn add_notice(&mut self, place: &FilePosition, text: impl Into<String>) {
+    pub fn add_notice(&mut self, position: &FilePosition, text: impl Into<String>) {
         let text = text.into();
         let text = if self.path.is_empty() { text } else { format!("{}: {text}", self.path) };
-        self.notices.push(Notice { place: place.clone(), text });
+        self.notices.push(Notice { place: position.clone(), text });
     }
 
     /// Something is wrong.
-    pub fn add_problem(&mut self, misfit: FieldError) {
-        let field = match (self.path.as_str(), misfit.field.as_str()) {
+    pub fn add_problem(&mut self, error: FieldError) {
+        let field = match (self.path.as_str(), error.field.as_str()) {
             ("", "") => None,
             (path, "") => Some(path.to_owned()),
             ("", field) => Some(field.to_owned()),
             (path, field) => Some(format!("{path}.{field}")),
         };
-        self.problems.push(Problem { place: misfit.place, field, text: misfit.text });
+        self.problems.push(Problem { place: error.place, field, text: error.text });
     }
 }
 
@@ -228,11 +228,11 @@ impl<'n> ConfigField<'n> {
     }
 
     /// A map from names to texts that are expanded later. `null` takes nothing away, so it is left out with a notice.
-    pub fn unexpanded_map(&self, reading: &mut ReadContext) -> Result<Vec<(String, UnexpandedText)>, FieldError> {
+    pub fn unexpanded_map(&self, context: &mut ReadContext) -> Result<Vec<(String, UnexpandedText)>, FieldError> {
         let mut map = Vec::new();
         for (name, value) in self.entries()? {
-            if value.node.is_null() && !reading.is_strict() {
-                reading.add_notice(&value.node.place, format!("{} says nothing and is left out", value.field));
+            if value.node.is_null() && !context.is_strict() {
+                context.add_notice(&value.node.place, format!("{} says nothing and is left out", value.field));
                 continue;
             }
             map.push((name.to_owned(), value.unexpanded_text()?));

@@ -17,33 +17,33 @@ pub fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigPar
     refuse_doubled_rules(document, found)?;
     let mut settings = Settings { bare_dollar: found.shape == FileShape::Gemini, ..Settings::default() };
     let mut notices = read_settings(root, found, &mut settings)?;
-    let mut reading = ReadContext::new(found.shape);
+    let mut context = ReadContext::new(found.shape);
     if let Some(node) = found.inputs.or_else(|| root.at("inputs")) {
-        let inputs = settings::read_inputs(&ConfigField { node, field: "inputs".to_owned() }, &mut reading);
-        settings.inputs = inputs.unwrap_or_else(|misfit| {
-            reading.add_problem(misfit);
+        let inputs = settings::read_inputs(&ConfigField { node, field: "inputs".to_owned() }, &mut context);
+        settings.inputs = inputs.unwrap_or_else(|error| {
+            context.add_problem(error);
             Vec::new()
         });
     }
     // What is wrong with an input shows again where a server uses it.
-    notices.extend(reading.notices);
+    notices.extend(context.notices);
     notices.extend(document.faults.iter().filter(|fault| is_among_servers(fault, found)).map(|fault| {
-        let DocumentFault { place, text, .. } = fault;
-        Notice { place: place.clone(), text: text.clone() }
+        let DocumentFault { place: position, text, .. } = fault;
+        Notice { place: position.clone(), text: text.clone() }
     }));
-    notices.extend(reading.problems.into_iter().map(|problem| Notice { place: problem.place, text: problem.text }));
+    notices.extend(context.problems.into_iter().map(|problem| Notice { place: problem.place, text: problem.text }));
     let named = named_entries(found, &mut notices)?;
     check_count(named.len(), settings.max_servers, found.servers)?;
     let mut servers: Vec<ServerConfig> = Vec::new();
     let choice = ServerChoice::of(root, found.shape)?;
     // A name that is an id is nobody else's, wherever it stands.
     let written: BTreeSet<&str> = named.iter().map(|named| named.name).filter(|name| is_id(name)).collect();
-    for NamedEntry { name, place, node } in named {
-        let id = id_of(name, &servers, &written, &place, &mut notices);
+    for NamedEntry { name, place: position, node } in named {
+        let id = id_of(name, &servers, &written, &position, &mut notices);
         let enabled = choice.has(name, &id);
         let path = if found.path.is_empty() { name.to_owned() } else { format!("{}.{name}", found.path) };
         let (lifecycle, claude_code) = (settings.lifecycle.clone(), found.claude_code);
-        let entry = ServerEntry { id, place, node, path, lifecycle, claude_code };
+        let entry = ServerEntry { id, place: position, node, path, lifecycle, claude_code };
         let server = server_entry::read(entry, found.shape, &mut notices);
         servers.extend(server.map(|server| ServerConfig { enabled: server.enabled && enabled, ..server }));
     }
@@ -77,9 +77,9 @@ pub fn settings_entries<'n>(root: &'n Node, found: &ServersSection<'_>) -> impl 
 fn read_settings(root: &Node, found: &ServersSection<'_>, settings: &mut Settings) -> Result<Vec<Notice>, ConfigError> {
     let ours =
         Node { place: root.place.clone(), value: NodeValue::Map(settings_entries(root, found).cloned().collect()) };
-    let mut reading = ReadContext::new(FileShape::Native);
-    keys::read_keys(settings::TOP, settings, &ConfigField { node: &ours, field: String::new() }, &mut reading);
-    if let Some(problem) = reading.problems.into_iter().next() {
+    let mut context = ReadContext::new(FileShape::Native);
+    keys::read_keys(settings::TOP, settings, &ConfigField { node: &ours, field: String::new() }, &mut context);
+    if let Some(problem) = context.problems.into_iter().next() {
         return Err(ConfigError::Invalid(problem));
     }
     let only_servers = matches!(found.shape, FileShape::McpServers | FileShape::VsCode | FileShape::List)
@@ -101,7 +101,7 @@ fn read_settings(root: &Node, found: &ServersSection<'_>, settings: &mut Setting
             return Err(ConfigError::Invalid(Problem { place: entry.place.clone(), field: None, text }));
         }
     }
-    Ok(reading.notices)
+    Ok(context.notices)
 }
 
 /// What to say of rules for servers that stand under `servers`, where the servers that are read stand elsewhere.
@@ -127,7 +127,8 @@ fn refuse_doubled_rules(document: &Document, found: &ServersSection<'_>) -> Resu
         fault.duplicate_key.as_deref().is_some_and(doubled)
     };
     let doubled = document.faults.iter().find(is_rule);
-    doubled.map_or(Ok(()), |DocumentFault { place, text, .. }| Err(ConfigError::syntax(place.clone(), text)))
+    doubled
+        .map_or(Ok(()), |DocumentFault { place: position, text, .. }| Err(ConfigError::syntax(position.clone(), text)))
 }
 
 /// Whether it stands where the servers are; what else a client keeps in its file is not for us.
@@ -156,7 +157,11 @@ fn named_entries<'n>(
     match &found.servers.value {
         NodeValue::Map(entries) => Ok(entries
             .iter()
-            .map(|MapEntry { key, place, value }| NamedEntry { name: key, place: place.clone(), node: value })
+            .map(|MapEntry { key, place: position, value }| NamedEntry {
+                name: key,
+                place: position.clone(),
+                node: value,
+            })
             .collect()),
         NodeValue::List(items) => {
             let mut named = Vec::new();
@@ -189,7 +194,7 @@ fn id_of(
     name: &str,
     servers: &[ServerConfig],
     written: &BTreeSet<&str>,
-    place: &FilePosition,
+    position: &FilePosition,
     notices: &mut Vec<Notice>,
 ) -> String {
     let mut id = String::new();
@@ -212,7 +217,7 @@ fn id_of(
         id = next.unwrap_or(id);
     }
     if id != name {
-        notices.push(Notice { place: place.clone(), text: format!("server {name:?} is called {id:?} here") });
+        notices.push(Notice { place: position.clone(), text: format!("server {name:?} is called {id:?} here") });
     }
     id
 }
@@ -241,7 +246,9 @@ impl ServerChoice {
         ] {
             let Some(node) = path.iter().try_fold(root, |node, key| node.at(key)) else { continue };
             let names = ConfigField { node, field: field.to_owned() }.texts().map_err(
-                |FieldError { place, field, text }| ConfigError::Invalid(Problem { place, field: Some(field), text }),
+                |FieldError { place: position, field, text }| {
+                    ConfigError::Invalid(Problem { place: position, field: Some(field), text })
+                },
             )?;
             match is_allowed {
                 true => choice.allowed.push(names),

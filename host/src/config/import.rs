@@ -74,7 +74,7 @@ pub struct ImportedConfig {
 
 impl std::fmt::Debug for ImportedConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Imported").field("notices", &self.notices).finish_non_exhaustive()
+        f.debug_struct("ImportedConfig").field("notices", &self.notices).finish_non_exhaustive()
     }
 }
 

@@ -121,19 +121,19 @@ impl<T> ConfigKey<T> {
 }
 
 /// Reads a map by its table. What is wrong goes to the reading, so that one mistake does not hide the next.
-pub fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &ConfigField<'_>, reading: &mut ReadContext) {
+pub fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &ConfigField<'_>, context: &mut ReadContext) {
     let entries = match given.map() {
         Ok(entries) => entries,
-        Err(misfit) => return reading.add_problem(misfit),
+        Err(error) => return context.add_problem(error),
     };
     if entries.len() > MAX_KEYS {
-        return reading.add_problem(given.error(format!("{} keys are too many to be meant", entries.len())));
+        return context.add_problem(given.error(format!("{} keys are too many to be meant", entries.len())));
     }
     let mut taken: Vec<(&str, &str)> = Vec::new();
     for entry in entries {
         let name = entry.key.as_str();
         let Some(key) = keys.iter().find(|key| key.is_called(name)) else {
-            report_unknown(keys, entry, &given.field, reading);
+            report_unknown(keys, entry, &given.field, context);
             continue;
         };
         let field = || field::join(&given.field, name);
@@ -141,7 +141,7 @@ pub fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &ConfigField<'
         if entry.value.is_null() {
             if key.is_rule {
                 let text = "has no value; write what is meant, such as [] for none, or take the key out".to_owned();
-                reading.add_problem(FieldError { place: entry.place.clone(), field: field(), text });
+                context.add_problem(FieldError { place: entry.place.clone(), field: field(), text });
             }
             continue;
         }
@@ -149,59 +149,59 @@ pub fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &ConfigField<'
             let text = format!("{name:?} says the same as {first:?}; keep one of them");
             match key.is_rule {
                 true => {
-                    reading.add_problem(FieldError { place: entry.place.clone(), field: given.field.clone(), text })
+                    context.add_problem(FieldError { place: entry.place.clone(), field: given.field.clone(), text })
                 }
-                false => report_or_notice(reading, &entry.place, &given.field, text, " (the first is used)"),
+                false => report_or_notice(context, &entry.place, &given.field, text, " (the first is used)"),
             }
             continue;
         }
         taken.push((key.name, name));
         let value = ConfigField { node: &entry.value, field: field::join(&given.field, key.name) };
-        if let Err(misfit) = (key.set)(target, &value, reading) {
-            reading.add_problem(misfit);
+        if let Err(error) = (key.set)(target, &value, context) {
+            context.add_problem(error);
         }
     }
 }
 
 /// Reads a part of the file of which some is filled in later. Its values are named within it, as those of a server are.
 pub fn read_section<T>(
-    given: &ConfigField<'_>,
-    reading: &mut ReadContext,
+    field: &ConfigField<'_>,
+    context: &mut ReadContext,
     read: impl FnOnce(&ConfigField<'_>, &mut ReadContext) -> Result<T, FieldError>,
 ) -> Option<T> {
-    let outer = std::mem::replace(&mut reading.path, given.field.clone());
-    let found = read(&ConfigField { node: given.node, field: String::new() }, reading);
-    let found = found.map_err(|misfit| reading.add_problem(misfit)).ok();
-    reading.path = outer;
+    let outer = std::mem::replace(&mut context.path, field.field.clone());
+    let found = read(&ConfigField { node: field.node, field: String::new() }, context);
+    let found = found.map_err(|error| context.add_problem(error)).ok();
+    context.path = outer;
     found
 }
 
-fn report_unknown<T>(keys: &[ConfigKey<T>], entry: &MapEntry, field: &str, reading: &mut ReadContext) {
-    let (name, place) = (entry.key.as_str(), &entry.place);
-    if !reading.is_strict() && is_ignorable(name) {
+fn report_unknown<T>(keys: &[ConfigKey<T>], entry: &MapEntry, field: &str, context: &mut ReadContext) {
+    let (name, position) = (entry.key.as_str(), &entry.place);
+    if !context.is_strict() && is_ignorable(name) {
         return;
     }
     if let Some((_, advice)) = CANNOT.iter().find(|(known, _)| nearest::is_same_word(known, name)) {
-        return report_or_notice(reading, place, field, format!("{name:?} cannot be done here: {advice}"), "");
+        return report_or_notice(context, position, field, format!("{name:?} cannot be done here: {advice}"), "");
     }
     let meant = misspelt::intended_rule(keys, entry);
-    if let Some(meant) = meant.filter(|_| !reading.is_strict()) {
+    if let Some(meant) = meant.filter(|_| !context.is_strict()) {
         let field = field.to_owned();
-        return reading.add_problem(FieldError { place: place.clone(), field, text: misspelt::advice(name, meant) });
+        return context.add_problem(FieldError { place: position.clone(), field, text: misspelt::advice(name, meant) });
     }
     let shown = keys.iter().filter(|key| key.in_schema).map(|key| key.name);
     let hint = match (nearest::hint(name, shown), meant) {
         (hint, Some(meant)) if hint.is_empty() => misspelt::hint(meant),
         (hint, _) => hint,
     };
-    report_or_notice(reading, place, field, format!("unknown key {name:?}{hint}"), " (left out)");
+    report_or_notice(context, position, field, format!("unknown key {name:?}{hint}"), " (left out)");
 }
 
 /// In our own files a key that does nothing is a mistake; in those of others it is worth a word.
-fn report_or_notice(reading: &mut ReadContext, place: &FilePosition, field: &str, text: String, otherwise: &str) {
-    match reading.is_strict() {
-        true => reading.add_problem(FieldError { place: place.clone(), field: field.to_owned(), text }),
-        false => reading.add_notice(place, format!("{text}{otherwise}")),
+fn report_or_notice(context: &mut ReadContext, position: &FilePosition, field: &str, text: String, otherwise: &str) {
+    match context.is_strict() {
+        true => context.add_problem(FieldError { place: position.clone(), field: field.to_owned(), text }),
+        false => context.add_notice(position, format!("{text}{otherwise}")),
     }
 }
 

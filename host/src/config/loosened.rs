@@ -13,27 +13,27 @@ use lists::{added_patterns, is_same, removed_patterns};
 /// Every rule, filter, mask and limit that is looser than before, a line each. Servers and principals are known by
 /// their names: one that comes under another name is new.
 pub fn find_loosened(before: &Config, after: &Config) -> Vec<String> {
-    let mut told = LoosenedRules { scope: String::new(), lines: Vec::new() };
-    compare_settings(&before.settings, &after.settings, &mut told);
-    compare_gateway(&before.settings.gateway, &after.settings.gateway, &mut told);
+    let mut rules = LoosenedRules { scope: String::new(), lines: Vec::new() };
+    compare_settings(&before.settings, &after.settings, &mut rules);
+    compare_gateway(&before.settings.gateway, &after.settings.gateway, &mut rules);
     for new in &after.servers {
         if let Some(old) = before.servers.iter().find(|old| old.id == new.id) {
-            told.scope = format!("server {:?}: ", new.id);
-            compare_server(old, new, &after.settings.masking, &mut told);
+            rules.scope = format!("server {:?}: ", new.id);
+            compare_server(old, new, &after.settings.masking, &mut rules);
         }
     }
     // Where no token was asked for, everybody was let in.
     if !before.settings.gateway.tokens.is_empty() {
         for new in &after.settings.gateway.tokens {
-            told.scope = format!("principal {:?}: ", new.principal);
+            rules.scope = format!("principal {:?}: ", new.principal);
             let mut known = before.settings.gateway.tokens.iter();
             match known.find(|old| old.principal == new.principal) {
-                Some(old) => compare_principal(old, new, &mut told),
-                None => told.add("may use the gateway"),
+                Some(old) => compare_principal(old, new, &mut rules),
+                None => rules.add("may use the gateway"),
             }
         }
     }
-    told.lines
+    rules.lines
 }
 
 /// What was found so far.
@@ -64,80 +64,85 @@ impl LoosenedRules {
     }
 }
 
-fn compare_settings(before: &Settings, after: &Settings, told: &mut LoosenedRules) {
-    told.add_if(before.read_only && !after.read_only, "read_only is off, so that tools may change things");
+fn compare_settings(before: &Settings, after: &Settings, rules: &mut LoosenedRules) {
+    rules.add_if(before.read_only && !after.read_only, "read_only is off, so that tools may change things");
     let strict = |destructive| match destructive {
         DestructiveRule::Allow => (0, "allow"),
         DestructiveRule::Ask => (1, "ask"),
         DestructiveRule::Deny => (2, "deny"),
     };
     let ((old, was), (new, is)) = (strict(before.destructive), strict(after.destructive));
-    told.add_if(new < old, &format!("destructive is {is} in place of {was}"));
+    rules.add_if(new < old, &format!("destructive is {is} in place of {was}"));
     let strict = |retry| match retry {
         RetryRule::Always => (0, "always"),
         RetryRule::Safe => (1, "safe"),
         RetryRule::Never => (2, "never"),
     };
     let ((old, was), (new, is)) = (strict(before.retry), strict(after.retry));
-    told.add_if(new < old, &format!("retry is {is} in place of {was}"));
-    told.add_if(before.check_arguments && !after.check_arguments, "check_arguments is off");
-    told.add_if(!before.allow_commands && after.allow_commands, "allow_commands is on");
-    compare_masking(&before.masking, &[&after.masking], told);
+    rules.add_if(new < old, &format!("retry is {is} in place of {was}"));
+    rules.add_if(before.check_arguments && !after.check_arguments, "check_arguments is off");
+    rules.add_if(!before.allow_commands && after.allow_commands, "allow_commands is on");
+    compare_masking(&before.masking, &[&after.masking], rules);
     let limit = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
-    told.compare_bound("ask_max_bytes", Some(before.ask_max_bytes), Some(after.ask_max_bytes), bytes::write);
-    told.compare_bound("max_result_bytes", limit(before.max_result_bytes), limit(after.max_result_bytes), bytes::write);
+    rules.compare_bound("ask_max_bytes", Some(before.ask_max_bytes), Some(after.ask_max_bytes), bytes::write);
+    rules.compare_bound(
+        "max_result_bytes",
+        limit(before.max_result_bytes),
+        limit(after.max_result_bytes),
+        bytes::write,
+    );
     let raw = |settings: &Settings| settings.record.as_ref().is_some_and(|record| record.raw);
-    told.add_if(!raw(before) && raw(after), "record.raw is on, so that secrets are recorded as they are");
-    told.add_if(before.record.is_some() && after.record.is_none(), "record is gone, so that no call is recorded");
+    rules.add_if(!raw(before) && raw(after), "record.raw is on, so that secrets are recorded as they are");
+    rules.add_if(before.record.is_some() && after.record.is_none(), "record is gone, so that no call is recorded");
     for old in &before.queues {
         let Some(new) = after.queues.iter().find(|new| new.name == old.name) else { continue };
-        told.compare_bound(&format!("queues.{}.slots", old.name), old.slots, new.slots, number_text);
-        told.compare_bound(&format!("queues.{}.waiting", old.name), old.waiting, new.waiting, number_text);
+        rules.compare_bound(&format!("queues.{}.slots", old.name), old.slots, new.slots, number_text);
+        rules.compare_bound(&format!("queues.{}.waiting", old.name), old.waiting, new.waiting, number_text);
     }
 }
 
-fn compare_gateway(before: &GatewayRules, after: &GatewayRules, told: &mut LoosenedRules) {
-    told.compare_bound("gateway.rate", before.rate, after.rate, number_text);
+fn compare_gateway(before: &GatewayRules, after: &GatewayRules, rules: &mut LoosenedRules) {
+    rules.compare_bound("gateway.rate", before.rate, after.rate, number_text);
     for (key, old, new) in [
         ("gateway.max_sessions", before.max_sessions, after.max_sessions),
         ("gateway.max_connections", before.max_connections, after.max_connections),
         ("gateway.max_in_flight", before.max_in_flight, after.max_in_flight),
     ] {
-        told.compare_bound(key, Some(old), Some(new), number_text);
+        rules.compare_bound(key, Some(old), Some(new), number_text);
     }
     for (key, old, new) in [
         ("gateway.max_body_bytes", before.max_body_bytes, after.max_body_bytes),
         ("gateway.max_inflight_bytes", before.max_inflight_bytes, after.max_inflight_bytes),
     ] {
-        told.compare_bound(key, Some(old), Some(new), bytes::write);
+        rules.compare_bound(key, Some(old), Some(new), bytes::write);
     }
-    told.compare_bound("gateway.session_idle", Some(before.session_idle), Some(after.session_idle), duration::write);
+    rules.compare_bound("gateway.session_idle", Some(before.session_idle), Some(after.session_idle), duration::write);
 }
 
-fn compare_server(before: &ServerConfig, after: &ServerConfig, masks_of_all: &Masking, told: &mut LoosenedRules) {
-    told.add_if(!before.enabled && after.enabled, "enabled is true, so that it may be used");
+fn compare_server(before: &ServerConfig, after: &ServerConfig, masks_of_all: &Masking, rules: &mut LoosenedRules) {
+    rules.add_if(!before.enabled && after.enabled, "enabled is true, so that it may be used");
     match (&before.allow, &after.allow) {
-        (Some(_), None) => told.add("allow is gone, so that every tool exists"),
+        (Some(_), None) => rules.add("allow is gone, so that every tool exists"),
         (Some(old), Some(new)) => {
-            added_patterns(old, new).for_each(|tool| told.add(format!("allow lets {tool:?} through")))
+            added_patterns(old, new).for_each(|tool| rules.add(format!("allow lets {tool:?} through")))
         }
         (None, _) => {}
     }
     for (key, old, new) in [("deny", &before.deny, &after.deny), ("ask", &before.ask, &after.ask)] {
-        removed_patterns(old, new).for_each(|tool| told.add(format!("{key} no longer has {tool:?}")));
+        removed_patterns(old, new).for_each(|tool| rules.add(format!("{key} no longer has {tool:?}")));
     }
-    compare_requires("requires", &before.requires, &after.requires, told);
-    compare_tools(&before.tools, &after.tools, told);
-    compare_masking(&before.masking, &[&after.masking, masks_of_all], told);
-    told.compare_bound("max_concurrent", before.max_concurrent, after.max_concurrent, number_text);
-    told.compare_bound("max_list_bytes", Some(before.max_list_bytes), Some(after.max_list_bytes), bytes::write);
-    told.compare_bound(
+    compare_requires("requires", &before.requires, &after.requires, rules);
+    compare_tools(&before.tools, &after.tools, rules);
+    compare_masking(&before.masking, &[&after.masking, masks_of_all], rules);
+    rules.compare_bound("max_concurrent", before.max_concurrent, after.max_concurrent, number_text);
+    rules.compare_bound("max_list_bytes", Some(before.max_list_bytes), Some(after.max_list_bytes), bytes::write);
+    rules.compare_bound(
         "max_message_bytes",
         Some(before.max_message_bytes),
         Some(after.max_message_bytes),
         bytes::write,
     );
-    told.add_if(before.tls.verify && !after.tls.verify, "tls.verify is off, so that any certificate will do");
+    rules.add_if(before.tls.verify && !after.tls.verify, "tls.verify is off, so that any certificate will do");
     let given = |inherit| match inherit {
         InheritEnv::None => (0, "none"),
         InheritEnv::Minimal => (1, "minimal"),
@@ -145,9 +150,9 @@ fn compare_server(before: &ServerConfig, after: &ServerConfig, masks_of_all: &Ma
         InheritEnv::All => (3, "all"),
     };
     let ((old, was), (new, is)) = (given(before.inherit_env), given(after.inherit_env));
-    told.add_if(new > old, &format!("inherit_env is {is} in place of {was}"));
+    rules.add_if(new > old, &format!("inherit_env is {is} in place of {was}"));
     for variable in after.pass_env.iter().filter(|name| !before.pass_env.contains(name)) {
-        told.add(format!("pass_env has {variable:?}"));
+        rules.add(format!("pass_env has {variable:?}"));
     }
 }
 
@@ -174,31 +179,31 @@ fn compare_tools(before: &[ToolRules], after: &[ToolRules], told: &mut LoosenedR
     }
 }
 
-fn compare_requires(key: &str, before: &[String], after: &[String], told: &mut LoosenedRules) {
+fn compare_requires(key: &str, before: &[String], after: &[String], rules: &mut LoosenedRules) {
     for capability in before.iter().filter(|capability| !after.contains(capability)) {
-        told.add(format!("{key} no longer has {capability:?}"));
+        rules.add(format!("{key} no longer has {capability:?}"));
     }
 }
 
 /// Compares masks; what is masked by one of the new ones is still masked.
-fn compare_masking(before: &Masking, after: &[&Masking], told: &mut LoosenedRules) {
+fn compare_masking(before: &Masking, after: &[&Masking], rules: &mut LoosenedRules) {
     let all = after.iter().any(|masking| masking.groups.iter().any(|group| group == "all"));
     for group in &before.groups {
         let kept = all || after.iter().any(|masking| masking.groups.contains(group));
-        told.add_if(!kept, &format!("masking.groups no longer has {group:?}"));
+        rules.add_if(!kept, &format!("masking.groups no longer has {group:?}"));
     }
     for pattern in &before.patterns {
         let kept = all || after.iter().any(|masking| masking.patterns.contains(pattern));
-        told.add_if(!kept, &format!("masking.patterns no longer has {pattern:?}"));
+        rules.add_if(!kept, &format!("masking.patterns no longer has {pattern:?}"));
     }
     for mask in &before.custom {
         let same = after.iter().flat_map(|masking| &masking.custom).find(|new| new.pattern == mask.pattern);
         let name = mask.name.as_ref().unwrap_or(&mask.pattern);
         match same {
-            None => told.add(format!("masking.custom no longer has {name:?}")),
+            None => rules.add(format!("masking.custom no longer has {name:?}")),
             // What stands in place of a secret may quote it.
             Some(new) => {
-                told.add_if(
+                rules.add_if(
                     new.replacement != mask.replacement,
                     &format!("masking.custom replaces {name:?} otherwise"),
                 );
@@ -207,18 +212,18 @@ fn compare_masking(before: &Masking, after: &[&Masking], told: &mut LoosenedRule
     }
 }
 
-fn compare_principal(before: &TokenRules, after: &TokenRules, told: &mut LoosenedRules) {
-    told.add_if(!before.admin && after.admin, "is an admin now");
+fn compare_principal(before: &TokenRules, after: &TokenRules, rules: &mut LoosenedRules) {
+    rules.add_if(!before.admin && after.admin, "is an admin now");
     match (&before.selection, &after.selection) {
-        (Some(_), None) => told.add("may use every server"),
+        (Some(_), None) => rules.add("may use every server"),
         (Some(old), Some(new)) => {
             for (id, tools) in new {
                 match old.iter().find(|(known, _)| known == id) {
-                    None => told.add(format!("may use the server {id:?}")),
+                    None => rules.add(format!("may use the server {id:?}")),
                     Some((_, known)) if known.is_empty() => {}
-                    Some(_) if tools.is_empty() => told.add(format!("may use every tool of {id:?}")),
+                    Some(_) if tools.is_empty() => rules.add(format!("may use every tool of {id:?}")),
                     Some((_, known)) => {
-                        added_patterns(known, tools).for_each(|tool| told.add(format!("may use {tool:?} of {id:?}")));
+                        added_patterns(known, tools).for_each(|tool| rules.add(format!("may use {tool:?} of {id:?}")));
                     }
                 }
             }
@@ -226,10 +231,10 @@ fn compare_principal(before: &TokenRules, after: &TokenRules, told: &mut Loosene
         (None, _) => {}
     }
     match (&before.capabilities, &after.capabilities) {
-        (Some(_), None) => told.add("needs no capabilities any more"),
+        (Some(_), None) => rules.add("needs no capabilities any more"),
         (Some(old), Some(new)) => {
             for capability in new.iter().filter(|capability| !old.contains(capability)) {
-                told.add(format!("has the capability {capability:?}"));
+                rules.add(format!("has the capability {capability:?}"));
             }
         }
         (None, _) => {}

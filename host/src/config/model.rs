@@ -151,10 +151,10 @@ pub struct ServerConfig {
 
 impl ServerConfig {
     /// A server with this id of which nothing else is said.
-    pub fn new(id: impl Into<String>, place: FilePosition, kind: TransportKind) -> Self {
+    pub fn new(id: impl Into<String>, position: FilePosition, kind: TransportKind) -> Self {
         ServerConfig {
             id: id.into(),
-            place,
+            place: position,
             enabled: true,
             problem: None,
             kind,

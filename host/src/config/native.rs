@@ -13,13 +13,13 @@ pub type ConfigParts = (Settings, Vec<ServerConfig>, Vec<Notice>);
 
 /// Reads our own shape.
 pub fn read(root: &Node) -> Result<ConfigParts, ConfigError> {
-    let mut reading = ReadContext::new(FileShape::Native);
+    let mut context = ReadContext::new(FileShape::Native);
     let mut settings = Settings::default();
-    keys::read_keys(settings::TOP, &mut settings, &ConfigField { node: root, field: String::new() }, &mut reading);
-    if let Some(problem) = reading.problems.into_iter().next() {
+    keys::read_keys(settings::TOP, &mut settings, &ConfigField { node: root, field: String::new() }, &mut context);
+    if let Some(problem) = context.problems.into_iter().next() {
         return Err(ConfigError::Invalid(problem));
     }
-    let mut notices = reading.notices;
+    let mut notices = context.notices;
     let mut servers = Vec::new();
     if let Some(node) = root.at("servers").filter(|node| !node.is_null()) {
         let Some(entries) = node.entries() else {
@@ -33,10 +33,10 @@ pub fn read(root: &Node) -> Result<ConfigParts, ConfigError> {
         check_count(entries.len(), settings.max_servers, node)?;
         for named in entries {
             let path = format!("servers.{}", named.key);
-            let place = named.place.clone();
+            let position = named.place.clone();
             let entry = ServerEntry {
                 id: named.key.clone(),
-                place: place.clone(),
+                place: position.clone(),
                 node: &named.value,
                 path: path.clone(),
                 lifecycle: settings.lifecycle.clone(),
@@ -45,7 +45,7 @@ pub fn read(root: &Node) -> Result<ConfigParts, ConfigError> {
             let Some(mut server) = server_entry::read(entry, FileShape::Native, &mut notices) else { continue };
             if !is_id(&named.key) {
                 let text = format!("the id {:?} must be letters, digits, `_` and `-`", named.key);
-                server.problem = Some(Problem { place, field: Some(path), text });
+                server.problem = Some(Problem { place: position, field: Some(path), text });
             }
             servers.push(server);
         }

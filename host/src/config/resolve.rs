@@ -40,7 +40,7 @@ pub fn resolve(
     }
     let path = server_path(config.shape, &server.id);
     let (endpoint, secrets) =
-        resolve_with(server, &path, config, variables, session, |filling| endpoint(filling, config))?;
+        resolve_with(server, &path, config, variables, session, |resolver| endpoint(resolver, config))?;
     Ok(endpoint.with_secrets(secrets))
 }
 
@@ -72,27 +72,27 @@ fn resolve_with<T>(
     }
 }
 
-fn endpoint(filling: &mut ConfigResolver<'_>, config: &Config) -> Result<Endpoint, Problem> {
-    with_env_file(filling, |filling| match filling.server.kind {
-        TransportKind::Stdio => program::resolve_program(filling, config).map(Endpoint::Stdio),
-        TransportKind::Http => site::resolve_site(filling).map(Endpoint::Http),
-        TransportKind::Sse => site::resolve_site(filling).map(Endpoint::Sse),
-        TransportKind::WebSocket => site::resolve_site(filling).map(Endpoint::WebSocket),
+fn endpoint(resolver: &mut ConfigResolver<'_>, config: &Config) -> Result<Endpoint, Problem> {
+    with_env_file(resolver, |resolver| match resolver.server.kind {
+        TransportKind::Stdio => program::resolve_program(resolver, config).map(Endpoint::Stdio),
+        TransportKind::Http => site::resolve_site(resolver).map(Endpoint::Http),
+        TransportKind::Sse => site::resolve_site(resolver).map(Endpoint::Sse),
+        TransportKind::WebSocket => site::resolve_site(resolver).map(Endpoint::WebSocket),
     })
 }
 
 /// Fills in with what the server's file of variables has, too.
 fn with_env_file<T>(
-    filling: &mut ConfigResolver<'_>,
+    resolver: &mut ConfigResolver<'_>,
     fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
-    let env_file = env_file(filling)?;
-    let ConfigResolver { server, path, scope, .. } = *filling;
+    let env_file = env_file(resolver)?;
+    let ConfigResolver { server, path, scope, .. } = *resolver;
     fill(&mut ConfigResolver {
         server,
         path,
         scope: ExpandScope { env_file: &env_file, ..scope },
-        secrets: &mut *filling.secrets,
+        secrets: &mut *resolver.secrets,
     })
 }
 
@@ -127,13 +127,13 @@ pub fn server_path(shape: FileShape, id: &str) -> String {
     format!("{map}{id}")
 }
 
-fn env_file(filling: &mut ConfigResolver<'_>) -> Result<BTreeMap<String, String>, Problem> {
-    let Some(located) = &filling.server.env_file else { return Ok(BTreeMap::new()) };
-    let path = filling.path(located)?;
-    let text = read_text_file(&path).map_err(|error| filling.problem(located, error))?;
-    let in_file = |error| filling.problem(located, format_args!("file {path:?}: {error}"));
+fn env_file(resolver: &mut ConfigResolver<'_>) -> Result<BTreeMap<String, String>, Problem> {
+    let Some(located) = &resolver.server.env_file else { return Ok(BTreeMap::new()) };
+    let path = resolver.path(located)?;
+    let text = read_text_file(&path).map_err(|error| resolver.problem(located, error))?;
+    let in_file = |error| resolver.problem(located, format_args!("file {path:?}: {error}"));
     let variables = parse_dotenv(&text).map_err(in_file)?;
-    variables.iter().for_each(|(name, value)| filling.secrets.add_variable(name, value));
+    variables.iter().for_each(|(name, value)| resolver.secrets.add_variable(name, value));
     Ok(variables)
 }
 
@@ -146,8 +146,8 @@ struct ConfigResolver<'a> {
 }
 
 impl ConfigResolver<'_> {
-    fn expand(&mut self, located: &UnexpandedText) -> Result<String, ExpandError> {
-        expand(&located.text, &self.scope, self.secrets)
+    fn expand(&mut self, text: &UnexpandedText) -> Result<String, ExpandError> {
+        expand(&text.text, &self.scope, self.secrets)
     }
 
     fn text(&mut self, located: &UnexpandedText) -> Result<String, Problem> {
@@ -166,14 +166,14 @@ impl ConfigResolver<'_> {
         resolve_path(&text, &self.scope).map_err(|error| self.problem(located, error))
     }
 
-    fn optional_path(&mut self, located: Option<&UnexpandedText>) -> Result<Option<PathBuf>, Problem> {
-        located.map(|located| self.path(located)).transpose()
+    fn optional_path(&mut self, text: Option<&UnexpandedText>) -> Result<Option<PathBuf>, Problem> {
+        text.map(|text| self.path(text)).transpose()
     }
 
     /// A problem with what stands there.
-    fn problem(&self, located: &UnexpandedText, text: impl fmt::Display) -> Problem {
-        let field = Some(format!("{}.{}", self.path, located.field));
-        Problem { place: located.place.clone(), field, text: text.to_string() }
+    fn problem(&self, text: &UnexpandedText, reason: impl fmt::Display) -> Problem {
+        let field = Some(format!("{}.{}", self.path, text.field));
+        Problem { place: text.place.clone(), field, text: reason.to_string() }
     }
 
     /// A problem with something that does not stand there.

@@ -63,7 +63,7 @@ pub fn find(flag: Option<&Path>, variables: &Variables) -> Result<SearchResult, 
     if let Some(path) = variables.non_empty("TOOLGATE_CONFIG") {
         return named(Path::new(path), "TOOLGATE_CONFIG", ConfigLocation::Variable, variables);
     }
-    let mut looked = Vec::new();
+    let mut searched = Vec::new();
     let here = HERE.iter().map(|name| (variables.workspace.join(name), ConfigLocation::WorkingDirectory));
     let folders = user_folders(variables);
     let user =
@@ -72,9 +72,9 @@ pub fn find(flag: Option<&Path>, variables: &Variables) -> Result<SearchResult, 
         if path.is_file() {
             return Ok(SearchResult::File { path, found_in });
         }
-        looked.push(path);
+        searched.push(path);
     }
-    Ok(SearchResult::Nothing { searched: looked })
+    Ok(SearchResult::Nothing { searched })
 }
 
 /// The file that this option or argument names.
@@ -217,11 +217,11 @@ mod tests {
     #[test]
     fn with_nothing_found_all_places_are_told() {
         let machine = Machine::new(&["work/toolgate.yaml/x"]);
-        let SearchResult::Nothing { searched: looked } = find(None, &machine.variables).unwrap() else {
+        let SearchResult::Nothing { searched } = find(None, &machine.variables).unwrap() else {
             panic!("a folder was taken")
         };
-        assert_eq!(looked[0], machine.variables.workspace.join("toolgate.yaml"));
-        assert_eq!(looked[4], machine.root.path().join("home/.config/toolgate/toolgate.yaml"));
-        assert!(looked.len() >= 7);
+        assert_eq!(searched[0], machine.variables.workspace.join("toolgate.yaml"));
+        assert_eq!(searched[4], machine.root.path().join("home/.config/toolgate/toolgate.yaml"));
+        assert!(searched.len() >= 7);
     }
 }

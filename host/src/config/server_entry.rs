@@ -25,36 +25,36 @@ pub struct ServerEntry<'n> {
 
 /// Reads an entry. One that is not for us is left out with a notice; one that is wrong becomes a server with a problem.
 pub fn read(entry: ServerEntry<'_>, shape: FileShape, notices: &mut Vec<Notice>) -> Option<ServerConfig> {
-    let mut reading = ReadContext { path: entry.path, claude_code: entry.claude_code, ..ReadContext::new(shape) };
+    let mut context = ReadContext { path: entry.path, claude_code: entry.claude_code, ..ReadContext::new(shape) };
     let server = build_server(
         ServerConfig { lifecycle: entry.lifecycle, ..ServerConfig::new(entry.id, entry.place, TransportKind::Stdio) },
         entry.node,
-        &mut reading,
+        &mut context,
     );
-    let ReadContext { notices: said, problems, .. } = reading;
+    let ReadContext { notices: said, problems, .. } = context;
     notices.extend(said);
     let mut server = server?;
     let mut problems = problems.into_iter();
     server.problem = problems.next();
     // The first problem is enough to disable the server; the rest help to mend all at once.
-    notices.extend(problems.map(|Problem { place, field, text }| Notice {
-        place,
+    notices.extend(problems.map(|Problem { place: position, field, text }| Notice {
+        place: position,
         text: field.map_or_else(|| text.clone(), |field| format!("{field}: {text}")),
     }));
     Some(server)
 }
 
-fn build_server(server: ServerConfig, node: &Node, reading: &mut ReadContext) -> Option<ServerConfig> {
+fn build_server(server: ServerConfig, node: &Node, context: &mut ReadContext) -> Option<ServerConfig> {
     let mut draft =
         server::ServerDraft { server, kind: None, http_url: None, command_args: Vec::new(), total_given: false };
-    keys::read_keys(server::SERVER, &mut draft, &ConfigField { node, field: String::new() }, reading);
+    keys::read_keys(server::SERVER, &mut draft, &ConfigField { node, field: String::new() }, context);
     if node.entries().is_none() {
         return Some(draft.server);
     }
-    match kind_of(&draft, reading) {
+    match kind_of(&draft, context) {
         Ok(Some(kind)) => draft.server.kind = kind,
         Ok(None) => return None,
-        Err(misfit) => reading.add_problem(misfit),
+        Err(error) => context.add_problem(error),
     }
     let server::ServerDraft { mut server, http_url, command_args, total_given, .. } = draft;
     // Gemini CLI prefers it too where both are given.
@@ -63,20 +63,20 @@ fn build_server(server: ServerConfig, node: &Node, reading: &mut ReadContext) ->
     for (at, arg) in server.args.iter_mut().enumerate() {
         arg.field = format!("args[{at}]");
     }
-    if reading.problems.is_empty() {
-        check_required(&mut server, total_given, reading);
+    if context.problems.is_empty() {
+        check_required(&mut server, total_given, context);
     }
-    command::split(&mut server, reading);
+    command::split(&mut server, context);
     if command::starts_gateway(&server) {
-        let place = server.place.clone();
-        reading.add_notice(&place, "left out, since it would start `toolgate serve` again without end");
+        let position = server.place.clone();
+        context.add_notice(&position, "left out, since it would start `toolgate serve` again without end");
         return None;
     }
     Some(server)
 }
 
 /// What each kind cannot do without.
-fn check_required(server: &mut ServerConfig, total_given: bool, reading: &mut ReadContext) {
+fn check_required(server: &mut ServerConfig, total_given: bool, context: &mut ReadContext) {
     let blank =
         |text: &Option<super::model::UnexpandedText>| text.as_ref().is_none_or(|text| text.text.trim().is_empty());
     let missing = match server.kind {
@@ -86,13 +86,13 @@ fn check_required(server: &mut ServerConfig, total_given: bool, reading: &mut Re
     };
     if let Some(missing) = missing {
         let text = format!("{missing} required for {} transport", server.kind.name());
-        reading.add_problem(FieldError { place: server.place.clone(), field: String::new(), text });
+        context.add_problem(FieldError { place: server.place.clone(), field: String::new(), text });
     }
     if server.timeouts.total < server.timeouts.call {
         if total_given {
             let text = "total is shorter than call; make it at least as long";
             let field = "timeouts".to_owned();
-            reading.add_problem(FieldError { place: server.place.clone(), field, text: text.to_owned() });
+            context.add_problem(FieldError { place: server.place.clone(), field, text: text.to_owned() });
         } else {
             server.timeouts.total = server.timeouts.call;
         }
@@ -100,11 +100,11 @@ fn check_required(server: &mut ServerConfig, total_given: bool, reading: &mut Re
 }
 
 /// How the server is reached; none where that makes sense to another program only.
-fn kind_of(draft: &server::ServerDraft, reading: &mut ReadContext) -> Result<Option<TransportKind>, FieldError> {
+fn kind_of(draft: &server::ServerDraft, context: &mut ReadContext) -> Result<Option<TransportKind>, FieldError> {
     let server = &draft.server;
     let url = draft.http_url.as_ref().or(server.url.as_ref());
     let is_socket = url.is_some_and(|url| url.text.starts_with("ws://") || url.text.starts_with("wss://"));
-    let Some((word, place)) = &draft.kind else {
+    let Some((word, position)) = &draft.kind else {
         return match (&server.command, url) {
             (Some(_), Some(_)) => Err(FieldError {
                 place: server.place.clone(),
@@ -113,13 +113,13 @@ fn kind_of(draft: &server::ServerDraft, reading: &mut ReadContext) -> Result<Opt
             }),
             (None, Some(_)) if is_socket => Ok(Some(TransportKind::WebSocket)),
             // In Gemini CLI `httpUrl` is Streamable HTTP and `url` is SSE.
-            (None, Some(_)) if reading.shape == FileShape::Gemini && draft.http_url.is_none() => {
+            (None, Some(_)) if context.shape == FileShape::Gemini && draft.http_url.is_none() => {
                 Ok(Some(TransportKind::Sse))
             }
             (None, Some(_)) => Ok(Some(TransportKind::Http)),
             // Settings of an extension that Zed itself knows how to start.
-            (None, None) if reading.shape == FileShape::Zed && reading.problems.is_empty() => {
-                reading.add_notice(&server.place, "left out, since it says neither command nor url");
+            (None, None) if context.shape == FileShape::Zed && context.problems.is_empty() => {
+                context.add_notice(&server.place, "left out, since it says neither command nor url");
                 Ok(None)
             }
             _ => Ok(Some(TransportKind::Stdio)),
@@ -131,12 +131,13 @@ fn kind_of(draft: &server::ServerDraft, reading: &mut ReadContext) -> Result<Opt
         "http" | "https" | "streamablehttp" | "streamable" | "httpstream" | "remote" => Ok(Some(TransportKind::Http)),
         "sse" => Ok(Some(TransportKind::Sse)),
         "ws" | "websocket" => Ok(Some(TransportKind::WebSocket)),
-        "sdk" | "claudeaiproxy" | "sseide" | "wside" | "builtin" | "platform" | "inprocess" if !reading.is_strict() => {
-            reading.add_notice(place, format!("left out, since type {word:?} makes sense inside its own program only"));
+        "sdk" | "claudeaiproxy" | "sseide" | "wside" | "builtin" | "platform" | "inprocess" if !context.is_strict() => {
+            context
+                .add_notice(position, format!("left out, since type {word:?} makes sense inside its own program only"));
             Ok(None)
         }
         _ => Err(FieldError {
-            place: place.clone(),
+            place: position.clone(),
             field: "type".to_owned(),
             text: format!("invalid transport type {word:?}; there are: stdio, http, sse, websocket"),
         }),

@@ -48,13 +48,13 @@ impl RunningSleeps {
         outlet: ReplyTarget,
         output: DemoOutput,
     ) -> io::Result<()> {
-        let (awake, woken) = mpsc::channel();
+        let (waker, woken) = mpsc::channel();
         let key = id.get().to_owned();
         let thread = thread::Builder::new().name("sleep".to_owned()).spawn(move || {
             // Where the output is broken, the reading loop meets it too, and ends.
             let _ = sleep.run(&woken, &id, &outlet, &output);
         })?;
-        if let Some(older) = self.0.insert(key, SleepThread { waker: awake, thread }) {
+        if let Some(older) = self.0.insert(key, SleepThread { waker, thread }) {
             older.end();
         }
         Ok(())

@@ -68,19 +68,19 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_does_not_take_the_next_one_with_it() {
         let input = format!("ab\n\n{}\nlast", "x".repeat(200_000));
-        let mut lines = EvalLineReader::new(input.as_bytes(), 10);
-        assert_eq!(lines.next().unwrap(), Some(EvalLine::Text("ab")));
-        assert!(lines.has_buffered_line());
-        assert_eq!(lines.next().unwrap(), Some(EvalLine::Text("")));
-        assert_eq!(lines.next().unwrap(), Some(EvalLine::TooLong));
-        assert_eq!(lines.next().unwrap(), Some(EvalLine::Text("last")));
-        assert_eq!(lines.next().unwrap(), None);
+        let mut reader = EvalLineReader::new(input.as_bytes(), 10);
+        assert_eq!(reader.next().unwrap(), Some(EvalLine::Text("ab")));
+        assert!(reader.has_buffered_line());
+        assert_eq!(reader.next().unwrap(), Some(EvalLine::Text("")));
+        assert_eq!(reader.next().unwrap(), Some(EvalLine::TooLong));
+        assert_eq!(reader.next().unwrap(), Some(EvalLine::Text("last")));
+        assert_eq!(reader.next().unwrap(), None);
     }
 
     #[test]
     fn a_line_that_is_not_utf8_is_said_to_be_none() {
-        let mut lines = EvalLineReader::new(&b"\xff\nok\n"[..], 10);
-        assert_eq!(lines.next().unwrap(), Some(EvalLine::NotUtf8));
-        assert_eq!(lines.next().unwrap(), Some(EvalLine::Text("ok")));
+        let mut reader = EvalLineReader::new(&b"\xff\nok\n"[..], 10);
+        assert_eq!(reader.next().unwrap(), Some(EvalLine::NotUtf8));
+        assert_eq!(reader.next().unwrap(), Some(EvalLine::Text("ok")));
     }
 }

@@ -57,7 +57,7 @@ impl GateBackends {
         &self,
         component: &Component,
         config: &Config,
-        edition: u64,
+        config_version: u64,
         view: &GateView,
         share: bool,
         seen: u64,
@@ -65,39 +65,36 @@ impl GateBackends {
         let view = GateView { session: None, ..view.clone() };
         let mut known = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.pool.strong_count() > 0);
-        let place = known.iter().position(|known| known.config_version == edition && known.view == view);
-        if share && let Some(core) = place.and_then(|place| known[place].backend.upgrade()) {
-            return Ok(core);
+        let place = known.iter().position(|known| known.config_version == config_version && known.view == view);
+        if share && let Some(backend) = place.and_then(|place| known[place].backend.upgrade()) {
+            return Ok(backend);
         }
         let pool = match place.and_then(|place| known[place].pool.upgrade()) {
             Some(pool) => pool,
             None => open_pool(&self.pool_set, component, config, &view)?,
         };
-        let (opened, offered) = Default::default();
-        let core = Arc::new(GateBackend {
+        let (gate_offers, tools_by_server) = Default::default();
+        let backend = Arc::new(GateBackend {
             pool,
-            gate_offers: opened,
-            config_version: edition,
+            gate_offers,
+            config_version,
             tools_seen: AtomicU64::new(seen),
-            tools_by_server: offered,
+            tools_by_server,
         });
-        let shared = if share { Arc::downgrade(&core) } else { Weak::new() };
+        let shared = if share { Arc::downgrade(&backend) } else { Weak::new() };
         match place {
             Some(place) if share => known[place].backend = shared,
             Some(_) => {}
-            None => known.push(BackendEntry {
-                config_version: edition,
-                view,
-                pool: Arc::downgrade(&core.pool),
-                backend: shared,
-            }),
+            None => {
+                known.push(BackendEntry { config_version, view, pool: Arc::downgrade(&backend.pool), backend: shared })
+            }
         }
-        Ok(core)
+        Ok(backend)
     }
 }
 
 fn open_pool(
-    house: &Arc<PoolSet>,
+    pools: &Arc<PoolSet>,
     component: &Component,
     config: &Config,
     view: &GateView,
@@ -105,7 +102,7 @@ fn open_pool(
     let mut logic = crate::logic::Supervisor::new(component.clone())?;
     let settings = settings::settings(&mut logic, config, view)?;
     drop(logic);
-    InstancePool::open(house, component, settings)?.map_err(|error| GateError::Settings(error.error_text()))
+    InstancePool::open(pools, component, settings)?.map_err(|error| GateError::Settings(error.error_text()))
 }
 
 impl GateBackend {

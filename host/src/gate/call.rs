@@ -132,14 +132,14 @@ impl Gate {
         let span = tracing::debug_span!("call", call = call.id);
         let id = call.id.clone();
         let trace = Span::begin("tools/call", &options.caller);
-        let watched = ObservedCall::begin(self, options);
+        let observed = ObservedCall::begin(self, options);
         let (begun, mut directive) = {
             let _decided = trace.step("toolgate.begin");
-            self.begin(call, watched.is_some())?
+            self.begin(call, observed.is_some())?
         };
-        let mut errand = CallRunner::new(self, options, id, trace);
-        let waits = options.events.as_ref().map(|tell| (tell, errand.started()));
-        let mut end = CallGuard { call: begun, observed: watched, abandon_listener: waits, is_discarded: false };
+        let mut runner = CallRunner::new(self, options, id, trace);
+        let abandon_listener = options.events.as_ref().map(|tell| (tell, runner.started()));
+        let mut end = CallGuard { call: begun, observed, abandon_listener, is_discarded: false };
         let begun = &end.call;
         let result = async {
             loop {
@@ -147,10 +147,10 @@ impl Gate {
                     let mut work = pin!(match directive {
                         Directive::Done(result) => return Ok::<_, GateError>(result),
                         Directive::Request(request) if options.deadline.is_none() => {
-                            Either::Left(errand.request(request))
+                            Either::Left(runner.request(request))
                         }
                         // Apart, so that most calls have no room for it.
-                        directive => Either::Right(Box::pin(errand.run(directive))),
+                        directive => Either::Right(Box::pin(runner.run(directive))),
                     });
                     let mut is_ready = false;
                     let work = poll_fn(|context| {
@@ -167,13 +167,13 @@ impl Gate {
                         event = work => event,
                     }
                 };
-                if errand.approval_pending {
+                if runner.approval_pending {
                     return Err(GateError::Pending);
                 }
-                let _decided = errand.trace.step("toolgate.next");
+                let _decided = runner.trace.step("toolgate.next");
                 directive = self.next(begun, event)?;
                 // Only an answer that is there already may still be made shorter.
-                if errand.is_overdue() && !matches!(directive, Directive::Done(_) | Directive::Condense(_)) {
+                if runner.is_overdue() && !matches!(directive, Directive::Done(_) | Directive::Condense(_)) {
                     directive = Directive::Done(begun.core.pool.ask_call(&begun.ticket, Supervisor::break_off)?);
                 }
             }
@@ -183,9 +183,9 @@ impl Gate {
         end.abandon_listener = None;
         if matches!(result, Err(GateError::Pending)) {
             end.is_discarded = true;
-            errand.trace.pending();
+            runner.trace.pending();
         }
-        let called = errand.finish(result?);
+        let called = runner.finish(result?);
         if let Some(watched) = &mut end.observed {
             watched.finish(&called);
         }
@@ -194,14 +194,14 @@ impl Gate {
 
     /// Begins a call. Where its story is to be kept, somebody must take it when it is over.
     fn begin(&self, call: ToolCall, keep: bool) -> LogicResult<(ComponentCall, Directive)> {
-        let core = self.sync();
-        let (ticket, directive) = core.pool.begin(&core.gate_offers, call, keep)?;
-        Ok((ComponentCall { core, ticket }, directive))
+        let backend = self.sync();
+        let (ticket, directive) = backend.pool.begin(&backend.gate_offers, call, keep)?;
+        Ok((ComponentCall { core: backend, ticket }, directive))
     }
 
     /// What follows an event. A long answer takes the component a while to read.
-    fn next(&self, begun: &ComponentCall, event: Event) -> LogicResult<Directive> {
-        let next = |event| begun.next(event);
+    fn next(&self, call: &ComponentCall, event: Event) -> LogicResult<Directive> {
+        let next = |event| call.next(event);
         match event {
             Event::Answered(json) if json.len() > LONG => {
                 let (mut event, mut directive) = (Some(Event::Answered(json)), None);
@@ -215,17 +215,17 @@ impl Gate {
     /// What a call would do, found out without doing it; servers that it needs are connected.
     pub async fn plan(&self, call: ToolCall) -> Result<Result<CallPlan, ToolResult>, GateError> {
         let id = call.id.clone();
-        let (begun, mut directive) = self.begin(call, false)?;
-        let end = CallGuard { call: begun, observed: None, abandon_listener: None, is_discarded: false };
+        let (call, mut directive) = self.begin(call, false)?;
+        let end = CallGuard { call, observed: None, abandon_listener: None, is_discarded: false };
         let options = CallOptions::default();
         let trace = Span::begin("toolgate.plan", &options.caller);
-        let mut errand = CallRunner::new(self, &options, id, trace);
+        let mut runner = CallRunner::new(self, &options, id, trace);
         while matches!(directive, Directive::Connect(_)) {
-            let event = errand.run(directive).await;
+            let event = runner.run(directive).await;
             directive = end.call.next(event)?;
         }
-        let ComponentCall { core, ticket } = &end.call;
-        Ok(core.pool.ask_call(ticket, |logic, execution| plan::plan_from(logic, execution, directive))?)
+        let ComponentCall { core: backend, ticket } = &end.call;
+        Ok(backend.pool.ask_call(ticket, |logic, execution| plan::plan_from(logic, execution, directive))?)
     }
 }
 

@@ -219,9 +219,9 @@ impl<'a> CallRunner<'a> {
             let counted = link.stats().begin();
             self.first_request = Some(FirstRequest { link: Arc::clone(&link), at: self.activity.touch(), counted });
         }
-        let patience = self.remaining_timeouts();
+        let timeouts = self.remaining_timeouts();
         let progress = Some(self.activity.listener(self.options.events.clone()));
-        let asked = crate::session::SessionRequest { method: &method, params: &params, timeouts: patience, progress };
+        let asked = crate::session::SessionRequest { method: &method, params: &params, timeouts, progress };
         self.emit(CallEvent::Requesting { server, connection: link.number() });
         let mut logs = (self.options.events.is_some() && !self.options.without_logs).then(|| session.events());
         let (span, caller) = self.trace.request(link.id(), &method, &params, session.peer(), &self.options.caller);
@@ -233,8 +233,8 @@ impl<'a> CallRunner<'a> {
         };
         self.emit(CallEvent::Answered);
         // What was logged before the answer is told before it.
-        while let Some(news) = logs.as_mut().and_then(|logs| logs.try_recv().ok()) {
-            self.emit_log(link.id(), news);
+        while let Some(event) = logs.as_mut().and_then(|logs| logs.try_recv().ok()) {
+            self.emit_log(link.id(), event);
         }
         self.sent = false;
         span.ended(outcome.as_ref().err());
@@ -289,9 +289,9 @@ impl<'a> CallRunner<'a> {
         if let Some(broken) = self.session.take() {
             link.discard_session(&broken);
         }
-        let patience = self.remaining_timeouts();
+        let timeouts = self.remaining_timeouts();
         let acquired = match &self.first_request {
-            Some(_) => link.acquire(patience.idle.min(patience.total)).await,
+            Some(_) => link.acquire(timeouts.idle.min(timeouts.total)).await,
             None => link.lease().await,
         };
         match acquired {
@@ -399,25 +399,25 @@ impl<'a> CallRunner<'a> {
 
     fn remaining_timeouts_for(&self, link: &Link) -> RequestTimeouts {
         let timeouts = link.server().timeouts;
-        let quiet = self.options.timeout.unwrap_or(timeouts.call);
-        let total = timeouts.total.max(quiet);
+        let idle = self.options.timeout.unwrap_or(timeouts.call);
+        let total = timeouts.total.max(idle);
         match &self.first_request {
             Some(begun) => {
                 let now = Instant::now();
                 RequestTimeouts {
-                    idle: quiet.saturating_sub(now.saturating_duration_since(self.activity.last())),
+                    idle: idle.saturating_sub(now.saturating_duration_since(self.activity.last())),
                     total: total.saturating_sub(now.saturating_duration_since(begun.at)),
                 }
             }
-            None => RequestTimeouts { idle: quiet, total },
+            None => RequestTimeouts { idle, total },
         }
     }
 
     /// How long the call may still wait, by all that limits it.
     fn time_left(&self) -> Duration {
-        let RequestTimeouts { idle: quiet, total } = self.remaining_timeouts();
+        let RequestTimeouts { idle, total } = self.remaining_timeouts();
         let deadline = self.options.deadline.map_or(Duration::MAX, |most| most.saturating_sub(self.started.elapsed()));
-        quiet.min(total).min(deadline)
+        idle.min(total).min(deadline)
     }
 
     fn is_restarting(&self, server: &str) -> bool {

@@ -25,8 +25,8 @@ pub(crate) enum FetchError {
 impl Gate {
     /// Whether the gate may have what this server has beside its tools: resources, prompts, completions, logs and news.
     pub fn admits(&self, server: &str) -> bool {
-        let core = self.sync();
-        core.pool.ask_gate(&core.gate_offers, 0, |logic, id| logic.admits(id, server)).unwrap_or_else(|error| {
+        let backend = self.sync();
+        backend.pool.ask_gate(&backend.gate_offers, 0, |logic, id| logic.admits(id, server)).unwrap_or_else(|error| {
             warn!(server, "nobody can say whether it may be used: {error}");
             false
         })

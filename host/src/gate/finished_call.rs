@@ -39,10 +39,10 @@ pub trait Observe: Send + Sync {
 impl FinishedCall {
     /// About how much memory it takes, beside what it shares with others.
     pub fn bytes(&self) -> usize {
-        let CallHistory { call, events, directives: said, .. } = &self.history;
+        let CallHistory { call, events, directives, .. } = &self.history;
         let answer = self.answer.as_ref().map_or(0, |answer| answer.json().len());
         let events = events.iter().map(|(_, event)| event_bytes(event)).sum::<usize>();
-        let told = events + said.iter().map(directive_bytes).sum::<usize>();
+        let told = events + directives.iter().map(directive_bytes).sum::<usize>();
         SMALL + call.arguments.len() + answer + told
     }
 }
@@ -79,10 +79,10 @@ impl ObservedCall {
 
     /// The call is over, or nobody waits for it any more.
     pub(super) fn end(self, past: Option<CallHistory>) {
-        let Some(past) = past else { return };
+        let Some(history) = past else { return };
         let latency = self.latency.unwrap_or_else(|| self.started.elapsed());
         let ObservedCall { observers, at, principal, answer, limit, .. } = self;
-        let finished = Arc::new(FinishedCall { history: past, at, latency, principal, answer, limit });
+        let finished = Arc::new(FinishedCall { history, at, latency, principal, answer, limit });
         for observer in observers {
             observer.take(Arc::clone(&finished));
         }

@@ -48,14 +48,14 @@ fn blocks(answer: &str, long: LongestString) -> Option<TextBlocks<'_>> {
 /// The blocks of an answer that is written as most are: each member once.
 fn plain_blocks(answer: &str, long: LongestString) -> Option<TextBlocks<'_>> {
     let (mut texts, mut content, mut is_error) = (Vec::new(), 0, None);
-    json::scan_whole(answer, long, |skim| {
-        skim.object(|skim, name| match name {
+    json::scan_whole(answer, long, |scanner| {
+        scanner.object(|scanner, name| match name {
             "content" => {
                 content += 1;
-                skim.list(|skim| {
+                scanner.list(|scanner| {
                     let (mut kind, mut text) = (None, None);
-                    skim.object(|skim, name| {
-                        let value = &answer[skim.value()?];
+                    scanner.object(|scanner, name| {
+                        let value = &answer[scanner.value()?];
                         let first = match name {
                             "type" => kind.replace(value).is_none(),
                             "text" => text.replace(value).is_none(),
@@ -68,11 +68,11 @@ fn plain_blocks(answer: &str, long: LongestString) -> Option<TextBlocks<'_>> {
                 })
             }
             "isError" => {
-                let value = &answer[skim.value()?];
+                let value = &answer[scanner.value()?];
                 let first = is_error.replace(value).is_none();
                 (first && matches!(value, "true" | "false")).then_some(())
             }
-            _ => skim.value().map(drop),
+            _ => scanner.value().map(drop),
         })
     })?;
     (content == 1).then(|| TextBlocks { texts, is_error: is_error == Some("true") })

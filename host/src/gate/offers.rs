@@ -62,12 +62,12 @@ impl Gate {
         self.take_known_into(&self.backend());
     }
 
-    fn take_known_into(&self, core: &GateBackend) {
-        let is_current = core.config_version == self.registry.config_version();
+    fn take_known_into(&self, backend: &GateBackend) {
+        let is_current = backend.config_version == self.registry.config_version();
         for link in self.links() {
             let taken = match link.known_tools() {
-                _ if link.is_disabled() => core.withdraw(link.id()),
-                Some(tools) => core.offer(link.id(), &tools, is_current).map(drop),
+                _ if link.is_disabled() => backend.withdraw(link.id()),
+                Some(tools) => backend.offer(link.id(), &tools, is_current).map(drop),
                 None => Ok(()),
             };
             if let Err(error) = taken {
@@ -116,7 +116,7 @@ impl Gate {
 
     fn offer_tools(&self, link: &Link, tools: &Arc<ToolList>) -> Result<Vec<ServerToolChange>, Unavailable> {
         // A gate that was opened before a server was configured knows nothing of it.
-        let core =
+        let backend =
             if self.backend().config_version == self.registry.config_version() { self.backend() } else { self.sync() };
         let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for retired in retired.iter().filter_map(Weak::upgrade) {
@@ -125,49 +125,48 @@ impl Gate {
                 warn!(server = link.id(), "calls of an older configuration cannot take its tools: {error}");
             }
         }
-        core.offer(link.id(), tools, true).map_err(|error| Unavailable::Failed(failures::internal(&error)))
+        backend.offer(link.id(), tools, true).map_err(|error| Unavailable::Failed(failures::internal(&error)))
     }
 
     /// Takes in what has changed since the gate was last used: what it may see, the configuration, and lists of tools. Says
     /// what it is asked with now.
     pub(super) fn sync(&self) -> Arc<GateBackend> {
-        let (core, view) = {
+        let (backend, view) = {
             let current = self.current();
             (Arc::clone(&current.backend), current.view_version)
         };
         let (count, views) = (self.registry.tools_count(), self.view_version.load(Ordering::SeqCst));
-        if core.has_seen(count) && view == views {
-            return core;
+        if backend.has_seen(count) && view == views {
+            return backend;
         }
-        let core = match core.config_version == self.registry.config_version() && view == views {
-            true => core,
+        let backend = match backend.config_version == self.registry.config_version() && view == views {
+            true => backend,
             false => match self.reopen(views) {
-                Ok(core) => core,
+                Ok(backend) => backend,
                 Err(error) => {
                     warn!("the gate stays as it was, since it cannot be opened anew: {error}");
-                    return core;
+                    return backend;
                 }
             },
         };
-        self.take_known_into(&core);
-        core.tools_seen.store(count, Ordering::SeqCst);
-        core
+        self.take_known_into(&backend);
+        backend.tools_seen.store(count, Ordering::SeqCst);
+        backend
     }
 
     /// Begins anew with the configuration of now and with the view of this number, or a later one. Calls under way end as
     /// they began.
-    fn reopen(&self, views: u64) -> Result<Arc<GateBackend>, GateError> {
+    fn reopen(&self, view_version: u64) -> Result<Arc<GateBackend>, GateError> {
         // Those of servers that have not changed go on.
         self.scoped_links().retain(|_, link| !link.is_retired());
-        let core = self.registry.open_backend(&self.view())?;
+        let backend = self.registry.open_backend(&self.view())?;
         let mut current = self.current();
-        let before =
-            std::mem::replace(&mut *current, CurrentBackend { backend: Arc::clone(&core), view_version: views });
+        let before = std::mem::replace(&mut *current, CurrentBackend { backend: Arc::clone(&backend), view_version });
         drop(current);
         let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
-        retired.retain(|core| core.strong_count() > 0);
+        retired.retain(|backend| backend.strong_count() > 0);
         retired.push(Arc::downgrade(&before.backend));
-        Ok(core)
+        Ok(backend)
     }
 }
 

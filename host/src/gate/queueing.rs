@@ -13,20 +13,20 @@ use crate::session::RequestTimeouts;
 pub(crate) async fn enter_queues(
     link: &Arc<Link>,
     params: &str,
-    patience: RequestTimeouts,
+    timeouts: RequestTimeouts,
     tell: impl Fn(&Queue),
 ) -> Result<Option<QueuePermit>, RequestError> {
     if !link.has_queues() {
         return Ok(None);
     }
     // Apart, so that calls without queues have no room for it.
-    Box::pin(wait_in_queues(link, params, patience, tell)).await
+    Box::pin(wait_in_queues(link, params, timeouts, tell)).await
 }
 
 async fn wait_in_queues(
     link: &Arc<Link>,
     params: &str,
-    patience: RequestTimeouts,
+    timeouts: RequestTimeouts,
     tell: impl Fn(&Queue),
 ) -> Result<Option<QueuePermit>, RequestError> {
     #[derive(Deserialize)]
@@ -37,7 +37,7 @@ async fn wait_in_queues(
     let tool = serde_json::from_str::<CallParams>(params).map(|named| named.name).unwrap_or_default();
     let queues: Vec<_> = link.queues(&tool).cloned().collect();
     queues.iter().for_each(|queue| tell(queue));
-    let entered = tokio::time::timeout(patience.idle.min(patience.total), enter_all(&queues)).await;
+    let entered = tokio::time::timeout(timeouts.idle.min(timeouts.total), enter_all(&queues)).await;
     let refused = |why: String| RequestError::unsent(Failure::QueueFull(why));
     match entered {
         Ok(entered) => entered.map(Some).map_err(|refusal| refused(refusal.to_string())),

@@ -153,7 +153,7 @@ pub trait ClientFactory: Send + Sync + 'static {
     fn open_client(
         &self,
         principal: &Principal,
-        outlet: Arc<dyn ClientSink>,
+        sink: Arc<dyn ClientSink>,
     ) -> Result<Arc<dyn ClientHandler>, GateError>;
 
     /// The clients of 2026-07-28 that show the same token; they have no session.

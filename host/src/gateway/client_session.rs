@@ -99,7 +99,7 @@ impl ClientSession {
     pub(super) fn open(
         inside: &Arc<GatewayState>,
         principal: &Principal,
-        outlet: Option<Arc<dyn ClientSink>>,
+        sink: Option<Arc<dyn ClientSink>>,
     ) -> Result<Arc<Self>, GateError> {
         // Before the view, so that a change between the two is not missed.
         let edition = AtomicU64::new(inside.edition.load(Ordering::SeqCst));
@@ -110,7 +110,7 @@ impl ClientSession {
             gate,
             principal: principal.clone(),
             name: principal.name.as_str().into(),
-            sink: outlet,
+            sink,
             session: Mutex::default(),
             cancel_handles: Mutex::default(),
             cancelled_ids: Mutex::default(),
@@ -193,12 +193,12 @@ impl ClientSession {
             Ok(context) => context,
             Err((error, status)) => return Some(GatewayResponse::new(error_text(id.get(), &error), status)),
         };
-        let mut rest = None;
+        let mut deferred = None;
         let answer = match &*method {
             // The gate cancels it, and knows what became of it.
             "tools/call" => {
                 let wanted = places.and_then(|places| places.call(text));
-                calls::call(self, &context, id, params, wanted, incoming, &mut rest).await
+                calls::call(self, &context, id, params, wanted, incoming, &mut deferred).await
             }
             // Apart, so that calls have no room for it.
             _ => {
@@ -216,7 +216,7 @@ impl ClientSession {
                 text.reserve_exact(head.len() + ENDS);
                 text.insert_str(0, &head);
                 text.push('}');
-                Some(GatewayResponse { text, status: 200, deferred: rest })
+                Some(GatewayResponse { text, status: 200, deferred })
             }
             Err(error) => {
                 let status = match (context.era, error.code) {
@@ -224,7 +224,7 @@ impl ClientSession {
                     (Era::Modern, -32022..=-32020) => 400,
                     _ => 200,
                 };
-                Some(GatewayResponse { text: error_text(id.get(), &error), status, deferred: rest })
+                Some(GatewayResponse { text: error_text(id.get(), &error), status, deferred })
             }
         }
     }
@@ -252,10 +252,10 @@ impl ClientSession {
 
     /// Tells the client from now on what has changed.
     fn start_notifier(&self) {
-        let Some(outlet) = self.sink.clone() else { return };
-        let front = self.me.clone();
+        let Some(sink) = self.sink.clone() else { return };
+        let client = self.me.clone();
         let mut session = self.session();
-        session.notifier.get_or_insert_with(|| tokio::spawn(notifications::run_notifier(front, outlet)).abort_handle());
+        session.notifier.get_or_insert_with(|| tokio::spawn(notifications::run_notifier(client, sink)).abort_handle());
     }
 
     /// Whether the client has not been told this line of a log yet; it counts as told from now on.

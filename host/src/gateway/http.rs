@@ -92,8 +92,8 @@ impl HttpServer {
         let listener =
             TcpListener::bind(address).await.map_err(|source| HttpServerError::Address { address, source })?;
         let address = listener.local_addr().map_err(|source| HttpServerError::Address { address, source })?;
-        let keeper = Authenticator::new(options.tokens.clone(), options.dashboard.clone(), Principal::anybody());
-        Ok(Self::new(Listener::Tcp(listener), address, hosts, certificate, keeper, options))
+        let authenticator = Authenticator::new(options.tokens.clone(), options.dashboard.clone(), Principal::anybody());
+        Ok(Self::new(Listener::Tcp(listener), address, hosts, certificate, authenticator, options))
     }
 
     /// A door at a socket of this machine. Whoever may open the socket is the local admin, so it must be the user's own.
@@ -101,8 +101,8 @@ impl HttpServer {
     pub fn at_socket(listener: UnixListener, limits: GatewayLimits) -> Self {
         let address = connection::HERE;
         let options = HttpOptions { limits, ..HttpOptions::new(address) };
-        let keeper = Authenticator::new(Tokens::default(), Tokens::default(), Principal::local());
-        Self::new(Listener::Unix(listener), address, AllowedHosts::default(), None, keeper, options)
+        let authenticator = Authenticator::new(Tokens::default(), Tokens::default(), Principal::local());
+        Self::new(Listener::Unix(listener), address, AllowedHosts::default(), None, authenticator, options)
     }
 
     fn new(
@@ -110,21 +110,21 @@ impl HttpServer {
         address: SocketAddr,
         hosts: AllowedHosts,
         certificate: Option<Arc<Certificate>>,
-        keeper: Authenticator,
+        authenticator: Authenticator,
         options: HttpOptions,
     ) -> Self {
-        let load = Arc::new(LoadLimiter::new(&options.limits));
-        load.set(&options.limits, keeper.has_several_principals());
-        let current = CurrentRules::new(HttpRules {
+        let limiter = Arc::new(LoadLimiter::new(&options.limits));
+        limiter.set(&options.limits, authenticator.has_several_principals());
+        let rules = CurrentRules::new(HttpRules {
             limits: options.limits.clone(),
             hosts,
-            authenticator: keeper,
+            authenticator,
             rate_limiter: options.rate.map(|rate| Arc::new(RateLimiter::new(rate))),
         });
-        let sessions = HttpSessions::new(current.clone(), load.clone());
+        let sessions = HttpSessions::new(rules.clone(), limiter.clone());
         let control =
-            HttpControl::new(address, current.clone(), load.clone(), sessions.clone(), certificate.clone(), options);
-        HttpServer { listener, address, rules: current, sessions, certificate, load, control }
+            HttpControl::new(address, rules.clone(), limiter.clone(), sessions.clone(), certificate.clone(), options);
+        HttpServer { listener, address, rules, sessions, certificate, load: limiter, control }
     }
 
     /// Where it listens, with the port that it got.
@@ -146,14 +146,14 @@ impl HttpServer {
     /// session.
     pub async fn serve(
         self,
-        house: Arc<dyn ClientFactory>,
+        factory: Arc<dyn ClientFactory>,
         pages: Arc<dyn PageHandler>,
         stop: impl Future<Output = ()>,
     ) {
         let (stopping, stopped) = watch::channel(false);
         let sessions = self.sessions;
-        let desk = Arc::new(HttpState {
-            client_factory: house,
+        let state = Arc::new(HttpState {
+            client_factory: factory,
             pages,
             load: self.load,
             sessions: sessions.clone(),
@@ -163,18 +163,18 @@ impl HttpServer {
         });
         // Ends with what is served.
         let mut watch = JoinSet::new();
-        let keeper = desk.clone();
+        let keeper = state.clone();
         watch.spawn(async move { keeper.spin_wait.run().await });
         let mut connections = JoinSet::new();
-        accept(&self.listener, &desk, self.certificate, &mut connections, stop).await;
+        accept(&self.listener, &state, self.certificate, &mut connections, stop).await;
         drop(self.listener);
         stopping.send_replace(true);
-        desk.client_factory.stateless_clients().iter().for_each(|client| client.end_subscriptions());
-        if !wait_all(&mut connections, desk.rules().limits.grace).await {
+        state.client_factory.stateless_clients().iter().for_each(|client| client.end_subscriptions());
+        if !wait_all(&mut connections, state.rules().limits.grace).await {
             info!(connections = connections.len(), "the rest is cancelled: the time to finish is over");
             // Each gets its answer before its connection is closed.
             sessions.cancel_all();
-            desk.client_factory.stateless_clients().iter().for_each(|client| client.cancel());
+            state.client_factory.stateless_clients().iter().for_each(|client| client.cancel());
             wait_all(&mut connections, FAREWELL).await;
             connections.shutdown().await;
         }
@@ -248,20 +248,20 @@ impl Listener {
 
 async fn accept(
     listener: &Listener,
-    desk: &Arc<HttpState>,
+    state: &Arc<HttpState>,
     certificate: Option<Arc<Certificate>>,
     connections: &mut JoinSet<()>,
     stop: impl Future<Output = ()>,
 ) {
     let mut stop = pin!(stop);
-    let mut sweep = interval(desk.sessions.sweep_interval());
+    let mut sweep = interval(state.sessions.sweep_interval());
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let guest = tokio::select! {
             biased;
             () = &mut stop => return,
             _ = sweep.tick() => {
-                desk.sessions.sweep();
+                state.sessions.sweep();
                 continue;
             }
             Some(ended) = connections.join_next() => {
@@ -278,10 +278,10 @@ async fn accept(
                 }
             },
         };
-        let pace = ConnectionTimer::new(&desk.rules().limits);
-        if let Some(entered) = desk.load.connections.admit(guest.peer().ip().to_canonical(), pace.clone()) {
+        let timer = ConnectionTimer::new(&state.rules().limits);
+        if let Some(entered) = state.load.connections.admit(guest.peer().ip().to_canonical(), timer.clone()) {
             let place = entered.connection.clone();
-            let serve = connection::serve(desk.clone(), certificate.clone(), entered, pace, guest);
+            let serve = connection::serve(state.clone(), certificate.clone(), entered, timer, guest);
             place.set_task(connections.spawn(serve));
         }
     }

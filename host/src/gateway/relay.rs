@@ -69,22 +69,22 @@ impl Relay {
         self: &Arc<Self>,
         connection: u64,
         principal: &Arc<str>,
-        asker: Option<&Arc<ClientRequest>>,
+        request: Option<&Arc<ClientRequest>>,
     ) -> WorkGuard {
-        let (principal, asker) = (Arc::clone(principal), asker.cloned());
-        let work = ActiveRequest { principal: Arc::clone(&principal), state: RequestState::Awaited(asker.clone()) };
-        self.active().entry(connection).or_default().push(work);
-        WorkGuard { relay: Arc::clone(self), connection, principal, request: asker, answered: false }
+        let (principal, request) = (Arc::clone(principal), request.cloned());
+        let active = ActiveRequest { principal: Arc::clone(&principal), state: RequestState::Awaited(request.clone()) };
+        self.active().entry(connection).or_default().push(active);
+        WorkGuard { relay: Arc::clone(self), connection, principal, request, answered: false }
     }
 
     /// A client is asked to do something at an address of a server, and hears when the server says that it is done.
-    pub(super) fn expect_elicitation(&self, connection: u64, id: String, front: &Weak<ClientSession>) {
+    pub(super) fn expect_elicitation(&self, connection: u64, id: String, client: &Weak<ClientSession>) {
         let mut elicitations = self.elicitations();
         elicitations.retain(|known| known.client.strong_count() > 0);
         if elicitations.len() == MOST_ELICITATIONS {
             elicitations.pop_front();
         }
-        elicitations.push_back(Elicitation { connection, id, client: Weak::clone(front) });
+        elicitations.push_back(Elicitation { connection, id, client: Weak::clone(client) });
     }
 
     /// Notes for whom servers work, where nobody is there to be asked.
@@ -105,32 +105,34 @@ impl Relay {
     fn question_target(&self, connection: u64) -> QuestionTarget {
         let working = self.active();
         let works = working.get(&connection).into_iter().flatten();
-        let mut askers = works.filter_map(|work| match &work.state {
-            RequestState::Awaited(asker) => Some(asker.as_ref()),
+        let mut askers = works.filter_map(|active| match &active.state {
+            RequestState::Awaited(request) => Some(request.as_ref()),
             RequestState::GivenUp { .. } => None,
         });
         match askers.next() {
             None => QuestionTarget::Nobody,
-            Some(Some(first)) if askers.all(|asker| asker.is_some_and(|asker| asker.has_same_client(first))) => {
+            Some(Some(first))
+                if askers.all(|request| request.is_some_and(|request| request.has_same_client(first))) =>
+            {
                 QuestionTarget::Client(Arc::clone(first))
             }
-            Some(None) if askers.all(|asker| asker.is_none()) => QuestionTarget::Nobody,
+            Some(None) if askers.all(|request| request.is_none()) => QuestionTarget::Nobody,
             Some(_) => QuestionTarget::Several,
         }
     }
 
     /// Waits until a server works on no request of this client any more.
-    async fn wait_abandoned(&self, connection: u64, mut asker: Arc<ClientRequest>) {
+    async fn wait_abandoned(&self, connection: u64, mut request: Arc<ClientRequest>) {
         loop {
-            asker.wait_idle().await;
+            request.wait_idle().await;
             let working = self.active();
             let works = working.get(&connection).into_iter().flatten();
-            let mut askers = works.filter_map(|work| match &work.state {
-                RequestState::Awaited(asker) => asker.as_ref(),
+            let mut askers = works.filter_map(|active| match &active.state {
+                RequestState::Awaited(request) => request.as_ref(),
                 RequestState::GivenUp { .. } => None,
             });
-            match askers.find(|other| other.has_same_client(&asker)) {
-                Some(other) => asker = Arc::clone(other),
+            match askers.find(|other| other.has_same_client(&request)) {
+                Some(other) => request = Arc::clone(other),
                 None => return,
             }
         }
@@ -173,9 +175,9 @@ impl Handler for Relay {
     fn answer(&self, question: ServerQuestion) -> BoxFuture<'_, Result<Box<RawValue>, RpcError>> {
         let connection = question.connection;
         match self.question_target(connection) {
-            QuestionTarget::Client(asker) => Box::pin(async move {
-                let deserted = self.wait_abandoned(connection, Arc::clone(&asker));
-                asker.ask(question, deserted).await
+            QuestionTarget::Client(request) => Box::pin(async move {
+                let deserted = self.wait_abandoned(connection, Arc::clone(&request));
+                request.ask(question, deserted).await
             }),
             QuestionTarget::Several => Box::pin(std::future::ready(Err(self.ambiguity_error(&question)))),
             QuestionTarget::Nobody => Box::pin(async move { NullHandler.answer(question).await }),
@@ -184,11 +186,11 @@ impl Handler for Relay {
 
     fn active_callers(&self, connection: u64) -> ActiveCallers {
         let (working, now) = (self.active(), Instant::now());
-        let works = working.get(&connection).into_iter().flatten().filter(|work| work.counts(now));
+        let works = working.get(&connection).into_iter().flatten().filter(|active| active.counts(now));
         let mut awaited = false;
-        let mut principals = works.map(|work| {
-            awaited |= matches!(work.state, RequestState::Awaited(_));
-            &work.principal
+        let mut principals = works.map(|active| {
+            awaited |= matches!(active.state, RequestState::Awaited(_));
+            &active.principal
         });
         let Some(first) = principals.next() else { return ActiveCallers::Unknown };
         let alone = principals.all(|other| other == first);
@@ -206,8 +208,8 @@ impl Handler for Relay {
             return;
         };
         drop(elicitations);
-        if let Some(front) = known.client.upgrade() {
-            front.notify_elicited(elicitation);
+        if let Some(client) = known.client.upgrade() {
+            client.notify_elicited(elicitation);
         }
     }
 }
@@ -218,8 +220,8 @@ impl ActiveRequest {
     }
 
     fn is_of(&self, working: &WorkGuard) -> bool {
-        let RequestState::Awaited(asker) = &self.state else { return false };
-        match (asker, &working.request) {
+        let RequestState::Awaited(request) = &self.state else { return false };
+        match (request, &working.request) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (None, None) => self.principal == working.principal,
             _ => false,
@@ -240,23 +242,23 @@ impl Drop for WorkGuard {
         let mut working = self.relay.active();
         let works = working.get_mut(&self.connection);
         if let Some(works) = works
-            && let Some(place) = works.iter().position(|work| work.is_of(self))
+            && let Some(place) = works.iter().position(|active| active.is_of(self))
         {
-            let work = works.swap_remove(place);
+            let active = works.swap_remove(place);
             if !self.answered {
-                works.push(ActiveRequest { state: RequestState::GivenUp { until: now + LINGER }, ..work });
+                works.push(ActiveRequest { state: RequestState::GivenUp { until: now + LINGER }, ..active });
             }
-            works.retain(|work| work.counts(now));
+            works.retain(|active| active.counts(now));
             if works.is_empty() {
                 working.remove(&self.connection);
             }
         }
         if !self.answered {
-            working.retain(|_, works| works.iter().any(|work| work.counts(now)));
+            working.retain(|_, works| works.iter().any(|active| active.counts(now)));
         }
         drop(working);
-        if let Some(asker) = &self.request {
-            asker.finish_work();
+        if let Some(request) = &self.request {
+            request.finish_work();
         }
     }
 }

@@ -103,11 +103,11 @@ pub async fn announce(gateway: &Arc<Gateway>, folder: &Path) -> Option<GatewaySo
             return None;
         }
     };
-    let door = HttpServer::at_socket(listener, GatewayLimits { grace: GRACE, ..GatewayLimits::default() });
-    gateway.add_listener("socket", name.0.display().to_string(), door.load());
+    let server = HttpServer::at_socket(listener, GatewayLimits { grace: GRACE, ..GatewayLimits::default() });
+    gateway.add_listener("socket", name.0.display().to_string(), server.load());
     let (stop, stopped) = oneshot::channel();
     let pages = Arc::new(GatewayPages(Arc::clone(gateway)));
-    let serve = door.serve(Arc::clone(gateway) as _, pages, async {
+    let serve = server.serve(Arc::clone(gateway) as _, pages, async {
         // Whoever drops the other end wants it to end, too.
         let _ = stopped.await;
     });

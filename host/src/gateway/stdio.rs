@@ -51,11 +51,11 @@ impl StdioControl {
 impl StdioServer {
     /// A door with these limits.
     pub fn new(limits: &GatewayLimits) -> Self {
-        let load = Arc::new(LoadLimiter::new(&single_client_limits(limits)));
-        let most = Arc::new(AtomicUsize::new(limits.max_body_bytes));
+        let limiter = Arc::new(LoadLimiter::new(&single_client_limits(limits)));
+        let max_message_bytes = Arc::new(AtomicUsize::new(limits.max_body_bytes));
         StdioServer {
-            control: StdioControl { load: Arc::clone(&load), max_message_bytes: most },
-            load,
+            control: StdioControl { load: Arc::clone(&limiter), max_message_bytes },
+            load: limiter,
             grace: limits.grace,
         }
     }
@@ -75,20 +75,20 @@ impl StdioServer {
     /// All that was read by then is answered: requests may take as long as the limits' `grace`, and are cancelled then.
     pub async fn serve(
         self,
-        house: &dyn ClientFactory,
+        factory: &dyn ClientFactory,
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
         let (output, writer) = ClientOutput::open(output, Arc::clone(&self.load));
         let principal = Arc::new(Principal::local());
-        let client = house.open_client(&principal, Arc::clone(&output) as _).map_err(io::Error::other)?;
-        let (grace, running, vigil) = (self.grace, JoinSet::new(), Arc::new(SpinWait::for_requests()));
+        let client = factory.open_client(&principal, Arc::clone(&output) as _).map_err(io::Error::other)?;
+        let (grace, running, spin_wait) = (self.grace, JoinSet::new(), Arc::new(SpinWait::for_requests()));
         // Ends with what is served.
         let mut watch = JoinSet::new();
-        let keeper = Arc::clone(&vigil);
+        let keeper = Arc::clone(&spin_wait);
         watch.spawn(async move { keeper.run().await });
-        let mut served = StdioConnection { server: self, principal, client, output, writer, running, spin_wait: vigil };
+        let mut served = StdioConnection { server: self, principal, client, output, writer, running, spin_wait };
         let ended = served.read(input, pin!(stop)).await;
         served.end(grace).await;
         ended
@@ -184,21 +184,21 @@ impl StdioConnection {
     fn spawn_message(&mut self, text: String, slot: RequestSlot) {
         let (client, output) = (Arc::clone(&self.client), Arc::clone(&self.output));
         let batch = is_batch(&text).then(|| {
-            let (load, principal) = (Arc::clone(&self.server.load), Arc::clone(&self.principal));
-            Box::new(BatchAdmission { load, principal }) as _
+            let (limiter, principal) = (Arc::clone(&self.server.load), Arc::clone(&self.principal));
+            Box::new(BatchAdmission { load: limiter, principal }) as _
         });
         // Now, so that nobody stays awake for it between here and there.
         let asked = self.spin_wait.start_request();
         self.running.spawn(async move {
-            let places = message::Places::find(&text);
-            let outlet = Arc::clone(&output) as Arc<dyn ClientSink>;
-            let message = ClientMessage { text, ranges: places, headers: None, sink: outlet, batch };
+            let ranges = message::Places::find(&text);
+            let sink = Arc::clone(&output) as Arc<dyn ClientSink>;
+            let message = ClientMessage { text, ranges, headers: None, sink, batch };
             let answer = client.handle(message).await;
             drop(slot);
-            if let Some(GatewayResponse { text, deferred: rest, .. }) = answer {
+            if let Some(GatewayResponse { text, deferred, .. }) = answer {
                 output.answer(text);
                 // Where all runs on one thread, as in `toolgate serve`, nobody who has the answer comes before this.
-                drop(rest);
+                drop(deferred);
             }
             drop(asked);
         });

@@ -9,9 +9,9 @@ use std::ops::Range;
 /// where the text is anything but one whole object that is written plainly (no escapes in its own names, no more than 64
 /// levels), or where somebody has heard enough.
 pub fn scan_members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>) -> bool) -> Option<LongestString> {
-    scan_whole(text, LongestString::default(), |skim| {
-        skim.object(|skim, name| {
-            let value = skim.value()?;
+    scan_whole(text, LongestString::default(), |scanner| {
+        scanner.object(|scanner, name| {
+            let value = scanner.value()?;
             each(name, value).then_some(())
         })
     })
@@ -20,13 +20,13 @@ pub fn scan_members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize
 /// Goes through a text that is one value from its first byte to its last. One long string in it may be known already.
 pub fn scan_whole<'a, T>(
     text: &'a str,
-    long: LongestString,
+    longest: LongestString,
     read: impl FnOnce(&mut JsonScanner<'a>) -> Option<T>,
 ) -> Option<LongestString> {
-    let mut skim = JsonScanner { text, bytes: text.as_bytes(), at: 0, longest: long };
-    read(&mut skim)?;
-    skim.skip_space();
-    (skim.at == skim.bytes.len()).then_some(skim.longest)
+    let mut scanner = JsonScanner { text, bytes: text.as_bytes(), at: 0, longest };
+    read(&mut scanner)?;
+    scanner.skip_space();
+    (scanner.at == scanner.bytes.len()).then_some(scanner.longest)
 }
 
 /// Where the longest string of a text is: whoever goes through the text again need not look at that one.
@@ -393,9 +393,9 @@ mod tests {
         let result = &text[result];
         let shown = |text: &str, long| {
             let mut values = Vec::new();
-            let whole = scan_whole(text, long, |skim| {
-                skim.object(|skim, _| {
-                    values.push(text[skim.value()?].to_owned());
+            let whole = scan_whole(text, long, |scanner| {
+                scanner.object(|scanner, _| {
+                    values.push(text[scanner.value()?].to_owned());
                     Some(())
                 })
             });
@@ -448,10 +448,10 @@ mod tests {
         fn what_is_special_in_a_string_is_found(text in ".{0,200}", special in prop::sample::select(b"\"\\\n\x1f".to_vec())) {
             let plain: String = text.chars().filter(|char| !char.is_control() && !"\"\\".contains(*char)).collect();
             let whole = format!("{plain}{}{text}", char::from(special));
-            let mut skim = JsonScanner { text: &whole, bytes: whole.as_bytes(), at: 0, longest: LongestString::default() };
-            prop_assert_eq!((skim.skip_to_special(), skim.at), (Some(special), plain.len()));
-            let mut skim = JsonScanner { text: &plain, bytes: plain.as_bytes(), at: 0, longest: LongestString::default() };
-            prop_assert_eq!(skim.skip_to_special(), None);
+            let mut scanner = JsonScanner { text: &whole, bytes: whole.as_bytes(), at: 0, longest: LongestString::default() };
+            prop_assert_eq!((scanner.skip_to_special(), scanner.at), (Some(special), plain.len()));
+            let mut scanner = JsonScanner { text: &plain, bytes: plain.as_bytes(), at: 0, longest: LongestString::default() };
+            prop_assert_eq!(scanner.skip_to_special(), None);
         }
     }
 }

@@ -99,25 +99,17 @@ impl GateOffers {
 impl InstancePool {
     /// A pool for gates of these settings, which must be good ones.
     pub fn open(
-        house: &Arc<PoolSet>,
+        pools: &Arc<PoolSet>,
         component: &Component,
         settings: execution::Settings,
     ) -> LogicResult<Result<Arc<Self>, execution::SettingsError>> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let seats = (0..cores.clamp(LEAST_SEATS, MOST_SEATS)).map(|_| Mutex::default()).collect();
+        let slots = (0..cores.clamp(LEAST_SEATS, MOST_SEATS)).map(|_| Mutex::default()).collect();
         let (servers, settings) = (Arc::new(AllowedServers::of(&settings)), Arc::new(settings));
         let part = component.options().limits.memory_bytes.saturating_mul(INSTANCES_OF_ONE);
-        let budget = MemoryBudget::new(part, Some(Arc::clone(&house.budget)));
-        let (component, house, used) = (component.clone(), Arc::clone(house), AtomicU64::new(0));
-        let pool = Arc::new(InstancePool {
-            component,
-            settings,
-            servers,
-            slots: seats,
-            pool_set: house,
-            budget,
-            last_used: used,
-        });
+        let budget = MemoryBudget::new(part, Some(Arc::clone(&pools.budget)));
+        let (component, pools, last_used) = (component.clone(), Arc::clone(pools), AtomicU64::new(0));
+        let pool = Arc::new(InstancePool { component, settings, servers, slots, pool_set: pools, budget, last_used });
         {
             let (mut seat, _) = pool.acquire(0)?;
             match seat.logic().open_gate(&pool.settings)? {
@@ -354,8 +346,8 @@ impl PoolSet {
     /// Room for the instances of this component.
     pub fn new(component: &Component) -> Arc<Self> {
         let limit = component.options().limits.memory_bytes.saturating_mul(INSTANCES_OF_ALL);
-        let (pools, taken, uses) = Default::default();
-        Arc::new(PoolSet { pools, budget: MemoryBudget::new(limit, None), instance_count: taken, use_counter: uses })
+        let (pools, instance_count, use_counter) = Default::default();
+        Arc::new(PoolSet { pools, budget: MemoryBudget::new(limit, None), instance_count, use_counter })
     }
 
     /// Makes an instance for a pool, after others have let theirs go where there are too many.

@@ -88,8 +88,8 @@ pub struct MemoryBudget {
 
 impl MemoryBudget {
     /// So many bytes, as a part of another budget where there is one.
-    pub fn new(limit: usize, whole: Option<Arc<MemoryBudget>>) -> Arc<Self> {
-        Arc::new(MemoryBudget { limit, used: AtomicUsize::new(0), parent: whole })
+    pub fn new(limit: usize, parent: Option<Arc<MemoryBudget>>) -> Arc<Self> {
+        Arc::new(MemoryBudget { limit, used: AtomicUsize::new(0), parent })
     }
 
     fn take(&self, bytes: usize) -> Result<(), MemoryExceeded> {

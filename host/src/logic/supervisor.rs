@@ -88,17 +88,17 @@ impl Supervisor {
     /// Starts an instance of the component whose memory is counted together with that of others.
     pub(super) fn with_budget(component: Component, budget: Option<Arc<MemoryBudget>>) -> LogicResult<Self> {
         let instance = component.instantiate_with_budget(budget.clone())?;
-        let floor = instance.memory_bytes();
-        let (gates, calls, past) = Default::default();
+        let base_memory = instance.memory_bytes();
+        let (gates, calls, histories) = Default::default();
         Ok(Supervisor {
             component,
             instance: Some(instance),
-            base_memory: floor,
+            base_memory,
             released: false,
             budget,
             gates,
             calls,
-            histories: past,
+            histories,
             keeps_history: false,
             // No two have a call or a gate of the same number, so that an old number means nothing to a new one.
             next_id: STARTED.fetch_add(1, Ordering::Relaxed) << 32,
@@ -289,12 +289,11 @@ impl Supervisor {
 
     /// Lets a call go, but for its story where that is to be kept, and says where it stood.
     fn remove_call(&mut self, id: ExecutionId) -> Option<CallState> {
-        let CallRecord { settings, call, offers, events, directives: said, state: place, .. } =
-            *self.calls.remove(&id)?;
-        if let Some(said) = said {
-            self.histories.insert(id, CallHistory { settings, call, offers, events, directives: said });
+        let CallRecord { settings, call, offers, events, directives, state, .. } = *self.calls.remove(&id)?;
+        if let Some(directives) = directives {
+            self.histories.insert(id, CallHistory { settings, call, offers, events, directives });
         }
-        Some(place)
+        Some(state)
     }
 
     /// What the call is to do next, now that it has been fed; it is forgotten when it is over.

@@ -68,43 +68,43 @@ impl Account {
             OAuthGrant::AuthorizationCode => "authorization_code",
             OAuthGrant::ClientCredentials => "client_credentials",
         };
-        let place = store.entry(&[url.as_str(), client.map_or("", String::as_str), grant]);
+        let entry = store.entry(&[url.as_str(), client.map_or("", String::as_str), grant]);
         let site = bare(site);
-        let desk = TokenProvider {
+        let provider = TokenProvider {
             server: server.to_owned(),
             url,
             site,
             oauth,
-            entry: place,
+            entry,
             browse,
             current: Mutex::default(),
             refresh_permit: Semaphore::new(1),
             secrets,
         };
-        lock(&desk.secrets).merge(&desk.oauth.secrets);
-        Ok(Account { provider: Arc::new(desk), tasks: Mutex::default() })
+        lock(&provider.secrets).merge(&provider.oauth.secrets);
+        Ok(Account { provider: Arc::new(provider), tasks: Mutex::default() })
     }
 
     /// Gets a token, whether there is one or not: from a person, or with what we have ourselves. `scopes` are asked
     /// for beside what the configuration says.
     pub async fn login(&self, browse: &dyn Browse, scopes: &[String]) -> Result<AuthorizationStatus, OAuthError> {
-        let desk = &*self.provider;
-        let _turn = desk.refresh_permit.acquire().await.expect("nobody closes the semaphore");
-        let record = desk.entry.load();
-        let mut wanted = union(&desk.oauth.scopes, scopes);
+        let provider = &*self.provider;
+        let _turn = provider.refresh_permit.acquire().await.expect("nobody closes the semaphore");
+        let record = provider.entry.load();
+        let mut wanted = union(&provider.oauth.scopes, scopes);
         if !record.wanted.is_empty() {
             let granted = record.credentials.map(|credentials| credentials.granted_scopes).unwrap_or_default();
             wanted = union(&union(&granted, &wanted), &record.wanted);
         }
-        let outcome = match desk.oauth.grant {
+        let outcome = match provider.oauth.grant {
             OAuthGrant::AuthorizationCode => {
-                desk.flow().login(browse, ConsentRequest { challenge: None, scopes: wanted, reuse: false }).await
+                provider.flow().login(browse, ConsentRequest { challenge: None, scopes: wanted, reuse: false }).await
             }
-            OAuthGrant::ClientCredentials => desk.flow().client_credentials(None, wanted).await,
+            OAuthGrant::ClientCredentials => provider.flow().client_credentials(None, wanted).await,
         };
-        outcome.map_err(|error| desk.redact(error))?;
-        desk.entry.change(|record| record.url = desk.url.to_string());
-        desk.reload();
+        outcome.map_err(|error| provider.redact(error))?;
+        provider.entry.change(|record| record.url = provider.url.to_string());
+        provider.reload();
         Ok(self.status())
     }
 
@@ -117,15 +117,15 @@ impl Account {
 
     /// How the account stands.
     pub fn status(&self) -> AuthorizationStatus {
-        let desk = &*self.provider;
-        desk.reload_if_changed();
-        let record = desk.entry.load();
-        let held = desk.current();
+        let provider = &*self.provider;
+        provider.reload_if_changed();
+        let record = provider.entry.load();
+        let held = provider.current();
         let token = held.token.as_ref();
-        let grants_itself = desk.oauth.grant == OAuthGrant::ClientCredentials;
+        let grants_itself = provider.oauth.grant == OAuthGrant::ClientCredentials;
         let renewable = grants_itself || token.is_some_and(|token| token.refresh.is_some());
         let usable =
-            token.is_some_and(|token| token.expiry(SystemTime::now(), desk.oauth.grant) != TokenExpiry::Expired);
+            token.is_some_and(|token| token.expiry(SystemTime::now(), provider.oauth.grant) != TokenExpiry::Expired);
         AuthorizationStatus {
             authorized: token.is_some() && (usable || renewable),
             scopes: token.map(|token| token.scopes.clone()).unwrap_or_default(),
@@ -133,7 +133,7 @@ impl Account {
             renewable,
             client_id: record.credentials.as_ref().map(|credentials| credentials.client_id.clone()),
             issuer: record.credentials.and_then(|credentials| credentials.issuer),
-            file: desk.entry.file().map(ToOwned::to_owned),
+            file: provider.entry.file().map(ToOwned::to_owned),
         }
     }
 
@@ -155,14 +155,14 @@ impl Account {
     /// Does what has to be done, to its end: whoever waits for it may go, and a token that came must not be lost.
     async fn run(&self, work: TokenTask) -> Result<(), OAuthError> {
         let (done, outcome) = oneshot::channel();
-        let desk = Arc::clone(&self.provider);
+        let provider = Arc::clone(&self.provider);
         {
             let mut tasks = lock(&self.tasks);
             while tasks.try_join_next().is_some() {}
             tasks.spawn(async move {
-                let outcome = desk.run_task(work).await;
+                let outcome = provider.run_task(work).await;
                 // Nobody may be left who wants to know.
-                let _ = done.send(outcome.map_err(|error| desk.redact(error)));
+                let _ = done.send(outcome.map_err(|error| provider.redact(error)));
             });
         }
         outcome.await.unwrap_or_else(|_| Err(OAuthError::Unreachable("all connections are being closed".to_owned())))
@@ -172,25 +172,25 @@ impl Account {
 impl Authorize for Account {
     fn credential(&self) -> BoxFuture<'_, Result<Option<Credential>, RequestError>> {
         Box::pin(async {
-            let desk = &*self.provider;
-            desk.reload_if_changed();
-            let Some((due, edition)) = desk.expiry() else { return Ok(None) };
+            let provider = &*self.provider;
+            provider.reload_if_changed();
+            let Some((due, edition)) = provider.expiry() else { return Ok(None) };
             if due != TokenExpiry::Valid {
                 match self.run(TokenTask::Replace { edition }).await {
                     Ok(()) => {}
                     Err(error) if due == TokenExpiry::Expiring => {
-                        warn!(server = desk.server, "the token could not be replaced, and is used on: {error}");
-                        desk.current().retry_at = Some(Instant::now() + RETRY);
+                        warn!(server = provider.server, "the token could not be replaced, and is used on: {error}");
+                        provider.current().retry_at = Some(Instant::now() + RETRY);
                     }
-                    Err(error @ OAuthError::Unreachable(_)) => return Err(desk.to_failed(&error)),
+                    Err(error @ OAuthError::Unreachable(_)) => return Err(provider.to_failed(&error)),
                     // The server says what it wants, and then it is seen whether that can be had.
                     Err(error) => {
-                        debug!(server = desk.server, "the token has ended: {error}");
-                        desk.drop_token(edition);
+                        debug!(server = provider.server, "the token has ended: {error}");
+                        provider.drop_token(edition);
                     }
                 }
             }
-            Ok(desk.credential())
+            Ok(provider.credential())
         })
     }
 

@@ -233,8 +233,8 @@ impl TokenProvider {
     }
 
     pub(super) fn flow(&self) -> OAuthFlow<'_> {
-        let TokenProvider { url, site, oauth, entry: place, secrets, .. } = self;
-        OAuthFlow { url, site, oauth, entry: place, secrets }
+        let TokenProvider { url, site, oauth, entry, secrets, .. } = self;
+        OAuthFlow { url, site, oauth, entry, secrets }
     }
 
     /// Takes what is kept, if that is not what was kept before.

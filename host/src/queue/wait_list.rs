@@ -67,21 +67,21 @@ pub(super) struct QueueWait {
 }
 
 /// Lets a call in, or gives it a place in all these lines; one of them may be full.
-pub(super) fn enter_or_wait(lines: Vec<Arc<QueueInner>>) -> Result<EnterOutcome, QueueError> {
-    let Some(yard) = lines.first().map(|line| Arc::clone(&line.wait_list)) else {
-        return Ok(EnterOutcome::Entered(QueuePermit { queues: lines, waited: Duration::ZERO }));
+pub(super) fn enter_or_wait(queues: Vec<Arc<QueueInner>>) -> Result<EnterOutcome, QueueError> {
+    let Some(wait_list) = queues.first().map(|line| Arc::clone(&line.wait_list)) else {
+        return Ok(EnterOutcome::Entered(QueuePermit { queues, waited: Duration::ZERO }));
     };
-    let mut waiters = yard.waiters();
+    let mut waiters = wait_list.waiters();
     // Who stands in one of the lines waits for a slot of another, so nobody is overtaken who could run.
-    if lines.iter().all(|line| line.state().has_slot()) {
-        for line in &lines {
+    if queues.iter().all(|line| line.state().has_slot()) {
+        for line in &queues {
             let mut state = line.state();
             state.stats.running += 1;
             state.stats.entered += 1;
         }
-        return Ok(EnterOutcome::Entered(QueuePermit { queues: lines, waited: Duration::ZERO }));
+        return Ok(EnterOutcome::Entered(QueuePermit { queues, waited: Duration::ZERO }));
     }
-    for line in &lines {
+    for line in &queues {
         let mut state = line.state();
         if !state.has_slot() && state.tickets.len() >= state.max_waiting {
             state.stats.refused += 1;
@@ -90,12 +90,12 @@ pub(super) fn enter_or_wait(lines: Vec<Arc<QueueInner>>) -> Result<EnterOutcome,
     }
     let ticket = waiters.next;
     waiters.next += 1;
-    for line in &lines {
+    for line in &queues {
         line.state().tickets.insert(ticket);
     }
-    let (call, called) = oneshot::channel();
-    waiters.waiting.insert(ticket, Waiter { queues: lines.clone(), admit: call });
-    Ok(EnterOutcome::Waiting(QueueWait { queues: Some(lines), ticket, admission: called, since: Instant::now() }))
+    let (admit, admission) = oneshot::channel();
+    waiters.waiting.insert(ticket, Waiter { queues: queues.clone(), admit });
+    Ok(EnterOutcome::Waiting(QueueWait { queues: Some(queues), ticket, admission, since: Instant::now() }))
 }
 
 impl WaitList {
@@ -145,10 +145,10 @@ impl Waiters {
 }
 
 impl QueueInner {
-    pub(super) fn new(yard: Arc<WaitList>, limits: QueueLimits) -> Arc<Self> {
-        let seen = QueueStats { name: limits.name.clone(), ..QueueStats::default() };
-        let state = State { max_waiting: 0, timeout: None, tickets: BTreeSet::new(), stats: seen };
-        let line = QueueInner { name: limits.name.clone(), wait_list: yard, state: Mutex::new(state) };
+    pub(super) fn new(wait_list: Arc<WaitList>, limits: QueueLimits) -> Arc<Self> {
+        let stats = QueueStats { name: limits.name.clone(), ..QueueStats::default() };
+        let state = State { max_waiting: 0, timeout: None, tickets: BTreeSet::new(), stats };
+        let line = QueueInner { name: limits.name.clone(), wait_list, state: Mutex::new(state) };
         line.state().set(&limits);
         Arc::new(line)
     }
@@ -193,15 +193,15 @@ impl QueueWait {
 
     /// Its turn has come.
     pub(super) fn enter(mut self) -> QueuePermit {
-        let (lines, waited) = (self.queues.take().expect("a place is left once"), self.since.elapsed());
-        for line in &lines {
+        let (queues, waited) = (self.queues.take().expect("a place is left once"), self.since.elapsed());
+        for line in &queues {
             let mut state = line.state();
             let seen = &mut state.stats;
             seen.entered += 1;
             seen.longest_wait = seen.longest_wait.max(waited);
             seen.total_wait = seen.total_wait.saturating_add(waited);
         }
-        QueuePermit { queues: lines, waited }
+        QueuePermit { queues, waited }
     }
 
     /// It has waited long enough; its turn may have come this moment.
@@ -234,7 +234,7 @@ impl Drop for QueueWait {
 
 impl Drop for QueuePermit {
     fn drop(&mut self) {
-        let Some(yard) = self.queues.first().map(|line| Arc::clone(&line.wait_list)) else { return };
-        yard.waiters().free(&self.queues);
+        let Some(wait_list) = self.queues.first().map(|line| Arc::clone(&line.wait_list)) else { return };
+        wait_list.waiters().free(&self.queues);
     }
 }

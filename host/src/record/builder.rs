@@ -66,21 +66,21 @@ impl RecordBuilder {
 
     /// Records a call.
     pub(super) fn write(&mut self, finished: FinishedCall, writer: &mut RecordWriter) -> Result<(), RecordError> {
-        let FinishedCall { history: past, at, latency, principal, answer, limit } = finished;
-        let CallHistory { settings, call, offers, events, directives: said } = past;
+        let FinishedCall { history, at, latency, principal, answer, limit } = finished;
+        let CallHistory { settings, call, offers, events, directives } = history;
         let ToolCall { id, name, arguments } = call;
         writer.store_part(SharedPart::Component, &self.digest, self.component.bytes())?;
         let settings = self.store.settings(&settings, writer)?;
         let masks = !self.raw && masks_anything(&settings.shared.value);
         let key = if masks { masks_key(&settings.shared.value) } else { Arc::from("") };
-        let (component, player) = (&self.component, &mut self.replayer);
+        let (component, replayer) = (&self.component, &mut self.replayer);
         let mut mask = |server: &str, json: &str| -> Result<String, RecordError> {
-            Ok(start_replayer(player, component)?.mask_json(&settings.shared, server, json)?)
+            Ok(start_replayer(replayer, component)?.mask_json(&settings.shared, server, json)?)
         };
         let mut tool_masks = ToolMasks { key, mask: &mut mask };
         let begun = self.store.offers(&offers, &mut tool_masks, writer)?;
         let mut hidden = settings.hidden || begun.hidden;
-        let (mut steps, offered) = steps(&offers, said, events, answer, self.raw);
+        let (mut steps, offered) = steps(&offers, directives, events, answer, self.raw);
         let mut changes = Vec::with_capacity(steps.len());
         for (step, now) in steps.iter_mut().zip(offered) {
             let mut change = None;
@@ -137,10 +137,10 @@ impl RecordBuilder {
         let (id, name, arguments) = (record.id.clone(), record.name.clone(), record.arguments.clone());
         let call = ToolCall { id, name, arguments };
         let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps: &record.steps, changes };
-        let said = self.replayer()?.replay(script)?;
+        let directive = self.replayer()?.replay(script)?;
         let live = record.steps.iter().map(|step| step.say.kind());
-        if said.iter().map(RecordedDirective::kind).eq(live) {
-            for (step, say) in record.steps.iter_mut().zip(said) {
+        if directive.iter().map(RecordedDirective::kind).eq(live) {
+            for (step, say) in record.steps.iter_mut().zip(directive) {
                 step.say = say;
             }
         } else {
@@ -172,14 +172,14 @@ impl RecordBuilder {
     fn mask(&mut self, settings: &KeyedSettings, record: &mut Record) -> Result<(), RecordError> {
         let (server, read) = target_server(&record.steps);
         let servers = masking_servers(&settings.value, server.as_deref());
-        let player = self.replayer()?;
+        let replayer = self.replayer()?;
         let arguments = match is_json(&record.arguments) {
-            true => mask_json(player, settings, &servers, &record.arguments)?,
-            false => mask_text(player, settings, &servers, &record.arguments)?,
+            true => mask_json(replayer, settings, &servers, &record.arguments)?,
+            false => mask_text(replayer, settings, &servers, &record.arguments)?,
         };
         let as_read = match &read {
             Some(read) if *read == record.arguments => arguments.clone(),
-            Some(read) => mask_json(player, settings, &servers, read)?,
+            Some(read) => mask_json(replayer, settings, &servers, read)?,
             None => String::new(),
         };
         if arguments != record.arguments || read.as_ref().is_some_and(|read| *read != as_read) {
@@ -187,18 +187,18 @@ impl RecordBuilder {
             record.arguments = if as_read.starts_with('{') { as_read } else { arguments };
             record.masked.push(MaskedPart::Arguments);
         }
-        for told in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
+        for event in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
             let mut changed = false;
-            if let RecordedEvent::Answered(JsonText(json)) = told {
-                let mut masked = mask_json(player, settings, &servers, json)?;
+            if let RecordedEvent::Answered(JsonText(json)) = event {
+                let mut masked = mask_json(replayer, settings, &servers, json)?;
                 changed = masked != *json;
                 if json.starts_with('{') && !masked.starts_with('{') {
                     masked = format!(r#"{{"content":[{{"type":"text","text":{masked}}}]}}"#);
                 }
                 *json = masked;
             }
-            for text in told.texts() {
-                let masked = mask_text(player, settings, &servers, text)?;
+            for text in event.texts() {
+                let masked = mask_text(replayer, settings, &servers, text)?;
                 changed |= masked != *text;
                 *text = masked;
             }
@@ -221,8 +221,8 @@ impl RecordBuilder {
         };
         redact(&mut record.name, MaskedPart::Name);
         redact(&mut record.arguments, MaskedPart::Arguments);
-        for told in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
-            match told {
+        for event in record.steps.iter_mut().filter_map(|step| step.event.as_mut()) {
+            match event {
                 RecordedEvent::Answered(JsonText(json)) => redact(json, MaskedPart::Answer),
                 RecordedEvent::Forwarded(forwarded) => {
                     if let Some(answer) = &mut forwarded.answer {
@@ -266,13 +266,13 @@ impl RecordBuilder {
 
 /// The player, which is started when it is first needed.
 fn start_replayer<'p>(
-    player: &'p mut Option<Replayer>,
+    replayer: &'p mut Option<Replayer>,
     component: &Component,
 ) -> Result<&'p mut Replayer, RecordError> {
-    if player.is_none() {
-        *player = Some(Replayer::new(component.clone()).map_err(ReplayError::from)?);
+    if replayer.is_none() {
+        *replayer = Some(Replayer::new(component.clone()).map_err(ReplayError::from)?);
     }
-    player.as_mut().ok_or(RecordError::Withheld)
+    replayer.as_mut().ok_or(RecordError::Withheld)
 }
 
 /// What the caller got.
@@ -311,22 +311,22 @@ fn masking_servers<'a>(settings: &'a Settings, own: Option<&'a str>) -> Vec<&'a 
 
 /// JSON as the masks of all of these servers leave it.
 fn mask_json(
-    player: &mut Replayer,
+    replayer: &mut Replayer,
     settings: &KeyedSettings,
     servers: &[&str],
     json: &str,
 ) -> Result<String, ReplayError> {
-    servers.iter().try_fold(json.to_owned(), |json, server| player.mask_json(settings, server, &json))
+    servers.iter().try_fold(json.to_owned(), |json, server| replayer.mask_json(settings, server, &json))
 }
 
 /// The same for a text that is no JSON.
 fn mask_text(
-    player: &mut Replayer,
+    replayer: &mut Replayer,
     settings: &KeyedSettings,
     servers: &[&str],
     text: &str,
 ) -> Result<String, ReplayError> {
-    servers.iter().try_fold(text.to_owned(), |text, server| player.mask_text(settings, server, &text))
+    servers.iter().try_fold(text.to_owned(), |text, server| replayer.mask_text(settings, server, &text))
 }
 
 fn is_json(text: &str) -> bool {

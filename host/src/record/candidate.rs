@@ -83,7 +83,7 @@ impl CandidateSettings {
         &mut self,
         config: &Config,
         whose: SettingsQuery<'_>,
-        player: &mut Replayer,
+        replayer: &mut Replayer,
     ) -> Result<Option<KeyedSettings>, ReplayError> {
         let SettingsQuery { settings, principal, limit } = whose;
         let key = (Arc::clone(&settings.key), principal.map(str::to_owned), limit);
@@ -95,7 +95,7 @@ impl CandidateSettings {
             Some(mut view) => {
                 view.pass_through = settings.value.form == ResultForm::PassThrough;
                 view.max_result_bytes = limit;
-                let settings = crate::gate::settings(player.logic(), config, &view)?;
+                let settings = crate::gate::settings(replayer.logic(), config, &view)?;
                 // Under its digest, so that what has not changed is known to be the same.
                 Some(Keyed { key: digest(&RecordedSettings::from(&settings)), value: Arc::new(settings) })
             }

@@ -253,11 +253,11 @@ struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn of(said: impl IntoIterator<Item = &'a RecordedDirective>) -> Self {
+    fn of(directive: impl IntoIterator<Item = &'a RecordedDirective>) -> Self {
         let mut course = Course::default();
-        for said in said {
+        for directive in directive {
             let first = course.requests.is_empty();
-            let after = match said {
+            let after = match directive {
                 RecordedDirective::Connect(_) => None,
                 RecordedDirective::Ask(asked) => {
                     course.question = Some(asked);
@@ -388,8 +388,8 @@ mod tests {
         }))
     }
 
-    fn changed(said: RecordedDirective, change: impl FnOnce(&mut RecordedResult)) -> RecordedDirective {
-        let RecordedDirective::Done(mut ended) = said else { panic!("it is not over") };
+    fn changed(directive: RecordedDirective, change: impl FnOnce(&mut RecordedResult)) -> RecordedDirective {
+        let RecordedDirective::Done(mut ended) = directive else { panic!("it is not over") };
         change(&mut ended);
         RecordedDirective::Done(ended)
     }

@@ -268,10 +268,10 @@ mod tests {
             Directive::Done(result()),
         ];
         for directive in directives {
-            let said = RecordedDirective::from(directive);
-            let json = serde_json::to_string(&said).unwrap();
-            assert_eq!(serde_json::from_str::<RecordedDirective>(&json).unwrap(), said, "{json}");
-            assert!(json.contains(said.kind()), "{json}");
+            let directive = RecordedDirective::from(directive);
+            let json = serde_json::to_string(&directive).unwrap();
+            assert_eq!(serde_json::from_str::<RecordedDirective>(&json).unwrap(), directive, "{json}");
+            assert!(json.contains(directive.kind()), "{json}");
         }
     }
 

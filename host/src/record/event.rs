@@ -158,8 +158,8 @@ impl From<Event> for RecordedEvent {
 }
 
 impl From<&RecordedEvent> for Event {
-    fn from(told: &RecordedEvent) -> Self {
-        match told {
+    fn from(event: &RecordedEvent) -> Self {
+        match event {
             RecordedEvent::Connected => Event::Connected,
             RecordedEvent::Answered(JsonText(json)) => Event::Answered(json.clone()),
             RecordedEvent::Forwarded(forwarded) => Event::Forwarded(Summary { is_error: forwarded.is_error }),

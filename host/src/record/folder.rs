@@ -54,18 +54,18 @@ impl SharedPart {
 
 impl Segment {
     /// The file that a process begins now.
-    pub fn new(dir: &Path, now: SystemTime, run: &str, number: u32) -> Self {
+    pub fn new(dir: &Path, now: SystemTime, run_id: &str, number: u32) -> Self {
         let stamp = stamp(now);
-        let path = dir.join(format!("{PREFIX}{stamp}-{run}-{number:04}{ENDING}"));
-        Segment { stamp, run_id: run.to_owned(), number, path }
+        let path = dir.join(format!("{PREFIX}{stamp}-{run_id}-{number:04}{ENDING}"));
+        Segment { stamp, run_id: run_id.to_owned(), number, path }
     }
 
     /// The file that this is the path of, if it is one of ours.
     fn of(path: PathBuf) -> Option<Self> {
         let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(ENDING)?;
         let mut words = name.split('-');
-        let (stamp, run, number) = (words.next()?.to_owned(), words.next()?.to_owned(), words.next()?.parse().ok()?);
-        words.next().is_none().then_some(Segment { stamp, run_id: run, number, path })
+        let (stamp, run_id, number) = (words.next()?.to_owned(), words.next()?.to_owned(), words.next()?.parse().ok()?);
+        words.next().is_none().then_some(Segment { stamp, run_id, number, path })
     }
 }
 

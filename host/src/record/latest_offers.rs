@@ -38,12 +38,12 @@ impl LatestOffers {
 /// Plays a call on a candidate. Where that wants a server connected that was not asked for then, the server counts as one
 /// that has offered what it `offered` to others.
 pub(crate) fn replay_with_offers(
-    player: &mut Replayer,
+    replayer: &mut Replayer,
     script: ReplayCall<'_>,
     keys: &mut DigestCache,
     offered: impl Fn(&str) -> Option<Arc<[Tool]>>,
 ) -> Result<Vec<RecordedDirective>, ReplayError> {
-    let now = player.replay(script.clone())?;
+    let now = replayer.replay(script.clone())?;
     let lent: Vec<_> = unknown_servers(&script, &now)
         .into_iter()
         .filter_map(|server| Some((server.to_owned(), offered(server)?)))
@@ -54,13 +54,13 @@ pub(crate) fn replay_with_offers(
     let mut with = |offers: &KeyedOffers| keys.offers(&Arc::new(offers.value.iter().chain(&lent).cloned().collect()));
     let offers = with(script.offers);
     let changes = script.changes.iter().map(|change| change.as_ref().map(&mut with)).collect();
-    player.replay(ReplayCall { offers: &offers, changes, ..script })
+    replayer.replay(ReplayCall { offers: &offers, changes, ..script })
 }
 
 /// The servers that are to be connected now, and of which nothing is known in the call: not what they offer, nor that they
 /// could not be reached.
 fn unknown_servers<'a>(script: &ReplayCall<'_>, now: &'a [RecordedDirective]) -> Vec<&'a str> {
-    let connects = |said: &'a RecordedDirective| match said {
+    let connects = |directive: &'a RecordedDirective| match directive {
         RecordedDirective::Connect(servers) => servers.as_slice(),
         _ => &[],
     };

@@ -38,8 +38,8 @@ fn write_step(line: &mut Vec<u8>, step: &RecordedStep) {
     object.end();
 }
 
-fn write_event(line: &mut Vec<u8>, told: &RecordedEvent) {
-    match told {
+fn write_event(line: &mut Vec<u8>, event: &RecordedEvent) {
+    match event {
         RecordedEvent::Forwarded(told) => write_single(line, "forwarded", told, write_forwarded),
         seldom => write_json(line, seldom),
     }
@@ -54,8 +54,8 @@ fn write_forwarded(line: &mut Vec<u8>, forwarded: &ForwardedAnswer) {
     object.end();
 }
 
-fn write_directive(line: &mut Vec<u8>, said: &RecordedDirective) {
-    match said {
+fn write_directive(line: &mut Vec<u8>, directive: &RecordedDirective) {
+    match directive {
         RecordedDirective::Request(request) => write_single(line, "request", request, write_request),
         RecordedDirective::Done(done) => write_single(line, "done", &**done, write_result),
         seldom => write_json(line, seldom),

@@ -62,8 +62,8 @@ impl RecordLines {
     /// The lines of these files.
     pub fn of_segments(segments: Vec<Segment>) -> Self {
         let mut there = HashMap::<String, BTreeSet<u32>>::new();
-        for Segment { run_id: run, number, .. } in &segments {
-            there.entry(run.clone()).or_default().insert(*number);
+        for Segment { run_id, number, .. } in &segments {
+            there.entry(run_id.clone()).or_default().insert(*number);
         }
         RecordLines { segments: segments.into_iter(), there, open: None, number: 0, ends: HashMap::new(), after: None }
     }

@@ -64,21 +64,25 @@ pub struct RecordStats {
 
 impl Recorder {
     /// Records calls that this component decides. Nothing is made or checked before the first one.
-    pub fn start(rules: RecordOptions, component: &Component, secrets: &Arc<Mutex<Secrets>>) -> std::io::Result<Self> {
-        if rules.raw {
+    pub fn start(
+        options: RecordOptions,
+        component: &Component,
+        secrets: &Arc<Mutex<Secrets>>,
+    ) -> std::io::Result<Self> {
+        if options.raw {
             warn!(
                 "record.raw: arguments and answers are recorded in {} as they are, with whatever secrets are in them; \
                  whoever reads the folder reads them",
-                rules.dir.display()
+                options.dir.display()
             );
         }
-        let desk = Arc::<RecorderShared>::default();
-        let writer = RecordWriter::new(rules.clone());
-        let scribe = RecordBuilder::new(component.clone(), Arc::clone(secrets), rules.raw);
+        let shared = Arc::<RecorderShared>::default();
+        let writer = RecordWriter::new(options.clone());
+        let builder = RecordBuilder::new(component.clone(), Arc::clone(secrets), options.raw);
         let thread =
-            RecorderThread { shared: Arc::clone(&desk), builder: scribe, writer, reported: ReportedLosses::default() };
+            RecorderThread { shared: Arc::clone(&shared), builder, writer, reported: ReportedLosses::default() };
         std::thread::Builder::new().name("toolgate-record".to_owned()).spawn(move || thread.run())?;
-        Ok(Recorder { shared: desk, options: rules })
+        Ok(Recorder { shared, options })
     }
 
     /// Where calls are recorded, and how many.
@@ -327,7 +331,7 @@ pub(super) mod tests {
     /// A call of which nothing came.
     pub(crate) fn finished(arguments: String) -> Arc<FinishedCall> {
         let shape: RecordedSettings = serde_json::from_str(SETTINGS).unwrap();
-        let past = CallHistory {
+        let history = CallHistory {
             settings: Arc::new(Settings::try_from(shape).unwrap()),
             call: ToolCall { id: "1".to_owned(), name: "a.x".to_owned(), arguments },
             offers: OfferedTools::default(),
@@ -335,7 +339,7 @@ pub(super) mod tests {
             directives: Vec::new(),
         };
         let (at, latency) = (std::time::SystemTime::now(), Duration::ZERO);
-        Arc::new(FinishedCall { history: past, at, latency, principal: None, answer: None, limit: None })
+        Arc::new(FinishedCall { history, at, latency, principal: None, answer: None, limit: None })
     }
 
     /// A recorder whose thread never comes to it.

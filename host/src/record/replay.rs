@@ -103,22 +103,22 @@ impl Replayer {
             return Ok(self.run(gate, script)?);
         }
         let gate = self.open(script.settings, script.offers)?;
-        let said = self.run(gate, script);
+        let directives = self.run(gate, script);
         self.logic.close_gate(gate)?;
-        Ok(said?)
+        Ok(directives?)
     }
 
     fn run(&mut self, gate: GateId, script: ReplayCall<'_>) -> LogicResult<Vec<RecordedDirective>> {
         let ReplayCall { call, offers, steps, changes, .. } = script;
         let mut known = Arc::clone(&offers.value);
         let (execution, mut directive) = self.logic.begin(gate, call.clone())?;
-        let mut said = Vec::with_capacity(steps.len());
+        let mut directives = Vec::with_capacity(steps.len());
         let mut at = 0;
         loop {
             let now = RecordedDirective::from(directive);
             let event = next_event(&now, steps, &mut at);
-            said.push(now);
-            let Some(event) = event.filter(|_| said.len() < MOST_STEPS) else { break };
+            directives.push(now);
+            let Some(event) = event.filter(|_| directives.len() < MOST_STEPS) else { break };
             if let Some(Some(change)) = changes.get(at) {
                 self.change(gate, &known, &change.value)?;
                 known = Arc::clone(&change.value);
@@ -126,7 +126,7 @@ impl Replayer {
             directive = self.logic.next(execution, event)?;
         }
         self.logic.end(execution)?;
-        Ok(said)
+        Ok(directives)
     }
 
     /// How what is said now differs from what was said then, each under its settings.
@@ -269,8 +269,8 @@ fn next_event(now: &RecordedDirective, steps: &[RecordedStep], at: &mut usize) -
             }
             _ if now.kind() == then.kind() => {
                 *at += 1;
-                let told = steps.get(*at)?.event.as_ref()?;
-                return Some(read_now(now, then, told).unwrap_or_else(|| Event::from(told)));
+                let event = steps.get(*at)?.event.as_ref()?;
+                return Some(read_now(now, then, event).unwrap_or_else(|| Event::from(event)));
             }
             (RecordedDirective::Connect(_), _) => {
                 let failure = Failure::Connect("it was not connected when the call was recorded".to_owned());
@@ -284,9 +284,9 @@ fn next_event(now: &RecordedDirective, steps: &[RecordedStep], at: &mut usize) -
 }
 
 /// An answer that passed unread then and is to be read now, where it is kept.
-fn read_now(now: &RecordedDirective, then: &RecordedDirective, told: &RecordedEvent) -> Option<Event> {
+fn read_now(now: &RecordedDirective, then: &RecordedDirective, event: &RecordedEvent) -> Option<Event> {
     let (RecordedDirective::Request(now), RecordedDirective::Request(then)) = (now, then) else { return None };
-    let RecordedEvent::Forwarded(ForwardedAnswer { answer: Some(answer), .. }) = told else { return None };
+    let RecordedEvent::Forwarded(ForwardedAnswer { answer: Some(answer), .. }) = event else { return None };
     let unread = |most: u64| answer.len() as u64 <= most;
     let read = now.forward_up_to != then.forward_up_to && !now.forward_up_to.is_some_and(unread);
     read.then(|| Event::Answered(answer.clone()))
@@ -298,7 +298,7 @@ fn long_text_difference(settings: &Settings, then: &[RecordedStep], now: &[Recor
         Some(RecordedEvent::Forwarded(ForwardedAnswer { answer: None, bytes, .. })) => Some(*bytes),
         _ => None,
     })?;
-    let last = |said: &RecordedDirective| match said {
+    let last = |directive: &RecordedDirective| match directive {
         RecordedDirective::Request(sent) => Some(sent.forward_up_to),
         _ => None,
     };

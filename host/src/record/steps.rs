@@ -13,22 +13,22 @@ use crate::session::Reply;
 /// before. An answer that passed unread is in them, `whole` or by what it is known by.
 pub(crate) fn steps(
     begun: &OfferedTools,
-    said: Vec<Directive>,
+    directives: Vec<Directive>,
     events: Vec<(OfferedTools, Event)>,
     answer: Option<Reply>,
     whole: bool,
 ) -> (Vec<RecordedStep>, Vec<Option<OfferedTools>>) {
-    let (mut offered, mut told) = (vec![None], vec![None]);
+    let (mut offered, mut recorded) = (vec![None], vec![None]);
     // An event to which nothing was said is one that nobody lived to hear of.
-    for (before, (now, event)) in said.iter().zip(events).take(said.len().saturating_sub(1)) {
+    for (before, (now, event)) in directives.iter().zip(events).take(directives.len().saturating_sub(1)) {
         // Once a call knows its tool, later offers do not touch it.
         let matters = matches!(before, Directive::Connect(_)) && !Arc::ptr_eq(&now, begun);
         offered.push(matters.then_some(now));
-        told.push(Some(RecordedEvent::from(event)));
+        recorded.push(Some(RecordedEvent::from(event)));
     }
-    if let (Some(answer), Some(Some(RecordedEvent::Forwarded(forwarded)))) = (answer, told.last_mut()) {
+    if let (Some(answer), Some(Some(RecordedEvent::Forwarded(forwarded)))) = (answer, recorded.last_mut()) {
         forwarded.set_answer(answer.into_json(), whole);
     }
     let step = |(say, event)| RecordedStep { event, catalog: None, say: RecordedDirective::from(say) };
-    (said.into_iter().zip(told).map(step).collect(), offered)
+    (directives.into_iter().zip(recorded).map(step).collect(), offered)
 }

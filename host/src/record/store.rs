@@ -82,8 +82,8 @@ impl PartStore {
         }
         let (json, hidden) = self.redact(&RecordedSettings::from(&**settings));
         let read = |json: &str| Settings::try_from(serde_json::from_str::<RecordedSettings>(json).ok()?).ok();
-        let instead = if hidden { Some(Arc::new(read(&json).ok_or(RecordError::Withheld)?)) } else { None };
-        let known = CachedPart { digest: put(SharedPart::Settings, &json, writer)?, replacement: instead };
+        let replacement = if hidden { Some(Arc::new(read(&json).ok_or(RecordError::Withheld)?)) } else { None };
+        let known = CachedPart { digest: put(SharedPart::Settings, &json, writer)?, replacement };
         self.settings.insert(settings, known.clone());
         Ok(known.stored(settings))
     }
@@ -117,8 +117,8 @@ impl PartStore {
         if hidden {
             return Err(RecordError::Withheld);
         }
-        let instead = changed.then(|| Arc::new(value));
-        let known = CachedPart { digest: put(SharedPart::Catalog, &json, writer)?, replacement: instead };
+        let replacement = changed.then(|| Arc::new(value));
+        let known = CachedPart { digest: put(SharedPart::Catalog, &json, writer)?, replacement };
         self.offers.entry(Arc::clone(&masks.key)).or_default().insert(offers, known.clone());
         Ok(known.stored(offers))
     }
@@ -140,8 +140,8 @@ impl PartStore {
         let (json, redacted) = self.redact(&shapes);
         let hidden = redacted || masked.is_some();
         let read = |json: &str| serde_json::from_str::<Vec<RecordedTool>>(json).map_err(|_| RecordError::Withheld);
-        let instead = if hidden { Some(read(&json)?.into_iter().map(Tool::from).collect()) } else { None };
-        let known = CachedPart { digest: put(SharedPart::Tools, &json, writer)?, replacement: instead };
+        let replacement = if hidden { Some(read(&json)?.into_iter().map(Tool::from).collect()) } else { None };
+        let known = CachedPart { digest: put(SharedPart::Tools, &json, writer)?, replacement };
         self.tools.entry(Arc::clone(&masks.key)).or_default().insert(tools, known.clone());
         Ok(known.stored(tools))
     }

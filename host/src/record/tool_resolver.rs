@@ -28,7 +28,7 @@ impl ToolResolver {
     /// servers have offered to others.
     pub(super) fn resolve(
         &mut self,
-        player: &mut Replayer,
+        replayer: &mut Replayer,
         keys: &mut DigestCache,
         parts: &SharedParts,
         (settings, offers): (&KeyedSettings, &KeyedOffers),
@@ -46,7 +46,7 @@ impl ToolResolver {
             self.open_gates.entry(around).or_insert_with(|| without_rules(settings, offers, parts, keys));
         let call = ToolCall { id: String::new(), name: name.to_owned(), arguments: "{}".to_owned() };
         let script = ReplayCall { call: &call, settings, offers, steps: &[], changes: Vec::new() };
-        let tool = player.replay(script)?.first().and_then(RecordedDirective::tool);
+        let tool = replayer.replay(script)?.first().and_then(RecordedDirective::tool);
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();
         }

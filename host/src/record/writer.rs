@@ -92,9 +92,9 @@ impl OpenSegment {
 impl RecordWriter {
     /// Nothing is made or checked before the first record comes.
     pub(super) fn new(rules: RecordOptions) -> Self {
-        let rules = RecordOptions { dir: std::path::absolute(&rules.dir).unwrap_or(rules.dir), ..rules };
+        let options = RecordOptions { dir: std::path::absolute(&rules.dir).unwrap_or(rules.dir), ..rules };
         RecordWriter {
-            options: rules,
+            options,
             run_id: format!("{:08x}", fastrand::u32(..)),
             count: 0,
             open: None,

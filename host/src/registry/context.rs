@@ -77,8 +77,8 @@ impl RegistryContext {
             let tokens = options.tokens.unwrap_or_else(|| TokenStore::user(&options.variables));
             Accounts::new(options.browse, tokens)
         };
-        let RegistryOptions { variables, handler, secrets, transports, lifetime: stay, record, .. } = options;
-        let surroundings = RegistryContext {
+        let RegistryOptions { variables, handler, secrets, transports, lifetime, record, .. } = options;
+        let context = RegistryContext {
             variables,
             handler,
             transports,
@@ -86,7 +86,7 @@ impl RegistryContext {
             starts: Mutex::new(starts(config)),
             secrets,
             logic: Mutex::new(logic),
-            lifetime: stay,
+            lifetime,
             record,
             origin: Instant::now(),
             queues: Queues::new(QueueDefaults::default(), config.settings.queues.iter().map(limits)),
@@ -100,8 +100,8 @@ impl RegistryContext {
             #[cfg(feature = "oauth")]
             accounts,
         };
-        surroundings.hide_secrets(config);
-        surroundings
+        context.hide_secrets(config);
+        context
     }
 
     /// Takes what another configuration says of all servers together.
@@ -332,9 +332,9 @@ impl RegistryContext {
 
     /// Prompts and resources of some server are not as before.
     pub(super) fn announce_list_changes(&self) {
-        for news in [ServerEvent::PromptsChanged, ServerEvent::ResourcesChanged] {
+        for event in [ServerEvent::PromptsChanged, ServerEvent::ResourcesChanged] {
             // That nobody listens is no fault.
-            let _ = self.events.send(LinkEvent { link: None, event: news });
+            let _ = self.events.send(LinkEvent { link: None, event });
         }
     }
 

@@ -104,21 +104,21 @@ struct State {
 
 impl Link {
     pub(super) fn new(
-        surroundings: Arc<RegistryContext>,
+        context: Arc<RegistryContext>,
         config: Arc<Config>,
         place: usize,
         session: Option<String>,
         stats: CallStats,
     ) -> LogicResult<Arc<Self>> {
         let server = &config.servers[place];
-        let policy = surroundings.policy(server);
+        let policy = context.policy(server);
         let enabled = server.enabled && server.problem.is_none();
-        let queues = surroundings.queues_of(server);
-        let machine = surroundings.initial(enabled)?;
-        let (uses_session, closed) = (server.uses_session(), surroundings.is_shutting_down());
-        Ok(Arc::new_cyclic(|me| Link {
-            weak_self: me.clone(),
-            opener: Arc::new(SessionOpener::new(surroundings, config, place, session)),
+        let queues = context.queues_of(server);
+        let machine = context.initial(enabled)?;
+        let (uses_session, closed) = (server.uses_session(), context.is_shutting_down());
+        Ok(Arc::new_cyclic(|weak_self| Link {
+            weak_self: weak_self.clone(),
+            opener: Arc::new(SessionOpener::new(context, config, place, session)),
             policy,
             state: Mutex::new(State {
                 machine,
@@ -185,15 +185,15 @@ impl Link {
     }
 
     /// Lets all who listen know what the server told.
-    fn broadcast(&self, news: ServerEvent) {
+    fn broadcast(&self, event: ServerEvent) {
         // A server that logs without end must not drown what others tell.
-        if let ServerEvent::Log { level, .. } = &news
+        if let ServerEvent::Log { level, .. } = &event
             && self.wanted_level().is_none_or(|wanted| LogLevel::of(level).is_some_and(|level| level < wanted))
         {
             return;
         }
         // That nobody listens is no fault.
-        let _ = self.opener.context.events.send(LinkEvent { link: Some(Weak::clone(&self.weak_self)), event: news });
+        let _ = self.opener.context.events.send(LinkEvent { link: Some(Weak::clone(&self.weak_self)), event });
     }
 
     /// The least grave lines of its log that anybody wants.
@@ -225,8 +225,8 @@ impl Link {
 
     /// The queues that a call of this tool has to pass, in this order.
     pub(crate) fn queues(&self, tool: &str) -> impl Iterator<Item = &Arc<Queue>> {
-        let surroundings = &self.opener.context;
-        let of_tool = self.server().tool_queues.iter().find(|(pattern, _)| surroundings.matches(pattern, tool));
+        let context = &self.opener.context;
+        let of_tool = self.server().tool_queues.iter().find(|(pattern, _)| context.matches(pattern, tool));
         let name = of_tool.map(|(_, queue)| queue).or(self.server().queue.as_ref());
         let own = self.queues.iter().filter(|(name, _)| name.is_empty());
         let named = self.queues.iter().filter(move |(known, _)| Some(known) == name && !known.is_empty());

@@ -102,9 +102,8 @@ impl Session {
         let mut cursors = HashSet::new();
         let mut params = "{}".to_owned();
         for _ in 0..MAX_PAGES {
-            let patience = RequestTimeouts::of(limit);
-            let asked =
-                self.request(SessionRequest { method, params: &params, timeouts: patience, progress: None }).await;
+            let timeouts = RequestTimeouts::of(limit);
+            let asked = self.request(SessionRequest { method, params: &params, timeouts, progress: None }).await;
             let reply = asked.map_err(|failed| failed.with_method(method))?;
             let page: ListPage = reply.read(method)?;
             if page.result_type.is_some_and(|kind| kind.get() != r#""complete""#) {
@@ -260,8 +259,8 @@ enum CacheValidity {
 
 impl ListCache {
     /// What is no longer true after this news.
-    pub fn invalidate(&self, news: &ServerEvent) {
-        let kinds: &[ListKind] = match news {
+    pub fn invalidate(&self, event: &ServerEvent) {
+        let kinds: &[ListKind] = match event {
             ServerEvent::ToolsChanged => &[ListKind::Tools],
             ServerEvent::ResourcesChanged => &[ListKind::Resources, ListKind::Templates],
             ServerEvent::PromptsChanged => &[ListKind::Prompts],

@@ -313,19 +313,19 @@ impl Handshake<'_> {
     fn session(&self, wire: Wire, peer: Peer, meta: RequestMeta, headers: Vec<(HeaderName, HeaderValue)>) -> Session {
         info!(era = peer.era.name(), version = peer.version, name = peer.name, "connected");
         wire.complete_handshake(peer.era, headers.clone());
-        let shelf = wire.list_cache();
-        let list_patience = self.options.list;
-        let (told_level, tool_headers) = (Default::default(), Default::default());
+        let cache = wire.list_cache();
+        let list_timeout = self.options.list;
+        let (sent_level, tool_headers) = (Default::default(), Default::default());
         Session {
             wire,
             peer,
             meta,
-            sent_level: told_level,
+            sent_level,
             headers,
             tool_headers,
-            list_cache: shelf,
+            list_cache: cache,
             subscriptions: Default::default(),
-            list_timeout: list_patience,
+            list_timeout,
             list_bytes: self.options.max_list_bytes,
             authorize: None,
         }
@@ -349,17 +349,9 @@ impl Handshake<'_> {
         headers: Vec<(HeaderName, HeaderValue)>,
         limit: Duration,
     ) -> Result<Reply, RequestError> {
-        let patience = RequestTimeouts::of(limit);
+        let timeouts = RequestTimeouts::of(limit);
         let params = &|_: RequestId| params.to_owned();
-        let ask = WireRequest {
-            method,
-            params,
-            headers,
-            timeouts: patience,
-            progress: None,
-            handler: None,
-            cancellable: false,
-        };
+        let ask = WireRequest { method, params, headers, timeouts, progress: None, handler: None, cancellable: false };
         wire.request(ask).await.map_err(|failed| match failed.failure {
             // The last word of the server, if it has one, says more than that time is up.
             Failure::Timeout { .. } if self.time_left().is_zero() => {
@@ -456,8 +448,8 @@ fn peer(
     transport: &'static str,
 ) -> Peer {
     let (name, software_version) = (software.name.map(String::from), software.version.map(String::from));
-    let (offers, instructions) = (ServerFeatures::read(&capabilities), instructions.map(String::from));
-    Peer { era, version, name, software_version, capabilities, features: offers, instructions, transport }
+    let (features, instructions) = (ServerFeatures::read(&capabilities), instructions.map(String::from));
+    Peer { era, version, name, software_version, capabilities, features, instructions, transport }
 }
 
 #[derive(Deserialize, Default)]

@@ -51,8 +51,8 @@ async fn run_rounds(
         debug!(method = request.method, round, "the server wants input");
         let answered = tokio::time::timeout(left(), next_params(session, caller, request, &wanted)).await;
         let params = answered.map_err(|_| input_timeout(request))??;
-        let patience = RequestTimeouts { total: left(), ..request.timeouts };
-        reply = session.exchange(&SessionRequest { timeouts: patience, ..request.clone() }, &params, caller).await?;
+        let timeouts = RequestTimeouts { total: left(), ..request.timeouts };
+        reply = session.exchange(&SessionRequest { timeouts, ..request.clone() }, &params, caller).await?;
     }
     match read(&reply, request.method)? {
         RoundOutcome::Complete => Ok(reply),

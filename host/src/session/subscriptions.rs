@@ -47,8 +47,8 @@ impl Session {
                     return std::future::pending().await;
                 }
                 let params = json!({"notifications": {"resourceSubscriptions": uris}}).to_string();
-                let (method, patience) = ("subscriptions/listen", RequestTimeouts::unlimited());
-                let request = SessionRequest { method, params: &params, timeouts: patience, progress: None };
+                let (method, timeouts) = ("subscriptions/listen", RequestTimeouts::unlimited());
+                let request = SessionRequest { method, params: &params, timeouts, progress: None };
                 self.exchange(&request, &params, &Caller::default()).await.map(drop)
             };
             tokio::select! {

@@ -63,19 +63,19 @@ impl Wire {
         handler: Arc<dyn Handler>,
         secrets: &Arc<Mutex<Secrets>>,
     ) -> Result<Wire, RequestError> {
-        let screen = Arc::new(CredentialFilter::new(endpoint, Arc::clone(secrets)));
+        let filter = Arc::new(CredentialFilter::new(endpoint, Arc::clone(secrets)));
         let web = matches!(endpoint, Endpoint::Http(_));
-        let inbox = Arc::new(Inbox::new(handler, Arc::clone(&screen), web));
+        let inbox = Arc::new(Inbox::new(handler, Arc::clone(&filter), web));
         let opened = transport::open(endpoint, Arc::clone(&inbox) as _).await;
-        let transport = opened.map_err(|failed| screen.failed(failed))?;
+        let transport = opened.map_err(|failed| filter.failed(failed))?;
         inbox.attach(&transport);
         let (next_id, closing) = (AtomicU64::new(1), AtomicBool::new(false));
         if let Endpoint::Stdio(_) = endpoint {
             // A process on the same machine may answer at once.
-            let vigil = inbox.pending.spin_wait();
-            inbox.spawn(async move { match vigil.run().await {} });
+            let spin_wait = inbox.pending.spin_wait();
+            inbox.spawn(async move { match spin_wait.run().await {} });
         }
-        Ok(Wire { inbox, transport, next_id, web, filter: screen, closing })
+        Ok(Wire { inbox, transport, next_id, web, filter, closing })
     }
 
     /// Sends a request and waits for its answer. Dropping the future gives the request up and tells the server so.
@@ -253,13 +253,13 @@ impl Wire {
 
     /// Tells the server that nobody waits for this request any more.
     fn cancel(&self, id: RequestId) {
-        let Some(footing) = self.inbox.handshake() else { return };
-        if self.web && footing.era == Era::Modern || tokio::runtime::Handle::try_current().is_err() {
+        let Some(handshake) = self.inbox.handshake() else { return };
+        if self.web && handshake.era == Era::Modern || tokio::runtime::Handle::try_current().is_err() {
             return;
         }
         let params = format!(r#"{{"requestId":{id},"reason":"the caller no longer waits"}}"#);
         let text = message::notification("notifications/cancelled", Some(&params));
-        let message = Outgoing { text, request: None, headers: footing.headers.clone(), repeatable: true };
+        let message = Outgoing { text, request: None, headers: handshake.headers.clone(), repeatable: true };
         let transport = Arc::downgrade(&self.transport);
         self.inbox.spawn(async move {
             let Some(transport) = transport.upgrade() else { return };

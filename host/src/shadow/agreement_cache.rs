@@ -70,11 +70,11 @@ impl AgreementCache {
 
 /// The texts that a call of the usual kind is decided on, and whether its answer said that it is an error.
 fn simple_call(finished: &FinishedCall) -> Option<(bool, [&str; 3])> {
-    let CallHistory { call, events, directives: said, offers, .. } = &finished.history;
+    let CallHistory { call, events, directives, offers, .. } = &finished.history;
     let [(then, Event::Forwarded(Summary { is_error }))] = events.as_slice() else { return None };
     let answer = finished.answer.as_ref()?.json();
     let short = call.name.len() + call.arguments.len() + answer.len() <= LONGEST;
-    let usual = said.len() == 2 && Arc::ptr_eq(then, offers) && short;
+    let usual = directives.len() == 2 && Arc::ptr_eq(then, offers) && short;
     usual.then_some((*is_error, [&*call.name, &*call.arguments, answer]))
 }
 

@@ -6,7 +6,8 @@ use crate::logic::{CallHistory, Component};
 use crate::record::compare::{Difference, DifferenceKind, compare};
 use crate::record::replay::{ReplayCall, ReplayError, Replayer};
 use crate::record::{
-    Candidate, CandidateSettings, DigestCache, LatestOffers, SettingsQuery, play_lending, steps, unknown_principal,
+    Candidate, CandidateSettings, DigestCache, LatestOffers, SettingsQuery, replay_with_offers, steps,
+    unknown_principal,
 };
 
 /// Puts calls to a candidate, in an instance that is replaced when it breaks off.
@@ -23,16 +24,8 @@ pub(super) struct CandidateRunner {
 impl CandidateRunner {
     /// Of a candidate that has been checked, and its component.
     pub(super) fn new(component: Component, candidate: Candidate) -> Self {
-        let (player, keys, tried, offered, alike) = Default::default();
-        CandidateRunner {
-            component,
-            candidate,
-            replayer: player,
-            digests: keys,
-            candidate_settings: tried,
-            latest_offers: offered,
-            agreed: alike,
-        }
+        let (replayer, digests, candidate_settings, latest_offers, agreed) = Default::default();
+        CandidateRunner { component, candidate, replayer, digests, candidate_settings, latest_offers, agreed }
     }
 
     /// The gravest way in which the candidate decides a call otherwise; none where it decides alike, as far as it goes.
@@ -41,16 +34,16 @@ impl CandidateRunner {
             return Ok(None);
         }
         let asked = AgreementCache::inputs(&finished);
-        let mut player = match self.replayer.take() {
-            Some(player) => player,
+        let mut replayer = match self.replayer.take() {
+            Some(replayer) => replayer,
             None => Replayer::new(self.component.clone())?,
         };
-        let found = self.ask(&mut player, finished)?;
+        let found = self.ask(&mut replayer, finished)?;
         // A call that breaks the component off ends with a result; but that is none that the candidate has given.
-        if let Some(fault) = player.take_fault() {
+        if let Some(fault) = replayer.take_fault() {
             return Err(fault.into());
         }
-        self.replayer = Some(player);
+        self.replayer = Some(replayer);
         // Other reasons for the same end are nothing that anybody outside could see.
         let gravest =
             found.into_iter().filter(|found| found.kind != DifferenceKind::Trace).min_by_key(|found| found.kind);
@@ -60,11 +53,11 @@ impl CandidateRunner {
         Ok(gravest)
     }
 
-    fn ask(&mut self, player: &mut Replayer, finished: FinishedCall) -> Result<Vec<Difference>, ReplayError> {
-        let FinishedCall { history: past, principal, answer, limit, .. } = finished;
-        let CallHistory { settings, call, offers, events, directives: said } = past;
+    fn ask(&mut self, replayer: &mut Replayer, finished: FinishedCall) -> Result<Vec<Difference>, ReplayError> {
+        let FinishedCall { history, principal, answer, limit, .. } = finished;
+        let CallHistory { settings, call, offers, events, directives } = history;
         let live = self.digests.settings(&settings);
-        let (steps, changes) = steps(&offers, said, events, answer, true);
+        let (steps, changes) = steps(&offers, directives, events, answer, true);
         for offers in std::iter::once(&offers).chain(changes.iter().flatten()) {
             if self.latest_offers.remember(offers) {
                 // What is lent to a call may be something else now.
@@ -73,7 +66,7 @@ impl CandidateRunner {
         }
         let whose = SettingsQuery { settings: &live, principal: principal.as_deref(), limit };
         let settings = match &self.candidate.config {
-            Some(config) => self.candidate_settings.settings(config, whose, player)?,
+            Some(config) => self.candidate_settings.settings(config, whose, replayer)?,
             None => Some(live.clone()),
         };
         let Some(settings) = settings else {
@@ -82,7 +75,8 @@ impl CandidateRunner {
         let changes = changes.iter().map(|offers| offers.as_ref().map(|offers| self.digests.offers(offers))).collect();
         let offers = self.digests.offers(&offers);
         let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps: &steps, changes };
-        let now = play_lending(player, script, &mut self.digests, |server| self.latest_offers.of_server(server))?;
-        player.differences((&live, &steps), (&settings, &now))
+        let now =
+            replay_with_offers(replayer, script, &mut self.digests, |server| self.latest_offers.of_server(server))?;
+        replayer.differences((&live, &steps), (&settings, &now))
     }
 }

@@ -47,12 +47,12 @@ impl AuthServerClient {
     pub(crate) fn new(site: &RemoteSite, named: &[&str]) -> Result<Self, RequestError> {
         let home = address::parse(&site.url)?;
         let by_name = Referrer::new(&home, Zone::of_name(&home).unwrap_or(Zone::Public));
-        let mut named: Vec<Url> = named.iter().filter_map(|named| Url::parse(named).ok()).collect();
-        named.push(home);
-        let strangers = ForeignClients::for_auth_servers(site)?;
+        let mut configured: Vec<Url> = named.iter().filter_map(|named| Url::parse(named).ok()).collect();
+        configured.push(home);
+        let foreign = ForeignClients::for_auth_servers(site)?;
         Ok(AuthServerClient {
-            foreign_clients: strangers,
-            configured: named,
+            foreign_clients: foreign,
+            configured,
             site: by_name,
             responders: Mutex::default(),
             last: Mutex::default(),

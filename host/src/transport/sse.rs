@@ -24,16 +24,16 @@ pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Resul
     let unsent = |failed: RequestError| RequestError::unsent(failed.failure);
     let mut stream = Stream::open(&web).await.map_err(unsent)?;
     let (endpoint, early) = stream.endpoint(web.address()).await.map_err(unsent)?;
-    let ending = Arc::new(ClosableReceiver::new(receiver));
+    let receiver = Arc::new(ClosableReceiver::new(receiver));
     for text in early {
-        ending.receive(text, None);
+        receiver.receive(text, None);
     }
     let mut headers = web.headers().clone();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     let tasks = ConnectionTasks::default();
-    tasks.spawn(stream.run(ending.clone()));
-    Ok(Arc::new(Sse { web, endpoint, headers, receiver: ending, tasks }))
+    tasks.spawn(stream.run(receiver.clone()));
+    Ok(Arc::new(Sse { web, endpoint, headers, receiver, tasks }))
 }
 
 struct Sse {

@@ -32,21 +32,21 @@ use supervisor::ProcessSupervisor;
 /// Starts the program. What it writes goes to the receiver, and so does the news that it ended.
 pub async fn open(program: &Program, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
     let SpawnedProcess { child, group, stdin, stdout, stderr } = spawn::spawn(program).map_err(RequestError::unsent)?;
-    let link = Arc::new(StdioShared {
+    let shared = Arc::new(StdioShared {
         group,
         stdin: StdinWriter::new(stdin),
         stderr: StderrTail::new(program.secrets.clone()),
         close: Notify::new(),
     });
     let (over, over_seen) = watch::channel(None);
-    let tail = stderr::read_stderr(stderr, link.clone()).in_current_span();
+    let tail = stderr::read_stderr(stderr, shared.clone()).in_current_span();
     let lines = StdoutReader::new(stdout, program, receiver.clone());
-    let supervisor = ProcessSupervisor::new(link.clone(), child, lines, tail, over, receiver, program.grace);
+    let supervisor = ProcessSupervisor::new(shared.clone(), child, lines, tail, over, receiver, program.grace);
     let mut tasks = JoinSet::new();
     tasks.spawn(supervisor.run().in_current_span());
-    let writing = link.clone();
+    let writing = shared.clone();
     tasks.spawn(async move { writing.stdin.run().await }.in_current_span());
-    Ok(Arc::new(Stdio { shared: link, over: over_seen, _tasks: tasks }))
+    Ok(Arc::new(Stdio { shared, over: over_seen, _tasks: tasks }))
 }
 
 /// What the handle and the tasks of one connection share.
@@ -77,8 +77,8 @@ impl Transport for Stdio {
             match self.shared.stdin.write(message.text).await {
                 Ok(()) => Ok(Delivery::Written),
                 Err(WriteError::Closing) => Err(RequestError::unsent(Failure::Closed)),
-                Err(WriteError::Broken { partly_written: begun }) => {
-                    Err(RequestError { failure: self.end().await, sent: begun })
+                Err(WriteError::Broken { partly_written }) => {
+                    Err(RequestError { failure: self.end().await, sent: partly_written })
                 }
             }
         })

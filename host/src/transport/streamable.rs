@@ -63,8 +63,8 @@ impl Streamable {
         post.insert(header::CONTENT_TYPE, JSON);
         post.insert(header::ACCEPT, JSON_OR_EVENTS);
         let state = Mutex::new(State { post, session: None, stream: Vec::new(), listener: None, resumable: true });
-        let link = Arc::new(HttpShared { web, receiver: ClosableReceiver::new(receiver), state });
-        Streamable { shared: link, tasks: ConnectionTasks::default(), closing: OnceCell::new() }
+        let shared = Arc::new(HttpShared { web, receiver: ClosableReceiver::new(receiver), state });
+        Streamable { shared, tasks: ConnectionTasks::default(), closing: OnceCell::new() }
     }
 
     async fn post(&self, message: Outgoing) -> Result<Delivery, RequestError> {

@@ -87,20 +87,20 @@ impl WebClient {
         let address = address::parse(&site.url)?;
         // Between us and a socket of this machine there is nobody.
         let proxies = if site.socket.is_none() { Proxies::from_variables(variable)? } else { Proxies::default() };
-        let home = site_client(site, &address, version, &proxies, ConnectionReuse::Reused).await?;
-        let keeping = if site.socket.is_none() { KeepAlive::default() } else { KeepAlive::assumed() };
-        let (address, authorization) = address::split_login(&home, address)?;
+        let client = site_client(site, &address, version, &proxies, ConnectionReuse::Reused).await?;
+        let keep_alive = if site.socket.is_none() { KeepAlive::default() } else { KeepAlive::assumed() };
+        let (address, authorization) = address::split_login(&client, address)?;
         let headers = headers(site, authorization)?;
-        let (single, strangers) = (OnceLock::new(), ForeignClients::new(site, version, proxies));
+        let (single_use_client, foreign) = (OnceLock::new(), ForeignClients::new(site, version, proxies));
         Ok(WebClient {
             site: site.clone(),
             version,
             address,
             headers,
-            client: home,
-            single_use_client: single,
-            keep_alive: keeping,
-            foreign_clients: strangers,
+            client,
+            single_use_client,
+            keep_alive,
+            foreign_clients: foreign,
         })
     }
 

@@ -47,16 +47,16 @@ async fn open_with(
 ) -> Result<Arc<dyn Transport>, RequestError> {
     let socket = connect::connect(site).await?;
     let (sink, stream) = socket.split();
-    let ending = Arc::new(ClosableReceiver::new(receiver));
-    let farewell = Arc::new(Notify::new());
+    let receiver = Arc::new(ClosableReceiver::new(receiver));
+    let close_requested = Arc::new(Notify::new());
     let (queue, waiting) = mpsc::channel(QUEUE);
     let mut tasks = JoinSet::new();
-    tasks.spawn(write(sink, waiting, ending.clone(), farewell.clone(), pulse.ping));
-    let reader = Reader { stream, receiver: ending.clone(), max: site.max_message_bytes, silence: pulse.silence };
+    tasks.spawn(write(sink, waiting, receiver.clone(), close_requested.clone(), pulse.ping));
+    let reader = Reader { stream, receiver: receiver.clone(), max: site.max_message_bytes, silence: pulse.silence };
     let (over, ended) = oneshot::channel();
     tasks.spawn(reader.run(over));
-    let (end, room) = (Mutex::new(SocketTasks { tasks, ended }), Arc::new(Semaphore::new(MOST_WAITING)));
-    Ok(Arc::new(WebSocket { queue, room, receiver: ending, close_requested: farewell, socket_tasks: end }))
+    let (socket_tasks, room) = (Mutex::new(SocketTasks { tasks, ended }), Arc::new(Semaphore::new(MOST_WAITING)));
+    Ok(Arc::new(WebSocket { queue, room, receiver, close_requested, socket_tasks }))
 }
 
 struct WebSocket {

@@ -68,8 +68,8 @@ impl Clients {
     pub async fn through_session(&self, calls: u32, tool: &str, arguments: &str) {
         for _ in 0..calls {
             let params = format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#);
-            let patience = RequestTimeouts::of(Duration::from_secs(60));
-            let request = SessionRequest { method: "tools/call", params: &params, timeouts: patience, progress: None };
+            let timeouts = RequestTimeouts::of(Duration::from_secs(60));
+            let request = SessionRequest { method: "tools/call", params: &params, timeouts, progress: None };
             black_box(self.session.request(request).await.expect("the server answers"));
         }
     }

@@ -105,8 +105,8 @@ impl Side {
         let session = self.registry.links()[0].session().await.expect("the server runs");
         for _ in 0..calls {
             let params = format!(r#"{{"name":"echo","arguments":{arguments}}}"#);
-            let patience = RequestTimeouts::of(Duration::from_secs(60));
-            let request = SessionRequest { method: "tools/call", params: &params, timeouts: patience, progress: None };
+            let timeouts = RequestTimeouts::of(Duration::from_secs(60));
+            let request = SessionRequest { method: "tools/call", params: &params, timeouts, progress: None };
             black_box(session.request(request).await.expect("the server answers"));
         }
     }

@@ -83,8 +83,8 @@ impl Stage {
             for item in &session.list(kind).await?.items {
                 let item: Value = serde_json::from_str(item.get())?;
                 let params = json!({key: item[key]}).to_string();
-                let patience = RequestTimeouts::of(LIMIT);
-                session.request(SessionRequest { method, params: &params, timeouts: patience, progress: None }).await?;
+                let timeouts = RequestTimeouts::of(LIMIT);
+                session.request(SessionRequest { method, params: &params, timeouts, progress: None }).await?;
             }
         }
         Ok(())

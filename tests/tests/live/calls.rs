@@ -103,12 +103,12 @@ async fn a_server_that_died_between_two_calls_is_opened_again() {
     let gate = gate("servers:\n  a: {command: FIXTURE, args: [dies-after]}\n");
     for said in ["one", "two", "three"] {
         let session = gate.registry().link("a").unwrap().session().await.unwrap();
-        let mut news = session.events();
+        let mut event = session.events();
         let called = call(&gate, "a.echo", &format!("text: {said}")).await;
         assert_eq!((called.result.code, called.result.text.as_str()), (Code::Ok, said), "{:?}", called.result.trace);
         // Its end is what the next call must meet.
         while session.close_reason().is_none() {
-            tokio::time::timeout(Duration::from_secs(30), news.recv()).await.unwrap().ok();
+            tokio::time::timeout(Duration::from_secs(30), event.recv()).await.unwrap().ok();
         }
     }
 }

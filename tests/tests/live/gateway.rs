@@ -69,7 +69,7 @@ fn serve_over(
 
 /// The same through this door until `stop`, over pipes that hold so many bytes.
 fn serve_within(
-    door: stdio::StdioServer,
+    server: stdio::StdioServer,
     pipe: usize,
     stop: impl Future<Output = ()> + Send + 'static,
     config: config::model::Config,
@@ -84,7 +84,7 @@ fn serve_within(
         let registry = Registry::new(&component(), config, of_registry).expect("the component starts");
         let gateway = Gateway::new(Arc::clone(&registry), relay, options);
         let (input, output) = tokio::io::split(theirs);
-        door.serve(&gateway, input, output, stop).await.expect("the client speaks");
+        server.serve(&gateway, input, output, stop).await.expect("the client speaks");
         registry.close().await;
     });
     (ours, served)
@@ -311,17 +311,17 @@ async fn serve_http_over(
     let registry = Registry::new(&component(), config, of_registry).expect("the component starts");
     let gateway = Arc::new(Gateway::new(Arc::clone(&registry), relay, options));
     let address = "127.0.0.1:0".parse().expect("an address");
-    let door = HttpServer::bind(http::HttpOptions { tokens, ..http::HttpOptions::new(address) })
+    let server = HttpServer::bind(http::HttpOptions { tokens, ..http::HttpOptions::new(address) })
         .await
         .expect("a port is free");
-    let url = format!("http://{}", door.address());
+    let url = format!("http://{}", server.address());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     tokio::spawn(async move {
         let pages = Arc::new(GatewayPages(Arc::clone(&gateway)));
         let stopped = async {
             let _ = stopped.await;
         };
-        door.serve(gateway, pages, stopped).await;
+        server.serve(gateway, pages, stopped).await;
         registry.close().await;
     });
     (url, stop)

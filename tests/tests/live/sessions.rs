@@ -137,10 +137,10 @@ async fn a_changed_list_is_fetched_again_and_an_unchanged_one_is_not() {
     let session = open("list-changed").await;
     let before = session.list(ListKind::Tools).await.unwrap();
     assert!(Arc::ptr_eq(&before, &session.list(ListKind::Tools).await.unwrap()));
-    let mut news = session.events();
+    let mut event = session.events();
     call(&session, "grow", "{}").await.unwrap();
     loop {
-        match tokio::time::timeout(LONG, news.recv()).await.unwrap().unwrap() {
+        match tokio::time::timeout(LONG, event.recv()).await.unwrap().unwrap() {
             ServerEvent::ToolsChanged => break,
             _ => continue,
         }

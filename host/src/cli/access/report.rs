@@ -135,13 +135,13 @@ impl RowVerdict {
 }
 
 /// Prints what was found out in the form that was asked for.
-pub fn print(desk: &CliContext, args: &Args, answer: &AccessReport) -> Result<(), CliError> {
+pub fn print(context: &CliContext, args: &Args, answer: &AccessReport) -> Result<(), CliError> {
     match (args.servers.json, args.csv, args.html) {
-        (true, _, _) => desk.print_json(answer),
-        (_, true, _) => desk.print(&csv(answer)),
-        (_, _, true) => desk.print_colored(&page::page(&desk.redact(&json(answer)))),
+        (true, _, _) => context.print_json(answer),
+        (_, true, _) => context.print(&csv(answer)),
+        (_, _, true) => context.print_colored(&page::page(&context.redact(&json(answer)))),
         _ => {
-            desk.print_colored(&draw_table(answer))?;
+            context.print_colored(&draw_table(answer))?;
             summary(answer);
             Ok(())
         }

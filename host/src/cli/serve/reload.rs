@@ -181,7 +181,7 @@ impl Reloader {
             door.set(&limits);
         }
         info!("the configuration was read again: {}", summary(&changes, &self.tokens, &tokens, &applied));
-        for what in find_loosened {
+        for what in loosened {
             warn!("a rule is looser than before: {what}");
         }
         for notice in notices {

@@ -47,7 +47,7 @@ impl GatewaySetup {
         let filled = resolve_gateway(&config, variables).map_err(wrong)?;
         let shadow = resolve_shadow(&config, variables).map_err(wrong)?;
         let limits = limits(&config.settings.gateway);
-        let door = match &args.http {
+        let http = match &args.http {
             Some(address) => Some(http_options(address.as_deref(), &config, &filled, limits.clone())?),
             None => None,
         };
@@ -55,7 +55,7 @@ impl GatewaySetup {
         let names = args.names.or(config.settings.gateway.names).map(gate::shown_style);
         let options = gateway::GatewayOptions { names, expose: args.expose.clone(), views };
         let ResolvedGateway { tokens, secrets, .. } = filled;
-        Ok(GatewaySetup { config, options, limits, http: door, tokens, shadow, secrets })
+        Ok(GatewaySetup { config, options, limits, http, tokens, shadow, secrets })
     }
 }
 

@@ -43,14 +43,9 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<DocumentF
     let root = reader.node(root, 0);
     let JsonReader { lines, mut faults } = reader;
     faults.sort_by_key(|(at, ..)| *at);
-    let fault = |(at, text, doubled)| {
-        let under = outermost.iter().find(|(range, _)| (range.start..range.end).contains(&at));
-        DocumentFault {
-            place: lines.position(at),
-            text,
-            top_key: under.map(|(_, key)| key.clone()),
-            duplicate_key: doubled,
-        }
+    let fault = |(at, text, duplicate_key)| {
+        let top_key = outermost.iter().find(|(range, _)| (range.start..range.end).contains(&at));
+        DocumentFault { place: lines.position(at), text, top_key: top_key.map(|(_, key)| key.clone()), duplicate_key }
     };
     Ok((Some(root), faults.into_iter().map(fault).collect()))
 }
@@ -64,7 +59,7 @@ struct JsonReader<'t> {
 impl JsonReader<'_> {
     fn node(&mut self, value: ast::Value<'_>, depth: usize) -> Node {
         let start = value.range().start;
-        let place = self.lines.position(start);
+        let position = self.lines.position(start);
         let scalar = |kind, text: String| NodeValue::Scalar(Scalar { text, kind });
         let value = match value {
             _ if depth > MAX_DEPTH => {
@@ -80,7 +75,7 @@ impl JsonReader<'_> {
             }
             ast::Value::Object(object) => NodeValue::Map(self.entries(object, depth)),
         };
-        Node { place, value }
+        Node { place: position, value }
     }
 
     /// The members; of those with one name the last counts, as everywhere where JSON is read.
@@ -88,9 +83,9 @@ impl JsonReader<'_> {
         let mut entries = MapBuilder::default();
         for property in object.properties {
             let start = property.name.range().start;
-            let place = self.lines.position(start);
+            let position = self.lines.position(start);
             let value = self.node(property.value, depth + 1);
-            let entry = MapEntry { key: property.name.into_string(), place, value };
+            let entry = MapEntry { key: property.name.into_string(), place: position, value };
             if let Some(text) = entries.describe_duplicate(&entry) {
                 self.faults.push((start, format!("{text}; the last one counts"), Some(entry.key.clone())));
             }

@@ -181,8 +181,8 @@ fn what_is_wrong_in_one_part_of_json_leaves_the_rest() {
             .faults
             .iter()
             .map(|fault| {
-                let DocumentFault { place, text, top_key: under, .. } = fault;
-                (format!("{}:{} {text}", place.line, place.column), under.as_deref())
+                let DocumentFault { place: position, text, top_key, .. } = fault;
+                (format!("{}:{} {text}", position.line, position.column), top_key.as_deref())
             })
             .collect();
         match fault {

@@ -18,8 +18,8 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
         ConfigError::syntax(lines.position(at), format!("not valid TOML: {message}"))
     })?;
     let reader = TomlReader { lines };
-    let place = reader.lines.position(0);
-    reader.table(document.as_table(), place, 0).map(Some)
+    let position = reader.lines.position(0);
+    reader.table(document.as_table(), position, 0).map(Some)
 }
 
 struct TomlReader<'t> {
@@ -27,39 +27,39 @@ struct TomlReader<'t> {
 }
 
 impl TomlReader<'_> {
-    fn table(&self, table: &dyn TableLike, place: FilePosition, depth: usize) -> Result<Node, ConfigError> {
+    fn table(&self, table: &dyn TableLike, position: FilePosition, depth: usize) -> Result<Node, ConfigError> {
         let mut entries = Vec::new();
         for (name, item) in table.iter() {
             let span = table.get_key_value(name).and_then(|(key, _)| key.span());
-            let key_place = self.place(span, &place);
+            let key_place = self.place(span, &position);
             let value = self.item(item, key_place.clone(), depth + 1)?;
             entries.push(MapEntry { key: name.to_owned(), place: key_place, value });
         }
-        Ok(Node { place, value: NodeValue::Map(entries) })
+        Ok(Node { place: position, value: NodeValue::Map(entries) })
     }
 
     fn item(&self, item: &Item, fallback: FilePosition, depth: usize) -> Result<Node, ConfigError> {
         if depth > MAX_DEPTH {
             return Err(ConfigError::syntax(fallback, format!("nested deeper than {MAX_DEPTH} levels")));
         }
-        let place = self.place(item.span(), &fallback);
+        let position = self.place(item.span(), &fallback);
         match item {
-            Item::None => Ok(Node { place, value: scalar(ScalarKind::Null, String::new()) }),
-            Item::Value(value) => self.value(value, place, depth),
-            Item::Table(table) => self.table(table, place, depth),
+            Item::None => Ok(Node { place: position, value: scalar(ScalarKind::Null, String::new()) }),
+            Item::Value(value) => self.value(value, position, depth),
+            Item::Table(table) => self.table(table, position, depth),
             Item::ArrayOfTables(tables) => {
                 let tables = tables.iter().map(|table: &Table| {
-                    let place = self.place(table.span(), &place);
-                    self.table(table, place, depth + 1)
+                    let position = self.place(table.span(), &position);
+                    self.table(table, position, depth + 1)
                 });
-                Ok(Node { place: place.clone(), value: NodeValue::List(tables.collect::<Result<_, _>>()?) })
+                Ok(Node { place: position.clone(), value: NodeValue::List(tables.collect::<Result<_, _>>()?) })
             }
         }
     }
 
-    fn value(&self, value: &toml_edit::Value, place: FilePosition, depth: usize) -> Result<Node, ConfigError> {
+    fn value(&self, value: &toml_edit::Value, position: FilePosition, depth: usize) -> Result<Node, ConfigError> {
         if depth > MAX_DEPTH {
-            return Err(ConfigError::syntax(place, format!("nested deeper than {MAX_DEPTH} levels")));
+            return Err(ConfigError::syntax(position, format!("nested deeper than {MAX_DEPTH} levels")));
         }
         let value = match value {
             toml_edit::Value::String(text) => scalar(ScalarKind::Text, text.value().clone()),
@@ -67,16 +67,16 @@ impl TomlReader<'_> {
             toml_edit::Value::Float(number) => scalar(ScalarKind::Number, number.value().to_string()),
             toml_edit::Value::Boolean(flag) => scalar(ScalarKind::Bool, flag.value().to_string()),
             toml_edit::Value::Datetime(time) => scalar(ScalarKind::Text, time.value().to_string()),
-            toml_edit::Value::InlineTable(table) => return self.table(table, place, depth),
+            toml_edit::Value::InlineTable(table) => return self.table(table, position, depth),
             toml_edit::Value::Array(array) => {
                 let items = array.iter().map(|item| {
-                    let place = self.place(item.span(), &place);
-                    self.value(item, place, depth + 1)
+                    let position = self.place(item.span(), &position);
+                    self.value(item, position, depth + 1)
                 });
                 NodeValue::List(items.collect::<Result<_, _>>()?)
             }
         };
-        Ok(Node { place, value })
+        Ok(Node { place: position, value })
     }
 
     fn place(&self, span: Option<Range<usize>>, fallback: &FilePosition) -> FilePosition {

@@ -51,40 +51,40 @@ enum CollectionParts {
 
 impl YamlBuilder {
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), ConfigError> {
-        let place = self.place(span.start);
+        let position = self.place(span.start);
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(ConfigError::syntax(place, "a second document begins here; a configuration is one document"))
+                Err(ConfigError::syntax(position, "a second document begins here; a configuration is one document"))
             }
             Event::DocumentStart(_) => Ok(()),
             Event::Scalar(text, style, anchor, tag) => {
-                let kind =
-                    kind_of(&text, style, tag.as_deref()).map_err(|text| ConfigError::syntax(place.clone(), text))?;
+                let kind = kind_of(&text, style, tag.as_deref())
+                    .map_err(|text| ConfigError::syntax(position.clone(), text))?;
                 let text = if kind == ScalarKind::Null { String::new() } else { text.into_owned() };
                 let merges = text == MERGE && style == ScalarStyle::Plain;
-                self.count_nodes(1, &place)?;
+                self.count_nodes(1, &position)?;
                 if self.wants_key() {
-                    return self.key(if merges { MERGE.to_owned() } else { text }, place);
+                    return self.key(if merges { MERGE.to_owned() } else { text }, position);
                 }
-                self.complete(Node { place, value: NodeValue::Scalar(Scalar { text, kind }) }, anchor, 1)
+                self.complete(Node { place: position, value: NodeValue::Scalar(Scalar { text, kind }) }, anchor, 1)
             }
-            Event::SequenceStart(anchor, _) => self.begin(place, anchor, CollectionParts::List(Vec::new())),
+            Event::SequenceStart(anchor, _) => self.begin(position, anchor, CollectionParts::List(Vec::new())),
             Event::MappingStart(anchor, _) => self.begin(
-                place,
+                position,
                 anchor,
                 CollectionParts::Map { entries: MapBuilder::default(), merged: Vec::new(), key: None },
             ),
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => {
                 let Some((node, size)) = self.anchors.get(&anchor) else {
-                    return Err(ConfigError::syntax(place, "this alias stands inside the value that it refers to"));
+                    return Err(ConfigError::syntax(position, "this alias stands inside the value that it refers to"));
                 };
                 let (node, size) = (node.clone(), *size);
-                self.count_nodes(size, &place)?;
+                self.count_nodes(size, &position)?;
                 if self.wants_key() {
-                    let NodeValue::Scalar(scalar) = node.value else { return Err(complex_key(place)) };
-                    return self.key(scalar.text, place);
+                    let NodeValue::Scalar(scalar) = node.value else { return Err(complex_key(position)) };
+                    return self.key(scalar.text, position);
                 }
                 self.complete(node, 0, size)
             }
@@ -95,23 +95,23 @@ impl YamlBuilder {
         matches!(self.open.last(), Some(OpenCollection { parts: CollectionParts::Map { key: None, .. }, .. }))
     }
 
-    fn key(&mut self, text: String, place: FilePosition) -> Result<(), ConfigError> {
+    fn key(&mut self, text: String, position: FilePosition) -> Result<(), ConfigError> {
         if let Some(OpenCollection { parts: CollectionParts::Map { key, .. }, .. }) = self.open.last_mut() {
-            *key = Some((text, place));
+            *key = Some((text, position));
         }
         Ok(())
     }
 
-    fn begin(&mut self, place: FilePosition, anchor: usize, parts: CollectionParts) -> Result<(), ConfigError> {
+    fn begin(&mut self, position: FilePosition, anchor: usize, parts: CollectionParts) -> Result<(), ConfigError> {
         if self.wants_key() {
-            return Err(complex_key(place));
+            return Err(complex_key(position));
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err(ConfigError::syntax(place, format!("nested deeper than {MAX_DEPTH} levels")));
+            return Err(ConfigError::syntax(position, format!("nested deeper than {MAX_DEPTH} levels")));
         }
         let nodes = self.nodes;
-        self.count_nodes(1, &place)?;
-        self.open.push(OpenCollection { place, anchor, nodes, parts });
+        self.count_nodes(1, &position)?;
+        self.open.push(OpenCollection { place: position, anchor, nodes, parts });
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl YamlBuilder {
             Some(CollectionParts::List(items)) => items.push(node),
             Some(CollectionParts::Map { entries, merged, key }) => match key.take() {
                 Some((key, _)) if key == MERGE => merge(merged, node)?,
-                Some((key, place)) => entries.insert(MapEntry { key, place, value: node })?,
+                Some((key, position)) => entries.insert(MapEntry { key, place: position, value: node })?,
                 None => return Err(complex_key(node.place)),
             },
         }
@@ -147,10 +147,13 @@ impl YamlBuilder {
     }
 
     /// Counts nodes, copies by aliases included: a few lines of aliases could otherwise fill the memory.
-    fn count_nodes(&mut self, nodes: usize, place: &FilePosition) -> Result<(), ConfigError> {
+    fn count_nodes(&mut self, nodes: usize, position: &FilePosition) -> Result<(), ConfigError> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > MAX_NODES {
-            return Err(ConfigError::syntax(place.clone(), format!("more than {MAX_NODES} values, aliases included")));
+            return Err(ConfigError::syntax(
+                position.clone(),
+                format!("more than {MAX_NODES} values, aliases included"),
+            ));
         }
         Ok(())
     }
@@ -202,8 +205,8 @@ fn is_number(text: &str) -> bool {
         && text.parse::<f64>().is_ok()
 }
 
-fn complex_key(place: FilePosition) -> ConfigError {
-    ConfigError::syntax(place, "a key must be text; put quotes around a value that begins with `{` or `[`")
+fn complex_key(position: FilePosition) -> ConfigError {
+    ConfigError::syntax(position, "a key must be text; put quotes around a value that begins with `{` or `[`")
 }
 
 const MERGE: &str = "<<";

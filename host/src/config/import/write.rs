@@ -43,8 +43,8 @@ impl YamlWriter {
     }
 
     /// Text that is expanded later: a bare `$VAR` becomes `${VAR}`, since only Gemini CLI knows the former.
-    fn located(&self, located: &UnexpandedText) -> String {
-        quote(&if self.bare_dollar { brace(&located.text) } else { located.text.clone() })
+    fn located(&self, text: &UnexpandedText) -> String {
+        quote(&if self.bare_dollar { brace(&text.text) } else { text.text.clone() })
     }
 
     fn input(&mut self, input: &ConfigInput) {

@@ -35,22 +35,22 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         KeyForm::Choice(&["none", "bearer", "api_key", "basic", "oauth"]),
         "\"none\"",
         "How we prove who we are; the other keys say it too.",
-        |auth, given, _| {
-            auth.kind = Some(given.choice(KINDS)?);
+        |auth, field, _| {
+            auth.kind = Some(field.choice(KINDS)?);
             Ok(())
         },
     ),
     ConfigKey::aliased(
         &["bearer_token", "access_token"],
-        ConfigKey::new("token", KeyForm::Text, "", "For bearer: the token.", |auth, given, _| {
-            auth.token = Some(given.unexpanded_text()?);
+        ConfigKey::new("token", KeyForm::Text, "", "For bearer: the token.", |auth, field, _| {
+            auth.token = Some(field.unexpanded_text()?);
             Ok(())
         }),
     ),
     ConfigKey::aliased(
         &["api_key", "value"],
-        ConfigKey::new("key", KeyForm::Text, "", "For api_key: the key.", |auth, given, _| {
-            auth.key = Some(given.unexpanded_text()?);
+        ConfigKey::new("key", KeyForm::Text, "", "For api_key: the key.", |auth, field, _| {
+            auth.key = Some(field.unexpanded_text()?);
             Ok(())
         }),
     ),
@@ -59,8 +59,8 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         KeyForm::Text,
         "\"X-API-Key\"",
         "For api_key: the header that carries it.",
-        |auth, given, _| {
-            auth.header = Some(given.text()?);
+        |auth, field, _| {
+            auth.header = Some(field.text()?);
             Ok(())
         },
     ),
@@ -69,20 +69,20 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         KeyForm::Text,
         "",
         "For api_key: the parameter of the address that carries it, in place of a header.",
-        |auth, given, _| {
-            auth.query = Some(given.text()?);
+        |auth, field, _| {
+            auth.query = Some(field.text()?);
             Ok(())
         },
     ),
     ConfigKey::aliased(
         &["username"],
-        ConfigKey::new("user", KeyForm::Text, "", "For basic: the name.", |auth, given, _| {
-            auth.user = Some(given.unexpanded_text()?);
+        ConfigKey::new("user", KeyForm::Text, "", "For basic: the name.", |auth, field, _| {
+            auth.user = Some(field.unexpanded_text()?);
             Ok(())
         }),
     ),
-    ConfigKey::new("password", KeyForm::Text, "", "For basic: the password.", |auth, given, _| {
-        auth.password = Some(given.unexpanded_text()?);
+    ConfigKey::new("password", KeyForm::Text, "", "For basic: the password.", |auth, field, _| {
+        auth.password = Some(field.unexpanded_text()?);
         Ok(())
     }),
     ConfigKey::aliased(
@@ -92,17 +92,17 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
             KeyForm::Choice(&["authorization_code", "client_credentials"]),
             "\"authorization_code\"",
             "For oauth: a person gives consent in a browser, or the id and the secret suffice.",
-            |auth, given, _| {
+            |auth, field, _| {
                 auth.oauth_given = true;
-                auth.oauth.grant = given.choice(GRANTS)?;
+                auth.oauth.grant = field.choice(GRANTS)?;
                 Ok(())
             },
         ),
     ),
-    ConfigKey::new("client_id", KeyForm::Text, "", "For oauth: our id, where we are registered.", |auth, given, _| {
+    ConfigKey::new("client_id", KeyForm::Text, "", "For oauth: our id, where we are registered.", |auth, field, _| {
         auth.oauth_given = true;
         // Some clients write an empty id where they are not registered.
-        auth.oauth.client_id = Some(given.unexpanded_text()?).filter(|id| !id.text.is_empty());
+        auth.oauth.client_id = Some(field.unexpanded_text()?).filter(|id| !id.text.is_empty());
         Ok(())
     }),
     ConfigKey::new(
@@ -110,9 +110,9 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         KeyForm::Text,
         "",
         "For oauth: the secret that goes with the id.",
-        |auth, given, _| {
+        |auth, field, _| {
             auth.oauth_given = true;
-            auth.oauth.client_secret = Some(given.unexpanded_text()?).filter(|secret| !secret.text.is_empty());
+            auth.oauth.client_secret = Some(field.unexpanded_text()?).filter(|secret| !secret.text.is_empty());
             Ok(())
         },
     ),
@@ -121,9 +121,9 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         KeyForm::Text,
         "",
         "For oauth: where our description is published, for authorization servers that read it; it is our id there.",
-        |auth, given, _| {
+        |auth, field, _| {
             auth.oauth_given = true;
-            auth.oauth.client_metadata_url = Some(given.unexpanded_text()?);
+            auth.oauth.client_metadata_url = Some(field.unexpanded_text()?);
             Ok(())
         },
     ),
@@ -134,9 +134,9 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
             KeyForm::Choice(&["basic", "post", "private_key_jwt"]),
             "",
             "For oauth: how we prove who we are where tokens are given out; as the server says, if not given.",
-            |auth, given, _| {
+            |auth, field, _| {
                 auth.oauth_given = true;
-                auth.oauth.token_auth = Some(given.choice(TOKEN_AUTHS)?);
+                auth.oauth.token_auth = Some(field.choice(TOKEN_AUTHS)?);
                 Ok(())
             },
         ),
@@ -146,9 +146,9 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         KeyForm::Text,
         "",
         "For oauth: a PEM file with the key that signs for us, for private_key_jwt.",
-        |auth, given, _| {
+        |auth, field, _| {
             auth.oauth_given = true;
-            auth.oauth.private_key = Some(given.unexpanded_text()?);
+            auth.oauth.private_key = Some(field.unexpanded_text()?);
             Ok(())
         },
     ),
@@ -157,18 +157,18 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         KeyForm::Text,
         "",
         "For oauth: the one authorization server to accept; without it, a secret goes only to the first one it was used with.",
-        |auth, given, _| {
+        |auth, field, _| {
             auth.oauth_given = true;
-            auth.oauth.issuer = Some(given.unexpanded_text()?);
+            auth.oauth.issuer = Some(field.unexpanded_text()?);
             Ok(())
         },
     ),
     ConfigKey::aliased(
         &["scope"],
-        ConfigKey::new("scopes", KeyForm::Texts, "[]", "For oauth: what we ask for.", |auth, given, _| {
+        ConfigKey::new("scopes", KeyForm::Texts, "[]", "For oauth: what we ask for.", |auth, field, _| {
             auth.oauth_given = true;
             // Also as one text with spaces, the way OAuth sends them.
-            let scopes = given.texts()?;
+            let scopes = field.texts()?;
             auth.oauth.scopes = scopes.iter().flat_map(|scope| scope.split_whitespace()).map(str::to_owned).collect();
             Ok(())
         }),
@@ -178,9 +178,9 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         KeyForm::Number(1, 65_535),
         "",
         "For oauth: the port of the local callback; any free one, if not given.",
-        |auth, given, _| {
+        |auth, field, _| {
             auth.oauth_given = true;
-            auth.oauth.callback_port = u16::try_from(given.number(1, 65_535)?).ok();
+            auth.oauth.callback_port = u16::try_from(field.number(1, 65_535)?).ok();
             Ok(())
         },
     ),
@@ -189,9 +189,9 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         KeyForm::Text,
         "",
         "For oauth: where a person gives consent, if the server does not say.",
-        |auth, given, _| {
+        |auth, field, _| {
             auth.oauth_given = true;
-            auth.oauth.authorization_url = Some(given.unexpanded_text()?);
+            auth.oauth.authorization_url = Some(field.unexpanded_text()?);
             Ok(())
         },
     ),
@@ -200,9 +200,9 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         KeyForm::Text,
         "",
         "For oauth: where tokens are given out, if the server does not say.",
-        |auth, given, _| {
+        |auth, field, _| {
             auth.oauth_given = true;
-            auth.oauth.token_url = Some(given.unexpanded_text()?);
+            auth.oauth.token_url = Some(field.unexpanded_text()?);
             Ok(())
         },
     ),
@@ -213,9 +213,9 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
             KeyForm::Text,
             "",
             "For oauth: where the authorization server describes itself, if the server does not say.",
-            |auth, given, _| {
+            |auth, field, _| {
                 auth.oauth_given = true;
-                auth.oauth.metadata_url = Some(given.unexpanded_text()?);
+                auth.oauth.metadata_url = Some(field.unexpanded_text()?);
                 Ok(())
             },
         ),
@@ -225,18 +225,18 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
 ];
 
 /// Reads `auth`.
-pub fn read_auth(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<ServerAuth, FieldError> {
+pub fn read_auth(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ServerAuth, FieldError> {
     let mut draft = AuthDraft::default();
-    read_keys(AUTH, &mut draft, given, reading);
-    draft.finish(given)
+    read_keys(AUTH, &mut draft, field, context);
+    draft.finish(field)
 }
 
 /// Reads `oauth`, which some clients have in place of `auth`; `false` says that there is none.
-pub fn read_oauth(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<ServerAuth, FieldError> {
-    if let Ok(flag) = given.flag() {
+pub fn read_oauth(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ServerAuth, FieldError> {
+    if let Ok(flag) = field.flag() {
         return Ok(if flag { ServerAuth::OAuth(Box::default()) } else { ServerAuth::None });
     }
-    if given
+    if field
         .node
         .at("enabled")
         .is_some_and(|node| ConfigField { node, field: String::new() }.flag().is_ok_and(|flag| !flag))
@@ -244,12 +244,12 @@ pub fn read_oauth(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<
         return Ok(ServerAuth::None);
     }
     let mut draft = AuthDraft { kind: Some(AuthKind::OAuth), ..AuthDraft::default() };
-    read_keys(AUTH, &mut draft, given, reading);
-    draft.finish(given)
+    read_keys(AUTH, &mut draft, field, context);
+    draft.finish(field)
 }
 
 impl AuthDraft {
-    fn finish(self, given: &ConfigField<'_>) -> Result<ServerAuth, FieldError> {
+    fn finish(self, field: &ConfigField<'_>) -> Result<ServerAuth, FieldError> {
         let kind = self.kind.unwrap_or(match () {
             () if self.token.is_some() => AuthKind::Bearer,
             () if self.key.is_some() => AuthKind::ApiKey,
@@ -267,9 +267,9 @@ impl AuthDraft {
             ("client_id and its like", self.oauth_given, AuthKind::OAuth),
         ];
         if let Some((part, _, owner)) = parts.iter().find(|(_, present, owner)| *present && *owner != kind) {
-            return Err(given.error(format!("{part} goes with type {}, not with type {}", owner.name(), kind.name())));
+            return Err(field.error(format!("{part} goes with type {}, not with type {}", owner.name(), kind.name())));
         }
-        let missing = |part: &str| given.error(format!("type {} needs a `{part}`", kind.name()));
+        let missing = |part: &str| field.error(format!("type {} needs a `{part}`", kind.name()));
         Ok(match kind {
             AuthKind::None => ServerAuth::None,
             AuthKind::Bearer => ServerAuth::Bearer(self.token.ok_or_else(|| missing("token"))?),
@@ -281,36 +281,36 @@ impl AuthDraft {
                 value: self.key.ok_or_else(|| missing("key"))?,
                 r#in: match (self.header, self.query) {
                     (Some(_), Some(_)) => {
-                        return Err(given.error("a key goes into a header or into the query; keep one"));
+                        return Err(field.error("a key goes into a header or into the query; keep one"));
                     }
                     (None, Some(query)) => ApiKeyLocation::Query(query),
                     (header, None) => ApiKeyLocation::Header(header.unwrap_or_else(|| HEADER.to_owned())),
                 },
             },
-            AuthKind::OAuth => ServerAuth::OAuth(Box::new(check_oauth(self.oauth, given)?)),
+            AuthKind::OAuth => ServerAuth::OAuth(Box::new(check_oauth(self.oauth, field)?)),
         })
     }
 }
 
 /// What cannot work is better said now than at the first call.
-fn check_oauth(oauth: OAuthConfig, given: &ConfigField<'_>) -> Result<OAuthConfig, FieldError> {
+fn check_oauth(oauth: OAuthConfig, field: &ConfigField<'_>) -> Result<OAuthConfig, FieldError> {
     let signs = oauth.token_auth == Some(TokenAuth::PrivateKeyJwt);
     if signs != oauth.private_key.is_some() {
-        return Err(given.error("`token_auth: private_key_jwt` and `private_key` go together"));
+        return Err(field.error("`token_auth: private_key_jwt` and `private_key` go together"));
     }
     if oauth.grant == OAuthGrant::ClientCredentials {
         if oauth.client_id.is_none() {
-            return Err(given.error("grant client_credentials needs a `client_id`"));
+            return Err(field.error("grant client_credentials needs a `client_id`"));
         }
         if oauth.client_secret.is_none() && !signs {
-            return Err(given.error("grant client_credentials needs a `client_secret`, or a `private_key` that signs"));
+            return Err(field.error("grant client_credentials needs a `client_secret`, or a `private_key` that signs"));
         }
     } else if signs {
-        return Err(given.error("private_key_jwt goes with grant client_credentials"));
+        return Err(field.error("private_key_jwt goes with grant client_credentials"));
     }
     let consent = oauth.grant == OAuthGrant::AuthorizationCode;
     if consent && oauth.metadata_url.is_none() && oauth.authorization_url.is_some() != oauth.token_url.is_some() {
-        return Err(given.error("`authorization_url` and `token_url` go together"));
+        return Err(field.error("`authorization_url` and `token_url` go together"));
     }
     Ok(oauth)
 }

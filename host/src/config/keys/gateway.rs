@@ -22,8 +22,8 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
             KeyForm::Text,
             "",
             "Where `serve --http` listens if the flag gives no address; without either, on 127.0.0.1:8808.",
-            |gateway, given, _| {
-                gateway.http = Some(read_listen_address(given)?);
+            |gateway, field, _| {
+                gateway.http = Some(read_listen_address(field)?);
                 Ok(())
             },
         ),
@@ -33,8 +33,8 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Choice(&["dot", "double-underscore", "mcp-prefix", "openai", "anthropic", "gemini", "cursor"]),
         "",
         "How the gateway names tools: a style, or as one provider takes them; as `names` says, if not given.",
-        |gateway, given, _| {
-            gateway.names = Some(given.choice(&GatewayNames::ALL)?);
+        |gateway, field, _| {
+            gateway.names = Some(field.choice(&GatewayNames::ALL)?);
             Ok(())
         },
     ),
@@ -43,8 +43,8 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Sections(|| schema::object(TOKEN)),
         "[]",
         "Who may use the gateway, and the token of each; needed to listen elsewhere than on loopback.",
-        |gateway, given, reading| {
-            gateway.tokens = read_tokens(given, reading)?;
+        |gateway, field, context| {
+            gateway.tokens = read_tokens(field, context)?;
             Ok(())
         },
     )),
@@ -53,8 +53,8 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Texts,
         "[]",
         "Names by which clients may reach the gateway, beside those of loopback.",
-        |gateway, given, _| {
-            gateway.hosts = read_each(given, host)?;
+        |gateway, field, _| {
+            gateway.hosts = read_each(field, host)?;
             Ok(())
         },
     ),
@@ -63,8 +63,8 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Texts,
         "[]",
         "Web pages that may use the gateway, such as https://app.example.com.",
-        |gateway, given, _| {
-            gateway.origins = read_each(given, origin)?;
+        |gateway, field, _| {
+            gateway.origins = read_each(field, origin)?;
             Ok(())
         },
     ),
@@ -73,8 +73,8 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Flag,
         "true",
         "Whether commands of the same user find the gateway through a socket, by which they may do everything.",
-        |gateway, given, _| {
-            gateway.socket = given.flag()?;
+        |gateway, field, _| {
+            gateway.socket = field.flag()?;
             Ok(())
         },
     ),
@@ -83,14 +83,14 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Section(|| schema::object(TLS)),
         "{}",
         "How the gateway proves to clients who it is; HTTP without TLS, if not given.",
-        |gateway, given, reading| {
+        |gateway, field, context| {
             let mut draft = TlsDraft::default();
-            read_keys(TLS, &mut draft, given, reading);
+            read_keys(TLS, &mut draft, field, context);
             gateway.tls = match (draft.certificate, draft.key) {
                 (Some(certificate), Some(key)) => Some(GatewayTls { certificate, key }),
                 (None, None) => None,
-                (Some(_), None) => return Err(given.error("certificate needs a `key`")),
-                (None, Some(_)) => return Err(given.error("key needs a `certificate`")),
+                (Some(_), None) => return Err(field.error("certificate needs a `key`")),
+                (None, Some(_)) => return Err(field.error("key needs a `certificate`")),
             };
             Ok(())
         },
@@ -100,10 +100,10 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Bytes,
         "\"4MiB\"",
         "The largest body of a request, or line on standard input.",
-        |gateway, given, _| {
-            gateway.max_body_bytes = given.bytes()?;
+        |gateway, field, _| {
+            gateway.max_body_bytes = field.bytes()?;
             if gateway.max_body_bytes < 1024 {
-                return Err(given.error("expected at least 1KiB; no client could begin with less"));
+                return Err(field.error("expected at least 1KiB; no client could begin with less"));
             }
             Ok(())
         },
@@ -113,8 +113,8 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Number(1, MOST),
         "1000",
         "The most sessions of clients at a time; one more is refused.",
-        |gateway, given, _| {
-            gateway.max_sessions = given.count(1, MOST)?;
+        |gateway, field, _| {
+            gateway.max_sessions = field.count(1, MOST)?;
             Ok(())
         },
     ),
@@ -123,10 +123,10 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Span,
         "\"30m\"",
         "How long the session of a client is kept after its last use.",
-        |gateway, given, reading| {
-            gateway.session_idle = read_retention(given, reading)?;
+        |gateway, field, context| {
+            gateway.session_idle = read_retention(field, context)?;
             match gateway.session_idle.is_zero() {
-                true => Err(given.error("must be longer than nothing")),
+                true => Err(field.error("must be longer than nothing")),
                 false => Ok(()),
             }
         },
@@ -136,8 +136,8 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Number(1, MOST),
         "1024",
         "The most connections of clients at a time.",
-        |gateway, given, _| {
-            gateway.max_connections = given.count(1, MOST)?;
+        |gateway, field, _| {
+            gateway.max_connections = field.count(1, MOST)?;
             Ok(())
         },
     ),
@@ -146,8 +146,8 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Number(1, MOST),
         "512",
         "The most requests at a time; one more is refused.",
-        |gateway, given, _| {
-            gateway.max_in_flight = given.count(1, MOST)?;
+        |gateway, field, _| {
+            gateway.max_in_flight = field.count(1, MOST)?;
             Ok(())
         },
     ),
@@ -156,8 +156,8 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Bytes,
         "\"256MiB\"",
         "The most bytes of requests and answers that are held at a time; at least max_body_bytes.",
-        |gateway, given, _| {
-            gateway.max_inflight_bytes = given.bytes()?;
+        |gateway, field, _| {
+            gateway.max_inflight_bytes = field.bytes()?;
             Ok(())
         },
     ),
@@ -166,8 +166,8 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Number(1, MOST),
         "",
         "The most requests a second of one principal; no limit, if not given.",
-        |gateway, given, _| {
-            gateway.rate = u32::try_from(given.number(1, MOST)?).ok();
+        |gateway, field, _| {
+            gateway.rate = u32::try_from(field.number(1, MOST)?).ok();
             Ok(())
         },
     ),
@@ -176,8 +176,8 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         KeyForm::Span,
         "\"10s\"",
         "How long calls may take to finish when the gateway ends; then they are cancelled.",
-        |gateway, given, reading| {
-            gateway.grace = read_span(given, reading)?.unwrap_or_default();
+        |gateway, field, context| {
+            gateway.grace = read_span(field, context)?.unwrap_or_default();
             Ok(())
         },
     ),
@@ -199,25 +199,25 @@ pub const TLS: &[ConfigKey<TlsDraft>] = &[
             KeyForm::Text,
             "",
             "A PEM file with the certificate of the gateway, and those that vouch for it.",
-            |tls, given, _| {
-                tls.certificate = Some(given.unexpanded_text()?);
+            |tls, field, _| {
+                tls.certificate = Some(field.unexpanded_text()?);
                 Ok(())
             },
         ),
     ),
-    ConfigKey::new("key", KeyForm::Text, "", "A PEM file with the key of the certificate.", |tls, given, _| {
-        tls.key = Some(given.unexpanded_text()?);
+    ConfigKey::new("key", KeyForm::Text, "", "A PEM file with the key of the certificate.", |tls, field, _| {
+        tls.key = Some(field.unexpanded_text()?);
         Ok(())
     }),
 ];
 
 /// Reads `gateway`.
-pub fn read_gateway(given: &ConfigField<'_>, reading: &mut ReadContext) -> Option<GatewayRules> {
-    read_section(given, reading, |given, reading| {
+pub fn read_gateway(field: &ConfigField<'_>, context: &mut ReadContext) -> Option<GatewayRules> {
+    read_section(field, context, |field, context| {
         let mut gateway = GatewayRules::default();
-        read_keys(GATEWAY, &mut gateway, given, reading);
+        read_keys(GATEWAY, &mut gateway, field, context);
         if gateway.max_inflight_bytes < gateway.max_body_bytes {
-            return Err(given.error("max_inflight_bytes is less than max_body_bytes; make it at least as much"));
+            return Err(field.error("max_inflight_bytes is less than max_body_bytes; make it at least as much"));
         }
         Ok(gateway)
     })
@@ -225,12 +225,12 @@ pub fn read_gateway(given: &ConfigField<'_>, reading: &mut ReadContext) -> Optio
 
 /// A list of which each item is read; a text alone is a list of one.
 fn read_each(
-    given: &ConfigField<'_>,
+    field: &ConfigField<'_>,
     read: fn(&ConfigField<'_>) -> Result<String, FieldError>,
 ) -> Result<Vec<String>, FieldError> {
-    match given.text() {
-        Ok(_) => Ok(vec![read(given)?]),
-        Err(_) => given.items()?.iter().map(read).collect(),
+    match field.text() {
+        Ok(_) => Ok(vec![read(field)?]),
+        Err(_) => field.items()?.iter().map(read).collect(),
     }
 }
 

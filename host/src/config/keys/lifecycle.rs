@@ -46,8 +46,8 @@ pub const fn eager<T: HasLifecycle>() -> ConfigKey<T> {
         KeyForm::Flag,
         "false",
         "The server starts at once, and not with the first call.",
-        |target, given, _| {
-            target.lifecycle().eager = given.flag()?;
+        |target, field, _| {
+            target.lifecycle().eager = field.flag()?;
             Ok(())
         },
     )
@@ -60,8 +60,8 @@ pub const fn shared<T: HasLifecycle>() -> ConfigKey<T> {
         KeyForm::Flag,
         "true",
         "All gates share one connection to the server.",
-        |target, given, _| {
-            target.lifecycle().shared = given.flag()?;
+        |target, field, _| {
+            target.lifecycle().shared = field.flag()?;
             Ok(())
         },
     )
@@ -74,8 +74,8 @@ pub const fn idle_timeout<T: HasLifecycle>() -> ConfigKey<T> {
         KeyForm::Span,
         "\"5m\"",
         "How long the server is kept after its last use; 0 stops it at once.",
-        |target, given, reading| {
-            target.lifecycle().idle_timeout = read_retention(given, reading)?;
+        |target, field, context| {
+            target.lifecycle().idle_timeout = read_retention(field, context)?;
             Ok(())
         },
     )
@@ -88,8 +88,8 @@ pub const fn acquire_timeout<T: HasLifecycle>() -> ConfigKey<T> {
         KeyForm::Span,
         "\"60s\"",
         "How long callers wait for the server to come up for the first time; then they fail at once until it does.",
-        |target, given, reading| {
-            target.lifecycle().acquire_timeout = read_limit(given, reading)?;
+        |target, field, context| {
+            target.lifecycle().acquire_timeout = read_limit(field, context)?;
             Ok(())
         },
     )
@@ -102,8 +102,8 @@ pub const fn restart_delays<T: HasLifecycle>() -> ConfigKey<T> {
         KeyForm::Spans(MAX_DELAYS),
         r#"["0s", "1s", "2s", "5s", "10s", "30s", "60s"]"#,
         "How long each restart waits, one failure after the other; the last repeats.",
-        |target, given, reading| {
-            target.lifecycle().restart_delays = delays(given, reading)?;
+        |target, field, context| {
+            target.lifecycle().restart_delays = delays(field, context)?;
             Ok(())
         },
     )
@@ -116,8 +116,8 @@ pub const fn health_interval<T: HasLifecycle>() -> ConfigKey<T> {
         KeyForm::Span,
         "\"15s\"",
         "How often a server that runs is asked whether it is well; 0 means never.",
-        |target, given, reading| {
-            target.lifecycle().health_interval = read_span(given, reading)?.unwrap_or_default();
+        |target, field, context| {
+            target.lifecycle().health_interval = read_span(field, context)?.unwrap_or_default();
             Ok(())
         },
     )
@@ -130,8 +130,8 @@ pub const fn health_timeout<T: HasLifecycle>() -> ConfigKey<T> {
         KeyForm::Span,
         "\"5s\"",
         "How long the server may take to answer that; one at work on a call may take as long as the call has.",
-        |target, given, reading| {
-            target.lifecycle().health_timeout = read_limit(given, reading)?;
+        |target, field, context| {
+            target.lifecycle().health_timeout = read_limit(field, context)?;
             Ok(())
         },
     )
@@ -144,8 +144,8 @@ pub const fn probe_timeout<T: HasLifecycle>() -> ConfigKey<T> {
         KeyForm::Span,
         "\"3s\"",
         "How long the server may take to answer after a call timed out; if it does not, it is restarted.",
-        |target, given, reading| {
-            target.lifecycle().probe_timeout = read_limit(given, reading)?;
+        |target, field, context| {
+            target.lifecycle().probe_timeout = read_limit(field, context)?;
             Ok(())
         },
     )
@@ -158,34 +158,34 @@ pub const fn health_probe<T: HasLifecycle>() -> ConfigKey<T> {
         KeyForm::Choice(&["ping", "list-tools"]),
         "\"ping\"",
         "What the server is asked to find out whether it is well.",
-        |target, given, _| {
-            target.lifecycle().health_probe = given.choice(PROBES)?;
+        |target, field, _| {
+            target.lifecycle().health_probe = field.choice(PROBES)?;
             Ok(())
         },
     )
 }
 
 /// How long something is kept.
-pub fn read_retention(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Duration, FieldError> {
-    let endless = || given.error("nothing is kept without end; write a long time, such as \"30d\"");
-    read_span(given, reading)?.ok_or_else(endless)
+pub fn read_retention(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Duration, FieldError> {
+    let endless = || field.error("nothing is kept without end; write a long time, such as \"30d\"");
+    read_span(field, context)?.ok_or_else(endless)
 }
 
 /// Spans of time; one alone is a list of one.
-fn delays(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Vec<Duration>, FieldError> {
+fn delays(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<Duration>, FieldError> {
     let endless = |item: &ConfigField<'_>| item.error("every delay has an end; write a duration, such as \"60s\"");
-    let mut delay = |item: &ConfigField<'_>| read_span(item, reading)?.ok_or_else(|| endless(item));
-    let delays: Vec<Duration> = match &given.node.value {
-        NodeValue::Scalar(_) => vec![delay(given)?],
-        _ => given.items()?.iter().map(delay).collect::<Result<_, _>>()?,
+    let mut delay = |item: &ConfigField<'_>| read_span(item, context)?.ok_or_else(|| endless(item));
+    let delays: Vec<Duration> = match &field.node.value {
+        NodeValue::Scalar(_) => vec![delay(field)?],
+        _ => field.items()?.iter().map(delay).collect::<Result<_, _>>()?,
     };
     match delays.last() {
-        None => Err(given.error("is empty; write at least one delay, such as [60s], or leave it out")),
+        None => Err(field.error("is empty; write at least one delay, such as [60s], or leave it out")),
         Some(_) if delays.len() > MAX_DELAYS => {
-            Err(given.error(format!("{} delays, but {MAX_DELAYS} are enough: the last repeats", delays.len())))
+            Err(field.error(format!("{} delays, but {MAX_DELAYS} are enough: the last repeats", delays.len())))
         }
         Some(last) if last.is_zero() => {
-            Err(given.error("the last delay repeats, so it must be longer than nothing; end with one such as 60s"))
+            Err(field.error("the last delay repeats, so it must be longer than nothing; end with one such as 60s"))
         }
         Some(_) => Ok(delays),
     }

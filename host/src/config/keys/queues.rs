@@ -15,8 +15,8 @@ pub const QUEUE: &[ConfigKey<QueueRules>] = &[
         KeyForm::Number(1, MAX_SLOTS),
         "",
         "How many calls run at a time; twice the number of cores and at most 64, if not given.",
-        |queue, given, _| {
-            queue.slots = Some(given.count(1, MAX_SLOTS)?);
+        |queue, field, _| {
+            queue.slots = Some(field.count(1, MAX_SLOTS)?);
             Ok(())
         },
     ),
@@ -25,8 +25,8 @@ pub const QUEUE: &[ConfigKey<QueueRules>] = &[
         KeyForm::Number(0, MAX_WAITING),
         "",
         "How many calls may wait for their turn, 1000 if not given; one more is refused.",
-        |queue, given, _| {
-            queue.waiting = Some(given.count(0, MAX_WAITING)?);
+        |queue, field, _| {
+            queue.waiting = Some(field.count(0, MAX_WAITING)?);
             Ok(())
         },
     ),
@@ -35,8 +35,8 @@ pub const QUEUE: &[ConfigKey<QueueRules>] = &[
         KeyForm::Span,
         "",
         "How long a call may wait for its turn; as long as the call itself may take, if not given.",
-        |queue, given, reading| {
-            queue.timeout = Some(read_limit(given, reading)?);
+        |queue, field, context| {
+            queue.timeout = Some(read_limit(field, context)?);
             Ok(())
         },
     ),
@@ -51,14 +51,14 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// Reads `queues`.
-pub fn read_queues(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Vec<QueueRules>, FieldError> {
+pub fn read_queues(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<QueueRules>, FieldError> {
     let mut queues = Vec::new();
-    for entry in given.map()? {
-        let value = given.child(entry);
+    for entry in field.map()? {
+        let value = field.child(entry);
         let mut rules =
             QueueRules { name: check_queue_name(&entry.key, &value, &entry.place)?, ..QueueRules::default() };
         match &value.node.value {
-            NodeValue::Map(_) => read_keys(QUEUE, &mut rules, &value, reading),
+            NodeValue::Map(_) => read_keys(QUEUE, &mut rules, &value, context),
             // A queue of which nothing is said is one of the usual size.
             NodeValue::Scalar(_) if value.node.is_null() => {}
             NodeValue::Scalar(_) => rules.slots = Some(value.count(1, MAX_SLOTS)?),
@@ -70,16 +70,16 @@ pub fn read_queues(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result
 }
 
 /// The name of a queue.
-pub fn read_queue_name(given: &ConfigField<'_>) -> Result<String, FieldError> {
-    check_queue_name(&given.text()?, given, &given.node.place)
+pub fn read_queue_name(field: &ConfigField<'_>) -> Result<String, FieldError> {
+    check_queue_name(&field.text()?, field, &field.node.place)
 }
 
-fn check_queue_name(name: &str, given: &ConfigField<'_>, place: &FilePosition) -> Result<String, FieldError> {
+fn check_queue_name(name: &str, field: &ConfigField<'_>, position: &FilePosition) -> Result<String, FieldError> {
     if is_id(name) {
         return Ok(name.to_owned());
     }
     let text = format!("the name {name:?} of a queue must be letters, digits, `_` and `-`");
-    Err(FieldError { place: place.clone(), ..given.error(text) })
+    Err(FieldError { place: position.clone(), ..field.error(text) })
 }
 
 const MAX_SLOTS: u64 = 10_000;

@@ -14,8 +14,8 @@ pub const RECORD: &[ConfigKey<RecordRules>] = &[
             KeyForm::Text,
             "",
             "The folder, relative to this file; one of the user's own, if not given.",
-            |record, given, _| {
-                record.dir = Some(given.unexpanded_text()?);
+            |record, field, _| {
+                record.dir = Some(field.unexpanded_text()?);
                 Ok(())
             },
         ),
@@ -25,10 +25,10 @@ pub const RECORD: &[ConfigKey<RecordRules>] = &[
         KeyForm::Bytes,
         "\"16MiB\"",
         "The most bytes of one file; then the next one is begun.",
-        |record, given, _| {
-            record.max_segment = given.bytes()?;
+        |record, field, _| {
+            record.max_segment = field.bytes()?;
             if record.max_segment < 64 << 10 {
-                return Err(given.error("expected at least 64KiB, so that a file holds more than a few calls"));
+                return Err(field.error("expected at least 64KiB, so that a file holds more than a few calls"));
             }
             Ok(())
         },
@@ -38,20 +38,20 @@ pub const RECORD: &[ConfigKey<RecordRules>] = &[
         KeyForm::Bytes,
         "\"1GiB\"",
         "The most bytes of all files in the folder; the oldest make room.",
-        |record, given, _| {
-            record.max_total = given.bytes()?;
+        |record, field, _| {
+            record.max_total = field.bytes()?;
             if record.max_total < 4 << 20 {
-                return Err(given.error(
+                return Err(field.error(
                     "expected at least 4MiB, since the component is kept there too; to record nothing, leave `record` out",
                 ));
             }
             Ok(())
         },
     ),
-    ConfigKey::new("max_age", KeyForm::Span, "\"30d\"", "How long a record is kept.", |record, given, reading| {
-        record.max_age = read_retention(given, reading)?;
+    ConfigKey::new("max_age", KeyForm::Span, "\"30d\"", "How long a record is kept.", |record, field, context| {
+        record.max_age = read_retention(field, context)?;
         if record.max_age.is_zero() {
-            return Err(given.error("must be longer than nothing; to record nothing, leave `record` out"));
+            return Err(field.error("must be longer than nothing; to record nothing, leave `record` out"));
         }
         Ok(())
     }),
@@ -60,21 +60,21 @@ pub const RECORD: &[ConfigKey<RecordRules>] = &[
         KeyForm::Flag,
         "false",
         "Arguments and answers are recorded as they are, and not masked: for backtests of masks.",
-        |record, given, _| {
-            record.raw = given.flag()?;
+        |record, field, _| {
+            record.raw = field.flag()?;
             Ok(())
         },
     ),
 ];
 
 /// Reads `record`, which may also be `true` or `false`.
-pub fn read_record(given: &ConfigField<'_>, reading: &mut ReadContext) -> Option<RecordRules> {
-    if let Ok(flag) = given.flag() {
+pub fn read_record(field: &ConfigField<'_>, context: &mut ReadContext) -> Option<RecordRules> {
+    if let Ok(flag) = field.flag() {
         return flag.then(RecordRules::default);
     }
-    read_section(given, reading, |given, reading| {
+    read_section(field, context, |field, context| {
         let mut record = RecordRules::default();
-        read_keys(RECORD, &mut record, given, reading);
+        read_keys(RECORD, &mut record, field, context);
         Ok(record)
     })
 }

@@ -47,12 +47,12 @@ pub const SUMMARIZER: &[ConfigKey<SummarizerDraft>] = &[
         KeyForm::Command,
         "",
         "A program, with its arguments where it is a list; it reads the text and writes the summary.",
-        |draft, given, _| {
-            let mut words = match &given.node.value {
+        |draft, field, _| {
+            let mut words = match &field.node.value {
                 NodeValue::List(_) => {
-                    given.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<Vec<_>, _>>()?
+                    field.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<Vec<_>, _>>()?
                 }
-                _ => vec![given.unexpanded_text()?],
+                _ => vec![field.unexpanded_text()?],
             };
             let args = words.split_off(words.len().min(1));
             draft.command_args = args;
@@ -60,8 +60,8 @@ pub const SUMMARIZER: &[ConfigKey<SummarizerDraft>] = &[
             Ok(())
         },
     ),
-    ConfigKey::new("args", KeyForm::Texts, "[]", "The arguments of the program.", |draft, given, _| {
-        draft.args = given.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<_, _>>()?;
+    ConfigKey::new("args", KeyForm::Texts, "[]", "The arguments of the program.", |draft, field, _| {
+        draft.args = field.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<_, _>>()?;
         Ok(())
     }),
     ConfigKey::new(
@@ -69,17 +69,17 @@ pub const SUMMARIZER: &[ConfigKey<SummarizerDraft>] = &[
         KeyForm::Text,
         "",
         "In place of a program: the address of an endpoint that speaks the API of OpenAI.",
-        |draft, given, _| {
-            draft.url = Some(given.unexpanded_text()?).filter(|url| !url.text.trim().is_empty());
+        |draft, field, _| {
+            draft.url = Some(field.unexpanded_text()?).filter(|url| !url.text.trim().is_empty());
             Ok(())
         },
     ),
-    ConfigKey::new("model", KeyForm::Text, "", "For url: the model to ask.", |draft, given, _| {
-        draft.model = Some(given.unexpanded_text()?);
+    ConfigKey::new("model", KeyForm::Text, "", "For url: the model to ask.", |draft, field, _| {
+        draft.model = Some(field.unexpanded_text()?);
         Ok(())
     }),
-    ConfigKey::new("api_key", KeyForm::Text, "", "For url: the key, if it wants one.", |draft, given, _| {
-        draft.api_key = Some(given.unexpanded_text()?);
+    ConfigKey::new("api_key", KeyForm::Text, "", "For url: the key, if it wants one.", |draft, field, _| {
+        draft.api_key = Some(field.unexpanded_text()?);
         Ok(())
     }),
     ConfigKey::new(
@@ -87,8 +87,8 @@ pub const SUMMARIZER: &[ConfigKey<SummarizerDraft>] = &[
         KeyForm::Span,
         "\"30s\"",
         "How long a summary may take; then the text is cut.",
-        |draft, given, reading| {
-            draft.timeout = read_limit(given, reading)?;
+        |draft, field, context| {
+            draft.timeout = read_limit(field, context)?;
             Ok(())
         },
     ),
@@ -97,10 +97,10 @@ pub const SUMMARIZER: &[ConfigKey<SummarizerDraft>] = &[
         KeyForm::Bytes,
         "\"1MiB\"",
         "The most text that the summarizer is given.",
-        |draft, given, _| {
-            draft.max_input_bytes = given.bytes()?;
+        |draft, field, _| {
+            draft.max_input_bytes = field.bytes()?;
             if draft.max_input_bytes < 1024 {
-                return Err(given.error("expected at least 1KiB; less needs no summary"));
+                return Err(field.error("expected at least 1KiB; less needs no summary"));
             }
             Ok(())
         },
@@ -116,8 +116,8 @@ pub const SPILL: &[ConfigKey<SpillSettings>] = &[
             KeyForm::Text,
             "",
             "The folder, relative to this file; one of the user's own, if not given.",
-            |spill, given, _| {
-                spill.dir = Some(given.unexpanded_text()?);
+            |spill, field, _| {
+                spill.dir = Some(field.unexpanded_text()?);
                 Ok(())
             },
         ),
@@ -127,65 +127,65 @@ pub const SPILL: &[ConfigKey<SpillSettings>] = &[
         KeyForm::Bytes,
         "\"256MiB\"",
         "The most bytes of all files in the folder; the oldest make room.",
-        |spill, given, _| {
-            spill.max_bytes = given.bytes()?;
+        |spill, field, _| {
+            spill.max_bytes = field.bytes()?;
             if spill.max_bytes < 1024 {
-                return Err(given.error("expected at least 1KiB; to keep no files, leave `spill` out"));
+                return Err(field.error("expected at least 1KiB; to keep no files, leave `spill` out"));
             }
             Ok(())
         },
     ),
-    ConfigKey::new("max_age", KeyForm::Span, "\"24h\"", "How long a file is kept.", |spill, given, reading| {
-        spill.max_age = read_retention(given, reading)?;
+    ConfigKey::new("max_age", KeyForm::Span, "\"24h\"", "How long a file is kept.", |spill, field, context| {
+        spill.max_age = read_retention(field, context)?;
         if spill.max_age.is_zero() {
-            return Err(given.error("must be longer than nothing; to keep no files, leave `spill` out"));
+            return Err(field.error("must be longer than nothing; to keep no files, leave `spill` out"));
         }
         Ok(())
     }),
 ];
 
 /// Reads `summarizer`.
-pub fn read_summarizer(given: &ConfigField<'_>, reading: &mut ReadContext) -> Option<SummarizerRules> {
-    read_section(given, reading, |given, reading| {
+pub fn read_summarizer(field: &ConfigField<'_>, context: &mut ReadContext) -> Option<SummarizerRules> {
+    read_section(field, context, |field, context| {
         let mut draft = SummarizerDraft::default();
-        read_keys(SUMMARIZER, &mut draft, given, reading);
-        draft.finish(given, reading)
+        read_keys(SUMMARIZER, &mut draft, field, context);
+        draft.finish(field, context)
     })
 }
 
 /// Reads `spill`, which may also be `true` or `false`.
-pub fn read_spill(given: &ConfigField<'_>, reading: &mut ReadContext) -> Option<SpillSettings> {
-    if let Ok(flag) = given.flag() {
+pub fn read_spill(field: &ConfigField<'_>, context: &mut ReadContext) -> Option<SpillSettings> {
+    if let Ok(flag) = field.flag() {
         return flag.then(SpillSettings::default);
     }
-    read_section(given, reading, |given, reading| {
+    read_section(field, context, |field, context| {
         let mut spill = SpillSettings::default();
-        read_keys(SPILL, &mut spill, given, reading);
+        read_keys(SPILL, &mut spill, field, context);
         Ok(spill)
     })
 }
 
 impl SummarizerDraft {
-    fn finish(self, given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<SummarizerRules, FieldError> {
+    fn finish(self, field: &ConfigField<'_>, context: &mut ReadContext) -> Result<SummarizerRules, FieldError> {
         let stray =
-            |part: &str, owner: &str| Err(given.error(format!("`{part}` is a key for {owner} alone; leave it out")));
+            |part: &str, owner: &str| Err(field.error(format!("`{part}` is a key for {owner} alone; leave it out")));
         let how = match (self.command, self.url) {
-            (Some(_), Some(_)) => return Err(given.error("both command and url are given; keep one of them")),
+            (Some(_), Some(_)) => return Err(field.error("both command and url are given; keep one of them")),
             (None, None) => {
-                return Err(given.error("needs a `command` to run, or the `url` of an endpoint and a `model`"));
+                return Err(field.error("needs a `command` to run, or the `url` of an endpoint and a `model`"));
             }
             (Some(_), None) if self.model.is_some() => return stray("model", "url"),
             (Some(_), None) if self.api_key.is_some() => return stray("api_key", "url"),
             (None, Some(_)) if !self.args.is_empty() => return stray("args", "command"),
-            (Some(command), None) => program(command, [self.command_args, self.args].concat(), given, reading),
+            (Some(command), None) => program(command, [self.command_args, self.args].concat(), field, context),
             (None, Some(url)) => {
                 let model = self.model.filter(|model| !model.text.trim().is_empty());
-                let model = model.ok_or_else(|| given.error("url needs a `model`"))?;
+                let model = model.ok_or_else(|| field.error("url needs a `model`"))?;
                 SummarizerKind::Http { url, model, api_key: self.api_key }
             }
         };
-        let place = given.node.place.clone();
-        Ok(SummarizerRules { place, how, timeout: self.timeout, max_input_bytes: self.max_input_bytes })
+        let position = field.node.place.clone();
+        Ok(SummarizerRules { place: position, how, timeout: self.timeout, max_input_bytes: self.max_input_bytes })
     }
 }
 
@@ -193,12 +193,12 @@ impl SummarizerDraft {
 fn program(
     command: UnexpandedText,
     args: Vec<UnexpandedText>,
-    given: &ConfigField<'_>,
-    reading: &mut ReadContext,
+    field: &ConfigField<'_>,
+    context: &mut ReadContext,
 ) -> SummarizerKind {
-    let mut server = ServerConfig::new("", given.node.place.clone(), TransportKind::Stdio);
+    let mut server = ServerConfig::new("", field.node.place.clone(), TransportKind::Stdio);
     server.command = Some(command.clone());
     server.args = args;
-    command::split(&mut server, reading);
+    command::split(&mut server, context);
     SummarizerKind::Command { program: server.command.unwrap_or(command), args: server.args }
 }

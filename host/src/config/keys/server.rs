@@ -42,16 +42,16 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             KeyForm::Choice(&["stdio", "http", "sse", "websocket"]),
             "",
             "How the server is reached; if not given, command means stdio and url means http.",
-            |draft, given, _| {
-                draft.kind = Some((given.text()?, given.node.place.clone()));
+            |draft, field, _| {
+                draft.kind = Some((field.text()?, field.node.place.clone()));
                 Ok(())
             },
         ),
     ),
     ConfigKey::as_rule(ConfigKey::aliased(
         &["isActive", "active", "enable"],
-        ConfigKey::new("enabled", KeyForm::Flag, "true", "The server may be used.", |draft, given, _| {
-            draft.server.enabled &= given.flag()?;
+        ConfigKey::new("enabled", KeyForm::Flag, "true", "The server may be used.", |draft, field, _| {
+            draft.server.enabled &= field.flag()?;
             Ok(())
         }),
     )),
@@ -62,13 +62,13 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             KeyForm::Command,
             "",
             "The program to run, by name or path; or a list of it and its first arguments.",
-            |draft, given, _| read_command(draft, given),
+            |draft, field, _| read_command(draft, field),
         ),
     ),
     ConfigKey::aliased(
         &["arguments"],
-        ConfigKey::new("args", KeyForm::Texts, "[]", "The arguments of the program.", |draft, given, _| {
-            draft.server.args = given.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<_, _>>()?;
+        ConfigKey::new("args", KeyForm::Texts, "[]", "The arguments of the program.", |draft, field, _| {
+            draft.server.args = field.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<_, _>>()?;
             Ok(())
         }),
     ),
@@ -79,8 +79,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             KeyForm::TextMap,
             "{}",
             "Variables for the program; they win over all others.",
-            |draft, given, reading| {
-                draft.server.env.extend(read_env(given, reading)?);
+            |draft, field, context| {
+                draft.server.env.extend(read_env(field, context)?);
                 Ok(())
             },
         ),
@@ -90,8 +90,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Text,
         "",
         "A file with more variables, one KEY=value a line.",
-        |draft, given, _| {
-            draft.server.env_file = Some(given.unexpanded_text()?);
+        |draft, field, _| {
+            draft.server.env_file = Some(field.unexpanded_text()?);
             Ok(())
         },
     ),
@@ -100,8 +100,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Choice(&["all", "scoped", "minimal", "none"]),
         "\"scoped\"",
         "Which of our variables the program gets; scoped leaves out those of other servers, the summarizer and the gateway.",
-        |draft, given, _| {
-            draft.server.inherit_env = given.choice(INHERIT)?;
+        |draft, field, _| {
+            draft.server.inherit_env = field.choice(INHERIT)?;
             Ok(())
         },
     )),
@@ -112,13 +112,13 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             KeyForm::Texts,
             "[]",
             "Variables of toolgate's own that the program gets where they are set, whatever `inherit_env` says.",
-            |draft, given, _| {
+            |draft, field, _| {
                 // Codex also writes a variable as a map with its name.
                 let name = |item: &ConfigField<'_>| match item.node.at("name") {
                     Some(node) => ConfigField { node, field: item.field.clone() }.text(),
                     None => item.text(),
                 };
-                draft.server.pass_env = given.items()?.iter().map(name).collect::<Result<_, _>>()?;
+                draft.server.pass_env = field.items()?.iter().map(name).collect::<Result<_, _>>()?;
                 Ok(())
             },
         ),
@@ -130,8 +130,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             KeyForm::Text,
             "",
             "Where the program runs; relative to this file.",
-            |draft, given, _| {
-                draft.server.working_dir = Some(given.unexpanded_text()?);
+            |draft, field, _| {
+                draft.server.working_dir = Some(field.unexpanded_text()?);
                 Ok(())
             },
         ),
@@ -143,16 +143,16 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             KeyForm::Text,
             "",
             "The address: http://, https://, ws:// or wss://.",
-            |draft, given, _| {
-                draft.server.url = Some(given.unexpanded_text()?);
+            |draft, field, _| {
+                draft.server.url = Some(field.unexpanded_text()?);
                 Ok(())
             },
         ),
     ),
     ConfigKey::aliased(
         &["http_headers"],
-        ConfigKey::new("headers", KeyForm::TextMap, "{}", "Headers for every request.", |draft, given, reading| {
-            draft.server.headers.extend(given.unexpanded_map(reading)?);
+        ConfigKey::new("headers", KeyForm::TextMap, "{}", "Headers for every request.", |draft, field, context| {
+            draft.server.headers.extend(field.unexpanded_map(context)?);
             Ok(())
         }),
     ),
@@ -161,8 +161,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Section(|| schema::object(auth::AUTH)),
         "{}",
         "How we prove to the server who we are.",
-        |draft, given, reading| {
-            draft.server.auth = auth::read_auth(given, reading)?;
+        |draft, field, context| {
+            draft.server.auth = auth::read_auth(field, context)?;
             Ok(())
         },
     ),
@@ -171,8 +171,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Section(|| schema::object(TLS)),
         "{}",
         "How certificates are checked and shown.",
-        |draft, given, reading| {
-            read_keys(TLS, &mut draft.server.tls, given, reading);
+        |draft, field, context| {
+            read_keys(TLS, &mut draft.server.tls, field, context);
             Ok(())
         },
     ),
@@ -181,8 +181,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Choice(&["auto", "legacy", "2026-07-28"]),
         "\"auto\"",
         "Which era of MCP to speak: ask the server, the one with `initialize`, or 2026-07-28.",
-        |draft, given, _| {
-            draft.server.protocol = given.choice(PROTOCOL)?;
+        |draft, field, _| {
+            draft.server.protocol = field.choice(PROTOCOL)?;
             Ok(())
         },
     ),
@@ -191,10 +191,10 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Section(|| schema::object(TIMEOUTS)),
         "{}",
         "How long things may take.",
-        |draft, given, reading| {
-            let entries = given.node.entries().into_iter().flatten();
+        |draft, field, context| {
+            let entries = field.node.entries().into_iter().flatten();
             draft.total_given = entries.into_iter().any(|entry| entry.key == "total");
-            read_keys(TIMEOUTS, &mut draft.server.timeouts, given, reading);
+            read_keys(TIMEOUTS, &mut draft.server.timeouts, field, context);
             Ok(())
         },
     ),
@@ -203,10 +203,10 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Bytes,
         "\"64MiB\"",
         "The largest message that the server may send.",
-        |draft, given, _| {
-            draft.server.max_message_bytes = given.bytes()?;
+        |draft, field, _| {
+            draft.server.max_message_bytes = field.bytes()?;
             if draft.server.max_message_bytes < 1024 {
-                return Err(given.error("expected at least 1KiB; no server can speak in less"));
+                return Err(field.error("expected at least 1KiB; no server can speak in less"));
             }
             Ok(())
         },
@@ -216,10 +216,10 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Bytes,
         "\"16MiB\"",
         "How much of each of its lists (tools, resources, templates, prompts) is taken; the rest is left out, with a warning.",
-        |draft, given, _| {
-            draft.server.max_list_bytes = given.bytes()?;
+        |draft, field, _| {
+            draft.server.max_list_bytes = field.bytes()?;
             if draft.server.max_list_bytes < 1024 {
-                return Err(given.error("expected at least 1KiB; less holds no list"));
+                return Err(field.error("expected at least 1KiB; less holds no list"));
             }
             Ok(())
         },
@@ -229,8 +229,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Span,
         "\"2s\"",
         "How long the program may take to end after its input is closed, and again after SIGTERM; then it is killed.",
-        |draft, given, _| {
-            draft.server.grace = given.span(DurationUnit::Seconds)?.unwrap_or_default();
+        |draft, field, _| {
+            draft.server.grace = field.span(DurationUnit::Seconds)?.unwrap_or_default();
             Ok(())
         },
     ),
@@ -248,8 +248,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Text,
         "",
         "The queue in which calls wait for their turn, with those of other servers that name it; see `queues`.",
-        |draft, given, _| {
-            draft.server.queue = Some(queues::read_queue_name(given)?);
+        |draft, field, _| {
+            draft.server.queue = Some(queues::read_queue_name(field)?);
             Ok(())
         },
     ),
@@ -258,11 +258,11 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::TextMap,
         "{}",
         "The queues of single tools, by names and globs; the first that fits is used, in place of `queue`.",
-        |draft, given, _| {
+        |draft, field, _| {
             let named = |(tool, queue): (&str, ConfigField<'_>)| {
                 Ok((queue.check_pattern(tool)?, queues::read_queue_name(&queue)?))
             };
-            draft.server.tool_queues = given.entries()?.into_iter().map(named).collect::<Result<_, _>>()?;
+            draft.server.tool_queues = field.entries()?.into_iter().map(named).collect::<Result<_, _>>()?;
             Ok(())
         },
     ),
@@ -271,8 +271,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Number(1, 10_000),
         "",
         "The most calls of this server at a time; as many as its queue lets pass, if not given.",
-        |draft, given, _| {
-            draft.server.max_concurrent = Some(given.count(1, 10_000)?);
+        |draft, field, _| {
+            draft.server.max_concurrent = Some(field.count(1, 10_000)?);
             Ok(())
         },
     ),
@@ -283,7 +283,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             KeyForm::Texts,
             "",
             "Names and globs of the tools that exist; none, if the list is empty, and all, if the key is not given.",
-            |draft, given, _| tools::read_allow(draft, given),
+            |draft, field, _| tools::read_allow(draft, field),
         ),
     )),
     ConfigKey::as_rule(ConfigKey::aliased(
@@ -302,8 +302,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             KeyForm::Texts,
             "[]",
             "Names and globs of the tools that do not exist, whatever `allow` says.",
-            |draft, given, _| {
-                draft.server.deny = given.patterns()?;
+            |draft, field, _| {
+                draft.server.deny = field.patterns()?;
                 Ok(())
             },
         ),
@@ -313,8 +313,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Texts,
         "[]",
         "Names and globs of the tools that a person must approve.",
-        |draft, given, _| {
-            draft.server.ask = given.patterns()?;
+        |draft, field, _| {
+            draft.server.ask = field.patterns()?;
             Ok(())
         },
     )),
@@ -323,8 +323,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Texts,
         "[]",
         "Capabilities that all are needed to use any tool of the server.",
-        |draft, given, _| {
-            draft.server.requires = given.texts()?;
+        |draft, field, _| {
+            draft.server.requires = field.texts()?;
             Ok(())
         },
     )),
@@ -340,8 +340,8 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Section(|| schema::object(MASKING)),
         "{}",
         "What is masked in its answers, beyond what is masked for all.",
-        |draft, given, reading| {
-            reading.read_strictly(|reading| read_keys(MASKING, &mut draft.server.masking, given, reading));
+        |draft, field, context| {
+            context.read_strictly(|context| read_keys(MASKING, &mut draft.server.masking, field, context));
             Ok(())
         },
     )),
@@ -350,65 +350,65 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         KeyForm::Text,
         "",
         "Text for the model, in place of what the server says of itself.",
-        |draft, given, _| {
-            draft.server.instructions = Some(given.text()?);
+        |draft, field, _| {
+            draft.server.instructions = Some(field.text()?);
             Ok(())
         },
     ),
-    ConfigKey::as_rule(ConfigKey::hidden("toolsAllowed", |draft, given, _| tools::read_ai_agent_allow(draft, given))),
+    ConfigKey::as_rule(ConfigKey::hidden("toolsAllowed", |draft, field, _| tools::read_ai_agent_allow(draft, field))),
     ConfigKey::as_rule(ConfigKey::aliased(
         &["disable"],
-        ConfigKey::hidden("disabled", |draft, given, _| {
-            draft.server.enabled &= !given.flag()?;
+        ConfigKey::hidden("disabled", |draft, field, _| {
+            draft.server.enabled &= !field.flag()?;
             Ok(())
         }),
     )),
-    ConfigKey::hidden("httpUrl", |draft, given, _| {
-        draft.http_url = Some(given.unexpanded_text()?);
+    ConfigKey::hidden("httpUrl", |draft, field, _| {
+        draft.http_url = Some(field.unexpanded_text()?);
         Ok(())
     }),
     ConfigKey::aliased(
         &["requestTimeout"],
-        ConfigKey::hidden("timeout", |draft, given, reading| {
-            draft.server.timeouts.call = read_limit(given, reading)?;
+        ConfigKey::hidden("timeout", |draft, field, context| {
+            draft.server.timeouts.call = read_limit(field, context)?;
             Ok(())
         }),
     ),
-    ConfigKey::hidden("tool_timeout_sec", |draft, given, _| {
-        draft.server.timeouts.call = read_limit_in(given, DurationUnit::Seconds)?;
+    ConfigKey::hidden("tool_timeout_sec", |draft, field, _| {
+        draft.server.timeouts.call = read_limit_in(field, DurationUnit::Seconds)?;
         Ok(())
     }),
-    ConfigKey::hidden("startup_timeout_sec", |draft, given, _| {
-        draft.server.timeouts.initialize = read_limit_in(given, DurationUnit::Seconds)?;
+    ConfigKey::hidden("startup_timeout_sec", |draft, field, _| {
+        draft.server.timeouts.initialize = read_limit_in(field, DurationUnit::Seconds)?;
         Ok(())
     }),
-    ConfigKey::hidden("startup_timeout_ms", |draft, given, _| {
-        draft.server.timeouts.initialize = read_limit_in(given, DurationUnit::Milliseconds)?;
+    ConfigKey::hidden("startup_timeout_ms", |draft, field, _| {
+        draft.server.timeouts.initialize = read_limit_in(field, DurationUnit::Milliseconds)?;
         Ok(())
     }),
     ConfigKey::aliased(
         &["verify_tls"],
-        ConfigKey::hidden("verify_ssl", |draft, given, _| {
-            draft.server.tls.verify = given.flag()?;
+        ConfigKey::hidden("verify_ssl", |draft, field, _| {
+            draft.server.tls.verify = field.flag()?;
             Ok(())
         }),
     ),
-    ConfigKey::hidden("bearer_token", |draft, given, _| {
-        draft.server.auth = ServerAuth::Bearer(given.unexpanded_text()?);
+    ConfigKey::hidden("bearer_token", |draft, field, _| {
+        draft.server.auth = ServerAuth::Bearer(field.unexpanded_text()?);
         Ok(())
     }),
-    ConfigKey::hidden("bearer_token_env_var", |draft, given, _| {
-        draft.server.auth = ServerAuth::Bearer(variable_reference(given)?);
+    ConfigKey::hidden("bearer_token_env_var", |draft, field, _| {
+        draft.server.auth = ServerAuth::Bearer(variable_reference(field)?);
         Ok(())
     }),
-    ConfigKey::hidden("env_http_headers", |draft, given, _| {
-        for (name, value) in given.entries()? {
+    ConfigKey::hidden("env_http_headers", |draft, field, _| {
+        for (name, value) in field.entries()? {
             draft.server.headers.push((name.to_owned(), variable_reference(&value)?));
         }
         Ok(())
     }),
-    ConfigKey::hidden("oauth", |draft, given, reading| {
-        draft.server.auth = auth::read_oauth(given, reading)?;
+    ConfigKey::hidden("oauth", |draft, field, context| {
+        draft.server.auth = auth::read_oauth(field, context)?;
         Ok(())
     }),
 ];

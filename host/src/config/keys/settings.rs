@@ -9,10 +9,10 @@ use super::{ConfigKey, KeyForm, gateway, lifecycle, queues, read_keys, record, r
 
 /// The keys at the top; `servers` is read by itself.
 pub const TOP: &[ConfigKey<Settings>] = &[
-    ConfigKey::new("version", KeyForm::Number(1, 1), "1", "The version of this format.", |_, given, _| {
-        match given.text()?.as_str() {
+    ConfigKey::new("version", KeyForm::Number(1, 1), "1", "The version of this format.", |_, field, _| {
+        match field.text()?.as_str() {
             "1" => Ok(()),
-            other => Err(given.error(format!("version {other:?} is not known; this toolgate reads version 1"))),
+            other => Err(field.error(format!("version {other:?} is not known; this toolgate reads version 1"))),
         }
     }),
     ConfigKey::new(
@@ -27,8 +27,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Choice(&["dot", "double-underscore", "mcp-prefix"]),
         "\"double-underscore\"",
         "How tools are named: `server.tool`, `server__tool` or `mcp__server__tool`.",
-        |settings, given, _| {
-            settings.names = given.choice(NAMES)?;
+        |settings, field, _| {
+            settings.names = field.choice(NAMES)?;
             Ok(())
         },
     ),
@@ -37,8 +37,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Flag,
         "false",
         "A tool's own name suffices where only one server has it.",
-        |settings, given, _| {
-            settings.bare_names = given.flag()?;
+        |settings, field, _| {
+            settings.bare_names = field.flag()?;
             Ok(())
         },
     ),
@@ -47,8 +47,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Flag,
         "false",
         "Descriptions of tools begin with `[MCP:server]`.",
-        |settings, given, _| {
-            settings.describe_server = given.flag()?;
+        |settings, field, _| {
+            settings.describe_server = field.flag()?;
             Ok(())
         },
     ),
@@ -57,8 +57,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Flag,
         "true",
         "Arguments that do not satisfy a tool's schema are refused.",
-        |settings, given, _| {
-            settings.check_arguments = given.flag()?;
+        |settings, field, _| {
+            settings.check_arguments = field.flag()?;
             Ok(())
         },
     )),
@@ -67,8 +67,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Choice(&["safe", "always", "never"]),
         "\"safe\"",
         "Which calls may be repeated after a lost connection: those that are safe to repeat, all, or none.",
-        |settings, given, _| {
-            settings.retry = given.choice(RETRY)?;
+        |settings, field, _| {
+            settings.retry = field.choice(RETRY)?;
             Ok(())
         },
     )),
@@ -77,8 +77,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Flag,
         "false",
         "Only tools that say that they change nothing.",
-        |settings, given, _| {
-            settings.read_only = given.flag()?;
+        |settings, field, _| {
+            settings.read_only = field.flag()?;
             Ok(())
         },
     )),
@@ -87,8 +87,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Choice(&["allow", "ask", "deny"]),
         "\"allow\"",
         "What happens to tools that may delete or overwrite.",
-        |settings, given, _| {
-            settings.destructive = given.choice(DESTRUCTIVE)?;
+        |settings, field, _| {
+            settings.destructive = field.choice(DESTRUCTIVE)?;
             Ok(())
         },
     )),
@@ -97,10 +97,10 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Bytes,
         "\"64KiB\"",
         "The most arguments that a person is asked about, who is shown them whole; a call with more is declined.",
-        |settings, given, _| {
-            settings.ask_max_bytes = given.bytes()?;
+        |settings, field, _| {
+            settings.ask_max_bytes = field.bytes()?;
             if settings.ask_max_bytes < 1024 {
-                return Err(given.error("expected at least 1KiB; to refuse all calls of a tool, name it under `deny`"));
+                return Err(field.error("expected at least 1KiB; to refuse all calls of a tool, name it under `deny`"));
             }
             Ok(())
         },
@@ -110,8 +110,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Section(|| schema::object(MASKING)),
         "{}",
         "What is masked in the answers of all servers.",
-        |settings, given, reading| {
-            read_keys(MASKING, &mut settings.masking, given, reading);
+        |settings, field, context| {
+            read_keys(MASKING, &mut settings.masking, field, context);
             Ok(())
         },
     )),
@@ -120,8 +120,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Bytes,
         "\"1MiB\"",
         "The most text of a result; what is more is cut. 0 means no limit.",
-        |settings, given, _| {
-            settings.max_result_bytes = given.bytes()?;
+        |settings, field, _| {
+            settings.max_result_bytes = field.bytes()?;
             Ok(())
         },
     )),
@@ -130,8 +130,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Number(1, MAX_TOKENS),
         "5000",
         "A result with more tokens than this is summarized, if there is a `summarizer`.",
-        |settings, given, _| {
-            settings.summarize_above_tokens = given.number(1, MAX_TOKENS)?;
+        |settings, field, _| {
+            settings.summarize_above_tokens = field.number(1, MAX_TOKENS)?;
             Ok(())
         },
     ),
@@ -140,8 +140,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Section(|| schema::object(results::SUMMARIZER)),
         "",
         "Who makes a long result short: a program or an endpoint; without it, what is too long is cut.",
-        |settings, given, reading| {
-            settings.summarizer = results::read_summarizer(given, reading);
+        |settings, field, context| {
+            settings.summarizer = results::read_summarizer(field, context);
             Ok(())
         },
     ),
@@ -150,8 +150,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Section(|| schema::object_or("boolean", results::SPILL)),
         "",
         "Results that are cut or summarized are kept whole in files, and the model is told which; true says it too.",
-        |settings, given, reading| {
-            settings.spill = results::read_spill(given, reading);
+        |settings, field, context| {
+            settings.spill = results::read_spill(field, context);
             Ok(())
         },
     ),
@@ -160,8 +160,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Section(|| schema::object_or("boolean", record::RECORD)),
         "",
         "Calls are recorded in files, to be replayed, explained, and tried on other rules; true says it too.",
-        |settings, given, reading| {
-            settings.record = record::read_record(given, reading);
+        |settings, field, context| {
+            settings.record = record::read_record(field, context);
             Ok(())
         },
     ),
@@ -170,8 +170,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Section(|| schema::object(lifecycle::LIFECYCLE)),
         "{}",
         "When servers are started, watched, restarted and stopped; what a server says itself wins.",
-        |settings, given, reading| {
-            read_keys(lifecycle::LIFECYCLE, &mut settings.lifecycle, given, reading);
+        |settings, field, context| {
+            read_keys(lifecycle::LIFECYCLE, &mut settings.lifecycle, field, context);
             Ok(())
         },
     ),
@@ -180,8 +180,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::NamedSections(queues::schema),
         "{}",
         "Queues by their names, each with its number of slots or a map; one that is not here is of the usual size.",
-        |settings, given, reading| {
-            settings.queues = queues::read_queues(given, reading)?;
+        |settings, field, context| {
+            settings.queues = queues::read_queues(field, context)?;
             Ok(())
         },
     ),
@@ -190,8 +190,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Section(|| schema::object(gateway::GATEWAY)),
         "{}",
         "How `toolgate serve` is reached, by whom, and how much of it one may use.",
-        |settings, given, reading| {
-            settings.gateway = gateway::read_gateway(given, reading).unwrap_or_default();
+        |settings, field, context| {
+            settings.gateway = gateway::read_gateway(field, context).unwrap_or_default();
             Ok(())
         },
     ),
@@ -200,8 +200,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Section(|| schema::object(shadow::SHADOW)),
         "",
         "A candidate that `toolgate serve` asks beside the logic that decides, to see what it would have decided.",
-        |settings, given, reading| {
-            settings.shadow = shadow::read_shadow(given, reading);
+        |settings, field, context| {
+            settings.shadow = shadow::read_shadow(field, context);
             Ok(())
         },
     ),
@@ -210,8 +210,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Choice(&["all", "any"]),
         "\"any\"",
         "When toolgate is ready: all (when every enabled server is) or any (at once, with warnings).",
-        |settings, given, _| {
-            settings.readiness = given.choice(READINESS)?;
+        |settings, field, _| {
+            settings.readiness = field.choice(READINESS)?;
             Ok(())
         },
     ),
@@ -220,8 +220,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Flag,
         "false",
         "`${cmd:…}` in a value runs a command and stands for its output.",
-        |settings, given, _| {
-            settings.allow_commands = given.flag()?;
+        |settings, field, _| {
+            settings.allow_commands = field.flag()?;
             Ok(())
         },
     ),
@@ -230,8 +230,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Number(1, 1000),
         "",
         "How many servers start at the same time; four times the number of cores and at least 32, if not given.",
-        |settings, given, _| {
-            settings.start_concurrency = Some(given.count(1, 1000)?);
+        |settings, field, _| {
+            settings.start_concurrency = Some(field.count(1, 1000)?);
             Ok(())
         },
     ),
@@ -240,8 +240,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Number(1, 10_000),
         "200",
         "The most servers that this file may have.",
-        |settings, given, _| {
-            settings.max_servers = given.count(1, 10_000)?;
+        |settings, field, _| {
+            settings.max_servers = field.count(1, 10_000)?;
             Ok(())
         },
     ),
@@ -250,8 +250,8 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         KeyForm::Sections(|| schema::object(INPUT)),
         "[]",
         "What is asked of a person, for `${input:ID}`; the variable TOOLGATE_INPUT_<ID> answers too.",
-        |settings, given, reading| {
-            settings.inputs = read_inputs(given, reading)?;
+        |settings, field, context| {
+            settings.inputs = read_inputs(field, context)?;
             Ok(())
         },
     ),
@@ -265,8 +265,8 @@ pub const MASKING: &[ConfigKey<Masking>] = &[
         KeyForm::Texts,
         "[]",
         "Names of built-in groups: basic, secrets, security, kubernetes, cloud, all.",
-        |masking, given, _| {
-            masking.groups = given.texts()?;
+        |masking, field, _| {
+            masking.groups = field.texts()?;
             Ok(())
         },
     )),
@@ -275,8 +275,8 @@ pub const MASKING: &[ConfigKey<Masking>] = &[
         KeyForm::Texts,
         "[]",
         "Names of built-in patterns, such as email or github_token.",
-        |masking, given, _| {
-            masking.patterns = given.texts()?;
+        |masking, field, _| {
+            masking.patterns = field.texts()?;
             Ok(())
         },
     )),
@@ -285,10 +285,10 @@ pub const MASKING: &[ConfigKey<Masking>] = &[
         KeyForm::Sections(|| schema::object(CUSTOM)),
         "[]",
         "Patterns of your own.",
-        |masking, given, reading| {
-            for item in given.items()? {
+        |masking, field, context| {
+            for item in field.items()? {
                 let mut mask = CustomMask { name: None, pattern: String::new(), replacement: MASKED.to_owned() };
-                read_keys(CUSTOM, &mut mask, &item, reading);
+                read_keys(CUSTOM, &mut mask, &item, context);
                 if mask.pattern.is_empty() {
                     return Err(item.error("a `pattern` is missing"));
                 }
@@ -306,29 +306,29 @@ pub const CUSTOM: &[ConfigKey<CustomMask>] = &[
         KeyForm::Text,
         "",
         "A regular expression; where it has a group named `value`, only that is replaced.",
-        |mask, given, _| {
-            mask.pattern = given.text()?;
+        |mask, field, _| {
+            mask.pattern = field.text()?;
             Ok(())
         },
     ),
-    ConfigKey::new("replacement", KeyForm::Text, "\"[MASKED]\"", "What stands in its place.", |mask, given, _| {
-        mask.replacement = given.text()?;
+    ConfigKey::new("replacement", KeyForm::Text, "\"[MASKED]\"", "What stands in its place.", |mask, field, _| {
+        mask.replacement = field.text()?;
         Ok(())
     }),
-    ConfigKey::new("name", KeyForm::Text, "", "A name for people.", |mask, given, _| {
-        mask.name = Some(given.text()?);
+    ConfigKey::new("name", KeyForm::Text, "", "A name for people.", |mask, field, _| {
+        mask.name = Some(field.text()?);
         Ok(())
     }),
 ];
 
 /// Something that is asked of a person.
 pub const INPUT: &[ConfigKey<ConfigInput>] = &[
-    ConfigKey::new("id", KeyForm::Text, "", "The name that `${input:ID}` uses.", |input, given, _| {
-        input.id = given.text()?;
+    ConfigKey::new("id", KeyForm::Text, "", "The name that `${input:ID}` uses.", |input, field, _| {
+        input.id = field.text()?;
         Ok(())
     }),
-    ConfigKey::new("description", KeyForm::Text, "", "The question.", |input, given, _| {
-        input.description = Some(given.text()?);
+    ConfigKey::new("description", KeyForm::Text, "", "The question.", |input, field, _| {
+        input.description = Some(field.text()?);
         Ok(())
     }),
     ConfigKey::new(
@@ -336,29 +336,29 @@ pub const INPUT: &[ConfigKey<ConfigInput>] = &[
         KeyForm::Flag,
         "false",
         "The answer is not shown while it is typed.",
-        |input, given, _| {
-            input.password = given.flag()?;
+        |input, field, _| {
+            input.password = field.flag()?;
             Ok(())
         },
     ),
-    ConfigKey::new("default", KeyForm::Text, "", "The answer where none is given.", |input, given, _| {
-        input.default = Some(given.text()?);
+    ConfigKey::new("default", KeyForm::Text, "", "The answer where none is given.", |input, field, _| {
+        input.default = Some(field.text()?);
         Ok(())
     }),
-    ConfigKey::new("options", KeyForm::Texts, "[]", "The answers that there are; any, if empty.", |input, given, _| {
+    ConfigKey::new("options", KeyForm::Texts, "[]", "The answers that there are; any, if empty.", |input, field, _| {
         // VS Code also writes an option as a label and a value.
         let option = |item: &ConfigField<'_>| match item.node.at("value") {
             Some(node) => ConfigField { node, field: item.field.clone() }.text(),
             None => item.text(),
         };
-        input.options = given.items()?.iter().map(option).collect::<Result<_, _>>()?;
+        input.options = field.items()?.iter().map(option).collect::<Result<_, _>>()?;
         Ok(())
     }),
     // VS Code's `promptString` and `pickString`; the options say the same.
-    ConfigKey::hidden("type", |_, given, reading| {
-        if given.text()? == "command" {
-            reading.add_notice(
-                &given.node.place,
+    ConfigKey::hidden("type", |_, field, context| {
+        if field.text()? == "command" {
+            context.add_notice(
+                &field.node.place,
                 "an input of type \"command\" belongs to the editor; it is asked like any other",
             );
         }
@@ -369,11 +369,11 @@ pub const INPUT: &[ConfigKey<ConfigInput>] = &[
 ];
 
 /// Reads the `inputs` of our own files and of VS Code's.
-pub fn read_inputs(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Vec<ConfigInput>, FieldError> {
+pub fn read_inputs(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<ConfigInput>, FieldError> {
     let mut inputs: Vec<ConfigInput> = Vec::new();
-    for item in given.items()? {
+    for item in field.items()? {
         let mut input = ConfigInput::default();
-        read_keys(INPUT, &mut input, &item, reading);
+        read_keys(INPUT, &mut input, &item, context);
         if input.id.is_empty() {
             return Err(item.error("an `id` is missing"));
         }

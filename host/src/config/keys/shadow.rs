@@ -25,8 +25,8 @@ pub const SHADOW: &[ConfigKey<ShadowDraft>] = &[
         KeyForm::Text,
         "",
         "The component to try, relative to this file; the one that decides, if not given.",
-        |draft, given, _| {
-            draft.logic = Some(given.unexpanded_text()?);
+        |draft, field, _| {
+            draft.logic = Some(field.unexpanded_text()?);
             Ok(())
         },
     ),
@@ -35,8 +35,8 @@ pub const SHADOW: &[ConfigKey<ShadowDraft>] = &[
         KeyForm::Text,
         "",
         "The configuration to try, relative to this file: its rules, settings and masks; this one, if not given.",
-        |draft, given, _| {
-            draft.config = Some(given.unexpanded_text()?);
+        |draft, field, _| {
+            draft.config = Some(field.unexpanded_text()?);
             Ok(())
         },
     ),
@@ -45,22 +45,22 @@ pub const SHADOW: &[ConfigKey<ShadowDraft>] = &[
         KeyForm::Fraction,
         "1.0",
         "Which part of all calls is tried, from 0 (none) to 1 (all).",
-        |draft, given, _| {
-            draft.sample = given.fraction()?;
+        |draft, field, _| {
+            draft.sample = field.fraction()?;
             Ok(())
         },
     ),
 ];
 
 /// Reads `shadow`.
-pub fn read_shadow(given: &ConfigField<'_>, reading: &mut ReadContext) -> Option<ShadowRules> {
-    read_section(given, reading, |given, reading| {
+pub fn read_shadow(field: &ConfigField<'_>, context: &mut ReadContext) -> Option<ShadowRules> {
+    read_section(field, context, |field, context| {
         let mut draft = ShadowDraft::default();
-        read_keys(SHADOW, &mut draft, given, reading);
+        read_keys(SHADOW, &mut draft, field, context);
         let ShadowDraft { logic, config, sample } = draft;
         if logic.is_none() && config.is_none() {
-            return Err(given.error("needs a candidate: the `logic` to try, or the `config`, or both"));
+            return Err(field.error("needs a candidate: the `logic` to try, or the `config`, or both"));
         }
-        Ok(ShadowRules { place: given.node.place.clone(), logic, config, sample })
+        Ok(ShadowRules { place: field.node.place.clone(), logic, config, sample })
     })
 }

@@ -128,7 +128,7 @@ impl TokenSource {
     /// What the configuration says of it.
     pub fn text(&self) -> &UnexpandedText {
         match self {
-            TokenSource::Text(located) | TokenSource::File(located) => located,
+            TokenSource::Text(text) | TokenSource::File(text) => text,
         }
     }
 }

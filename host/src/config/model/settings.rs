@@ -180,6 +180,6 @@ pub struct ConfigInput {
 
 impl fmt::Debug for ConfigInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Input").field("id", &self.id).field("password", &self.password).finish_non_exhaustive()
+        f.debug_struct("ConfigInput").field("id", &self.id).field("password", &self.password).finish_non_exhaustive()
     }
 }

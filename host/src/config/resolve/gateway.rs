@@ -40,7 +40,7 @@ pub struct ResolvedToken {
 
 impl fmt::Debug for ResolvedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("FilledToken");
+        let mut shown = f.debug_struct("ResolvedToken");
         shown.field("principal", &self.principal).field("file", &self.file).field("admin", &self.admin);
         shown.field("selection", &self.selection).field("capabilities", &self.capabilities).finish_non_exhaustive()
     }
@@ -52,8 +52,8 @@ pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<Resolve
     check_tokens(config)?;
     let gateway = &config.settings.gateway;
     // A path is shown to whoever looks for the file, so nothing of it is kept secret.
-    let path = |located: &UnexpandedText| {
-        let (path, _) = resolve_value(located, config, variables, |filling| filling.path(located))?;
+    let path = |text: &UnexpandedText| {
+        let (path, _) = resolve_value(text, config, variables, |resolver| resolver.path(text))?;
         Ok(path)
     };
     let mut filled = ResolvedGateway::default();
@@ -61,19 +61,19 @@ pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<Resolve
         let located = rules.secret.text();
         let file = match &rules.secret {
             TokenSource::Text(_) => None,
-            TokenSource::File(located) => Some(path(located)?),
+            TokenSource::File(text) => Some(path(text)?),
         };
-        let (token, secrets) = resolve_value(located, config, variables, |filling| {
+        let (token, secrets) = resolve_value(located, config, variables, |resolver| {
             let token = match &file {
-                None => site::resolve_token(filling, located)?,
+                None => site::resolve_token(resolver, located)?,
                 Some(file) => {
-                    let text = read_text_file(file).map_err(|error| filling.problem(located, error))?;
+                    let text = read_text_file(file).map_err(|error| resolver.problem(located, error))?;
                     let token = text.trim().to_owned();
-                    filling.secrets.add(&token);
+                    resolver.secrets.add(&token);
                     token
                 }
             };
-            check_token(filling, located, &token)?;
+            check_token(resolver, located, &token)?;
             Ok(token)
         })?;
         if let Some(earlier) = filled.tokens.iter().find(|earlier| earlier.token == token) {
@@ -106,12 +106,12 @@ pub fn check_tokens(config: &Config) -> Result<(), Problem> {
 
 /// Fills in one value of the gateway, with what must not be seen of it.
 fn resolve_value<T>(
-    located: &UnexpandedText,
+    text: &UnexpandedText,
     config: &Config,
     variables: &Variables,
     fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
 ) -> Result<(T, Secrets), Problem> {
-    let server = ServerConfig::new("", located.place.clone(), TransportKind::Http);
+    let server = ServerConfig::new("", text.place.clone(), TransportKind::Http);
     resolve_with(&server, "gateway", config, variables, None, fill)
 }
 
@@ -129,14 +129,14 @@ fn check_servers(at: usize, token: &TokenRules, config: &Config) -> Result<(), P
 }
 
 /// A token must be hard to guess, and fit for the header that carries it (RFC 6750, section 2.1).
-fn check_token(filling: &ConfigResolver<'_>, located: &UnexpandedText, token: &str) -> Result<(), Problem> {
+fn check_token(resolver: &ConfigResolver<'_>, located: &UnexpandedText, token: &str) -> Result<(), Problem> {
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(filling.problem(located, "has a blank, a line break or a letter beyond ASCII in it"));
+        return Err(resolver.problem(located, "has a blank, a line break or a letter beyond ASCII in it"));
     }
     if token.len() < MIN_TOKEN {
         let text =
             format_args!("has fewer than {MIN_TOKEN} characters; `openssl rand -hex 32` makes one that nobody guesses");
-        return Err(filling.problem(located, text));
+        return Err(resolver.problem(located, text));
     }
     Ok(())
 }

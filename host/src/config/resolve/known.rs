@@ -68,28 +68,28 @@ impl SecretCollector<'_> {
         if let Some(url) = &server.url {
             self.address(url);
         }
-        for (name, located) in &server.headers {
-            let value = self.text(located);
+        for (name, text) in &server.headers {
+            let value = self.text(text);
             self.secrets.add_header(name, &value);
         }
         let tls = &server.tls;
-        for located in [&tls.ca, &tls.client_certificate, &tls.client_key].into_iter().flatten() {
-            self.text(located);
+        for text in [&tls.ca, &tls.client_certificate, &tls.client_key].into_iter().flatten() {
+            self.text(text);
         }
         self.auth(&server.auth);
     }
 
     fn program(&mut self, server: &ServerConfig) {
-        for located in server.command.iter().chain(&server.working_dir) {
-            self.text(located);
+        for text in server.command.iter().chain(&server.working_dir) {
+            self.text(text);
         }
-        let args: Vec<String> = server.args.iter().map(|located| self.text(located)).collect();
+        let args: Vec<String> = server.args.iter().map(|text| self.text(text)).collect();
         for (at, argument) in args.iter().enumerate() {
             let before = at.checked_sub(1).map(|before| &*args[before]);
             self.secrets.add_argument(before, argument);
         }
-        for (name, located) in &server.env {
-            let value = self.text(located);
+        for (name, text) in &server.env {
+            let value = self.text(text);
             self.secrets.add_env(name, &value);
         }
         for name in &server.pass_env {
@@ -121,7 +121,7 @@ impl SecretCollector<'_> {
     }
 
     fn oauth(&mut self, oauth: &OAuthConfig) {
-        oauth.texts().for_each(|located| self.address(located));
+        oauth.texts().for_each(|text| self.address(text));
         if let Some(secret) = &oauth.client_secret {
             let secret = self.text(secret);
             self.secrets.add(&secret);
@@ -130,7 +130,7 @@ impl SecretCollector<'_> {
 
     fn token_of_gateway(&mut self, secret: &TokenSource) {
         match secret {
-            TokenSource::Text(located) => self.token(located),
+            TokenSource::Text(text) => self.token(text),
             TokenSource::File(located) => {
                 // A path is shown to whoever looks for the file.
                 let text = SecretCollector { scope: self.scope, secrets: &mut Secrets::default() }.file(located);
@@ -140,8 +140,8 @@ impl SecretCollector<'_> {
     }
 
     /// A token for `Bearer`, which people also paste the word before.
-    fn token(&mut self, located: &UnexpandedText) {
-        let token = self.text(located);
+    fn token(&mut self, text: &UnexpandedText) {
+        let token = self.text(text);
         self.secrets.add(&token);
         self.secrets.add_header("Authorization", &token);
     }
@@ -162,12 +162,12 @@ impl SecretCollector<'_> {
         }
     }
 
-    fn text(&mut self, located: &UnexpandedText) -> String {
-        expand_partly(&located.text, &self.scope, self.secrets)
+    fn text(&mut self, text: &UnexpandedText) -> String {
+        expand_partly(&text.text, &self.scope, self.secrets)
     }
 
-    fn file(&mut self, located: &UnexpandedText) -> Option<String> {
-        let path = resolve_path(&self.text(located), &self.scope).ok()?;
+    fn file(&mut self, text: &UnexpandedText) -> Option<String> {
+        let path = resolve_path(&self.text(text), &self.scope).ok()?;
         read_text_file(&path).ok()
     }
 }

@@ -58,42 +58,42 @@ pub fn resolve_oauth(
         ServerAuth::Bearer(_) | ServerAuth::ApiKey { .. } | ServerAuth::Basic { .. } => return Ok(None),
     };
     let path = server_path(config.shape, &server.id);
-    let fill = |filling: &mut ConfigResolver<'_>| with_env_file(filling, |filling| resolve_fields(filling, oauth));
+    let fill = |resolver: &mut ConfigResolver<'_>| with_env_file(resolver, |resolver| resolve_fields(resolver, oauth));
     let (mut oauth, secrets) = resolve_with(server, &path, config, variables, None, fill)?;
     oauth.secrets = secrets;
     Ok(Some(oauth))
 }
 
-fn resolve_fields(filling: &mut ConfigResolver<'_>, oauth: &OAuthConfig) -> Result<ResolvedOAuth, Problem> {
-    let client_secret = text(filling, oauth.client_secret.as_ref())?;
+fn resolve_fields(resolver: &mut ConfigResolver<'_>, oauth: &OAuthConfig) -> Result<ResolvedOAuth, Problem> {
+    let client_secret = text(resolver, oauth.client_secret.as_ref())?;
     if let Some(secret) = &client_secret {
-        filling.secrets.add(secret);
+        resolver.secrets.add(secret);
     }
     Ok(ResolvedOAuth {
-        is_configured: matches!(filling.server.auth, ServerAuth::OAuth(_)),
+        is_configured: matches!(resolver.server.auth, ServerAuth::OAuth(_)),
         grant: oauth.grant,
-        client_id: text(filling, oauth.client_id.as_ref())?,
+        client_id: text(resolver, oauth.client_id.as_ref())?,
         client_secret,
-        client_metadata_url: address(filling, oauth.client_metadata_url.as_ref())?,
+        client_metadata_url: address(resolver, oauth.client_metadata_url.as_ref())?,
         token_auth: oauth.token_auth,
-        private_key: filling.optional_path(oauth.private_key.as_ref())?,
-        issuer: address(filling, oauth.issuer.as_ref())?,
+        private_key: resolver.optional_path(oauth.private_key.as_ref())?,
+        issuer: address(resolver, oauth.issuer.as_ref())?,
         scopes: oauth.scopes.clone(),
         callback_port: oauth.callback_port,
-        authorization_url: address(filling, oauth.authorization_url.as_ref())?,
-        token_url: address(filling, oauth.token_url.as_ref())?,
-        metadata_url: address(filling, oauth.metadata_url.as_ref())?,
-        limit: filling.server.timeouts.initialize,
+        authorization_url: address(resolver, oauth.authorization_url.as_ref())?,
+        token_url: address(resolver, oauth.token_url.as_ref())?,
+        metadata_url: address(resolver, oauth.metadata_url.as_ref())?,
+        limit: resolver.server.timeouts.initialize,
         secrets: Secrets::default(),
     })
 }
 
 /// A text; one that is empty says nothing.
-fn text(filling: &mut ConfigResolver<'_>, located: Option<&UnexpandedText>) -> Result<Option<String>, Problem> {
-    let text = located.map(|located| filling.text(located)).transpose()?;
+fn text(resolver: &mut ConfigResolver<'_>, located: Option<&UnexpandedText>) -> Result<Option<String>, Problem> {
+    let text = located.map(|located| resolver.text(located)).transpose()?;
     Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
-fn address(filling: &mut ConfigResolver<'_>, located: Option<&UnexpandedText>) -> Result<Option<String>, Problem> {
-    located.map(|located| site::resolve_address(filling, located)).transpose()
+fn address(resolver: &mut ConfigResolver<'_>, text: Option<&UnexpandedText>) -> Result<Option<String>, Problem> {
+    text.map(|text| site::resolve_address(resolver, text)).transpose()
 }

@@ -10,84 +10,84 @@ use crate::config::model::{Config, FileShape, Problem};
 use crate::config::secrets::Secrets;
 use crate::transport::endpoint::Program;
 
-pub(super) fn resolve_program(filling: &mut ConfigResolver<'_>, config: &Config) -> Result<Program, Problem> {
-    let server = filling.server;
-    let working_dir = working_dir(filling)?;
-    let command = command(filling, config.shape, working_dir.as_deref())?;
+pub(super) fn resolve_program(resolver: &mut ConfigResolver<'_>, config: &Config) -> Result<Program, Problem> {
+    let server = resolver.server;
+    let working_dir = working_dir(resolver)?;
+    let command = command(resolver, config.shape, working_dir.as_deref())?;
     let mut args: Vec<String> = Vec::with_capacity(server.args.len());
-    for located in &server.args {
-        let argument = filling.text(located)?;
-        filling.secrets.add_argument(args.last().map(String::as_str), &argument);
+    for text in &server.args {
+        let argument = resolver.text(text)?;
+        resolver.secrets.add_argument(args.last().map(String::as_str), &argument);
         args.push(argument);
     }
     let mut own = Vec::with_capacity(server.env.len());
-    for (name, located) in &server.env {
+    for (name, text) in &server.env {
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(filling.problem(located, "is no name of a variable: it is empty or has a \"=\" in it"));
+            return Err(resolver.problem(text, "is no name of a variable: it is empty or has a \"=\" in it"));
         }
-        own.push((name.clone(), filling.text(located)?));
+        own.push((name.clone(), resolver.text(text)?));
     }
     for name in &server.pass_env {
-        if let Some(value) = filling.scope.variables.environment.get(name) {
-            filling.secrets.add_variable(name, value);
+        if let Some(value) = resolver.scope.variables.environment.get(name) {
+            resolver.secrets.add_variable(name, value);
         }
     }
-    let env = environment(server, config, filling.scope.variables, filling.scope.env_file, own);
+    let env = environment(server, config, resolver.scope.variables, resolver.scope.env_file, own);
     // Also what it inherits: a server that fails likes to show its environment.
     for (name, value) in &env {
         match server.env.iter().any(|(own, _)| own == name) {
-            true => filling.secrets.add_env(name, value),
-            false => filling.secrets.add_inherited_env(name, value),
+            true => resolver.secrets.add_env(name, value),
+            false => resolver.secrets.add_inherited_env(name, value),
         }
     }
     let line: Vec<&str> = std::iter::once(&command).chain(&args).map(String::as_str).collect();
     let file = config.file.as_deref().unwrap_or(Path::new(""));
     let folder = working_dir.as_deref().unwrap_or(Path::new(""));
-    if let Some(located) = &server.command
+    if let Some(text) = &server.command
         && is_this_program(&line, file, env.get("PATH").map(String::as_str), folder)
     {
-        return Err(filling.problem(located, "is toolgate itself, which would start itself again without end"));
+        return Err(resolver.problem(text, "is toolgate itself, which would start itself again without end"));
     }
     Ok(Program {
         command,
         args,
         env,
         working_dir,
-        max_message_bytes: filling.max_message_bytes(),
+        max_message_bytes: resolver.max_message_bytes(),
         grace: server.grace,
         secrets: Secrets::default(),
     })
 }
 
-fn working_dir(filling: &mut ConfigResolver<'_>) -> Result<Option<PathBuf>, Problem> {
-    let located = filling.server.working_dir.as_ref();
-    let working_dir = filling.optional_path(located)?;
-    if let (Some(located), Some(folder)) = (located, &working_dir)
+fn working_dir(resolver: &mut ConfigResolver<'_>) -> Result<Option<PathBuf>, Problem> {
+    let text = resolver.server.working_dir.as_ref();
+    let working_dir = resolver.optional_path(text)?;
+    if let (Some(text), Some(folder)) = (text, &working_dir)
         && !folder.is_dir()
     {
         // A program that is started in no folder fails as one that does not exist.
-        return Err(filling.problem(located, format_args!("there is no folder {folder:?}")));
+        return Err(resolver.problem(text, format_args!("there is no folder {folder:?}")));
     }
     Ok(working_dir)
 }
 
 /// A name stays a name, for the system to look up. A path is one from the file's folder, as whoever wrote it saw it; other
 /// clients look for it only once they are in the folder that the program is to run in.
-fn command(filling: &mut ConfigResolver<'_>, shape: FileShape, working_dir: Option<&Path>) -> Result<String, Problem> {
-    let server = filling.server;
+fn command(resolver: &mut ConfigResolver<'_>, shape: FileShape, working_dir: Option<&Path>) -> Result<String, Problem> {
+    let server = resolver.server;
     let located =
-        server.command.as_ref().ok_or_else(|| filling.missing_problem("command required for stdio transport"))?;
-    let text = filling.text(located)?;
+        server.command.as_ref().ok_or_else(|| resolver.missing_problem("command required for stdio transport"))?;
+    let text = resolver.text(located)?;
     if text.trim().is_empty() {
-        return Err(filling.problem(located, "is empty; name the program to run"));
+        return Err(resolver.problem(located, "is empty; name the program to run"));
     }
     if !is_path(&text) {
         return Ok(text);
     }
     let scope = match working_dir.filter(|_| shape != FileShape::Native) {
-        Some(folder) => ExpandScope { folder, ..filling.scope },
-        None => filling.scope,
+        Some(folder) => ExpandScope { folder, ..resolver.scope },
+        None => resolver.scope,
     };
-    let path = resolve_path(&text, &scope).map_err(|error| filling.problem(located, error))?;
-    path.into_os_string().into_string().map_err(|_| filling.problem(located, "the path to it is not UTF-8 text"))
+    let path = resolve_path(&text, &scope).map_err(|error| resolver.problem(located, error))?;
+    path.into_os_string().into_string().map_err(|_| resolver.problem(located, "the path to it is not UTF-8 text"))
 }

@@ -11,10 +11,10 @@ pub fn resolve_record_dir(config: &Config, variables: &Variables) -> Result<Opti
     let Some(dir) = config.settings.record.as_ref().and_then(|record| record.dir.as_ref()) else { return Ok(None) };
     let server = ServerConfig::new("", dir.place.clone(), TransportKind::Stdio);
     // A folder is shown to whoever looks for a file in it, so nothing of its path is kept secret.
-    let (dir, _) = resolve_with(&server, "record", config, variables, None, |filling| {
-        let path = filling.path(dir)?;
+    let (dir, _) = resolve_with(&server, "record", config, variables, None, |resolver| {
+        let path = resolver.path(dir)?;
         match path.exists() && !path.is_dir() {
-            true => Err(filling.problem(dir, format_args!("{path:?} is no folder"))),
+            true => Err(resolver.problem(dir, format_args!("{path:?} is no folder"))),
             false => Ok(path),
         }
     })?;

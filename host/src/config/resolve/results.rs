@@ -60,22 +60,23 @@ pub struct ResolvedSpill {
 /// Fills in everything about the summarizer; none where the file has none.
 pub fn resolve_summarizer(config: &Config, variables: &Variables) -> Result<Option<ResolvedSummarizer>, Problem> {
     let Some(summarizer) = &config.settings.summarizer else { return Ok(None) };
-    let (how, secrets) =
-        resolve_with(&as_server(summarizer), "summarizer", config, variables, None, |filling| match &summarizer.how {
+    let (how, secrets) = resolve_with(&as_server(summarizer), "summarizer", config, variables, None, |resolver| {
+        match &summarizer.how {
             SummarizerKind::Command { .. } => {
-                let program = program::resolve_program(filling, config)?;
+                let program = program::resolve_program(resolver, config)?;
                 Ok(ResolvedSummarizerKind::Command { program: program.command, args: program.args, env: program.env })
             }
             SummarizerKind::Http { url, model, api_key } => {
-                let address = site::resolve_address(filling, url)?;
-                let name = filling.text(model)?.trim().to_owned();
+                let address = site::resolve_address(resolver, url)?;
+                let name = resolver.text(model)?.trim().to_owned();
                 if name.is_empty() {
-                    return Err(filling.problem(model, "is empty; name the model to ask"));
+                    return Err(resolver.problem(model, "is empty; name the model to ask"));
                 }
-                let api_key = api_key.as_ref().map(|key| site::resolve_token(filling, key)).transpose()?;
+                let api_key = api_key.as_ref().map(|key| site::resolve_token(resolver, key)).transpose()?;
                 Ok(ResolvedSummarizerKind::Http { url: address, model: name, api_key })
             }
-        })?;
+        }
+    })?;
     let max_input_bytes = usize::try_from(summarizer.max_input_bytes).unwrap_or(usize::MAX);
     Ok(Some(ResolvedSummarizer { how, timeout: summarizer.timeout, max_input_bytes, secrets }))
 }
@@ -88,10 +89,10 @@ pub fn resolve_spill(config: &Config, variables: &Variables) -> Result<Option<Re
     };
     let server = ServerConfig::new("", dir.place.clone(), TransportKind::Stdio);
     // A folder is shown to whoever looks for a file in it, so nothing of its path is kept secret.
-    let (dir, _) = resolve_with(&server, "spill", config, variables, None, |filling| {
-        let path = filling.path(dir)?;
+    let (dir, _) = resolve_with(&server, "spill", config, variables, None, |resolver| {
+        let path = resolver.path(dir)?;
         match path.exists() && !path.is_dir() {
-            true => Err(filling.problem(dir, format_args!("{path:?} is no folder"))),
+            true => Err(resolver.problem(dir, format_args!("{path:?} is no folder"))),
             false => Ok(path),
         }
     })?;

@@ -22,10 +22,10 @@ pub fn resolve_shadow(config: &Config, variables: &Variables) -> Result<Option<R
     let Some(shadow) = &config.settings.shadow else { return Ok(None) };
     let server = ServerConfig::new("", shadow.place.clone(), TransportKind::Stdio);
     // A path is shown to whoever looks for the file, so nothing of it is kept secret.
-    let (filled, _) = resolve_with(&server, "shadow", config, variables, None, |filling| {
+    let (filled, _) = resolve_with(&server, "shadow", config, variables, None, |resolver| {
         Ok(ResolvedShadow {
-            logic: filling.optional_path(shadow.logic.as_ref())?,
-            config: filling.optional_path(shadow.config.as_ref())?,
+            logic: resolver.optional_path(shadow.logic.as_ref())?,
+            config: resolver.optional_path(shadow.config.as_ref())?,
             sample: shadow.sample,
         })
     })?;

@@ -10,25 +10,25 @@ use crate::config::model::{ApiKeyLocation, Problem, ServerAuth, TransportKind, U
 use crate::config::secrets::Secrets;
 use crate::transport::endpoint::{RemoteSite, Tls};
 
-pub(super) fn resolve_site(filling: &mut ConfigResolver<'_>) -> Result<RemoteSite, Problem> {
-    let server = filling.server;
-    let located = server.url.as_ref();
-    let located = located
-        .ok_or_else(|| filling.missing_problem(&format!("url required for {} transport", server.kind.name())))?;
-    let text = filling.text(located)?.trim().to_owned();
-    filling.secrets.add_address(&text);
-    let mut address = ServerUrl { url: parse(&text, server.kind).map_err(|why| filling.problem(located, why))?, text };
-    let mut headers = headers(filling)?;
+pub(super) fn resolve_site(resolver: &mut ConfigResolver<'_>) -> Result<RemoteSite, Problem> {
+    let server = resolver.server;
+    let text = server.url.as_ref();
+    let located =
+        text.ok_or_else(|| resolver.missing_problem(&format!("url required for {} transport", server.kind.name())))?;
+    let text = resolver.text(located)?.trim().to_owned();
+    resolver.secrets.add_address(&text);
+    let mut address = ServerUrl { url: parse(&text, server.kind).map_err(|why| resolver.problem(located, why))?, text };
+    let mut headers = headers(resolver)?;
     if let Some(credentials) = address.take_credentials() {
         set(&mut headers, "Authorization", credentials, "url");
     }
-    match credential(filling)? {
+    match credential(resolver)? {
         None => {}
         Some((ApiKeyLocation::Header(name), value)) => set(&mut headers, &name, value, "auth"),
         Some((ApiKeyLocation::Query(name), value)) => address.set_query(&name, &value),
     }
     for (name, value) in &headers {
-        filling.secrets.add_header(name, value);
+        resolver.secrets.add_header(name, value);
     }
     let tls = &server.tls;
     Ok(RemoteSite {
@@ -37,11 +37,11 @@ pub(super) fn resolve_site(filling: &mut ConfigResolver<'_>) -> Result<RemoteSit
         headers,
         tls: Tls {
             verify: tls.verify,
-            ca: filling.optional_path(tls.ca.as_ref())?,
-            client_certificate: filling.optional_path(tls.client_certificate.as_ref())?,
-            client_key: filling.optional_path(tls.client_key.as_ref())?,
+            ca: resolver.optional_path(tls.ca.as_ref())?,
+            client_certificate: resolver.optional_path(tls.client_certificate.as_ref())?,
+            client_key: resolver.optional_path(tls.client_key.as_ref())?,
         },
-        max_message_bytes: filling.max_message_bytes(),
+        max_message_bytes: resolver.max_message_bytes(),
         connect_timeout: server.timeouts.connect,
         secrets: Secrets::default(),
         authorize: None,
@@ -49,10 +49,10 @@ pub(super) fn resolve_site(filling: &mut ConfigResolver<'_>) -> Result<RemoteSit
 }
 
 /// An address of something that is no server of ours, over HTTP.
-pub(super) fn resolve_address(filling: &mut ConfigResolver<'_>, located: &UnexpandedText) -> Result<String, Problem> {
-    let text = filling.text(located)?.trim().to_owned();
-    filling.secrets.add_address(&text);
-    parse(&text, TransportKind::Http).map_err(|why| filling.problem(located, why))?;
+pub(super) fn resolve_address(resolver: &mut ConfigResolver<'_>, located: &UnexpandedText) -> Result<String, Problem> {
+    let text = resolver.text(located)?.trim().to_owned();
+    resolver.secrets.add_address(&text);
+    parse(&text, TransportKind::Http).map_err(|why| resolver.problem(located, why))?;
     Ok(text)
 }
 
@@ -126,16 +126,16 @@ pub(super) fn credentials(url: &Url) -> Option<(String, String)> {
     (!user.is_empty() || password.is_some()).then(|| (user, password.unwrap_or_default()))
 }
 
-fn headers(filling: &mut ConfigResolver<'_>) -> Result<Vec<(String, String)>, Problem> {
+fn headers(resolver: &mut ConfigResolver<'_>) -> Result<Vec<(String, String)>, Problem> {
     let mut headers = Vec::new();
-    for (name, located) in &filling.server.headers {
-        check_name(filling, name, located)?;
-        let value = match filling.expand(located) {
+    for (name, text) in &resolver.server.headers {
+        check_name(resolver, name, text)?;
+        let value = match resolver.expand(text) {
             // Outside a session the header is not sent.
             Err(ExpandError::NoSession) => continue,
-            value => value.map_err(|error| filling.problem(located, error))?,
+            value => value.map_err(|error| resolver.problem(text, error))?,
         };
-        let value = check_header_value(filling, &value, located)?;
+        let value = check_header_value(resolver, &value, text)?;
         // An empty one says nothing.
         if !value.is_empty() {
             headers.push((name.clone(), value));
@@ -145,50 +145,50 @@ fn headers(filling: &mut ConfigResolver<'_>) -> Result<Vec<(String, String)>, Pr
 }
 
 /// What `auth` says, and where it goes.
-fn credential(filling: &mut ConfigResolver<'_>) -> Result<Option<(ApiKeyLocation, String)>, Problem> {
+fn credential(resolver: &mut ConfigResolver<'_>) -> Result<Option<(ApiKeyLocation, String)>, Problem> {
     let authorization = ApiKeyLocation::Header("Authorization".to_owned());
-    Ok(Some(match &filling.server.auth {
+    Ok(Some(match &resolver.server.auth {
         // What OAuth needs is filled in where it is used.
         ServerAuth::None | ServerAuth::OAuth(_) => return Ok(None),
         ServerAuth::Bearer(token) => {
-            let token = self::resolve_token(filling, token)?;
+            let token = self::resolve_token(resolver, token)?;
             (authorization, format!("Bearer {token}"))
         }
         ServerAuth::Basic { user, password } => {
-            let (name, secret) = (filling.text(user)?, filling.text(password)?);
-            filling.secrets.add(&secret);
+            let (name, secret) = (resolver.text(user)?, resolver.text(password)?);
+            resolver.secrets.add(&secret);
             if name.contains(':') {
-                return Err(filling.problem(user, "has a \":\" in it, which ends the name in basic authentication"));
+                return Err(resolver.problem(user, "has a \":\" in it, which ends the name in basic authentication"));
             }
             (authorization, basic_credentials(&name, &secret))
         }
         ServerAuth::ApiKey { value, r#in } => {
             if let ApiKeyLocation::Header(name) = r#in {
-                check_name(filling, name, value)?;
+                check_name(resolver, name, value)?;
             }
-            (r#in.clone(), key(filling, value)?)
+            (r#in.clone(), key(resolver, value)?)
         }
     }))
 }
 
 /// A token for `Bearer`.
-pub(super) fn resolve_token(filling: &mut ConfigResolver<'_>, located: &UnexpandedText) -> Result<String, Problem> {
-    let text = key(filling, located)?;
+pub(super) fn resolve_token(resolver: &mut ConfigResolver<'_>, located: &UnexpandedText) -> Result<String, Problem> {
+    let text = key(resolver, located)?;
     // People also paste the word before it.
     let bare =
         text.get(..7).filter(|word| word.eq_ignore_ascii_case("bearer ")).map(|word| text[word.len()..].trim_start());
     let token = bare.unwrap_or(&text).to_owned();
-    filling.secrets.add(&token);
+    resolver.secrets.add(&token);
     Ok(token)
 }
 
 /// A token or key: a secret, not empty, and fit for a header.
-fn key(filling: &mut ConfigResolver<'_>, located: &UnexpandedText) -> Result<String, Problem> {
-    let text = filling.text(located)?;
-    filling.secrets.add(&text);
-    let text = check_header_value(filling, &text, located)?;
+fn key(resolver: &mut ConfigResolver<'_>, located: &UnexpandedText) -> Result<String, Problem> {
+    let text = resolver.text(located)?;
+    resolver.secrets.add(&text);
+    let text = check_header_value(resolver, &text, located)?;
     if text.is_empty() {
-        return Err(filling.problem(located, "is empty"));
+        return Err(resolver.problem(located, "is empty"));
     }
     Ok(text)
 }
@@ -211,20 +211,18 @@ fn warn_twice(name: &str, by: &str) {
 }
 
 /// A name is a token of RFC 9110, section 5.6.2.
-fn check_name(filling: &ConfigResolver<'_>, name: &str, located: &UnexpandedText) -> Result<(), Problem> {
+fn check_name(resolver: &ConfigResolver<'_>, name: &str, text: &UnexpandedText) -> Result<(), Problem> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(allowed) {
-        return Err(
-            filling.problem(located, "the name of the header is empty or has a blank, a \":\" or the like in it")
-        );
+        return Err(resolver.problem(text, "the name of the header is empty or has a blank, a \":\" or the like in it"));
     }
     Ok(())
 }
 
-fn check_header_value(filling: &ConfigResolver<'_>, value: &str, located: &UnexpandedText) -> Result<String, Problem> {
+fn check_header_value(resolver: &ConfigResolver<'_>, value: &str, text: &UnexpandedText) -> Result<String, Problem> {
     let value = value.trim_matches([' ', '\t']);
     if value.contains(|c: char| c.is_control() && c != '\t') {
-        return Err(filling.problem(located, "has a line break or a control character in it, and a header is one line"));
+        return Err(resolver.problem(text, "has a line break or a control character in it, and a header is one line"));
     }
     Ok(value.to_owned())
 }

@@ -153,14 +153,14 @@ impl UnescapedText {
         let at = |here: usize| self.pieces.partition_point(|piece| piece.start <= here) - 1;
         let (first, last) = (at(place.start), at(place.end - 1));
         let start = match self.pieces[first] {
-            TextPiece { escape: true, source_start: there, .. } => there,
-            TextPiece { start: here, source_start: there, .. } => there + place.start - here,
+            TextPiece { escape: true, source_start, .. } => source_start,
+            TextPiece { start: here, source_start, .. } => source_start + place.start - here,
         };
         let end = match self.pieces[last] {
             TextPiece { escape: true, .. } => {
                 self.pieces.get(last + 1).map_or(self.source_len, |next| next.source_start)
             }
-            TextPiece { start: here, source_start: there, .. } => there + place.end - here,
+            TextPiece { start: here, source_start, .. } => source_start + place.end - here,
         };
         start..end
     }

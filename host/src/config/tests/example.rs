@@ -98,10 +98,10 @@ fn check_defaults<T: PartialEq>(keys: &[ConfigKey<T>], fresh: impl Fn() -> T) {
     for key in keys.iter().filter(|key| key.in_schema && !key.default.is_empty()) {
         let text = format!("{}: {}", key.name, key.default);
         let document = document::read(&text, &Path::new("t.yaml").into()).unwrap_or_else(|error| panic!("{error}"));
-        let mut reading = ReadContext::new(FileShape::Native);
+        let mut context = ReadContext::new(FileShape::Native);
         let mut target = fresh();
-        keys::read_keys(keys, &mut target, &ConfigField { node: &document.root, field: String::new() }, &mut reading);
-        assert!(reading.problems.is_empty(), "{text}: {:?}", reading.problems);
+        keys::read_keys(keys, &mut target, &ConfigField { node: &document.root, field: String::new() }, &mut context);
+        assert!(context.problems.is_empty(), "{text}: {:?}", context.problems);
         assert!(target == fresh(), "{text}");
     }
 }

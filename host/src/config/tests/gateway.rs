@@ -54,7 +54,7 @@ fn what_is_said_of_the_gateway_is_read() {
         assert_eq!(gateway(section), expected, "{section}");
     }
     let tls = gateway("{tls: {cert: ./c.pem, key: '${KEY}'}}").tls.unwrap();
-    let said = [tls.certificate, tls.key].map(|located| format!("{}({})", located.text, located.field));
+    let said = [tls.certificate, tls.key].map(|text| format!("{}({})", text.text, text.field));
     assert_eq!(said, ["./c.pem(tls.certificate)", "${KEY}(tls.key)"]);
 }
 
@@ -82,14 +82,14 @@ fn each_token_has_one_whose_it_is() {
     check(rows, |entry| {
         let rules = gateway(&format!("{{tokens: [{entry}]}}"));
         let token = &rules.tokens[0];
-        let (file, located) = match &token.secret {
-            TokenSource::Text(located) => ("", located),
-            TokenSource::File(located) => ("file ", located),
+        let (file, text) = match &token.secret {
+            TokenSource::Text(text) => ("", text),
+            TokenSource::File(text) => ("file ", text),
         };
         assert!(!format!("{rules:?}").contains("${"), "{rules:?}");
         format!(
             "{} {file}{}({}) {} {:?} {:?}",
-            token.principal, located.text, located.field, token.admin, token.selection, token.capabilities
+            token.principal, text.text, text.field, token.admin, token.selection, token.capabilities
         )
     });
 }

@@ -19,8 +19,8 @@ impl CallRunner<'_> {
             tokio::select! {
                 biased;
                 answer = &mut answer => return answer,
-                news = logs.recv() => match news {
-                    Ok(news) => self.emit_log(server, news),
+                event = logs.recv() => match event {
+                    Ok(event) => self.emit_log(server, event),
                     Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => return answer.await,
                 },
@@ -29,12 +29,12 @@ impl CallRunner<'_> {
     }
 
     /// Tells a line of the server's log, masked.
-    pub(super) fn emit_log(&self, server: &str, news: ServerEvent) {
-        let ServerEvent::Log { level, logger, data, callers: during, number } = news else { return };
+    pub(super) fn emit_log(&self, server: &str, event: ServerEvent) {
+        let ServerEvent::Log { level, logger, data, callers, number } = event else { return };
         let masked = self.gate.mask(server, data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
         if let Some(data) = masked {
             let logger = logger.and_then(|logger| self.gate.mask_text(server, &logger).ok());
-            self.emit(CallEvent::Log { level, logger, data, callers: during, number });
+            self.emit(CallEvent::Log { level, logger, data, callers, number });
         }
     }
 }

@@ -61,11 +61,11 @@ impl Approval {
 
     /// The result of the call. A server that wants input of a client whose call was approved gets its state back together
     /// with the approval, which the next round of this call uses up.
-    pub(super) fn wrap_state(&self, front: &ClientSession, result: String) -> String {
+    pub(super) fn wrap_state(&self, client: &ClientSession, result: String) -> String {
         let Some(subject) = self.approved.get().filter(|_| wants_input(&result)) else { return result };
         let Some(mut object) = JsonObject::read(&result) else { return result };
         let inner = object.remove("requestState");
-        if let Some(state) = front.gateway.sealer.seal(ApprovalStage::Approved, subject, inner.as_deref()) {
+        if let Some(state) = client.gateway.sealer.seal(ApprovalStage::Approved, subject, inner.as_deref()) {
             object.set("requestState", &state);
         }
         object.to_text()
@@ -75,10 +75,10 @@ impl Approval {
 impl Approve for ClientRequest {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
         Box::pin(async move {
-            let Some(front) = self.client() else { return Consent::NoApprover };
+            let Some(client) = self.client() else { return Consent::NoApprover };
             match self.era() {
-                Era::Legacy => self.ask_person(&front, question).await,
-                Era::Modern => self.resume_or_ask(&front, question),
+                Era::Legacy => self.ask_person(&client, question).await,
+                Era::Modern => self.resume_or_ask(&client, question),
             }
         })
     }
@@ -94,33 +94,33 @@ impl ClientSession {
 impl ClientRequest {
     /// Asks a client with a session, for as long as the call may take. A yes to rules that no longer hold is none: the call
     /// is then to be decided anew.
-    async fn ask_person(&self, front: &ClientSession, question: &Question) -> Consent {
+    async fn ask_person(&self, client: &ClientSession, question: &Question) -> Consent {
         if !self.takes_forms() {
             return Consent::NoApprover;
         }
-        let total = front.gate.link(&question.tool.server).map_or(Duration::MAX, |link| link.server().timeouts.total);
-        let rules = front.rules();
+        let total = client.gate.link(&question.tool.server).map_or(Duration::MAX, |link| link.server().timeouts.total);
+        let rules = client.rules();
         let method = Topic::Elicitation.method();
-        let form = form(front, question).to_string();
-        match front.send_question(method, &form, self.sink(), total.min(ASK_LIMIT)).await {
+        let form = form(client, question).to_string();
+        match client.send_question(method, &form, self.sink(), total.min(ASK_LIMIT)).await {
             Err(_) => Consent::NoApprover,
             Ok(answer) if !is_yes(&answer) => Consent::No,
-            Ok(_) if front.rules() != rules => Consent::Pending,
+            Ok(_) if client.rules() != rules => Consent::Pending,
             Ok(_) => Consent::Yes,
         }
     }
 
     /// What a client without a session has brought with this round; one that has brought nothing that counts is asked with
     /// the result.
-    fn resume_or_ask(&self, front: &ClientSession, question: &Question) -> Consent {
+    fn resume_or_ask(&self, client: &ClientSession, question: &Question) -> Consent {
         let Question { tool, arguments, .. } = question;
-        let seal = &front.gateway.sealer;
+        let seal = &client.gateway.sealer;
         let subject = SealedCall {
-            principal: front.principal.name.clone(),
+            principal: client.principal.name.clone(),
             server: tool.server.clone(),
             tool: tool.tool.clone(),
             arguments: arguments.clone(),
-            rules: front.rules(),
+            rules: client.rules(),
         };
         let brought = self.approval.returned.get().filter(|brought| seal.verify(&brought.sealed, &subject));
         let said = brought.and_then(|ReturnedState { sealed, answer }| {
@@ -140,7 +140,7 @@ impl ClientRequest {
             None if !self.takes_forms() => Consent::NoApprover,
             None => {
                 let Some(state) = seal.seal(ApprovalStage::Asked, &subject, None) else { return Consent::NoApprover };
-                let mut params = form(front, question);
+                let mut params = form(client, question);
                 params["mode"] = "form".into();
                 let asked = json!({key(seal): {"method": Topic::Elicitation.method(), "params": params}});
                 let result = json!({"resultType": "input_required", "inputRequests": asked, "requestState": state});
@@ -158,8 +158,8 @@ impl ClientRequest {
 }
 
 /// What a person is shown: the call as it will be made.
-fn form(front: &ClientSession, question: &Question) -> serde_json::Value {
-    let message = ApprovalText::new(question, &front.gateway.registry.secrets()).in_lines();
+fn form(client: &ClientSession, question: &Question) -> serde_json::Value {
+    let message = ApprovalText::new(question, &client.gateway.registry.secrets()).in_lines();
     let approve = json!({"type": "boolean", "title": "Approve", "description": "Whether the call may be made"});
     let schema = json!({"type": "object", "properties": {"approve": approve}, "required": ["approve"]});
     json!({"message": message, "requestedSchema": schema})

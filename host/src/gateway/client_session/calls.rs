@@ -51,7 +51,7 @@ impl Drop for CompletedCall {
 /// Calls a tool; its name and its arguments may have been found in the params already. What is left to be done when the
 /// client has the answer is put into `rest`.
 pub(super) async fn call(
-    front: &ClientSession,
+    client: &ClientSession,
     context: &RequestContext,
     id: &RawValue,
     params: &str,
@@ -68,55 +68,54 @@ pub(super) async fn call(
     };
     bounds::check_tool_name(&name)?;
     if let (Era::Modern, Some(headers)) = (context.era, &incoming.headers) {
-        front.tool_list.check_headers(&name, arguments, &headers.params)?;
+        client.tool_list.check_headers(&name, arguments, &headers.params)?;
     }
     let make = || {
-        let name = match front.exposed() {
+        let name = match client.exposed() {
             Some(server) => format!("{server}.{name}"),
             None => name.to_string(),
         };
         ToolCall::new(name, arguments.map_or_else(String::new, arguments_text))
     };
     let mut call = make();
-    let _stoppable = CancelGuard::new(front, id, CancelHandle::Call(call.id.clone()));
-    let asker = ClientRequest::new(front, context, incoming);
-    let mut caller = context.caller(&asker, params);
-    asker.approval.extract(&front.gateway.sealer, &mut caller.input);
+    let _stoppable = CancelGuard::new(client, id, CancelHandle::Call(call.id.clone()));
+    let request = ClientRequest::new(client, context, incoming);
+    let mut caller = context.caller(&request, params);
+    request.approval.extract(&client.gateway.sealer, &mut caller.input);
     unlabel_answers(&mut caller.input);
     let options = CallOptions {
-        events: Some(events(front, context, &asker, incoming)),
+        events: Some(events(client, context, &request, incoming)),
         without_logs: context.log_level.is_none(),
-        approve: Some(Arc::clone(&asker) as _),
-        principal: Some(Arc::clone(&front.name)),
+        approve: Some(Arc::clone(&request) as _),
+        principal: Some(Arc::clone(&client.name)),
         caller,
         ..CallOptions::default()
     };
     let mut called = loop {
         let id = call.id.clone();
         // In a place of its own: what is around it is moved several times before it runs, and would be ten times as large.
-        match Box::pin(front.gate.call(call, &options)).await {
+        match Box::pin(client.gate.call(call, &options)).await {
             Ok(called) => break called,
             Err(GateError::Pending) => {}
             Err(error) => return Err(RpcError::new(INTERNAL_ERROR, error.to_string())),
         }
         // A question is no end of the call, so nothing is left of this round.
-        if let Some(question) = asker.approval.question() {
+        if let Some(question) = request.approval.question() {
             return Ok(question.clone());
         }
         // The rules have changed while the person thought.
-        front.sync_view();
+        client.sync_view();
         call = ToolCall { id, ..make() };
     };
-    let told = outcome::is_wanted(params).then(|| outcome::describe(front, &called));
-    let answer = call_answer(front, &mut called).map(|answer| label_result(asker.server(), answer));
-    let answer = asker.check_outcome(answer).map(|answer| asker.approval.wrap_state(front, answer));
+    let told = outcome::is_wanted(params).then(|| outcome::describe(client, &called));
+    let answer = call_answer(client, &mut called).map(|answer| label_result(request.server(), answer));
+    let answer = request.check_outcome(answer).map(|answer| request.approval.wrap_state(client, answer));
     if let Ok(answer) = &answer {
-        front.resource_links.learn(asker.server(), answer);
+        client.resource_links.learn(request.server(), answer);
     }
     let CallOutcome { result, latency, .. } = called;
-    let (inside, principal) = (Arc::clone(&front.gateway), Arc::clone(&front.name));
-    *rest =
-        Some(Box::new(CompletedCall { gateway: inside, principal, result: Some(result), latency, _options: options }));
+    let (gateway, principal) = (Arc::clone(&client.gateway), Arc::clone(&client.name));
+    *rest = Some(Box::new(CompletedCall { gateway, principal, result: Some(result), latency, _options: options }));
     let answer = match told {
         Some(told) => Ok(outcome::attach(answer, &told)),
         None => answer,
@@ -132,19 +131,19 @@ fn arguments_text(arguments: &str) -> String {
 
 /// Tells the client what happens to its call, as far as it wants to know.
 fn events(
-    front: &ClientSession,
+    client: &ClientSession,
     context: &RequestContext,
-    asker: &Arc<ClientRequest>,
+    request: &Arc<ClientRequest>,
     incoming: &ClientMessage,
 ) -> crate::gate::OnEvent {
-    let outlet = Arc::clone(&incoming.sink);
-    let teller = ProgressForwarder::new(front, context, asker, incoming);
+    let sink = Arc::clone(&incoming.sink);
+    let forwarder = ProgressForwarder::new(client, context, request, incoming);
     let level = context.log_level;
-    let (asker, me) = (Arc::clone(asker), front.me.clone());
+    let (request, me) = (Arc::clone(request), client.me.clone());
     let working: Mutex<Option<WorkGuard>> = Mutex::default();
     Arc::new(move |event| match event {
         CallEvent::Requesting { server, connection } => {
-            let now = me.upgrade().map(|front| asker.start_work(&front, &server, connection));
+            let now = me.upgrade().map(|client| request.start_work(&client, &server, connection));
             *working.lock().unwrap_or_else(PoisonError::into_inner) = now;
         }
         CallEvent::Answered => {
@@ -152,25 +151,25 @@ fn events(
             over.into_iter().for_each(WorkGuard::end);
         }
         CallEvent::Progress(progress) => {
-            if let Some(teller) = &teller {
-                teller.forward(&progress);
+            if let Some(forwarder) = &forwarder {
+                forwarder.forward(&progress);
             }
         }
-        CallEvent::Log { level: grave, logger, data, callers: during, number } => {
-            let Some(front) = me.upgrade().filter(|_| passes_level(&grave, level)) else { return };
+        CallEvent::Log { level: grave, logger, data, callers, number } => {
+            let Some(client) = me.upgrade().filter(|_| passes_level(&grave, level)) else { return };
             // What may be of somebody else's call is for nobody.
-            let own = matches!(during, ActiveCallers::One(principal) if principal == front.name);
+            let own = matches!(callers, ActiveCallers::One(principal) if principal == client.name);
             // Clients that share a front have a way for each call, and nothing comes on two of them.
             if own
-                && (front.is_shared() || front.mark_log_sent(number))
-                && let Some(line) = log_line(&front, &grave, logger.as_deref(), data)
+                && (client.is_shared() || client.mark_log_sent(number))
+                && let Some(line) = log_line(&client, &grave, logger.as_deref(), data)
             {
-                outlet.send_or_drop(line);
+                sink.send_or_drop(line);
             }
         }
         CallEvent::Abandoned { result, latency } => {
-            if let Some(front) = me.upgrade() {
-                front.gateway.remember(&front.name, *result, latency);
+            if let Some(client) = me.upgrade() {
+                client.gateway.remember(&client.name, *result, latency);
             }
         }
         _ => {}
@@ -179,12 +178,12 @@ fn events(
 
 /// A line of a server's log, as clients get it: no longer than a result may be.
 pub(super) fn log_line(
-    front: &ClientSession,
+    client: &ClientSession,
     level: &str,
     logger: Option<&str>,
     data: Box<RawValue>,
 ) -> Option<String> {
-    let data = front.gate.cut_value(data).ok()?;
+    let data = client.gate.cut_value(data).ok()?;
     let level = shorten_label(level);
     let logger = logger.map(shorten_label);
     let logger = logger.map(|logger| format!(r#""logger":{},"#, message::quote(logger))).unwrap_or_default();
@@ -203,7 +202,7 @@ pub(super) fn passes_level(level: &str, least: Option<LogLevel>) -> bool {
 }
 
 /// The answer as the client gets it, taken from what the call came to.
-fn call_answer(front: &ClientSession, called: &mut CallOutcome) -> Result<String, RpcError> {
+fn call_answer(client: &ClientSession, called: &mut CallOutcome) -> Result<String, RpcError> {
     let CallOutcome { result, failure, answer, .. } = called;
     if let Some(answer) = answer.take() {
         return Ok(answer.into_json());
@@ -215,7 +214,7 @@ fn call_answer(front: &ClientSession, called: &mut CallOutcome) -> Result<String
         // What the server says to a call it refuses is for the client, code and all.
         (Code::RpcError, Some(RequestError { failure: Failure::Rpc(error), .. })) => {
             let server = result.tool.as_ref().map_or("", |tool| &tool.server);
-            Err(label_error(server, front.gate.mask_error(server, error)))
+            Err(label_error(server, client.gate.mask_error(server, error)))
         }
         (Code::InvalidName | Code::UnknownServer | Code::UnknownTool | Code::NotAllowed, _) => {
             Err(RpcError::new(INVALID_PARAMS, &*result.text))

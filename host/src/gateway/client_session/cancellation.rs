@@ -26,10 +26,10 @@ pub(super) struct CancelGuard<'a> {
 }
 
 impl<'a> CancelGuard<'a> {
-    pub(super) fn new(front: &'a ClientSession, id: &'a RawValue, stop: CancelHandle) -> Option<Self> {
-        front.sink.as_ref()?;
-        front.cancel_handles().insert(id.get().to_owned(), stop);
-        Some(CancelGuard { client: front, id: id.get() })
+    pub(super) fn new(client: &'a ClientSession, id: &'a RawValue, stop: CancelHandle) -> Option<Self> {
+        client.sink.as_ref()?;
+        client.cancel_handles().insert(id.get().to_owned(), stop);
+        Some(CancelGuard { client, id: id.get() })
     }
 }
 

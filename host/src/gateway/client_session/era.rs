@@ -50,7 +50,7 @@ struct InputParams {
 impl RequestContext {
     /// Reads what a request says; an error comes with the status that it has over HTTP.
     pub(super) fn read(
-        front: &ClientSession,
+        client: &ClientSession,
         method: &str,
         params: &str,
         headers: Option<&McpHeaders>,
@@ -65,13 +65,13 @@ impl RequestContext {
         };
         let mut meta = read.meta.unwrap_or_default();
         let progress = meta.remove("progressToken");
-        let stateless = front.sink.is_none();
+        let stateless = client.sink.is_none();
         let Some(version) = meta.remove(VERSION) else {
             if stateless || method == "server/discover" {
                 return Err(bad(format!("_meta lacks {VERSION}")));
             }
             meta.retain(|name| !is_of_session(name));
-            let session = front.session();
+            let session = client.session();
             let (capabilities, log_level) = (session.capabilities.clone(), session.log_level);
             let capabilities = capabilities.unwrap_or_else(|| NOTHING.into());
             return Ok(RequestContext { era: Era::Legacy, progress, capabilities, log_level, meta });
@@ -113,8 +113,8 @@ impl RequestContext {
     }
 
     /// For whom a server is asked with this request, and who answers what the server asks back.
-    pub(super) fn caller(&self, asker: &Arc<ClientRequest>, params: &str) -> Caller {
-        let (asks_again, given) = match self.era {
+    pub(super) fn caller(&self, request: &Arc<ClientRequest>, params: &str) -> Caller {
+        let (handles_input, input) = match self.era {
             Era::Legacy => (false, InputResponse::default()),
             Era::Modern => (true, read_input(params)),
         };
@@ -122,9 +122,9 @@ impl RequestContext {
             capabilities: Some(Arc::clone(&self.capabilities)),
             meta: self.meta.clone(),
             log_level: self.log_level,
-            handler: Some(Arc::clone(asker) as _),
-            handles_input: asks_again,
-            input: given,
+            handler: Some(Arc::clone(request) as _),
+            handles_input,
+            input,
         }
     }
 
@@ -139,12 +139,12 @@ impl RequestContext {
     }
 
     /// The same for what may be kept: it says for how long, and for whom.
-    pub(super) fn finish_cacheable(&self, result: String, keep: CacheControl) -> String {
+    pub(super) fn finish_cacheable(&self, result: String, cache: CacheControl) -> String {
         match self.era {
             Era::Legacy => without(result, &["resultType", "ttlMs", "cacheScope"]),
             Era::Modern if wants_input(&result) => result,
             Era::Modern => {
-                let CacheControl { ttl_ms, private } = keep;
+                let CacheControl { ttl_ms, private } = cache;
                 let scope = if private { "private" } else { "public" };
                 let result = without(result, &["resultType", "ttlMs", "cacheScope"]);
                 insert(&result, &format!(r#""resultType":"complete","ttlMs":{ttl_ms},"cacheScope":"{scope}""#))
@@ -187,8 +187,8 @@ impl CacheControl {
     }
 
     /// The same for a client that is shown what others may not be.
-    pub(super) fn for_client(self, front: &ClientSession) -> Self {
-        CacheControl { private: self.private || front.is_private(), ..self }
+    pub(super) fn for_client(self, client: &ClientSession) -> Self {
+        CacheControl { private: self.private || client.is_private(), ..self }
     }
 }
 
@@ -278,7 +278,7 @@ mod tests {
             meta: JsonObject::default(),
         };
         let (modern, legacy) = (of(Era::Modern), of(Era::Legacy));
-        let keep = CacheControl { ttl_ms: 0, private: true };
+        let cache = CacheControl { ttl_ms: 0, private: true };
         let rows = [
             (r#"{"a":1}"#, r#"{"resultType":"complete","a":1}"#, r#"{"a":1}"#),
             ("{}", r#"{"resultType":"complete"}"#, "{}"),
@@ -295,12 +295,12 @@ mod tests {
             assert_eq!(legacy.finish_result(result.to_owned()), for_legacy);
         }
         assert_eq!(
-            modern.finish_cacheable(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), keep),
+            modern.finish_cacheable(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), cache),
             r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[]}"#
         );
         let question = r#"{"inputRequests":{},"resultType":"input_required"}"#;
-        assert_eq!(modern.finish_cacheable(question.to_owned(), keep), question);
-        assert_eq!(legacy.finish_cacheable(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), keep), r#"{"tools":[]}"#);
+        assert_eq!(modern.finish_cacheable(question.to_owned(), cache), question);
+        assert_eq!(legacy.finish_cacheable(r#"{"ttlMs":5,"tools":[]}"#.to_owned(), cache), r#"{"tools":[]}"#);
     }
 
     #[test]
@@ -320,11 +320,11 @@ mod tests {
     #[test]
     fn a_whole_is_kept_as_long_as_its_parts_and_by_nobody_else() {
         let said = |text: &str| CacheControl::of_result(text);
-        let keep = |ttl_ms, private| CacheControl { ttl_ms, private };
-        assert_eq!(said(r#"{"ttlMs":1000,"cacheScope":"public","contents":[]}"#), keep(1000, false));
-        assert_eq!(said(r#"{"contents":[{"text":"ttlMs"}]}"#), keep(0, false));
-        assert_eq!(said(r#"{"ttlMs":-5,"cacheScope":"private"}"#), keep(0, true));
-        assert_eq!(CacheControl::of_parts([keep(1000, false), keep(500, true)]), keep(500, true));
-        assert_eq!(CacheControl::of_parts([]), keep(0, false));
+        let cache = |ttl_ms, private| CacheControl { ttl_ms, private };
+        assert_eq!(said(r#"{"ttlMs":1000,"cacheScope":"public","contents":[]}"#), cache(1000, false));
+        assert_eq!(said(r#"{"contents":[{"text":"ttlMs"}]}"#), cache(0, false));
+        assert_eq!(said(r#"{"ttlMs":-5,"cacheScope":"private"}"#), cache(0, true));
+        assert_eq!(CacheControl::of_parts([cache(1000, false), cache(500, true)]), cache(500, true));
+        assert_eq!(CacheControl::of_parts([]), cache(0, false));
     }
 }

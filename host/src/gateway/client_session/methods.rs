@@ -15,7 +15,7 @@ use crate::session::{LEGACY_VERSIONS, METHOD_NOT_FOUND, MODERN_VERSION};
 
 /// Answers a request, other than a call, with the text of its result.
 pub(super) async fn answer(
-    front: &ClientSession,
+    client: &ClientSession,
     context: &RequestContext,
     id: &RawValue,
     method: &str,
@@ -23,20 +23,22 @@ pub(super) async fn answer(
     incoming: &ClientMessage,
 ) -> Result<String, RpcError> {
     match (method, context.era) {
-        ("tools/list", _) => tool_list::tools(front, context, params).await,
-        ("resources/list", _) => resources::list(front, context, params).await,
-        ("resources/templates/list", _) => resources::templates(front, context, params).await,
-        ("resources/read", _) => front.cancellable(id, resources::read(front, context, params, incoming)).await,
-        ("prompts/list", _) => prompts::list(front, context, params).await,
-        ("prompts/get", _) => front.cancellable(id, prompts::get(front, context, params, incoming)).await,
-        ("completion/complete", _) => front.cancellable(id, prompts::complete(front, context, params, incoming)).await,
-        ("subscriptions/listen", Era::Modern) => notifications::listen(front, context, id, params, incoming).await,
-        ("resources/subscribe", Era::Legacy) => notifications::subscribe(front, params, true).await,
-        ("resources/unsubscribe", Era::Legacy) => notifications::subscribe(front, params, false).await,
-        ("server/discover", Era::Modern) => Ok(discover(front, context)),
-        ("initialize", Era::Legacy) => initialize(front, params),
+        ("tools/list", _) => tool_list::tools(client, context, params).await,
+        ("resources/list", _) => resources::list(client, context, params).await,
+        ("resources/templates/list", _) => resources::templates(client, context, params).await,
+        ("resources/read", _) => client.cancellable(id, resources::read(client, context, params, incoming)).await,
+        ("prompts/list", _) => prompts::list(client, context, params).await,
+        ("prompts/get", _) => client.cancellable(id, prompts::get(client, context, params, incoming)).await,
+        ("completion/complete", _) => {
+            client.cancellable(id, prompts::complete(client, context, params, incoming)).await
+        }
+        ("subscriptions/listen", Era::Modern) => notifications::listen(client, context, id, params, incoming).await,
+        ("resources/subscribe", Era::Legacy) => notifications::subscribe(client, params, true).await,
+        ("resources/unsubscribe", Era::Legacy) => notifications::subscribe(client, params, false).await,
+        ("server/discover", Era::Modern) => Ok(discover(client, context)),
+        ("initialize", Era::Legacy) => initialize(client, params),
         ("ping", Era::Legacy) => Ok("{}".to_owned()),
-        ("logging/setLevel", Era::Legacy) => set_level(front, params).await,
+        ("logging/setLevel", Era::Legacy) => set_level(client, params).await,
         _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("the gateway has no method {method:?}"))),
     }
 }
@@ -52,20 +54,20 @@ fn server_info() -> serde_json::Value {
     json!({"name": "toolgate", "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn discover(front: &ClientSession, context: &RequestContext) -> String {
+fn discover(client: &ClientSession, context: &RequestContext) -> String {
     let versions: Vec<_> = std::iter::once(MODERN_VERSION).chain(LEGACY_VERSIONS).collect();
     let mut result = json!({
         "supportedVersions": versions,
         "capabilities": capabilities(),
         "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
     });
-    if let Some(text) = instructions(front) {
+    if let Some(text) = instructions(client) {
         result["instructions"] = text.into();
     }
-    context.finish_cacheable(result.to_string(), CacheControl::of_parts([]).for_client(front))
+    context.finish_cacheable(result.to_string(), CacheControl::of_parts([]).for_client(client))
 }
 
-fn initialize(front: &ClientSession, params: &str) -> Result<String, RpcError> {
+fn initialize(client: &ClientSession, params: &str) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Params {
@@ -79,7 +81,7 @@ fn initialize(front: &ClientSession, params: &str) -> Result<String, RpcError> {
     let theirs = theirs.map(|theirs| askable_capabilities(theirs.get()));
     bounds::check_capabilities(theirs.as_deref().unwrap_or_default())?;
     {
-        let mut session = front.session();
+        let mut session = client.session();
         session.version = Some(version);
         session.capabilities = theirs;
     }
@@ -88,7 +90,7 @@ fn initialize(front: &ClientSession, params: &str) -> Result<String, RpcError> {
         "capabilities": capabilities(),
         "serverInfo": server_info(),
     });
-    if let Some(text) = instructions(front) {
+    if let Some(text) = instructions(client) {
         result["instructions"] = text.into();
     }
     Ok(result.to_string())
@@ -96,13 +98,13 @@ fn initialize(front: &ClientSession, params: &str) -> Result<String, RpcError> {
 
 /// What servers want a model to know, as far as it is known without waiting for any; one that is exposed says it in its own
 /// words.
-fn instructions(front: &ClientSession) -> Option<String> {
-    let known = match front.exposed() {
+fn instructions(client: &ClientSession) -> Option<String> {
+    let known = match client.exposed() {
         Some(server) => {
-            let link = front.gate.admitted_links().into_iter().find(|link| link.id() == server)?;
-            front.gate.instructions_of(&link).map_err(GateError::Logic)
+            let link = client.gate.admitted_links().into_iter().find(|link| link.id() == server)?;
+            client.gate.instructions_of(&link).map_err(GateError::Logic)
         }
-        None => front.gate.known_instructions(&front.style()).map(Some),
+        None => client.gate.known_instructions(&client.style()).map(Some),
     };
     let known = known.unwrap_or_else(|error| {
         warn!("no instructions for the client: {error}");
@@ -112,14 +114,14 @@ fn instructions(front: &ClientSession) -> Option<String> {
 }
 
 /// Servers are told the least grave level that any client wants; a client is told no more than it wants itself.
-async fn set_level(front: &ClientSession, params: &str) -> Result<String, RpcError> {
+async fn set_level(client: &ClientSession, params: &str) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
         level: Box<RawValue>,
     }
     let Params { level } = params_of("logging/setLevel", params)?;
     let level = level_of(level.get()).map_err(|text| RpcError::new(INVALID_PARAMS, text))?;
-    front.session().log_level = Some(level);
-    front.gateway.registry.want_logs(front.gate.number(), Some(level)).await;
+    client.session().log_level = Some(level);
+    client.gateway.registry.want_logs(client.gate.number(), Some(level)).await;
     Ok("{}".to_owned())
 }

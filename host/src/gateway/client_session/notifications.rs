@@ -42,39 +42,39 @@ pub(super) struct ChangeSet {
 }
 
 /// Tells a client of the initialize era of all that changes, for as long as it can be told.
-pub(super) async fn run_notifier(front: Weak<ClientSession>, outlet: Arc<dyn ClientSink>) {
-    let Some(registry) = front.upgrade().map(|front| Arc::clone(&front.gateway.registry)) else { return };
+pub(super) async fn run_notifier(client: Weak<ClientSession>, sink: Arc<dyn ClientSink>) {
+    let Some(registry) = client.upgrade().map(|client| Arc::clone(&client.gateway.registry)) else { return };
     let mut changes = ClientChanges::new(&registry);
     drop(registry);
-    let mut crier = ClientNotifier::for_session(&*outlet);
+    let mut notifier = ClientNotifier::for_session(&*sink);
     let mut renewal = Resubscriber::default();
     loop {
         tokio::select! {
-            untold = changes.next(&front, Era::Legacy) => {
-                let (Some(untold), Some(front)) = (untold, front.upgrade()) else { return };
+            untold = changes.next(&client, Era::Legacy) => {
+                let (Some(untold), Some(client)) = (untold, client.upgrade()) else { return };
                 if untold.resources {
-                    let lost = lost_subscriptions(front.session().subscribed.iter());
-                    renewal.begin(&front, lost);
+                    let lost = lost_subscriptions(client.session().subscribed.iter());
+                    renewal.begin(&client, lost);
                 }
-                let session = front.session();
-                crier.queue(untold, session.subscribed.iter().map(|(uri, watcher)| (uri, Some(watcher))));
+                let session = client.session();
+                notifier.queue(untold, session.subscribed.iter().map(|(uri, watcher)| (uri, Some(watcher))));
             }
             renewed = renewal.done() => {
-                let Some(front) = front.upgrade() else { return };
+                let Some(client) = client.upgrade() else { return };
                 for (uri, watcher) in renewed {
-                    let mut session = front.session();
+                    let mut session = client.session();
                     // It may have been taken back meanwhile.
                     if let Some(known) = session.subscribed.get_mut(&uri) {
                         let before = std::mem::replace(known, watcher);
                         drop((session, before));
-                        crier.queue_gap(uri);
+                        notifier.queue_gap(uri);
                     }
                 }
             }
-            () = crier.wait_for_retry() => {}
+            () = notifier.wait_for_retry() => {}
         }
-        let Some(front) = front.upgrade() else { return };
-        if !crier.flush(&front) {
+        let Some(client) = client.upgrade() else { return };
+        if !notifier.flush(&client) {
             return;
         }
     }
@@ -87,7 +87,7 @@ fn lost_subscriptions<'a>(watched: impl Iterator<Item = (&'a String, &'a Resourc
 
 /// Answers `subscriptions/listen`: the answer comes when the client has heard enough.
 pub(super) async fn listen(
-    front: &ClientSession,
+    client: &ClientSession,
     context: &RequestContext,
     id: &RawValue,
     params: &str,
@@ -117,18 +117,18 @@ pub(super) async fn listen(
     };
     let uris: HashSet<String> = filter.resource_subscriptions.unwrap_or_default().into_iter().collect();
     bounds::check_subscriptions(uris.iter().map(String::as_str))?;
-    let mut changes = ClientChanges::new(&front.gateway.registry);
+    let mut changes = ClientChanges::new(&client.gateway.registry);
     let mut watched = BTreeMap::new();
     for uri in &uris {
         // What cannot be watched is not told of, unless another has it watched; that is all that can be said here.
-        if let Ok(Some(watcher)) = watch(front, uri).await {
+        if let Ok(Some(watcher)) = watch(client, uri).await {
             watched.insert(uri.clone(), watcher);
         }
     }
-    let mut no_news = pin!(front.subscriptions_ended.notified());
+    let mut no_news = pin!(client.subscriptions_ended.notified());
     no_news.as_mut().enable();
     let stop = Arc::new(Notify::new());
-    let _stoppable = CancelGuard::new(front, id, CancelHandle::Task(Arc::clone(&stop)));
+    let _stoppable = CancelGuard::new(client, id, CancelHandle::Task(Arc::clone(&stop)));
     let meta = format!(r#""_meta":{{"{SUBSCRIPTION}":{id}}}"#);
     let mut granted = serde_json::Map::new();
     for (name, on) in [
@@ -145,24 +145,24 @@ pub(super) async fn listen(
     }
     let acknowledged = format!(r#"{{{meta},"notifications":{}}}"#, serde_json::Value::Object(granted));
     let acknowledged = message::notification("notifications/subscriptions/acknowledged", Some(&acknowledged));
-    let mut crier = ClientNotifier::for_subscription(front, &*incoming.sink, wanted, id, acknowledged);
+    let mut notifier = ClientNotifier::for_subscription(client, &*incoming.sink, wanted, id, acknowledged);
     let mut renewal = Resubscriber::default();
-    while crier.flush(front) && !front.is_revoked() && !front.closing.load(Ordering::SeqCst) {
+    while notifier.flush(client) && !client.is_revoked() && !client.closing.load(Ordering::SeqCst) {
         tokio::select! {
-            untold = changes.next(&front.me, Era::Modern) => {
-                let (Some(untold), Some(me)) = (untold, front.me.upgrade()) else { break };
+            untold = changes.next(&client.me, Era::Modern) => {
+                let (Some(untold), Some(me)) = (untold, client.me.upgrade()) else { break };
                 if untold.resources {
                     renewal.begin(&me, lost_subscriptions(watched.iter()));
                 }
-                crier.queue(untold, uris.iter().map(|uri| (uri, watched.get(uri))));
+                notifier.queue(untold, uris.iter().map(|uri| (uri, watched.get(uri))));
             }
             renewed = renewal.done() => {
                 for (uri, watcher) in renewed {
-                    crier.queue_gap(uri.clone());
+                    notifier.queue_gap(uri.clone());
                     watched.insert(uri, watcher);
                 }
             }
-            () = crier.wait_for_retry() => {}
+            () = notifier.wait_for_retry() => {}
             () = stop.notified() => break,
             () = &mut no_news => break,
         }
@@ -171,7 +171,7 @@ pub(super) async fn listen(
 }
 
 /// Subscribes a client of the initialize era to a resource, or takes that back.
-pub(super) async fn subscribe(front: &ClientSession, params: &str, on: bool) -> Result<String, RpcError> {
+pub(super) async fn subscribe(client: &ClientSession, params: &str, on: bool) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
         uri: String,
@@ -179,7 +179,7 @@ pub(super) async fn subscribe(front: &ClientSession, params: &str, on: bool) -> 
     let method = if on { "resources/subscribe" } else { "resources/unsubscribe" };
     let Params { uri } = params_of(method, params)?;
     if !on {
-        drop(front.session().subscribed.remove(&uri));
+        drop(client.session().subscribed.remove(&uri));
         return Ok("{}".to_owned());
     }
     bounds::check_uri(&uri)?;
@@ -187,9 +187,9 @@ pub(super) async fn subscribe(front: &ClientSession, params: &str, on: bool) -> 
         let others = session.subscribed.keys().filter(|known| **known != uri);
         bounds::check_subscriptions(others.chain([&uri]).map(String::as_str))
     };
-    room(&front.session())?;
-    let watcher = watch(front, &uri).await?.ok_or_else(|| resources::missing(Era::Legacy, &uri))?;
-    let mut session = front.session();
+    room(&client.session())?;
+    let watcher = watch(client, &uri).await?.ok_or_else(|| resources::missing(Era::Legacy, &uri))?;
+    let mut session = client.session();
     // Others may have come meanwhile.
     room(&session)?;
     session.subscribed.insert(uri, watcher);
@@ -197,10 +197,10 @@ pub(super) async fn subscribe(front: &ClientSession, params: &str, on: bool) -> 
 }
 
 /// Watches a resource for the client, at the server that has it; none where there is no such server.
-pub(super) async fn watch(front: &ClientSession, uri: &str) -> Result<Option<ResourceWatcher>, RpcError> {
-    let Some(owner) = find_owner(front, uri).await? else { return Ok(None) };
+pub(super) async fn watch(client: &ClientSession, uri: &str) -> Result<Option<ResourceWatcher>, RpcError> {
+    let Some(owner) = find_owner(client, uri).await? else { return Ok(None) };
     let watcher = owner.link.watch(&owner.lease, uri).await;
-    watcher.map(Some).map_err(|failed| resources::client_error(front, owner.link.id(), failed))
+    watcher.map(Some).map_err(|failed| resources::client_error(client, owner.link.id(), failed))
 }
 
 /// What changes, gathered for a little while so that many changes are one.
@@ -221,7 +221,7 @@ impl ClientChanges {
 
     /// The next changes that are this client's business; none where there will be no more. Whoever waits no longer may do so
     /// again, and misses nothing.
-    async fn next(&mut self, front: &Weak<ClientSession>, era: Era) -> Option<ChangeSet> {
+    async fn next(&mut self, client: &Weak<ClientSession>, era: Era) -> Option<ChangeSet> {
         loop {
             let until = self.until;
             let enough = async {
@@ -238,7 +238,7 @@ impl ClientChanges {
                 }
                 news = self.news.recv() => match news {
                     Ok(told) => {
-                        if !self.pending.take(&*front.upgrade()?, era, told) {
+                        if !self.pending.take(&*client.upgrade()?, era, told) {
                             continue;
                         }
                         if !self.pending.logs.is_empty() && self.until.is_none() {
@@ -266,12 +266,12 @@ impl ChangeSet {
     }
 
     /// Takes what a server told, where that is for the client; says whether it is.
-    fn take(&mut self, front: &ClientSession, era: Era, LinkEvent { link, event: news }: LinkEvent) -> bool {
-        let link = link.map(|link| link.upgrade().filter(|link| front.gate.receives_from(link)));
+    fn take(&mut self, client: &ClientSession, era: Era, LinkEvent { link, event }: LinkEvent) -> bool {
+        let link = link.map(|link| link.upgrade().filter(|link| client.gate.receives_from(link)));
         if let Some(None) = link {
             return false;
         }
-        match news {
+        match event {
             ServerEvent::PromptsChanged => self.prompts = true,
             ServerEvent::ResourcesChanged => self.resources = true,
             ServerEvent::ResourceUpdated { uri, params } => {
@@ -282,19 +282,19 @@ impl ChangeSet {
             }
             // What is logged during a request goes the way of that request, to its client alone; the later era knows no
             // other lines.
-            ServerEvent::Log { level, logger, data, callers: during, number }
-                if era == Era::Legacy && is_for(front, &during) =>
+            ServerEvent::Log { level, logger, data, callers, number }
+                if era == Era::Legacy && is_for(client, &callers) =>
             {
                 let Some(link) = link.flatten() else { return false };
-                let wanted = passes_level(&level, front.session().log_level);
-                if !wanted || !front.mark_log_sent(number) {
+                let wanted = passes_level(&level, client.session().log_level);
+                if !wanted || !client.mark_log_sent(number) {
                     return false;
                 }
                 let masked =
-                    front.gate.mask(link.id(), data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
+                    client.gate.mask(link.id(), data.get()).ok().and_then(|data| RawValue::from_string(data).ok());
                 let Some(data) = masked else { return false };
-                let logger = logger.and_then(|logger| front.gate.mask_text(link.id(), &logger).ok());
-                let Some(line) = log_line(front, &level, logger.as_deref(), data) else { return false };
+                let logger = logger.and_then(|logger| client.gate.mask_text(link.id(), &logger).ok());
+                let Some(line) = log_line(client, &level, logger.as_deref(), data) else { return false };
                 self.logs.push(line);
             }
             ServerEvent::Log { .. } | ServerEvent::ToolsChanged | ServerEvent::Closed => return false,
@@ -305,10 +305,10 @@ impl ChangeSet {
 
 /// Whether a line that a server logs at such a moment is for all clients of this principal: what is of no request, or of one
 /// that the principal has given up.
-fn is_for(front: &ClientSession, during: &ActiveCallers) -> bool {
+fn is_for(client: &ClientSession, during: &ActiveCallers) -> bool {
     match during {
         ActiveCallers::Unknown => true,
-        ActiveCallers::Abandoned(principal) => *principal == front.name,
+        ActiveCallers::Abandoned(principal) => *principal == client.name,
         ActiveCallers::One(_) | ActiveCallers::Several => false,
     }
 }

@@ -51,10 +51,10 @@ struct PendingNotifications {
 
 impl<'a> ClientNotifier<'a> {
     /// For a client of the initialize era.
-    pub(super) fn for_session(outlet: &'a dyn ClientSink) -> Self {
+    pub(super) fn for_session(sink: &'a dyn ClientSink) -> Self {
         let wanted = ListSubscriptions { tools: true, prompts: true, resources: true };
         ClientNotifier {
-            sink: outlet,
+            sink,
             wanted,
             subscription: None,
             snapshot: None,
@@ -65,48 +65,41 @@ impl<'a> ClientNotifier<'a> {
 
     /// For one that listens, and is told first that it does.
     pub(super) fn for_subscription(
-        front: &ClientSession,
-        outlet: &'a dyn ClientSink,
+        client: &ClientSession,
+        sink: &'a dyn ClientSink,
         wanted: ListSubscriptions,
         subscription: &'a RawValue,
         greeting: String,
     ) -> Self {
         // What others were shown who share the front says nothing of this one.
-        let sight = (wanted.tools && front.is_shared()).then(|| ToolSnapshot::now(front));
-        let due = PendingNotifications { acknowledgement: Some(greeting), ..PendingNotifications::default() };
-        ClientNotifier {
-            sink: outlet,
-            wanted,
-            subscription: Some(subscription),
-            snapshot: sight,
-            pending: due,
-            retry: None,
-        }
+        let snapshot = (wanted.tools && client.is_shared()).then(|| ToolSnapshot::now(client));
+        let pending = PendingNotifications { acknowledgement: Some(greeting), ..PendingNotifications::default() };
+        ClientNotifier { sink, wanted, subscription: Some(subscription), snapshot, pending, retry: None }
     }
 
     /// Takes what has changed, as far as it is of what the client watches.
     pub(super) fn queue<'w>(
         &mut self,
-        untold: ChangeSet,
+        changes: ChangeSet,
         watched: impl Iterator<Item = (&'w String, Option<&'w ResourceWatcher>)> + Clone,
     ) {
-        let due = &mut self.pending;
-        due.tools |= untold.tools && self.wanted.tools;
-        due.prompts |= untold.prompts && self.wanted.prompts;
-        due.resources |= untold.resources && self.wanted.resources;
-        due.logs.extend(untold.logs);
-        for update in untold.updates {
+        let pending = &mut self.pending;
+        pending.tools |= changes.tools && self.wanted.tools;
+        pending.prompts |= changes.prompts && self.wanted.prompts;
+        pending.resources |= changes.resources && self.wanted.resources;
+        pending.logs.extend(changes.logs);
+        for update in changes.updates {
             if let Some(fit) = update.match_watched(watched.clone()) {
-                due.updates.retain(|(known, _)| !known.is_of(&update));
-                due.updates.push_back((update, fit));
+                pending.updates.retain(|(known, _)| !known.is_of(&update));
+                pending.updates.push_back((update, fit));
             }
         }
-        let many = due.updates.len() > MOST_UPDATES;
+        let many = pending.updates.len() > MOST_UPDATES;
         if many {
-            due.updates.clear();
+            pending.updates.clear();
         }
-        if many || untold.missed {
-            due.gaps.extend(watched.map(|(uri, _)| uri.clone()));
+        if many || changes.missed {
+            pending.gaps.extend(watched.map(|(uri, _)| uri.clone()));
         }
     }
 
@@ -116,10 +109,10 @@ impl<'a> ClientNotifier<'a> {
     }
 
     /// Tells what there is room for; false where nothing can be told any more.
-    pub(super) fn flush(&mut self, front: &ClientSession) -> bool {
+    pub(super) fn flush(&mut self, client: &ClientSession) -> bool {
         // Before it is tried, so that no room is missed.
         let room = self.sink.wait_for_room();
-        let told = self.try_flush(front);
+        let told = self.try_flush(client);
         self.pending.logs.clear();
         self.retry = told.is_err().then(|| -> BoxFuture<'a, ()> {
             Box::pin(async move {
@@ -140,8 +133,8 @@ impl<'a> ClientNotifier<'a> {
         self.retry = None;
     }
 
-    fn try_flush(&mut self, front: &ClientSession) -> Result<(), SinkError> {
-        front.sync_view();
+    fn try_flush(&mut self, client: &ClientSession) -> Result<(), SinkError> {
+        client.sync_view();
         if let Some(greeting) = &self.pending.acknowledgement {
             self.sink.send(greeting.clone())?;
             self.pending.acknowledgement = None;
@@ -149,12 +142,12 @@ impl<'a> ClientNotifier<'a> {
         // A client that may not use what has changed sees no change.
         if self.pending.tools {
             let changed = match &self.snapshot {
-                Some(sight) => sight.changed(front).map(Some),
-                None => front.tool_list.tools_have_changed(front).then_some(None),
+                Some(snapshot) => snapshot.changed(client).map(Some),
+                None => client.tool_list.tools_have_changed(client).then_some(None),
             };
-            if let Some(sight) = changed {
+            if let Some(snapshot) = changed {
                 self.sink.send(self.list_changed("notifications/tools/list_changed"))?;
-                self.snapshot = sight;
+                self.snapshot = snapshot;
             }
             self.pending.tools = false;
         }
@@ -171,7 +164,7 @@ impl<'a> ClientNotifier<'a> {
             self.pending.gaps.pop_first();
         }
         while let Some((update, fit)) = self.pending.updates.front() {
-            if let Some(text) = update.notification(front, *fit, self.subscription) {
+            if let Some(text) = update.notification(client, *fit, self.subscription) {
                 self.sink.send(text)?;
             }
             self.pending.updates.pop_front();

@@ -29,13 +29,13 @@ pub(super) fn is_wanted(params: &str) -> bool {
 }
 
 /// All that there is to say of a call beside its answer.
-pub(super) fn describe(front: &ClientSession, called: &CallOutcome) -> JsonObject {
+pub(super) fn describe(client: &ClientSession, called: &CallOutcome) -> JsonObject {
     let mut outcome = JsonObject::read(to_raw(&called.as_json()).get()).unwrap_or_default();
     // The answer itself has them.
     outcome.remove("content");
     outcome.remove("structured");
     let text = outcome.to_text();
-    JsonObject::read(&front.gateway.registry.secrets().redact(&text)).unwrap_or_default()
+    JsonObject::read(&client.gateway.registry.secrets().redact(&text)).unwrap_or_default()
 }
 
 /// The answer with it; a call that is refused has an answer, too.

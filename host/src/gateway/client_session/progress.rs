@@ -22,14 +22,14 @@ pub(super) struct ProgressForwarder {
 impl ProgressForwarder {
     /// None where the client does not want to know.
     pub(super) fn new(
-        front: &ClientSession,
+        client: &ClientSession,
         context: &RequestContext,
         asker: &Arc<ClientRequest>,
         incoming: &ClientMessage,
     ) -> Option<Self> {
         let token = context.progress.clone()?;
         Some(ProgressForwarder {
-            client: front.me.clone(),
+            client: client.me.clone(),
             request: Arc::clone(asker),
             sink: Arc::clone(&incoming.sink),
             token,
@@ -38,11 +38,11 @@ impl ProgressForwarder {
 
     /// Passes on what the server said, but for its token, masked, and no longer than a result may be.
     pub(super) fn forward(&self, progress: &Progress) {
-        let Some(front) = self.client.upgrade() else { return };
+        let Some(client) = self.client.upgrade() else { return };
         // What cannot be masked is not told.
-        let masked = front.gate.mask(self.request.server(), progress.params.get()).ok();
+        let masked = client.gate.mask(self.request.server(), progress.params.get()).ok();
         let Some(mut params) = masked.as_deref().and_then(JsonObject::read) else { return };
-        match front.gate.cut_member(&mut params, "message") {
+        match client.gate.cut_member(&mut params, "message") {
             Ok(true) => {}
             // What else a server says there is its own idea.
             Ok(false) => params.retain(|name| matches!(name, "progress" | "total" | "message")),

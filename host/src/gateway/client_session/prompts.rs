@@ -18,17 +18,17 @@ use crate::logic::types::naming::NamingStyle;
 use crate::session::ListKind;
 
 /// Lists the prompts.
-pub(super) async fn list(front: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
+pub(super) async fn list(client: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
     let mut items = Vec::new();
     let mut owners: HashMap<String, String> = HashMap::new();
-    let MergedListing { servers: listed, cache: keep } = gather(front, ListKind::Prompts).await;
-    for ServerListing { link, items: own } in listed {
+    let MergedListing { servers, cache } = gather(client, ListKind::Prompts).await;
+    for ServerListing { link, items: own } in servers {
         for mut item in own {
-            let Some(name) = text_member(&item, "name").map(|name| exposed_name(front, link.id(), &name)) else {
+            let Some(name) = text_member(&item, "name").map(|name| exposed_name(client, link.id(), &name)) else {
                 continue;
             };
             match owners.entry(name) {
-                Entry::Occupied(owner) => front.gateway.warn_duplicate(link.id(), owner.key(), owner.get()),
+                Entry::Occupied(owner) => client.gateway.warn_duplicate(link.id(), owner.key(), owner.get()),
                 Entry::Vacant(place) => {
                     item.set("name", place.key());
                     items.push(to_raw(&item));
@@ -37,12 +37,12 @@ pub(super) async fn list(front: &ClientSession, context: &RequestContext, params
             }
         }
     }
-    Ok(context.finish_cacheable(page("prompts", &items, params)?, keep))
+    Ok(context.finish_cacheable(page("prompts", &items, params)?, cache))
 }
 
 /// Gets a prompt.
 pub(super) async fn get(
-    front: &ClientSession,
+    client: &ClientSession,
     context: &RequestContext,
     params: &str,
     incoming: &ClientMessage,
@@ -53,23 +53,23 @@ pub(super) async fn get(
         #[serde(default)]
         arguments: Option<JsonObject>,
     }
-    let of = params;
+    let client_params = params;
     let Params { name, arguments } = params_of("prompts/get", params)?;
-    let (owner, own) = find_owner(front, &name).await?;
+    let (owner, own) = find_owner(client, &name).await?;
     let mut params = JsonObject::default();
     params.set("name", &own);
     if let Some(arguments) = arguments {
         params.set("arguments", &arguments);
     }
-    let asked = ServerQuery { method: "prompts/get", params: &params.to_text(), client_params: of };
-    let result = resources::query_server(front, context, &owner, asked, incoming).await?;
-    front.resource_links.learn(owner.link.id(), &result);
+    let asked = ServerQuery { method: "prompts/get", params: &params.to_text(), client_params };
+    let result = resources::query_server(client, context, &owner, asked, incoming).await?;
+    client.resource_links.learn(owner.link.id(), &result);
     Ok(context.finish_result(result))
 }
 
 /// Completes an argument of a prompt or of a template.
 pub(super) async fn complete(
-    front: &ClientSession,
+    client: &ClientSession,
     context: &RequestContext,
     params: &str,
     incoming: &ClientMessage,
@@ -89,22 +89,22 @@ pub(super) async fn complete(
         #[serde(default)]
         uri: String,
     }
-    let of = params;
+    let client_params = params;
     let Params { r#ref: reference, argument, context: known } = params_of("completion/complete", params)?;
     let mut own = JsonObject::default();
     own.set("type", &reference.r#type);
     let owner = match reference.r#type.as_str() {
         "ref/prompt" => {
-            let (owner, name) = find_owner(front, &reference.name).await?;
+            let (owner, name) = find_owner(client, &reference.name).await?;
             own.set("name", &name);
             owner
         }
         _ => {
             bounds::check_uri(&reference.uri)?;
             own.set("uri", &reference.uri);
-            let owner = match sources::find_template_owner(front, &reference.uri).await? {
+            let owner = match sources::find_template_owner(client, &reference.uri).await? {
                 Some(owner) => Some(owner),
-                None => sources::find_owner(front, &reference.uri).await?,
+                None => sources::find_owner(client, &reference.uri).await?,
             };
             owner.ok_or_else(|| {
                 RpcError::new(INVALID_PARAMS, format!("no server has the template {:?}", reference.uri))
@@ -117,21 +117,21 @@ pub(super) async fn complete(
     if let Some(known) = known {
         params.set("context", &known);
     }
-    let asked = ServerQuery { method: "completion/complete", params: &params.to_text(), client_params: of };
-    let result = resources::query_server(front, context, &owner, asked, incoming).await?;
+    let asked = ServerQuery { method: "completion/complete", params: &params.to_text(), client_params };
+    let result = resources::query_server(client, context, &owner, asked, incoming).await?;
     Ok(context.finish_result(result))
 }
 
 /// The server of a prompt, and its own name for it. The name says whose it is, so that no other server is asked, unless it
 /// can be read in several ways.
-async fn find_owner(front: &ClientSession, name: &str) -> Result<(LeasedServer, String), RpcError> {
+async fn find_owner(client: &ClientSession, name: &str) -> Result<(LeasedServer, String), RpcError> {
     bounds::check_prompt_name(name)?;
     let missing = || RpcError::new(INVALID_PARAMS, format!("no prompt {name:?}"));
-    let own = |server: &str| name.strip_prefix(&prefix(front, server)).filter(|own| !own.is_empty());
-    let mut named = front.gate.admitted_links();
+    let own = |server: &str| name.strip_prefix(&prefix(client, server)).filter(|own| !own.is_empty());
+    let mut named = client.gate.admitted_links();
     named.retain(|link| own(link.id()).is_some());
     if named.len() > 1 {
-        let mut listed = gather_from(front, named, ListKind::Prompts).await.servers;
+        let mut listed = gather_from(client, named, ListKind::Prompts).await.servers;
         listed.retain(|listed| {
             let own = own(listed.link.id());
             listed.items.iter().any(|item| text_member(item, "name").as_deref() == own)
@@ -139,20 +139,20 @@ async fn find_owner(front: &ClientSession, name: &str) -> Result<(LeasedServer, 
         named = listed.into_iter().map(|listed| listed.link).collect();
     }
     let link = named.first().ok_or_else(missing)?;
-    let owner = sources::lease(front, link).await?;
+    let owner = sources::lease(client, link).await?;
     let own = own(link.id()).filter(|_| owner.lease.session().peer().features.prompts).ok_or_else(missing)?.to_owned();
     Ok((owner, own))
 }
 
 /// The name that the client is shown.
-fn exposed_name(front: &ClientSession, server: &str, prompt: &str) -> String {
-    format!("{}{prompt}", prefix(front, server))
+fn exposed_name(client: &ClientSession, server: &str, prompt: &str) -> String {
+    format!("{}{prompt}", prefix(client, server))
 }
 
 /// What stands before the server's own name in the one that the client is shown.
-fn prefix(front: &ClientSession, server: &str) -> String {
-    match front.style() {
-        _ if front.exposed().is_some() => String::new(),
+fn prefix(client: &ClientSession, server: &str) -> String {
+    match client.style() {
+        _ if client.exposed().is_some() => String::new(),
         NamingStyle::Dot => format!("{server}."),
         NamingStyle::McpPrefix => format!("mcp__{server}__"),
         NamingStyle::DoubleUnderscore | NamingStyle::Fitted(_) => format!("{server}__"),

@@ -48,9 +48,9 @@ pub(crate) struct ClientRequest {
 }
 
 impl ClientRequest {
-    pub(super) fn new(front: &ClientSession, context: &RequestContext, incoming: &ClientMessage) -> Arc<Self> {
+    pub(super) fn new(client: &ClientSession, context: &RequestContext, incoming: &ClientMessage) -> Arc<Self> {
         Arc::new(ClientRequest {
-            client: front.me.clone(),
+            client: client.me.clone(),
             era: context.era,
             sink: Arc::clone(&incoming.sink),
             capabilities: Arc::clone(&context.capabilities),
@@ -64,12 +64,12 @@ impl ClientRequest {
     }
 
     /// The server works on the request, for as long as what is given lives.
-    pub(super) fn start_work(self: &Arc<Self>, front: &ClientSession, server: &str, connection: u64) -> WorkGuard {
+    pub(super) fn start_work(self: &Arc<Self>, client: &ClientSession, server: &str, connection: u64) -> WorkGuard {
         // A request has one server, however often it is sent.
         let _ = self.server.set(server.to_owned());
         self.connection.store(connection, Ordering::Relaxed);
         self.active.fetch_add(1, Ordering::SeqCst);
-        front.gateway.relay.start_work(connection, &front.name, Some(self))
+        client.gateway.relay.start_work(connection, &client.name, Some(self))
     }
 
     /// The server no longer works on the request.
@@ -138,8 +138,8 @@ impl ClientRequest {
     }
 
     /// Whether the request is of this client, which has a session.
-    fn is_of(&self, front: &Weak<ClientSession>) -> bool {
-        self.era == Era::Legacy && Weak::ptr_eq(&self.client, front)
+    fn is_of(&self, client: &Weak<ClientSession>) -> bool {
+        self.era == Era::Legacy && Weak::ptr_eq(&self.client, client)
     }
 
     /// What the client gets: the outcome, or an error where it was to be asked in a way that its era does not have.
@@ -175,7 +175,7 @@ impl Handler for ClientRequest {
 
     fn active_callers(&self, _: u64) -> ActiveCallers {
         // What comes on the stream of a request is of that request.
-        self.client.upgrade().map_or(ActiveCallers::Several, |front| ActiveCallers::One(Arc::clone(&front.name)))
+        self.client.upgrade().map_or(ActiveCallers::Several, |client| ActiveCallers::One(Arc::clone(&client.name)))
     }
 }
 
@@ -184,7 +184,7 @@ impl ClientRequest {
         let connection = self.connection.load(Ordering::Relaxed);
         let question = ServerQuestion { server: self.server().to_owned(), connection, ..question };
         match (self.era, self.client.upgrade()) {
-            (Era::Legacy, Some(front)) => front.ask(question, &*self.sink, ASK_LIMIT).await,
+            (Era::Legacy, Some(client)) => client.ask(question, &*self.sink, ASK_LIMIT).await,
             (Era::Legacy, None) => NullHandler.answer(question).await,
             (Era::Modern, _) => {
                 // Who has no roots says so in both eras, and servers go on without.
@@ -202,12 +202,12 @@ impl ClientSession {
     async fn ask(
         &self,
         question: ServerQuestion,
-        outlet: &dyn ClientSink,
+        sink: &dyn ClientSink,
         limit: Duration,
     ) -> Result<Box<RawValue>, RpcError> {
         self.check_askable(&question)?;
         let params = self.question_params(&question)?;
-        self.send_question(question.topic.method(), &params, outlet, limit).await
+        self.send_question(question.topic.method(), &params, sink, limit).await
     }
 
     /// Sends a question as it is, and waits for the answer for so long.
@@ -215,15 +215,15 @@ impl ClientSession {
         &self,
         method: &str,
         params: &str,
-        outlet: &dyn ClientSink,
+        sink: &dyn ClientSink,
         limit: Duration,
     ) -> Result<Box<RawValue>, RpcError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         self.pending().insert(id, sender);
-        let _forget = QuestionGuard { client: self, id, sink: outlet };
+        let _forget = QuestionGuard { client: self, id, sink };
         let answered = async {
-            match outlet.deliver(message::request(id, method, params)).await {
+            match sink.deliver(message::request(id, method, params)).await {
                 true => receiver.await.ok(),
                 false => Some(Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway has gone"))),
             }
@@ -245,9 +245,9 @@ impl ClientSession {
 
     /// Tells the client that what it was asked to do at an address of a server is done.
     pub(in crate::gateway) fn notify_elicited(&self, elicitation: &str) {
-        if let Some(outlet) = &self.sink {
+        if let Some(sink) = &self.sink {
             let params = format!(r#"{{"elicitationId":{}}}"#, message::quote(elicitation));
-            outlet.send_or_drop(message::notification("notifications/elicitation/complete", Some(&params)));
+            sink.send_or_drop(message::notification("notifications/elicitation/complete", Some(&params)));
         }
     }
 

@@ -20,22 +20,22 @@ use crate::json::JsonObject;
 use crate::session::ListKind;
 
 /// Lists the resources.
-pub(super) async fn list(front: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
-    list_merged(front, context, ListKind::Resources, "resources", "uri", params).await
+pub(super) async fn list(client: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
+    list_merged(client, context, ListKind::Resources, "resources", "uri", params).await
 }
 
 /// Lists the templates of resources.
 pub(super) async fn templates(
-    front: &ClientSession,
+    client: &ClientSession,
     context: &RequestContext,
     params: &str,
 ) -> Result<String, RpcError> {
-    list_merged(front, context, ListKind::Templates, "resourceTemplates", "uriTemplate", params).await
+    list_merged(client, context, ListKind::Templates, "resourceTemplates", "uriTemplate", params).await
 }
 
 /// Reads a resource of the server that has it.
 pub(super) async fn read(
-    front: &ClientSession,
+    client: &ClientSession,
     context: &RequestContext,
     params: &str,
     incoming: &ClientMessage,
@@ -46,13 +46,13 @@ pub(super) async fn read(
     }
     let Params { uri } = params_of("resources/read", params)?;
     bounds::check_uri(&uri)?;
-    let Some(owner) = find_owner(front, &uri).await? else { return Err(missing(context.era, &uri)) };
+    let Some(owner) = find_owner(client, &uri).await? else { return Err(missing(context.era, &uri)) };
     let asked =
         ServerQuery { method: "resources/read", params: &json!({"uri": uri}).to_string(), client_params: params };
-    let result = query_server(front, context, &owner, asked, incoming).await;
+    let result = query_server(client, context, &owner, asked, incoming).await;
     let result = result.map_err(|error| adapt_error(context.era, error))?;
-    let keep = CacheControl::of_result(&result).for_client(front);
-    Ok(context.finish_cacheable(result, keep))
+    let cache = CacheControl::of_result(&result).for_client(client);
+    Ok(context.finish_cacheable(result, cache))
 }
 
 /// The answer for a resource that nobody has, as far as anybody says.
@@ -73,7 +73,7 @@ fn adapt_error(era: Era, error: RpcError) -> RpcError {
 }
 
 async fn list_merged(
-    front: &ClientSession,
+    client: &ClientSession,
     context: &RequestContext,
     kind: ListKind,
     name: &str,
@@ -82,8 +82,8 @@ async fn list_merged(
 ) -> Result<String, RpcError> {
     let mut owners: HashMap<String, String> = HashMap::new();
     let mut items = Vec::new();
-    let MergedListing { servers: listed, cache: keep } = gather(front, kind).await;
-    for ServerListing { link, items: own } in listed {
+    let MergedListing { servers, cache } = gather(client, kind).await;
+    for ServerListing { link, items: own } in servers {
         for item in own {
             let Some(address) = text_member(&item, key) else {
                 // Half of a letter is in it, so that it equals no other.
@@ -91,7 +91,7 @@ async fn list_merged(
                 continue;
             };
             match owners.entry(address) {
-                Entry::Occupied(owner) => front.gateway.warn_duplicate(link.id(), owner.key(), owner.get()),
+                Entry::Occupied(owner) => client.gateway.warn_duplicate(link.id(), owner.key(), owner.get()),
                 Entry::Vacant(place) => {
                     items.push(crate::json::to_raw(&item));
                     place.insert(link.id().to_owned());
@@ -99,7 +99,7 @@ async fn list_merged(
             }
         }
     }
-    Ok(context.finish_cacheable(page(name, &items, params)?, keep))
+    Ok(context.finish_cacheable(page(name, &items, params)?, cache))
 }
 
 /// What a server is asked, for a request of a client.
@@ -114,32 +114,32 @@ pub(super) struct ServerQuery<'a> {
 
 /// Asks a server, masks what it says, and passes its errors on with their codes.
 pub(super) async fn query_server(
-    front: &ClientSession,
+    client: &ClientSession,
     context: &RequestContext,
     owner: &LeasedServer,
     asked: ServerQuery<'_>,
     incoming: &ClientMessage,
 ) -> Result<String, RpcError> {
-    let asker = ClientRequest::new(front, context, incoming);
-    let mut caller = context.caller(&asker, asked.client_params);
+    let request = ClientRequest::new(client, context, incoming);
+    let mut caller = context.caller(&request, asked.client_params);
     unlabel_answers(&mut caller.input);
     let server = owner.link.id();
-    let working = asker.start_work(front, server, owner.link.number());
-    let progress = ProgressForwarder::new(front, context, &asker, incoming).map(ProgressForwarder::into_listener);
+    let working = request.start_work(client, server, owner.link.number());
+    let progress = ProgressForwarder::new(client, context, &request, incoming).map(ProgressForwarder::into_listener);
     let ServerQuery { method, params, .. } = asked;
-    let fetched = front.gate.fetch(&owner.link, owner.lease.session(), method, params, &caller, progress).await;
+    let fetched = client.gate.fetch(&owner.link, owner.lease.session(), method, params, &caller, progress).await;
     working.end();
     let outcome = fetched.map_err(|why| match why {
-        FetchError::Failed(failed) => client_error(front, server, failed),
+        FetchError::Failed(failed) => client_error(client, server, failed),
         FetchError::Logic(error) => RpcError::new(INTERNAL_ERROR, error.to_string()),
     });
-    asker.check_outcome(outcome.map(|answer| label_result(server, answer)))
+    request.check_outcome(outcome.map(|answer| label_result(server, answer)))
 }
 
 /// A failure as the client gets it: an error of the server with its code, masked.
-pub(super) fn client_error(front: &ClientSession, server: &str, failed: RequestError) -> RpcError {
+pub(super) fn client_error(client: &ClientSession, server: &str, failed: RequestError) -> RpcError {
     match failed.failure {
-        Failure::Rpc(error) => label_error(server, front.gate.mask_error(server, error)),
+        Failure::Rpc(error) => label_error(server, client.gate.mask_error(server, error)),
         other => RpcError::new(INTERNAL_ERROR, format!("server {server:?}: {other}")),
     }
 }

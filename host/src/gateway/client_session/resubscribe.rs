@@ -20,13 +20,13 @@ pub(super) type NewWatchers = Vec<(String, ResourceWatcher)>;
 
 impl Resubscriber {
     /// Watches these anew.
-    pub(super) fn begin(&mut self, front: &Arc<ClientSession>, uris: Vec<String>) {
+    pub(super) fn begin(&mut self, client: &Arc<ClientSession>, uris: Vec<String>) {
         if uris.is_empty() {
             return;
         }
         match &self.work {
-            None => self.work = Some(Box::pin(resubscribe(Arc::downgrade(front), uris))),
-            Some(_) => self.next = Some((Arc::downgrade(front), uris)),
+            None => self.work = Some(Box::pin(resubscribe(Arc::downgrade(client), uris))),
+            Some(_) => self.next = Some((Arc::downgrade(client), uris)),
         }
     }
 
@@ -35,20 +35,20 @@ impl Resubscriber {
         let Some(work) = &mut self.work else { return std::future::pending().await };
         let renewed = work.await;
         self.work = None;
-        if let Some((Some(front), mut uris)) = self.next.take().map(|(front, uris)| (front.upgrade(), uris)) {
+        if let Some((Some(client), mut uris)) = self.next.take().map(|(client, uris)| (client.upgrade(), uris)) {
             uris.retain(|uri| !renewed.iter().any(|(known, _)| known == uri));
-            self.begin(&front, uris);
+            self.begin(&client, uris);
         }
         renewed
     }
 }
 
-async fn resubscribe(front: Weak<ClientSession>, uris: Vec<String>) -> NewWatchers {
+async fn resubscribe(client: Weak<ClientSession>, uris: Vec<String>) -> NewWatchers {
     let mut renewed = Vec::new();
     for uri in uris {
-        let Some(front) = front.upgrade() else { break };
+        let Some(client) = client.upgrade() else { break };
         // What nobody has now somebody may have later.
-        if let Ok(Some(watcher)) = watch(&front, &uri).await {
+        if let Ok(Some(watcher)) = watch(&client, &uri).await {
             renewed.push((uri, watcher));
         }
     }

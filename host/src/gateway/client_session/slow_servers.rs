@@ -49,21 +49,21 @@ impl SlowServers {
             return;
         }
         self.put(link, kind, None);
-        let (late, link) = (Weak::clone(&self.me), Arc::clone(link));
+        let (slow_servers, link) = (Weak::clone(&self.me), Arc::clone(link));
         let ask = async move {
             let listed = list(&link, kind).await;
-            let Some(late) = late.upgrade() else { return };
+            let Some(slow_servers) = slow_servers.upgrade() else { return };
             match listed {
                 Ok(()) => {
-                    late.forget(&link, kind);
+                    slow_servers.forget(&link, kind);
                     link.announce_list(kind);
                 }
                 Err(Some(why)) => {
                     warn!(server = link.id(), "{} has not come: {why}", kind.method());
-                    late.add(&link, kind);
+                    slow_servers.add(&link, kind);
                 }
                 // Nobody waits for a server that does not start, and all hear when it has.
-                Err(None) => late.forget(&link, kind),
+                Err(None) => slow_servers.forget(&link, kind),
             }
         };
         let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);

@@ -41,74 +41,74 @@ pub(super) struct MergedListing {
 }
 
 /// Asks all servers for a list, side by side; those that cannot be asked, or take too long, are left out, and in the log.
-pub(super) async fn gather(front: &ClientSession, kind: ListKind) -> MergedListing {
-    gather_from(front, front.gate.admitted_links(), kind).await
+pub(super) async fn gather(client: &ClientSession, kind: ListKind) -> MergedListing {
+    gather_from(client, client.gate.admitted_links(), kind).await
 }
 
 /// The same for some servers.
-pub(super) async fn gather_from(front: &ClientSession, links: Vec<Arc<Link>>, kind: ListKind) -> MergedListing {
+pub(super) async fn gather_from(client: &ClientSession, links: Vec<Arc<Link>>, kind: ListKind) -> MergedListing {
     let ask = links.into_iter().map(|link| async move {
-        let (lease, listing) = list(front, &link, kind).await?;
-        let mask = |item: &RawValue| JsonObject::read(&front.gate.mask(link.id(), item.get()).ok()?);
+        let (lease, listing) = list(client, &link, kind).await?;
+        let mask = |item: &RawValue| JsonObject::read(&client.gate.mask(link.id(), item.get()).ok()?);
         let items = listing.items.iter().filter_map(|item| mask(item)).collect();
         let offers = lease.session().peer().features;
         let offered = if kind == ListKind::Prompts { offers.prompts } else { offers.resources };
         // Who has nothing of the kind has no part in it.
-        let keep = offered.then(|| CacheControl::of(&listing));
-        Some((ServerListing { link, items }, keep))
+        let cache = offered.then(|| CacheControl::of(&listing));
+        Some((ServerListing { link, items }, cache))
     });
     let answers = futures_util::future::join_all(ask).await;
     // Whoever is missing may be there the next moment.
     let missing = answers.iter().any(Option::is_none).then_some(CacheControl { ttl_ms: 0, private: false });
-    let (listed, parts): (Vec<_>, Vec<_>) = answers.into_iter().flatten().unzip();
+    let (servers, parts): (Vec<_>, Vec<_>) = answers.into_iter().flatten().unzip();
     MergedListing {
-        servers: listed,
-        cache: CacheControl::of_parts(parts.into_iter().chain([missing]).flatten()).for_client(front),
+        servers,
+        cache: CacheControl::of_parts(parts.into_iter().chain([missing]).flatten()).for_client(client),
     }
 }
 
 /// The server that a resource is of: the one that lists it, the one whose template fits, or the one that named it. Nobody
 /// gets by naming it what another one has. Where there is none, no server is told of the address: it may be another's, and
 /// a secret.
-pub(super) async fn find_owner(front: &ClientSession, uri: &str) -> Result<Option<LeasedServer>, RpcError> {
-    let sources = usable(front);
-    let mut owner = first(front, &sources, ListKind::Resources, |listing| listing.lists(uri)).await;
+pub(super) async fn find_owner(client: &ClientSession, uri: &str) -> Result<Option<LeasedServer>, RpcError> {
+    let sources = usable(client);
+    let mut owner = first(client, &sources, ListKind::Resources, |listing| listing.lists(uri)).await;
     if owner.is_none() {
-        owner = first(front, &sources, ListKind::Templates, |listing| listing.has_fitting(uri)).await;
+        owner = first(client, &sources, ListKind::Templates, |listing| listing.has_fitting(uri)).await;
     }
     if owner.is_none() {
-        let named = front.resource_links.server_of(uri);
+        let named = client.resource_links.server_of(uri);
         owner = sources.iter().find(|link| named.as_deref() == Some(link.id()));
     }
     match owner {
-        Some(link) => lease(front, link).await.map(Some),
+        Some(link) => lease(client, link).await.map(Some),
         None => Ok(None),
     }
 }
 
 /// The server that has this very template.
 pub(super) async fn find_template_owner(
-    front: &ClientSession,
+    client: &ClientSession,
     template: &str,
 ) -> Result<Option<LeasedServer>, RpcError> {
-    let sources = usable(front);
+    let sources = usable(client);
     let has = |listing: &Listing| listing.templates().any(|known| known == template);
-    match first(front, &sources, ListKind::Templates, has).await {
-        Some(link) => lease(front, link).await.map(Some),
+    match first(client, &sources, ListKind::Templates, has).await {
+        Some(link) => lease(client, link).await.map(Some),
         None => Ok(None),
     }
 }
 
 /// A server that is wanted by its name.
-pub(super) async fn lease(front: &ClientSession, link: &Arc<Link>) -> Result<LeasedServer, RpcError> {
+pub(super) async fn lease(client: &ClientSession, link: &Arc<Link>) -> Result<LeasedServer, RpcError> {
     match link.lease().await {
         Ok(lease) => Ok(LeasedServer { link: Arc::clone(link), lease }),
-        Err(why) => Err(client_error(front, link.id(), why.to_failed())),
+        Err(why) => Err(client_error(client, link.id(), why.to_failed())),
     }
 }
 
-fn usable(front: &ClientSession) -> Vec<Arc<Link>> {
-    let mut sources = front.gate.admitted_links();
+fn usable(client: &ClientSession) -> Vec<Arc<Link>> {
+    let mut sources = client.gate.admitted_links();
     sources.retain(|link| !link.is_disabled());
     sources
 }
@@ -117,7 +117,7 @@ fn usable(front: &ClientSession) -> Vec<Arc<Link>> {
 /// that is not enough they are asked, side by side. Once somebody has it, those before it that have not spoken yet are waited
 /// for, but not for long.
 async fn first<'a>(
-    front: &ClientSession,
+    client: &ClientSession,
     sources: &'a [Arc<Link>],
     kind: ListKind,
     has: impl Fn(&Listing) -> bool,
@@ -129,7 +129,7 @@ async fn first<'a>(
         Some(found) => (0..found).filter(|place| known[*place].is_none()).collect(),
         None => (0..sources.len()).collect(),
     };
-    let ask = |place: usize| async move { (place, list(front, &sources[place], kind).await) };
+    let ask = |place: usize| async move { (place, list(client, &sources[place], kind).await) };
     let mut asked: FuturesUnordered<_> = silent.iter().copied().map(ask).collect();
     let mut until = found.map(|_| Instant::now() + PATIENCE);
     while found.is_none_or(|found| silent.range(..found).next().is_some()) {
@@ -151,7 +151,7 @@ async fn first<'a>(
             () = enough => {
                 // Next time nobody waits for them.
                 let late = silent.iter().filter(|place| found.is_some_and(|found| **place < found));
-                late.for_each(|place| front.gateway.slow_servers.ask_in_background(&sources[*place], kind));
+                late.for_each(|place| client.gateway.slow_servers.ask_in_background(&sources[*place], kind));
                 break;
             }
         }
@@ -160,9 +160,9 @@ async fn first<'a>(
 }
 
 /// Asks one server for a list; none where it fails, takes too long, or did so a while ago.
-async fn list(front: &ClientSession, link: &Arc<Link>, kind: ListKind) -> Option<(Lease, Arc<Listing>)> {
-    let late = &front.gateway.slow_servers;
-    if late.has(link, kind) {
+async fn list(client: &ClientSession, link: &Arc<Link>, kind: ListKind) -> Option<(Lease, Arc<Listing>)> {
+    let slow_servers = &client.gateway.slow_servers;
+    if slow_servers.has(link, kind) {
         return None;
     }
     let began = Instant::now();
@@ -177,13 +177,13 @@ async fn list(front: &ClientSession, link: &Arc<Link>, kind: ListKind) -> Option
         Ok(Some(Err(why))) => {
             warn!(server = link.id(), "{why}");
             if began.elapsed() > SLOW {
-                late.add(link, kind);
+                slow_servers.add(link, kind);
             }
             None
         }
         Err(_) => {
             warn!(server = link.id(), "no {} within {FIRST_LIST:?}; it is left out until it comes", kind.method());
-            late.ask_in_background(link, kind);
+            slow_servers.ask_in_background(link, kind);
             None
         }
     }

@@ -35,14 +35,14 @@ struct CachedTools {
 
 impl ToolListCache {
     /// Whether the client would be shown other tools now than it was last.
-    pub(super) fn tools_have_changed(&self, front: &ClientSession) -> bool {
+    pub(super) fn tools_have_changed(&self, client: &ClientSession) -> bool {
         let before = self.cached();
         let Some(before) = before else { return true };
-        if has_newcomers(front, before.roster) {
+        if has_newcomers(client, before.roster) {
             return true;
         }
         let texts = |items: &[Box<RawValue>]| items.iter().map(|item| item.get().to_owned()).collect::<Vec<_>>();
-        render(front).is_ok_and(|items| texts(&items) != texts(&before.items))
+        render(client).is_ok_and(|items| texts(&items) != texts(&before.items))
     }
 
     /// Whether the headers of a call show what its arguments say, by the tools that the client was last shown.
@@ -62,9 +62,9 @@ impl ToolListCache {
 }
 
 /// Whether servers have come since there were these that have yet to say what they have.
-fn has_newcomers(front: &ClientSession, roster: u64) -> bool {
-    let unknown = || front.gate.links().iter().any(|link| link.known_tools().is_none() && !link.is_disabled());
-    front.gateway.registry.servers_version() != roster && unknown()
+fn has_newcomers(client: &ClientSession, roster: u64) -> bool {
+    let unknown = || client.gate.links().iter().any(|link| link.known_tools().is_none() && !link.is_disabled());
+    client.gateway.registry.servers_version() != roster && unknown()
 }
 
 /// The tools that there were at some moment for a client that shares its front with others.
@@ -76,9 +76,9 @@ pub(super) struct ToolSnapshot {
 
 impl ToolSnapshot {
     /// The tools of now.
-    pub(super) fn now(front: &ClientSession) -> Self {
-        let roster = front.gateway.registry.servers_version();
-        let digest = render(front).ok().map(|items| {
+    pub(super) fn now(client: &ClientSession) -> Self {
+        let roster = client.gateway.registry.servers_version();
+        let digest = render(client).ok().map(|items| {
             let mut digest = Sha256::new();
             for item in items {
                 digest.update(item.get());
@@ -91,30 +91,30 @@ impl ToolSnapshot {
     }
 
     /// The tools of now, where they are not these.
-    pub(super) fn changed(&self, front: &ClientSession) -> Option<Self> {
-        let now = ToolSnapshot::now(front);
+    pub(super) fn changed(&self, client: &ClientSession) -> Option<Self> {
+        let now = ToolSnapshot::now(client);
         let differs = now.digest.is_some() && now.digest != self.digest;
-        (differs || has_newcomers(front, self.roster)).then_some(now)
+        (differs || has_newcomers(client, self.roster)).then_some(now)
     }
 }
 
 /// Lists the tools. The first time, and when there are other servers, all are connected, for a limited time: those that
 /// come later are told of.
-pub(super) async fn tools(front: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
-    let kept = front.tool_list.cached();
-    let roster = front.gateway.registry.servers_version();
+pub(super) async fn tools(client: &ClientSession, context: &RequestContext, params: &str) -> Result<String, RpcError> {
+    let kept = client.tool_list.cached();
+    let roster = client.gateway.registry.servers_version();
     if kept.as_ref().is_none_or(|kept| kept.roster != roster) {
         // What fails or takes too long is left out, and in the log.
-        let _ = tokio::time::timeout(FIRST_LIST, front.gate.refresh()).await;
+        let _ = tokio::time::timeout(FIRST_LIST, client.gate.refresh()).await;
     }
-    let seen = front.gateway.registry.tools_count();
+    let seen = client.gateway.registry.tools_count();
     let shown = match kept {
         Some(kept) if kept.seen == seen && kept.roster == roster => kept,
         _ => {
-            let items: Arc<[_]> = render(front)?.into();
-            let (older, headers) = (for_legacy(&items), headers(&items));
-            let shown = CachedTools { seen, roster, items, legacy_items: older, headers };
-            *front.tool_list.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown.clone());
+            let items: Arc<[_]> = render(client)?.into();
+            let (legacy_items, headers) = (for_legacy(&items), headers(&items));
+            let shown = CachedTools { seen, roster, items, legacy_items, headers };
+            *client.tool_list.tools.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown.clone());
             shown
         }
     };
@@ -123,7 +123,7 @@ pub(super) async fn tools(front: &ClientSession, context: &RequestContext, param
         Era::Modern => shown.items,
     };
     let page = page("tools", &items, params)?;
-    Ok(context.finish_cacheable(page, cache_control(front)))
+    Ok(context.finish_cacheable(page, cache_control(client)))
 }
 
 /// The tools as clients before 2026-07-28 can read them.
@@ -136,8 +136,8 @@ fn for_legacy(items: &Arc<[Box<RawValue>]>) -> Arc<[Box<RawValue>]> {
 }
 
 /// How long the list of tools holds, and for whom: a server that has yet to list its own may do so at any moment.
-fn cache_control(front: &ClientSession) -> CacheControl {
-    let links = front.gate.links();
+fn cache_control(client: &ClientSession) -> CacheControl {
+    let links = client.gate.links();
     let known = links.iter().filter(|link| !link.is_disabled()).map(|link| link.known_tools());
     let parts = known.filter_map(|known| match known {
         Some(tools) => {
@@ -147,7 +147,7 @@ fn cache_control(front: &ClientSession) -> CacheControl {
         }
         None => Some(CacheControl { ttl_ms: 0, private: false }),
     });
-    CacheControl::of_parts(parts).for_client(front)
+    CacheControl::of_parts(parts).for_client(client)
 }
 
 /// What the schemas of tools want to be shown in headers.
@@ -169,13 +169,13 @@ fn headers(items: &[Box<RawValue>]) -> Arc<ToolHeaders> {
     Arc::new(headers)
 }
 
-fn render(front: &ClientSession) -> Result<Vec<Box<RawValue>>, RpcError> {
+fn render(client: &ClientSession) -> Result<Vec<Box<RawValue>>, RpcError> {
     let failed = |error: LogicError| RpcError::new(INTERNAL_ERROR, error.to_string());
-    let tools = front.gate.tools(&front.style()).map_err(failed)?;
+    let tools = client.gate.tools(&client.style()).map_err(failed)?;
     let shown = tools.into_iter().map(|tool| {
-        let definition = front.gate.definition(&tool.tool);
+        let definition = client.gate.definition(&tool.tool);
         let mut object = definition.and_then(|raw| JsonObject::read(raw.get())).unwrap_or_default();
-        object.set("name", if front.exposed().is_some() { &tool.tool.tool } else { &tool.name });
+        object.set("name", if client.exposed().is_some() { &tool.tool.tool } else { &tool.name });
         // What the component left alone stays as the server wrote it.
         let written = object.get("description").and_then(json::string_value);
         if let Some(description) = tool.description.filter(|description| written.as_ref() != Some(description)) {
@@ -187,7 +187,7 @@ fn render(front: &ClientSession) -> Result<Vec<Box<RawValue>>, RpcError> {
         (tool.tool.server, object)
     });
     let mut shown: Vec<(String, JsonObject)> = shown.collect();
-    front.gate.mask_descriptions(&mut shown).map_err(failed)?;
+    client.gate.mask_descriptions(&mut shown).map_err(failed)?;
     Ok(shown.iter().map(|(_, tool)| json::to_raw(tool)).collect())
 }
 

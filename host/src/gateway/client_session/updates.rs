@@ -55,12 +55,12 @@ impl ResourceUpdate {
     /// The notification that a client gets, with the id of its subscription, where it has one.
     pub(super) fn notification(
         &self,
-        front: &ClientSession,
+        client: &ClientSession,
         fit: WatchMatch,
         subscription: Option<&RawValue>,
     ) -> Option<String> {
         let link = self.link.upgrade()?;
-        let mut params = JsonObject::read(&front.gate.mask(link.id(), self.params.get()).ok()?)?;
+        let mut params = JsonObject::read(&client.gate.mask(link.id(), self.params.get()).ok()?)?;
         if fit == WatchMatch::Exact {
             // The client has named it.
             params.set("uri", &self.uri);

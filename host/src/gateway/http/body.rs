@@ -132,8 +132,8 @@ impl EventStream {
         self
     }
 
-    pub(super) fn with_slot(mut self, seat: SessionSlot) -> Self {
-        self._slot = Some(seat);
+    pub(super) fn with_slot(mut self, slot: SessionSlot) -> Self {
+        self._slot = Some(slot);
         self
     }
 

@@ -30,23 +30,28 @@ pub(super) struct EventChannel {
 
 impl EventChannel {
     /// A stream whose events are gone once they are read.
-    pub(super) fn transient(most: usize, load: Arc<LoadLimiter>, tab: Option<Arc<PrincipalUsage>>) -> Arc<Self> {
-        Self::new(None, most, load, tab)
+    pub(super) fn transient(most: usize, limiter: Arc<LoadLimiter>, usage: Option<Arc<PrincipalUsage>>) -> Arc<Self> {
+        Self::new(None, most, limiter, usage)
     }
 
     /// A stream whose events are kept, and have ids.
     pub(super) fn resumable(
         number: u64,
         most: usize,
-        load: Arc<LoadLimiter>,
-        tab: Option<Arc<PrincipalUsage>>,
+        limiter: Arc<LoadLimiter>,
+        usage: Option<Arc<PrincipalUsage>>,
     ) -> Arc<Self> {
-        Self::new(Some(number), most, load, tab)
+        Self::new(Some(number), most, limiter, usage)
     }
 
-    fn new(number: Option<u64>, most: usize, load: Arc<LoadLimiter>, tab: Option<Arc<PrincipalUsage>>) -> Arc<Self> {
+    fn new(
+        number: Option<u64>,
+        most: usize,
+        limiter: Arc<LoadLimiter>,
+        usage: Option<Arc<PrincipalUsage>>,
+    ) -> Arc<Self> {
         let (state, room) = (Mutex::new(State::default()), Notify::new());
-        Arc::new(EventChannel { number, most: most.max(1), load, usage: tab, state, room })
+        Arc::new(EventChannel { number, most: most.max(1), load: limiter, usage, state, room })
     }
 
     pub(super) fn number(&self) -> Option<u64> {
@@ -74,8 +79,8 @@ impl EventChannel {
     }
 
     /// Whether it is of the principal that has this tab.
-    pub(super) fn is_of(&self, tab: Option<&PrincipalUsage>) -> bool {
-        self.usage().map(std::ptr::from_ref) == tab.map(std::ptr::from_ref)
+    pub(super) fn is_of(&self, usage: Option<&PrincipalUsage>) -> bool {
+        self.usage().map(std::ptr::from_ref) == usage.map(std::ptr::from_ref)
     }
 
     /// Whether anything is kept of it that has been read.
@@ -445,20 +450,20 @@ mod tests {
 
     #[test]
     fn all_streams_share_the_room_for_events_and_give_it_back() {
-        let load = load(200);
-        let passing = EventChannel::transient(9, load.clone(), None);
-        let kept = EventChannel::resumable(1, 9, load.clone(), None);
+        let limiter = load(200);
+        let passing = EventChannel::transient(9, limiter.clone(), None);
+        let kept = EventChannel::resumable(1, 9, limiter.clone(), None);
         assert!(passing.send("x".repeat(100)).is_ok());
         assert!(kept.send("y".repeat(100)).is_err());
         assert_eq!(read(&mut passing.attach(None)).len(), 1);
-        assert_eq!(load.stats().event_bytes, 0);
+        assert_eq!(limiter.stats().event_bytes, 0);
         assert!(kept.send("y".repeat(100)).is_ok());
         assert_eq!(read(&mut kept.attach(None)).len(), 1);
-        assert!(load.stats().event_bytes > 0);
+        assert!(limiter.stats().event_bytes > 0);
         // What has been read makes room.
         assert!(kept.send("z".repeat(100)).is_ok());
         drop((passing, kept));
-        assert_eq!(load.stats().event_bytes, 0);
+        assert_eq!(limiter.stats().event_bytes, 0);
     }
 
     #[test]

@@ -42,10 +42,10 @@ impl AcceptedStream {
 
 /// Serves a connection until either side has enough.
 pub(super) async fn serve(
-    desk: Arc<HttpState>,
+    state: Arc<HttpState>,
     certificate: Option<Arc<Certificate>>,
     entered: ConnectionGuard,
-    pace: Arc<ConnectionTimer>,
+    timer: Arc<ConnectionTimer>,
     guest: AcceptedStream,
 ) {
     let (stream, peer) = match guest {
@@ -53,7 +53,7 @@ pub(super) async fn serve(
         #[cfg(unix)]
         AcceptedStream::Unix(stream) => {
             let at = ConnectionInfo { peer: HERE, local: HERE, tls: false };
-            return run(desk, entered, pace, stream, at).await;
+            return run(state, entered, timer, stream, at).await;
         }
     };
     if let Err(error) = stream.set_nodelay(true) {
@@ -61,10 +61,10 @@ pub(super) async fn serve(
     }
     let Ok(local) = stream.local_addr() else { return };
     let Some(certificate) = certificate else {
-        return run(desk, entered, pace, stream, ConnectionInfo { peer, local, tls: false }).await;
+        return run(state, entered, timer, stream, ConnectionInfo { peer, local, tls: false }).await;
     };
-    match timeout(desk.rules().limits.handshake_timeout, certificate.acceptor().accept(stream)).await {
-        Ok(Ok(stream)) => run(desk, entered, pace, stream, ConnectionInfo { peer, local, tls: true }).await,
+    match timeout(state.rules().limits.handshake_timeout, certificate.acceptor().accept(stream)).await {
+        Ok(Ok(stream)) => run(state, entered, timer, stream, ConnectionInfo { peer, local, tls: true }).await,
         Ok(Err(error)) => debug!(%peer, %error, "the handshake failed"),
         Err(_) => debug!(%peer, "the handshake took too long"),
     }
@@ -72,28 +72,28 @@ pub(super) async fn serve(
 
 /// Serves the requests of a connection.
 pub(super) async fn run<T>(
-    desk: Arc<HttpState>,
+    state: Arc<HttpState>,
     entered: ConnectionGuard,
-    pace: Arc<ConnectionTimer>,
+    timer: Arc<ConnectionTimer>,
     io: T,
-    at: ConnectionInfo,
+    info: ConnectionInfo,
 ) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (rules, peer) = (desk.rules(), at.peer);
-    let mut stopping = desk.stopping.clone();
+    let (rules, peer) = (state.rules(), info.peer);
+    let mut stopping = state.stopping.clone();
     let mut builder = http1::Builder::new();
     // The clock of the connection knows more than a limit for heads.
     builder.header_read_timeout(None).max_buf_size(rules.limits.max_header_bytes.max(8 << 10));
-    let visit = Arc::new(ConnectionContext {
-        state: desk,
-        timer: pace.clone(),
-        info: at.canonical(),
+    let connection = Arc::new(ConnectionContext {
+        state,
+        timer: timer.clone(),
+        info: info.canonical(),
         host: Mutex::default(),
         connection: entered.connection.clone(),
     });
-    let service = service_fn(|request| visit.clone().answer(request));
-    let io = TokioIo::new(TimedStream { io, timer: pace.clone() });
+    let service = service_fn(|request| connection.clone().answer(request));
+    let io = TokioIo::new(TimedStream { io, timer: timer.clone() });
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut clock = pin!(sleep_until(Instant::now()));
     let mut stopped = false;
@@ -110,7 +110,7 @@ pub(super) async fn run<T>(
                 stopped = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = clock.as_mut() => match pace.check(Instant::now()) {
+            () = clock.as_mut() => match timer.check(Instant::now()) {
                 TimerVerdict::InTime(next) | TimerVerdict::BodyLate(next) => clock.as_mut().reset(next),
                 TimerVerdict::Close(reason) => {
                     debug!(%peer, reason, "the connection is closed");

@@ -124,7 +124,7 @@ impl ConnectionTable {
     }
 
     /// Lets a stranger in; none where that is too much, and nobody can go for it.
-    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr, pace: Arc<ConnectionTimer>) -> Option<ConnectionGuard> {
+    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr, timer: Arc<ConnectionTimer>) -> Option<ConnectionGuard> {
         let mut table = self.table();
         if table.connections.len() >= table.most.saturating_add(STRANGERS) {
             self.shed.fetch_add(1, Relaxed);
@@ -133,16 +133,8 @@ impl ConnectionTable {
         }
         let number = table.next;
         table.next += 1;
-        let (holder, tells_news, evicted, task) = Default::default();
-        let connection = Arc::new(TrackedConnection {
-            number,
-            peer,
-            timer: pace,
-            owner: holder,
-            streaming: tells_news,
-            evicted,
-            task,
-        });
+        let (owner, streaming, evicted, task) = Default::default();
+        let connection = Arc::new(TrackedConnection { number, peer, timer, owner, streaming, evicted, task });
         table.connections.insert(number, connection.clone());
         Some(ConnectionGuard { connections: self.clone(), connection })
     }
@@ -323,9 +315,9 @@ mod tests {
 
     impl Door {
         fn new(most: usize, several: bool) -> Self {
-            let places = Arc::new(ConnectionTable::default());
-            places.set(most, several);
-            Door { places, guests: Vec::new() }
+            let connections = Arc::new(ConnectionTable::default());
+            connections.set(most, several);
+            Door { places: connections, guests: Vec::new() }
         }
 
         fn come(&mut self, address: u8) -> usize {

@@ -18,7 +18,7 @@ use super::timer::ConnectionTimer;
 pub(super) async fn read(
     body: &mut Incoming,
     limits: &GatewayLimits,
-    pace: &ConnectionTimer,
+    timer: &ConnectionTimer,
     slot: &mut RequestSlot,
 ) -> Result<Vec<u8>, HttpRefusal> {
     let declared = body.size_hint().exact().unwrap_or(0);
@@ -40,13 +40,13 @@ pub(super) async fn read(
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(broken())),
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 // The connection looks at the clock, and then at us again.
-                Poll::Pending if pace.is_body_late() => return Poll::Ready(Err(late())),
+                Poll::Pending if timer.is_body_late() => return Poll::Ready(Err(late())),
                 Poll::Pending => return Poll::Pending,
             }
         }
     });
     read.await?;
-    pace.mark_body_read();
+    timer.mark_body_read();
     Ok(content)
 }
 

@@ -78,16 +78,16 @@ pub struct AppliedChange {
 impl HttpControl {
     pub(super) fn new(
         address: SocketAddr,
-        current: Arc<CurrentRules>,
-        load: Arc<LoadLimiter>,
+        rules: Arc<CurrentRules>,
+        limiter: Arc<LoadLimiter>,
         sessions: Arc<HttpSessions>,
         certificate: Option<Arc<Certificate>>,
         asked: HttpOptions,
     ) -> Self {
         HttpControl(Arc::new(Inner {
             address,
-            rules: current,
-            load,
+            rules,
+            load: limiter,
             sessions,
             certificate,
             requested: Mutex::new(asked),
@@ -132,13 +132,12 @@ impl PreparedChange {
         if let (Some(own), Some(new)) = (&inner.certificate, certificate) {
             own.replace(new);
         }
-        let buckets = match asked.rate == options.rate {
+        let rate_limiter = match asked.rate == options.rate {
             true => inner.rules.get().rate_limiter.clone(),
             false => options.rate.map(|rate| Arc::new(RateLimiter::new(rate))),
         };
-        let keeper = inner.rules.get().authenticator.with(options.tokens.clone());
-        let rules =
-            Arc::new(HttpRules { limits: options.limits.clone(), hosts, authenticator: keeper, rate_limiter: buckets });
+        let authenticator = inner.rules.get().authenticator.with(options.tokens.clone());
+        let rules = Arc::new(HttpRules { limits: options.limits.clone(), hosts, authenticator, rate_limiter });
         inner.load.set(&options.limits, rules.authenticator.has_several_principals());
         inner.rules.0.send_replace(Arc::clone(&rules));
         applied.ended_sessions = inner.sessions.end_those(|principal| !rules.authenticator.has_principal(principal));

@@ -87,14 +87,14 @@ pub struct LoadLimiter {
 
 impl LoadLimiter {
     pub(in crate::gateway) fn new(limits: &GatewayLimits) -> Self {
-        let most = LoadLimits {
+        let load_limits = LoadLimits {
             requests: SharedLimit::new(limits.max_requests),
             bytes: SharedLimit::new(limits.max_inflight_bytes),
             session_slots: SharedLimit::new(limits.max_sessions),
             event_bytes: SharedLimit::new(limits.max_event_bytes),
         };
-        let load = LoadLimiter {
-            limits: most,
+        let limiter = LoadLimiter {
+            limits: load_limits,
             connections: Arc::default(),
             requests: AtomicUsize::default(),
             bytes: AtomicUsize::default(),
@@ -113,8 +113,8 @@ impl LoadLimiter {
             unauthorized: AtomicU64::default(),
             foreign: AtomicU64::default(),
         };
-        load.set(limits, false);
-        load
+        limiter.set(limits, false);
+        limiter
     }
 
     /// Takes other limits, which several principals may share; what is over them now goes on.
@@ -159,8 +159,8 @@ impl LoadLimiter {
 
     /// Lets a request of a principal in.
     pub(in crate::gateway) fn admit(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<RequestSlot, HttpRefusal> {
-        let tab = self.usage.of(principal);
-        let own = tab.as_ref().map(|tab| &tab.requests);
+        let usage = self.usage.of(principal);
+        let own = usage.as_ref().map(|usage| &usage.requests);
         if let Err(full) = self.limits.requests.take(&self.requests, own, 1) {
             self.shed_requests.fetch_add(1, Relaxed);
             return Err(match full {
@@ -171,7 +171,7 @@ impl LoadLimiter {
             });
         }
         self.accepted.fetch_add(1, Relaxed);
-        Ok(RequestSlot { load: self.clone(), usage: tab, bytes: 0, counted: true })
+        Ok(RequestSlot { load: self.clone(), usage, bytes: 0, counted: true })
     }
 
     /// A place for the content of a request that is not counted otherwise.
@@ -181,9 +181,9 @@ impl LoadLimiter {
 
     /// A place for a session of a principal, or for one that listens without a session.
     pub(super) fn session_slot(self: &Arc<Self>, principal: &Arc<Principal>) -> Result<SessionSlot, LimitReached> {
-        let tab = self.usage.of(principal);
-        self.limits.session_slots.take(&self.session_slots, tab.as_ref().map(|tab| &tab.session_slots), 1)?;
-        Ok(SessionSlot { load: self.clone(), usage: tab })
+        let usage = self.usage.of(principal);
+        self.limits.session_slots.take(&self.session_slots, usage.as_ref().map(|usage| &usage.session_slots), 1)?;
+        Ok(SessionSlot { load: self.clone(), usage })
     }
 
     /// Whose streams are kept for clients that come back.
@@ -199,13 +199,13 @@ impl LoadLimiter {
 
     /// Takes an event, where there is room for it.
     pub(super) fn keep_event(&self, own: Option<&PrincipalUsage>, bytes: usize) -> Result<(), LimitReached> {
-        self.limits.event_bytes.take(&self.event_bytes, own.map(|tab| &tab.event_bytes), bytes)
+        self.limits.event_bytes.take(&self.event_bytes, own.map(|usage| &usage.event_bytes), bytes)
     }
 
     /// Forgets what was read, for the sake of an event that found no room; says whether there is more now.
     pub(super) fn make_room(&self, own: Option<&PrincipalUsage>, full: LimitReached, bytes: usize) -> bool {
         let read = match (full, own) {
-            (LimitReached::Own, Some(tab)) => &tab.read_bytes,
+            (LimitReached::Own, Some(usage)) => &usage.read_bytes,
             _ => &self.read_bytes,
         };
         if read.load(Relaxed) == 0 {
@@ -220,8 +220,8 @@ impl LoadLimiter {
     /// An event was read, and is kept.
     pub(super) fn add_read(&self, own: Option<&PrincipalUsage>, bytes: usize) {
         self.read_bytes.fetch_add(bytes, Relaxed);
-        if let Some(tab) = own {
-            tab.read_bytes.fetch_add(bytes, Relaxed);
+        if let Some(usage) = own {
+            usage.read_bytes.fetch_add(bytes, Relaxed);
         }
         self.notify_room();
     }
@@ -229,8 +229,8 @@ impl LoadLimiter {
     /// What was read is forgotten, or is to be read again.
     pub(super) fn take_read(&self, own: Option<&PrincipalUsage>, bytes: usize) {
         self.read_bytes.fetch_sub(bytes, Relaxed);
-        if let Some(tab) = own {
-            tab.read_bytes.fetch_sub(bytes, Relaxed);
+        if let Some(usage) = own {
+            usage.read_bytes.fetch_sub(bytes, Relaxed);
         }
     }
 
@@ -258,15 +258,15 @@ impl LoadLimiter {
     /// Takes an event though there may be no room for it.
     pub(in crate::gateway) fn force_event(&self, own: Option<&PrincipalUsage>, bytes: usize) {
         self.event_bytes.fetch_add(bytes, Relaxed);
-        if let Some(tab) = own {
-            tab.event_bytes.fetch_add(bytes, Relaxed);
+        if let Some(usage) = own {
+            usage.event_bytes.fetch_add(bytes, Relaxed);
         }
     }
 
     pub(in crate::gateway) fn forget_events(&self, own: Option<&PrincipalUsage>, bytes: usize) {
         self.event_bytes.fetch_sub(bytes, Relaxed);
-        if let Some(tab) = own {
-            tab.event_bytes.fetch_sub(bytes, Relaxed);
+        if let Some(usage) = own {
+            usage.event_bytes.fetch_sub(bytes, Relaxed);
         }
         self.notify_room();
     }
@@ -288,7 +288,7 @@ impl RequestSlot {
 
     /// Makes room for more content of the request.
     pub(in crate::gateway) fn reserve(&mut self, bytes: usize) -> Result<(), HttpRefusal> {
-        let own = self.usage.as_ref().map(|tab| &tab.bytes);
+        let own = self.usage.as_ref().map(|usage| &usage.bytes);
         if let Err(full) = self.load.limits.bytes.take(&self.load.bytes, own, bytes) {
             self.load.shed_requests.fetch_add(1, Relaxed);
             return Err(match full {
@@ -304,7 +304,7 @@ impl RequestSlot {
 
     /// The request has been answered: the answer takes its place, even where it is larger.
     pub(super) fn replace(&mut self, bytes: usize) {
-        for count in [&self.load.bytes].into_iter().chain(self.usage.as_ref().map(|tab| &tab.bytes)) {
+        for count in [&self.load.bytes].into_iter().chain(self.usage.as_ref().map(|usage| &usage.bytes)) {
             count.fetch_add(bytes, Relaxed);
             count.fetch_sub(self.bytes, Relaxed);
         }
@@ -316,9 +316,9 @@ impl Drop for RequestSlot {
     fn drop(&mut self) {
         self.load.bytes.fetch_sub(self.bytes, Relaxed);
         self.load.requests.fetch_sub(usize::from(self.counted), Relaxed);
-        if let Some(tab) = &self.usage {
-            tab.bytes.fetch_sub(self.bytes, Relaxed);
-            tab.requests.fetch_sub(usize::from(self.counted), Relaxed);
+        if let Some(usage) = &self.usage {
+            usage.bytes.fetch_sub(self.bytes, Relaxed);
+            usage.requests.fetch_sub(usize::from(self.counted), Relaxed);
         }
     }
 }
@@ -332,8 +332,8 @@ pub(super) struct SessionSlot {
 impl Drop for SessionSlot {
     fn drop(&mut self) {
         self.load.session_slots.fetch_sub(1, Relaxed);
-        if let Some(tab) = &self.usage {
-            tab.session_slots.fetch_sub(1, Relaxed);
+        if let Some(usage) = &self.usage {
+            usage.session_slots.fetch_sub(1, Relaxed);
         }
     }
 }

@@ -151,9 +151,9 @@ impl Envelope {
         if self.method.is_none() && !self.result.0 && !self.error.0 {
             return Err(invalid_message());
         }
-        let asks = self.method.is_some() && self.id.0;
-        let initialize = asks && self.method == Some(Method::Initialize);
-        Ok(MessageClass { wants_response: asks, modern: self.params, initialize })
+        let wants_response = self.method.is_some() && self.id.0;
+        let initialize = wants_response && self.method == Some(Method::Initialize);
+        Ok(MessageClass { wants_response, modern: self.params, initialize })
     }
 }
 

@@ -91,7 +91,7 @@ pub struct PageEvent {
 
 /// Asks the pages.
 pub(super) async fn answer(
-    visit: &ConnectionContext,
+    connection: &ConnectionContext,
     head: &Parts,
     body: Vec<u8>,
     principal: Option<&Arc<Principal>>,
@@ -109,13 +109,13 @@ pub(super) async fn answer(
         body: Bytes::from(body),
         principal: principal.map(|principal| Principal::clone(principal)),
     };
-    let Some(page) = visit.state.pages.answer(request).await else { return Ok(None) };
+    let Some(page) = connection.state.pages.answer(request).await else { return Ok(None) };
     let mut response = match page.body {
         PageBody::Bytes(bytes) => Response::new(ResponseBody::Full(bytes)),
         PageBody::Events(events) => {
-            EventStream::new(EventSource::Page(events), visit.state.rules().limits.keep_alive, busy)
-                .with_streaming(visit.mark_streaming()?)
-                .until(visit.state.until_revoked(TokenDigest::of(&head.headers), principal))
+            EventStream::new(EventSource::Page(events), connection.state.rules().limits.keep_alive, busy)
+                .with_streaming(connection.mark_streaming()?)
+                .until(connection.state.until_revoked(TokenDigest::of(&head.headers), principal))
                 .into_response()
         }
     };

@@ -30,21 +30,21 @@ use crate::transport::BoxFuture;
 
 /// Answers a POST. The head is given up before anything is waited for: the connection then reads on into the same memory.
 pub(super) async fn answer(
-    visit: &ConnectionContext,
+    connection: &ConnectionContext,
     principal: &Arc<Principal>,
     head: Parts,
     body: &mut Incoming,
     busy: BusyGuard,
 ) -> Result<Response<ResponseBody>, HttpRefusal> {
-    let desk = &*visit.state;
+    let state = &*connection.state;
     media::check_post(&head.headers)?;
-    let mut slot = desk.load.admit(principal)?;
-    let content = content::read(body, &desk.rules().limits, &visit.timer, &mut slot).await?;
+    let mut slot = state.load.admit(principal)?;
+    let content = content::read(body, &state.rules().limits, &connection.timer, &mut slot).await?;
     let text = String::from_utf8(content).map_err(|_| not_text())?;
     let claim = VersionClaim::of(&head.headers);
     // Who is modern by its header is not looked at: the client behind the door reads the message anyway, and one that
     // asks nothing gets no answer.
-    let (message, places) =
+    let (message, ranges) =
         if claim == VersionClaim::Modern { (MODERN, None) } else { MessageClass::classify_and_locate(&text)? };
     let batch = message_class::is_batch(&text);
     if batch && (message.modern || !head.headers.contains_key(&SESSION_ID)) {
@@ -55,11 +55,11 @@ pub(super) async fn answer(
     let pass = names_listening(&headers).then(|| TokenDigest::of(&head.headers));
     let session = match message.modern || message.initialize {
         true => None,
-        false => Some(claim.check_known().and_then(|()| desk.sessions.find(&head.headers, principal))?),
+        false => Some(claim.check_known().and_then(|()| state.sessions.find(&head.headers, principal))?),
     };
     drop(head);
     if message.modern {
-        let client = desk
+        let client = state
             .client_factory
             .stateless_client(principal)
             .map_err(|why| HttpRefusal::from_gate_error(principal, &why))?;
@@ -67,21 +67,21 @@ pub(super) async fn answer(
             return deliver(client, PostedMessage::new(text, headers), Arc::new(NullSink), slot).await;
         }
         let seat = match listens(&headers, &text) {
-            true => Some((desk.sessions.session_slot(principal)?, visit.mark_streaming()?)),
+            true => Some((state.sessions.session_slot(principal)?, connection.mark_streaming()?)),
             false => None,
         };
-        let channel = EventChannel::transient(desk.rules().limits.kept_events, desk.load.clone(), slot.usage());
-        let over = pass.map(|pass| desk.until_revoked(pass, Some(principal)));
-        let exchange = Exchange { client, channel, session: None, slots: seat, revoked: over, primed: false, stream };
-        let letter = PostedMessage { ranges: places, ..PostedMessage::new(text, headers) };
-        return exchange.run(visit, letter, slot, busy).await;
+        let channel = EventChannel::transient(state.rules().limits.kept_events, state.load.clone(), slot.usage());
+        let revoked = pass.map(|pass| state.until_revoked(pass, Some(principal)));
+        let exchange = Exchange { client, channel, session: None, slots: seat, revoked, primed: false, stream };
+        let letter = PostedMessage { ranges, ..PostedMessage::new(text, headers) };
+        return exchange.run(connection, letter, slot, busy).await;
     }
     let Some(session) = session else {
-        return initialize(visit, principal, PostedMessage::new(text, headers), slot).await;
+        return initialize(connection, principal, PostedMessage::new(text, headers), slot).await;
     };
     let client = session.session().client.clone();
-    let batch = batch.then(|| Box::new(BatchAdmission::new(visit, principal)) as Box<dyn Admission>);
-    let letter = PostedMessage { text, ranges: places, headers, batch };
+    let batch = batch.then(|| Box::new(BatchAdmission::new(connection, principal)) as Box<dyn Admission>);
+    let letter = PostedMessage { text, ranges, headers, batch };
     if !message.wants_response {
         let outlet = session.session().standalone_stream.clone();
         return deliver(client, letter, outlet, slot).await;
@@ -89,7 +89,7 @@ pub(super) async fn answer(
     let channel = session.session().stream(slot.usage());
     let primed = claim == VersionClaim::Legacy { primed: true };
     let exchange = Exchange { client, channel, session: Some(session), slots: None, revoked: None, primed, stream };
-    exchange.run(visit, letter, slot, busy).await
+    exchange.run(connection, letter, slot, busy).await
 }
 
 /// A message that wants an answer.
@@ -121,9 +121,9 @@ impl PostedMessage {
     }
 
     /// The message for the client behind the door.
-    fn into_message(self, outlet: Arc<dyn ClientSink>) -> client::ClientMessage {
-        let PostedMessage { text, ranges: places, headers, batch } = self;
-        client::ClientMessage { text, ranges: places, headers: Some(headers), sink: outlet, batch }
+    fn into_message(self, sink: Arc<dyn ClientSink>) -> client::ClientMessage {
+        let PostedMessage { text, ranges, headers, batch } = self;
+        client::ClientMessage { text, ranges, headers: Some(headers), sink, batch }
     }
 }
 
@@ -136,9 +136,9 @@ struct BatchAdmission {
 }
 
 impl BatchAdmission {
-    fn new(visit: &ConnectionContext, principal: &Arc<Principal>) -> Self {
-        let (desk, principal) = (visit.state.clone(), principal.clone());
-        BatchAdmission { state: desk, principal, peer: visit.info.peer(), first: AtomicBool::new(true) }
+    fn new(connection: &ConnectionContext, principal: &Arc<Principal>) -> Self {
+        let (state, principal) = (connection.state.clone(), principal.clone());
+        BatchAdmission { state, principal, peer: connection.info.peer(), first: AtomicBool::new(true) }
     }
 }
 
@@ -147,8 +147,8 @@ impl Admission for BatchAdmission {
         if self.first.swap(false, Relaxed) {
             return Ok(Box::new(()));
         }
-        let desk = &self.state;
-        let slot = desk.check_rate(Some(&self.principal), self.peer).and_then(|()| desk.load.admit(&self.principal));
+        let state = &self.state;
+        let slot = state.check_rate(Some(&self.principal), self.peer).and_then(|()| state.load.admit(&self.principal));
         slot.map(|slot| Box::new(slot) as _).map_err(|refusal| refusal.answer(id))
     }
 }
@@ -156,12 +156,12 @@ impl Admission for BatchAdmission {
 impl Exchange {
     async fn run(
         self,
-        visit: &ConnectionContext,
+        connection: &ConnectionContext,
         letter: PostedMessage,
         slot: RequestSlot,
         busy: BusyGuard,
     ) -> Result<Response<ResponseBody>, HttpRefusal> {
-        let keep_alive = visit.state.rules().limits.keep_alive;
+        let keep_alive = connection.state.rules().limits.keep_alive;
         let work = self.client.handle(letter.into_message(self.channel.clone()));
         let resumable = self.session.is_some();
         let mut call = PendingResponse::new(work, self.channel, self.session, slot);
@@ -170,10 +170,10 @@ impl Exchange {
             ResponseStart::Stream => {
                 let reader = call.channel().attach(None);
                 let mut events = EventStream::new(EventSource::Stream(reader), keep_alive, busy);
-                if let Some((seat, telling)) = self.slots {
+                if let Some((slot, telling)) = self.slots {
                     // Who listens asks for nothing more, and may do so for days.
                     drop(call.take_slot());
-                    events = events.with_slot(seat).with_streaming(telling);
+                    events = events.with_slot(slot).with_streaming(telling);
                 }
                 if let Some(over) = self.revoked {
                     events = events.until(over);
@@ -190,15 +190,15 @@ impl Exchange {
 /// Opens a session. What is sent meanwhile goes to its stream for unasked messages, so that the answer is one text
 /// and can bring the id.
 async fn initialize(
-    visit: &ConnectionContext,
+    connection: &ConnectionContext,
     principal: &Arc<Principal>,
     letter: PostedMessage,
     slot: RequestSlot,
 ) -> Result<Response<ResponseBody>, HttpRefusal> {
-    let opening = visit.state.sessions.open(&*visit.state.client_factory, principal)?;
+    let opening = connection.state.sessions.open(&*connection.state.client_factory, principal)?;
     let session = opening.session();
-    let outlet: Arc<dyn ClientSink> = session.standalone_stream.clone();
-    let answer = session.client.clone().handle(letter.into_message(outlet)).await;
+    let sink: Arc<dyn ClientSink> = session.standalone_stream.clone();
+    let answer = session.client.clone().handle(letter.into_message(sink)).await;
     let opened = answer.as_ref().is_some_and(|answer| answer.status < 400 && !message_class::is_error(&answer.text));
     let mut response = plain(answer, Some(slot));
     if opened {
@@ -212,10 +212,10 @@ async fn initialize(
 async fn deliver(
     client: Arc<dyn ClientHandler>,
     letter: PostedMessage,
-    outlet: Arc<dyn ClientSink>,
+    sink: Arc<dyn ClientSink>,
     slot: RequestSlot,
 ) -> Result<Response<ResponseBody>, HttpRefusal> {
-    let answer = client.handle(letter.into_message(outlet)).await;
+    let answer = client.handle(letter.into_message(sink)).await;
     Ok(plain(answer, Some(slot)))
 }
 

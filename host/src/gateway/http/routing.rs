@@ -129,12 +129,12 @@ impl ConnectionContext {
 
     /// Whether the request is meant for us, and who sends it.
     fn identify(&self, head: &Parts) -> Result<RequestIdentity, HttpRefusal> {
-        let desk = &*self.state;
-        let rules = desk.rules();
+        let state = &*self.state;
+        let rules = state.rules();
         single_headers::check(&head.headers)?;
         let checked = self.check_host(head, &rules);
         let origin = checked.and_then(|()| rules.hosts.check_origin(head, &self.info)).inspect_err(|_| {
-            desk.load.foreign.fetch_add(1, Relaxed);
+            state.load.foreign.fetch_add(1, Relaxed);
         })?;
         Ok(RequestIdentity { origin: origin.cloned(), principal: rules.authenticator.authenticate(&head.headers) })
     }

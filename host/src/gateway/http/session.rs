@@ -72,9 +72,9 @@ impl HttpSession {
         id: SessionId,
         principal: Arc<Principal>,
         client: Arc<dyn ClientHandler>,
-        unasked: Arc<EventChannel>,
+        standalone_stream: Arc<EventChannel>,
         seat: SessionSlot,
-        load: Arc<LoadLimiter>,
+        limiter: Arc<LoadLimiter>,
         limits: &GatewayLimits,
     ) -> Arc<Self> {
         let state = State { users: 0, used: Instant::now(), slot: Some(seat), streams: VecDeque::new() };
@@ -84,8 +84,8 @@ impl HttpSession {
             id,
             principal,
             client,
-            standalone_stream: unasked,
-            load,
+            standalone_stream,
+            load: limiter,
             kept_events,
             last_stream,
             state,
@@ -104,9 +104,9 @@ impl HttpSession {
     }
 
     /// A stream for the answer to a request of the principal that has this tab.
-    pub(super) fn stream(&self, tab: Option<Arc<PrincipalUsage>>) -> Arc<EventChannel> {
+    pub(super) fn stream(&self, usage: Option<Arc<PrincipalUsage>>) -> Arc<EventChannel> {
         let number = self.last_stream.fetch_add(1, Relaxed) + 1;
-        EventChannel::resumable(number, self.kept_events, self.load.clone(), tab)
+        EventChannel::resumable(number, self.kept_events, self.load.clone(), usage)
     }
 
     /// Keeps a stream for a client that comes back, in place of the oldest that is over.

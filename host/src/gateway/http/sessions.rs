@@ -30,9 +30,10 @@ pub(super) struct HttpSessions {
 }
 
 impl HttpSessions {
-    pub(super) fn new(rules: Arc<CurrentRules>, load: Arc<LoadLimiter>) -> Arc<Self> {
+    pub(super) fn new(rules: Arc<CurrentRules>, limiter: Arc<LoadLimiter>) -> Arc<Self> {
         let state = Mutex::new(State { table: HashMap::new() });
-        let sessions = Arc::new(HttpSessions { rules, load, state, closing: Mutex::new(Some(JoinSet::new())) });
+        let sessions =
+            Arc::new(HttpSessions { rules, load: limiter, state, closing: Mutex::new(Some(JoinSet::new())) });
         sessions.load.set_sessions(Arc::downgrade(&sessions));
         sessions
     }
@@ -40,20 +41,20 @@ impl HttpSessions {
     /// Lets a client in; it has a session once that is settled.
     pub(super) fn open(
         self: &Arc<Self>,
-        house: &dyn ClientFactory,
+        factory: &dyn ClientFactory,
         principal: &Arc<Principal>,
     ) -> Result<PendingSession, HttpRefusal> {
-        let seat = self.session_slot(principal)?;
+        let slot = self.session_slot(principal)?;
         let mut opening = PendingSession { sessions: self.clone(), session: None };
         let id = SessionId::draw().ok_or_else(|| HttpRefusal::busy("there are no random numbers for a session now"))?;
         let rules = self.rules.get();
         let limits = &rules.limits;
         let unasked = EventChannel::resumable(0, limits.kept_events, self.load.clone(), self.load.usage(principal));
-        let client = house
+        let client = factory
             .open_client(principal, unasked.clone())
             .map_err(|why| HttpRefusal::from_gate_error(principal, &why))?;
         opening.session =
-            Some(HttpSession::new(id, principal.clone(), client, unasked, seat, self.load.clone(), limits));
+            Some(HttpSession::new(id, principal.clone(), client, unasked, slot, self.load.clone(), limits));
         Ok(opening)
     }
 
@@ -142,11 +143,11 @@ impl HttpSessions {
 
     /// A place for one more who stays: with a session, or listening without one.
     pub(super) fn session_slot(&self, principal: &Arc<Principal>) -> Result<SessionSlot, HttpRefusal> {
-        let seat = self.load.session_slot(principal).or_else(|_| {
+        let slot = self.load.session_slot(principal).or_else(|_| {
             self.sweep();
             self.load.session_slot(principal)
         });
-        seat.map_err(|full| {
+        slot.map_err(|full| {
             self.load.shed_sessions.fetch_add(1, Relaxed);
             let refusal = match full {
                 LimitReached::All => {

@@ -18,14 +18,14 @@ use crate::gateway::client::Principal;
 
 /// Opens the stream of unasked messages, in place of one that is open, or goes on with a stream after an event.
 pub(super) fn open(
-    visit: &ConnectionContext,
+    connection: &ConnectionContext,
     principal: &Arc<Principal>,
     head: &Parts,
     busy: BusyGuard,
 ) -> Result<Response<ResponseBody>, HttpRefusal> {
     media::check_get(&head.headers)?;
-    let desk = &*visit.state;
-    let session = desk.sessions.find(&head.headers, principal)?;
+    let state = &*connection.state;
+    let session = state.sessions.find(&head.headers, principal)?;
     let (number, after) = match head.headers.get("last-event-id").map(|id| id.to_str().ok().and_then(parse_id)) {
         None => (0, None),
         Some(Some((number, event))) => (number, Some(event)),
@@ -35,24 +35,24 @@ pub(super) fn open(
     if after.is_some_and(|after| channel.has_forgotten(after)) {
         return Err(nothing_kept());
     }
-    let telling = visit.mark_streaming()?;
+    let telling = connection.mark_streaming()?;
     let reader = channel.attach(after);
-    visit.timer.mark_body_read();
+    connection.timer.mark_body_read();
     let opening = channel.opening(VersionClaim::of(&head.headers) == VersionClaim::Legacy { primed: true });
     let events =
-        EventStream::new(EventSource::Stream(reader), desk.rules().limits.keep_alive, busy).with_opening(opening);
-    let over = desk.until_revoked(TokenDigest::of(&head.headers), Some(principal));
+        EventStream::new(EventSource::Stream(reader), state.rules().limits.keep_alive, busy).with_opening(opening);
+    let over = state.until_revoked(TokenDigest::of(&head.headers), Some(principal));
     Ok(events.with_session(session).with_streaming(telling).until(over).into_response())
 }
 
 /// Ends a session.
 pub(super) fn delete(
-    visit: &ConnectionContext,
+    connection: &ConnectionContext,
     principal: &Arc<Principal>,
     head: &Parts,
 ) -> Result<Response<ResponseBody>, HttpRefusal> {
-    let session = visit.state.sessions.find(&head.headers, principal)?;
-    visit.state.sessions.end(session.session());
+    let session = connection.state.sessions.find(&head.headers, principal)?;
+    connection.state.sessions.end(session.session());
     let mut response = Response::new(ResponseBody::Empty);
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)

@@ -60,14 +60,14 @@ impl Running {
     async fn with(change: impl FnOnce(&mut HttpOptions)) -> Self {
         let mut options = HttpOptions::new("127.0.0.1:0".parse().unwrap());
         change(&mut options);
-        let door = HttpServer::bind(options).await.unwrap();
-        let (address, load, house) = (door.address(), door.load(), Arc::new(TestClientFactory::default()));
-        let control = door.control();
+        let server = HttpServer::bind(options).await.unwrap();
+        let (address, limiter, factory) = (server.address(), server.load(), Arc::new(TestClientFactory::default()));
+        let control = server.control();
         let (stop, stopped) = oneshot::channel();
-        let serve = door.serve(house.clone(), Arc::new(TestPages), async {
+        let serve = server.serve(factory.clone(), Arc::new(TestPages), async {
             let _ = stopped.await;
         });
-        Running { address, house, load, control, stop, served: tokio::spawn(serve) }
+        Running { address, house: factory, load: limiter, control, stop, served: tokio::spawn(serve) }
     }
 
     async fn connect(&self) -> Wire<TcpStream> {
@@ -97,30 +97,30 @@ struct Inside {
 impl Inside {
     fn new(limits: GatewayLimits) -> Self {
         let (stopping, stopped) = watch::channel(false);
-        let (load, house) = (Arc::new(LoadLimiter::new(&limits)), Arc::new(TestClientFactory::default()));
+        let (limiter, factory) = (Arc::new(LoadLimiter::new(&limits)), Arc::new(TestClientFactory::default()));
         let hosts = AllowedHosts::parse(&[]).unwrap();
-        let keeper = Authenticator::new(Tokens::default(), Tokens::default(), Principal::anybody());
-        let current = CurrentRules::new(HttpRules { limits, hosts, authenticator: keeper, rate_limiter: None });
-        let desk = Arc::new(HttpState {
-            client_factory: house.clone(),
+        let authenticator = Authenticator::new(Tokens::default(), Tokens::default(), Principal::anybody());
+        let rules = CurrentRules::new(HttpRules { limits, hosts, authenticator, rate_limiter: None });
+        let state = Arc::new(HttpState {
+            client_factory: factory.clone(),
             pages: Arc::new(TestPages),
-            sessions: HttpSessions::new(current.clone(), load.clone()),
-            rules: current,
-            load,
+            sessions: HttpSessions::new(rules.clone(), limiter.clone()),
+            rules,
+            load: limiter,
             spin_wait: Arc::new(SpinWait::for_requests()),
             stopping: stopped,
         });
-        Inside { desk, house, last: Mutex::default(), _stopping: stopping }
+        Inside { desk: state, house: factory, last: Mutex::default(), _stopping: stopping }
     }
 
     /// A connection whose pipe holds so many bytes.
     fn connect(&self, holds: usize) -> Wire<DuplexStream> {
         let (ours, theirs) = tokio::io::duplex(holds);
         let local: SocketAddr = "127.0.0.1:1".parse().unwrap();
-        let pace = ConnectionTimer::new(&self.desk.rules().limits);
-        let entered = self.desk.load.connections.admit(local.ip(), pace.clone()).unwrap();
+        let timer = ConnectionTimer::new(&self.desk.rules().limits);
+        let entered = self.desk.load.connections.admit(local.ip(), timer.clone()).unwrap();
         let at = ConnectionInfo { peer: local, local, tls: false };
-        let task = tokio::spawn(connection::run(self.desk.clone(), entered, pace, theirs, at));
+        let task = tokio::spawn(connection::run(self.desk.clone(), entered, timer, theirs, at));
         *self.last.lock().unwrap() = Some(task);
         Wire::new(ours)
     }

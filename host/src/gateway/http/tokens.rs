@@ -194,10 +194,10 @@ mod tests {
 
     #[test]
     fn a_token_tells_who_shows_it() {
-        let keeper = Authenticator::new(two(), Tokens::default(), Principal::anybody());
+        let authenticator = Authenticator::new(two(), Tokens::default(), Principal::anybody());
         let look = |value: &str| {
             let headers = HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())]);
-            match keeper.authenticate(&headers) {
+            match authenticator.authenticate(&headers) {
                 AuthResult::Known(principal) => principal.name.clone(),
                 AuthResult::Missing => "nothing".to_owned(),
                 AuthResult::Unknown => "wrong".to_owned(),
@@ -220,7 +220,7 @@ mod tests {
         ] {
             assert_eq!(look(value), expected, "{value}");
         }
-        assert!(matches!(keeper.authenticate(&HeaderMap::new()), AuthResult::Missing));
+        assert!(matches!(authenticator.authenticate(&HeaderMap::new()), AuthResult::Missing));
     }
 
     #[test]
@@ -228,20 +228,20 @@ mod tests {
         let (token, dashboard) = Tokens::draw().unwrap();
         assert_eq!(token.len(), 64);
         assert_ne!(token, Tokens::draw().unwrap().0);
-        let keeper = Authenticator::new(Tokens::default(), dashboard, Principal::anybody());
-        let is_admin = |keeper: &Authenticator, shown: &str| {
+        let authenticator = Authenticator::new(Tokens::default(), dashboard, Principal::anybody());
+        let is_admin = |authenticator: &Authenticator, shown: &str| {
             let header = (!shown.is_empty()).then(|| (AUTHORIZATION, shown.parse().unwrap()));
-            let principal = keeper.authenticate(&HeaderMap::from_iter(header)).required().ok()?;
-            assert!(keeper.has_principal(&principal) && (principal.name == "local" || principal.name == "ann"));
+            let principal = authenticator.authenticate(&HeaderMap::from_iter(header)).required().ok()?;
+            assert!(authenticator.has_principal(&principal) && (principal.name == "local" || principal.name == "ann"));
             Some(principal.admin)
         };
         let bearer = format!("Bearer {token}");
         for (shown, admin) in
             [("", Some(false)), ("Bearer guess", Some(false)), (&bearer, Some(true)), ("Bearer a b", None)]
         {
-            assert_eq!(is_admin(&keeper, shown), admin, "{shown}");
+            assert_eq!(is_admin(&authenticator, shown), admin, "{shown}");
         }
-        let closed = keeper.with(two());
+        let closed = authenticator.with(two());
         assert_eq!((is_admin(&closed, &bearer), is_admin(&closed, "Bearer alpha")), (None, Some(true)));
     }
 

@@ -29,7 +29,7 @@ impl UsageByPrincipal {
     /// Says whether there are several principals, and forgets those who have nothing.
     pub(super) fn set(&self, several: bool) {
         self.several.store(several, Relaxed);
-        self.principals.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, tab| Arc::strong_count(tab) > 1);
+        self.principals.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, usage| Arc::strong_count(usage) > 1);
     }
 
     /// What this principal has; none where nobody counts.
@@ -38,13 +38,13 @@ impl UsageByPrincipal {
             return None;
         }
         let mut tabs = self.principals.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tab) = tabs.get(principal) {
-            return Some(Arc::clone(tab));
+        if let Some(usage) = tabs.get(principal) {
+            return Some(Arc::clone(usage));
         }
         // As many as there are principals with a token.
-        let tab = Arc::<PrincipalUsage>::default();
-        tabs.insert(principal.clone(), tab.clone());
-        Some(tab)
+        let usage = Arc::<PrincipalUsage>::default();
+        tabs.insert(principal.clone(), usage.clone());
+        Some(usage)
     }
 }
 
@@ -133,9 +133,9 @@ mod tests {
         let (shares, ann) = (UsageByPrincipal::default(), Arc::new(Principal { name: "ann".to_owned(), admin: false }));
         assert!(shares.of(&ann).is_none());
         shares.set(true);
-        let tab = shares.of(&ann).unwrap();
-        assert!(Arc::ptr_eq(&tab, &shares.of(&Arc::new(Principal::clone(&ann))).unwrap()));
+        let usage = shares.of(&ann).unwrap();
+        assert!(Arc::ptr_eq(&usage, &shares.of(&Arc::new(Principal::clone(&ann))).unwrap()));
         shares.set(true);
-        assert!(Arc::ptr_eq(&tab, &shares.of(&ann).unwrap()), "who has something is not forgotten");
+        assert!(Arc::ptr_eq(&usage, &shares.of(&ann).unwrap()), "who has something is not forgotten");
     }
 }

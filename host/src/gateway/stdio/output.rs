@@ -46,11 +46,11 @@ impl ClientOutput {
     /// The way to a client at this end, and who writes what cannot be written at once.
     pub(super) fn open(
         end: impl AsyncWrite + Unpin + Send + 'static,
-        load: Arc<LoadLimiter>,
+        limiter: Arc<LoadLimiter>,
     ) -> (Arc<Self>, JoinHandle<io::Result<()>>) {
         let (lines, batch) = (VecDeque::new(), Vec::new());
         let queue = Mutex::new(OutputQueue { writer: Some(Box::new(end)), ended: false, lines, batch, written: 0 });
-        let shared = Arc::new(OutputShared { queue, load, changed: Notify::new(), drained: Notify::new() });
+        let shared = Arc::new(OutputShared { queue, load: limiter, changed: Notify::new(), drained: Notify::new() });
         let writer = Arc::clone(&shared);
         (Arc::new(ClientOutput(shared)), tokio::spawn(async move { writer.write().await }))
     }
@@ -216,9 +216,9 @@ mod tests {
         /// A client that has room for so many bytes that it has not read yet.
         fn new(room: usize) -> Self {
             let (ours, end) = duplex(room);
-            let load = Arc::new(LoadLimiter::new(&GatewayLimits::default()));
-            let (output, writer) = ClientOutput::open(ours, Arc::clone(&load));
-            Client { output, writer, end, load }
+            let limiter = Arc::new(LoadLimiter::new(&GatewayLimits::default()));
+            let (output, writer) = ClientOutput::open(ours, Arc::clone(&limiter));
+            Client { output, writer, end, load: limiter }
         }
 
         /// What it can read before any task has run.

@@ -18,8 +18,8 @@ fn settings(servers: &[&str]) -> Settings {
     settings
 }
 
-fn pool(house: &Arc<PoolSet>) -> Arc<InstancePool> {
-    InstancePool::open(house, &COMPONENT, settings(&["a", "late"])).unwrap().unwrap()
+fn pool(pools: &Arc<PoolSet>) -> Arc<InstancePool> {
+    InstancePool::open(pools, &COMPONENT, settings(&["a", "late"])).unwrap().unwrap()
 }
 
 fn tools(names: &[&str]) -> Arc<[Tool]> {
@@ -154,8 +154,8 @@ fn the_instances_of_all_pools_are_bounded() {
 
 #[test]
 fn a_call_that_is_over_is_none_of_a_later_instance() {
-    let house = PoolSet::new(&COMPONENT);
-    let first = pool(&house);
+    let pools = PoolSet::new(&COMPONENT);
+    let first = pool(&pools);
     let opened = Arc::default();
     first.offer(&opened, "a", &tools(&["x"])).unwrap();
     let (over, _) = begin(&first, &opened, "a.x");

@@ -144,7 +144,9 @@ fn contract(checked: CheckResult) -> Result<(), LogicError> {
 /// Exactly one JSON object.
 fn object(what: &str, text: &str) -> CheckResult {
     // Nearly every object is written plainly, and found out about at a gigabyte a second.
-    let plain = json::scan_whole(text, LongestString::default(), |skim| skim.object(|skim, _| skim.value().map(drop)));
+    let plain = json::scan_whole(text, LongestString::default(), |scanner| {
+        scanner.object(|scanner, _| scanner.value().map(drop))
+    });
     match plain.is_some() || JsonObject::read(text).is_some() {
         true => Ok(()),
         false => Err(format!("its {what} is not one JSON object")),
@@ -153,7 +155,7 @@ fn object(what: &str, text: &str) -> CheckResult {
 
 /// Exactly one JSON value.
 fn any(what: &str, text: &str) -> CheckResult {
-    let plain = json::scan_whole(text, LongestString::default(), |skim| skim.value());
+    let plain = json::scan_whole(text, LongestString::default(), |scanner| scanner.value());
     match plain.is_some() || serde_json::from_str::<IgnoredAny>(text).is_ok() {
         true => Ok(()),
         false => Err(format!("its {what} is not one JSON value")),

@@ -174,7 +174,7 @@ impl Decide for Supervisor {
         let (settings, servers) = (Arc::clone(&record.settings), Arc::clone(&record.servers));
         let offers = Arc::clone(&record.offers);
         let (Some(instance), Some(handle)) = (&mut self.instance, &record.handle) else { return Err(LogicError::Dead) };
-        let place = match instance.foresee(handle, &call) {
+        let state = match instance.foresee(handle, &call) {
             Ok(Outlook::Foreseen(mut foreseen)) => match checked::foreseen(&mut foreseen, &servers) {
                 Ok(()) => CallState::Predicted(Box::new(PredictedCall::new(foreseen))),
                 Err(what) => {
@@ -194,10 +194,9 @@ impl Decide for Supervisor {
         };
         let id = ExecutionId(self.next_id);
         self.next_id += 1;
-        let said = self.keeps_history.then(Vec::new);
-        let (events, spent) = (Vec::new(), CallUsage::default());
-        let call =
-            CallRecord { gate, settings, servers, call, offers, events, usage: spent, state: place, directives: said };
+        let directives = self.keeps_history.then(Vec::new);
+        let (events, usage) = (Vec::new(), CallUsage::default());
+        let call = CallRecord { gate, settings, servers, call, offers, events, usage, state, directives };
         self.calls.insert(id, Box::new(call));
         // If it has broken the component off, it is fed once more with all the others.
         self.ensure_instance()?;

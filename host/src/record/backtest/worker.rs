@@ -35,16 +35,8 @@ pub(super) struct BacktestWorker<'a> {
 
 impl<'a> BacktestWorker<'a> {
     pub(super) fn new(shared: &'a ComponentCache<'a>) -> Self {
-        let (players, tried, keys, meant, tools, report) = Default::default();
-        BacktestWorker {
-            shared,
-            replayers: players,
-            candidate_settings: tried,
-            digests: keys,
-            resolver: meant,
-            tools,
-            report,
-        }
+        let (replayers, candidate_settings, digests, resolver, tools, report) = Default::default();
+        BacktestWorker { shared, replayers, candidate_settings, digests, resolver, tools, report }
     }
 
     pub(super) fn run(mut self, batches: &Mutex<Receiver<Batch>>) -> Result<BacktestReport, BacktestError> {
@@ -119,12 +111,12 @@ impl<'a> BacktestWorker<'a> {
             };
             self.replayers.insert(digest.to_owned(), Replayer::new(loaded)?);
         }
-        let player = self.replayers.get_mut(digest).ok_or(LogicError::Dead)?;
+        let replayer = self.replayers.get_mut(digest).ok_or(LogicError::Dead)?;
         let settings = match config {
             Some(config) => {
                 let whose =
                     SettingsQuery { settings: &recorded, principal: record.principal.as_deref(), limit: record.limit };
-                self.candidate_settings.settings(config, whose, player)?
+                self.candidate_settings.settings(config, whose, replayer)?
             }
             None => Some(recorded.clone()),
         };
@@ -137,13 +129,13 @@ impl<'a> BacktestWorker<'a> {
         let call = crate::logic::types::execution::ToolCall { id, name, arguments };
         let script = ReplayCall { call: &call, settings: &settings, offers: &offers, steps: &record.steps, changes };
         let now = match same {
-            true => player.replay(script)?,
-            false => latest_offers::replay_with_offers(player, script, &mut self.digests, |server| {
+            true => replayer.replay(script)?,
+            false => latest_offers::replay_with_offers(replayer, script, &mut self.digests, |server| {
                 parts.latest_offer(server)
             })?,
         };
         // A call that breaks the component off ends with a result; but that is none that it has given.
-        if let Some(fault) = player.take_fault() {
+        if let Some(fault) = replayer.take_fault() {
             return Err(ReplayError::from(fault).into());
         }
         if record.unreplayable.is_some() {
@@ -165,7 +157,7 @@ impl<'a> BacktestWorker<'a> {
         } else if same {
             self.report.add_mismatch(spot, record, now);
         } else {
-            let differences = player.differences((&recorded, &record.steps), (&settings, &now))?;
+            let differences = replayer.differences((&recorded, &record.steps), (&settings, &now))?;
             self.count_differences(spot, &record, differences);
         }
         Ok(())
@@ -203,12 +195,12 @@ impl<'a> BacktestWorker<'a> {
         if let Some(tool) = record.tool() {
             return Some(tool);
         }
-        let BacktestWorker { shared, replayers: players, digests: keys, resolver: meant, .. } = self;
+        let BacktestWorker { shared, replayers, digests, resolver, .. } = self;
         let parts = &shared.parts;
         let (settings, offers) = (parts.settings(&record.settings).ok()?, parts.offers(&record.catalog).ok()?);
         // What a name means is no question of the candidate.
-        let player = embedded(shared, players).ok()?;
-        meant.resolve(player, keys, parts, (&settings, &offers), &record.name).ok()?
+        let replayer = embedded(shared, replayers).ok()?;
+        resolver.resolve(replayer, digests, parts, (&settings, &offers), &record.name).ok()?
     }
 
     fn is_wanted(&mut self, record: &Record) -> Result<bool, BacktestError> {
@@ -224,14 +216,14 @@ impl<'a> BacktestWorker<'a> {
         if let Some(known) = self.tools.get(&key) {
             return Ok(*known);
         }
-        let Ok(player) = embedded(self.shared, &mut self.replayers) else { return Ok(true) };
+        let Ok(replayer) = embedded(self.shared, &mut self.replayers) else { return Ok(true) };
         let mut names = vec![record.name.clone()];
         let place = match &key.0 {
             Some((server, tool)) => Some((server.clone(), tool.clone())),
             // A tool that there never was can still be asked for by any form of its name.
             None => {
-                let name = player.logic().normalize(&record.name)?;
-                player.logic().split(&name)?.ok().map(|ToolRef { server, tool }| (server, tool))
+                let name = replayer.logic().normalize(&record.name)?;
+                replayer.logic().split(&name)?.ok().map(|ToolRef { server, tool }| (server, tool))
             }
         };
         if let Some((server, tool)) = place {
@@ -239,7 +231,7 @@ impl<'a> BacktestWorker<'a> {
             names.push(tool);
         }
         let rules = filtering::Rules { allow: Some(vec![pattern.clone()]), deny: Vec::new() };
-        let wanted = !player.logic().filter(&rules, &names)?.is_empty();
+        let wanted = !replayer.logic().filter(&rules, &names)?.is_empty();
         if self.tools.len() >= MOST_TOOLS {
             self.tools.clear();
         }

@@ -65,11 +65,11 @@ impl RecordWriter {
 fn remove_empty(segments: &mut Vec<(Segment, u64, SystemTime)>, young: impl Fn(SystemTime) -> bool) {
     let mut followed = HashSet::new();
     for at in (0..segments.len()).rev() {
-        let (Segment { run_id: run, path, .. }, bytes, since) = &segments[at];
-        if *bytes == 0 && !young(*since) && !followed.contains(run) && try_remove(path) {
+        let (Segment { run_id, path, .. }, bytes, since) = &segments[at];
+        if *bytes == 0 && !young(*since) && !followed.contains(run_id) && try_remove(path) {
             segments.remove(at);
         } else {
-            followed.insert(run.clone());
+            followed.insert(run_id.clone());
         }
     }
 }

@@ -27,19 +27,19 @@ pub(super) struct ActiveConnection {
 impl ActiveConnection {
     pub(super) fn new(
         session: Arc<Session>,
-        place: ConnectionPermit,
+        permit: ConnectionPermit,
         number: u64,
         link: Weak<Link>,
         span: tracing::Span,
     ) -> Self {
         let listener = OwnedTask::spawn(listen(Arc::clone(&session), number, link).instrument(span));
-        ActiveConnection { session, permit: place, number, _listener: listener }
+        ActiveConnection { session, permit, number, _listener: listener }
     }
 }
 
 /// Hears what the server tells unasked, until the connection is over.
 async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
-    let mut news = session.events();
+    let mut event = session.events();
     let subscription = async { tokio::join!(subscribe(&session, &link), resubscribe(&session, &link)) };
     tokio::pin!(subscription);
     let mut subscribed = true;
@@ -55,13 +55,13 @@ async fn listen(session: Arc<Session>, number: u64, link: Weak<Link>) {
     // It may have ended before anyone listened.
     while session.close_reason().is_none() {
         let heard = tokio::select! {
-            heard = news.recv() => heard,
+            heard = event.recv() => heard,
             _ = &mut subscription, if subscribed => {
                 subscribed = false;
                 continue;
             }
         };
-        match handle_events(heard, &mut news, &link) {
+        match handle_events(heard, &mut event, &link) {
             EventEffect::Closed => break,
             EventEffect::ToolsChanged => {
                 if let Err(why) = relist(&session, &link).await {
@@ -86,29 +86,29 @@ enum EventEffect {
 /// Passes on what was heard and all that waits behind it, so that many changes of the tools cost one list.
 fn handle_events(
     first: Result<ServerEvent, RecvError>,
-    news: &mut broadcast::Receiver<ServerEvent>,
+    event: &mut broadcast::Receiver<ServerEvent>,
     link: &Weak<Link>,
 ) -> EventEffect {
     let mut next = Some(first);
     let mut heard = EventEffect::Nothing;
     // What comes meanwhile waits for the next time, or a server that talks without end would never be asked.
-    for _ in 0..=news.len() {
+    for _ in 0..=event.len() {
         match next.take() {
             None => break,
             Some(Ok(ServerEvent::Closed) | Err(RecvError::Closed)) => return EventEffect::Closed,
             // What was missed may have been about the tools.
             Some(Ok(ServerEvent::ToolsChanged) | Err(RecvError::Lagged(_))) => heard = EventEffect::ToolsChanged,
-            Some(Ok(news)) => {
-                if let ServerEvent::Log { level, logger, data, .. } = &news {
+            Some(Ok(event)) => {
+                if let ServerEvent::Log { level, logger, data, .. } = &event {
                     debug!(level, logger, "the server logs: {}", data.get());
                 }
                 if let Some(link) = link.upgrade() {
-                    link.broadcast(news);
+                    link.broadcast(event);
                 }
             }
         }
-        next = match news.try_recv() {
-            Ok(news) => Some(Ok(news)),
+        next = match event.try_recv() {
+            Ok(event) => Some(Ok(event)),
             Err(TryRecvError::Lagged(count)) => Some(Err(RecvError::Lagged(count))),
             Err(TryRecvError::Closed) => Some(Err(RecvError::Closed)),
             Err(TryRecvError::Empty) => None,
@@ -152,12 +152,12 @@ mod tests {
 
     #[test]
     fn many_changes_of_the_tools_are_one() {
-        let (sender, mut news) = broadcast::channel(4);
+        let (sender, mut event) = broadcast::channel(4);
         let mut told = |all: &[ServerEvent]| {
-            all.iter().for_each(|news| drop(sender.send(news.clone())));
-            let first = news.try_recv().map_err(|_| RecvError::Lagged(1));
-            let heard = handle_events(first, &mut news, &Weak::new());
-            assert!(matches!(heard, EventEffect::Closed) || news.is_empty());
+            all.iter().for_each(|event| drop(sender.send(event.clone())));
+            let first = event.try_recv().map_err(|_| RecvError::Lagged(1));
+            let heard = handle_events(first, &mut event, &Weak::new());
+            assert!(matches!(heard, EventEffect::Closed) || event.is_empty());
             heard
         };
         assert!(matches!(

@@ -28,8 +28,8 @@ impl Link {
         if state.closed {
             return;
         }
-        let surroundings = &self.opener.context;
-        let stepped = surroundings.step(state.machine, event, &self.policy);
+        let context = &self.opener.context;
+        let stepped = context.step(state.machine, event, &self.policy);
         let lifecycle::Transition { server, commands } = match stepped {
             Ok(transition) => transition,
             // The component has been replaced by now; the server stands where it stood.
@@ -39,7 +39,7 @@ impl Link {
             let (from, to) = (state.machine.state, server.state);
             self.span().in_scope(|| info!(?from, ?to, "the server's state"));
             state.since = SystemTime::now();
-            surroundings.state_changed();
+            context.state_changed();
         }
         // Its own count begins anew with each server that has held for a while.
         let lost = server.state == lifecycle::State::Restarting && state.machine.state != server.state;
@@ -62,7 +62,7 @@ impl Link {
             match command {
                 // Who has come for one piece of work has heard that it fails, and is about to go.
                 lifecycle::Command::Connect
-                    if surroundings.lifetime == RegistryLifetime::OneShot
+                    if context.lifetime == RegistryLifetime::OneShot
                         && matches!(event, lifecycle::Event::Failed(_)) => {}
                 lifecycle::Command::Connect => self.start(state),
                 lifecycle::Command::Probe => self.probe(state),
@@ -184,11 +184,11 @@ impl Link {
     fn stop(&self, state: &mut State) {
         (state.attempt, state.probe) = (None, None);
         if let Some(connection) = state.connection.take() {
-            let ActiveConnection { session, permit: place, .. } = connection;
+            let ActiveConnection { session, permit, .. } = connection;
             self.opener.context.spawn_cleanup(async move {
                 // A transport has a limit of its own; one that does not keep it must not keep the place.
                 let _ = tokio::time::timeout(ENDING, session.close()).await;
-                drop(place);
+                drop(permit);
             });
         }
     }

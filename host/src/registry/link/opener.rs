@@ -44,16 +44,16 @@ pub(super) struct SessionOpener {
 
 impl SessionOpener {
     pub(super) fn new(
-        surroundings: Arc<RegistryContext>,
+        context: Arc<RegistryContext>,
         config: Arc<Config>,
-        place: usize,
+        server_index: usize,
         session: Option<String>,
     ) -> Self {
         SessionOpener {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
-            context: surroundings,
+            context,
             config,
-            server_index: place,
+            server_index,
             session,
             era: Mutex::default(),
             last_endpoint: Mutex::default(),
@@ -117,17 +117,17 @@ impl SessionOpener {
     /// What is wrong with the configuration of a server that is to stay, as far as that can be seen without waiting for a
     /// command or a person.
     pub(super) fn problem(&self) -> Option<Problem> {
-        let SessionOpener { context: surroundings, config, session, .. } = self;
+        let SessionOpener { context, config, session, .. } = self;
         let waits = config.settings.allow_commands || !config.settings.inputs.is_empty();
         let known_later = session.is_none() && self.server().uses_session();
-        if surroundings.lifetime == RegistryLifetime::OneShot
+        if context.lifetime == RegistryLifetime::OneShot
             || waits
             || known_later
-            || surroundings.transports.contains_key(&self.server().id)
+            || context.transports.contains_key(&self.server().id)
         {
             return None;
         }
-        resolve(self.server(), &surroundings.config(), &surroundings.variables, session.as_deref()).err()
+        resolve(self.server(), &context.config(), &context.variables, session.as_deref()).err()
     }
 
     /// Where the server is, with everything filled in anew: files and variables may have changed.
@@ -139,10 +139,10 @@ impl SessionOpener {
         let may_block = settings.allow_commands || !settings.inputs.is_empty();
         let opener = Arc::clone(self);
         let fill = move || {
-            let SessionOpener { context: surroundings, session, .. } = &*opener;
+            let SessionOpener { context, session, .. } = &*opener;
             // What is another server's secret, the configuration of now says.
-            let config = surroundings.config();
-            let endpoint = resolve(opener.server(), &config, &surroundings.variables, session.as_deref())?;
+            let config = context.config();
+            let endpoint = resolve(opener.server(), &config, &context.variables, session.as_deref())?;
             opener.with_authorization(endpoint)
         };
         if !may_block {

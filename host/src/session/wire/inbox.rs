@@ -69,31 +69,31 @@ struct OpenQuestions {
 struct OpenQuestion(Arc<Mutex<OpenQuestions>>);
 
 impl OpenQuestion {
-    fn new(talk: &Arc<Mutex<OpenQuestions>>) -> Self {
-        talk.lock().unwrap_or_else(PoisonError::into_inner).open += 1;
-        OpenQuestion(Arc::clone(talk))
+    fn new(questions: &Arc<Mutex<OpenQuestions>>) -> Self {
+        questions.lock().unwrap_or_else(PoisonError::into_inner).open += 1;
+        OpenQuestion(Arc::clone(questions))
     }
 }
 
 impl Drop for OpenQuestion {
     fn drop(&mut self) {
-        let mut talk = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        talk.open -= 1;
-        talk.last = Some(Instant::now());
+        let mut questions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        questions.open -= 1;
+        questions.last = Some(Instant::now());
     }
 }
 
 impl Inbox {
-    pub(super) fn new(handler: Arc<dyn Handler>, screen: Arc<CredentialFilter>, exchanges: bool) -> Self {
-        let (news, _) = broadcast::channel(NEWS);
+    pub(super) fn new(handler: Arc<dyn Handler>, filter: Arc<CredentialFilter>, has_exchanges: bool) -> Self {
+        let (event, _) = broadcast::channel(NEWS);
         Inbox {
             pending: PendingRequests::default(),
             handler,
             handlers: Mutex::default(),
-            events: news,
+            events: event,
             list_cache: Arc::default(),
-            filter: screen,
-            has_exchanges: exchanges,
+            filter,
+            has_exchanges,
             transport: Arc::default(),
             handshake: OnceLock::new(),
             answering: Mutex::default(),
@@ -108,8 +108,8 @@ impl Inbox {
     }
 
     /// The handshake is over.
-    pub(super) fn set_handshake(&self, footing: HandshakeResult) {
-        let _ = self.handshake.set(footing);
+    pub(super) fn set_handshake(&self, handshake: HandshakeResult) {
+        let _ = self.handshake.set(handshake);
     }
 
     pub(super) fn handshake(&self) -> Option<&HandshakeResult> {
@@ -134,8 +134,8 @@ impl Inbox {
 
     /// When the server last waited for an answer of ours: now, while it does.
     pub(super) fn last_question(&self) -> Option<Instant> {
-        let talk = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
-        if talk.open > 0 { Some(Instant::now()) } else { talk.last }
+        let questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        if questions.open > 0 { Some(Instant::now()) } else { questions.last }
     }
 
     /// Runs something that belongs to this connection and ends with it.
@@ -207,7 +207,7 @@ impl Inbox {
     }
 
     fn handle_request(&self, id: &RawValue, method: &str, params: Option<&RawValue>, exchange: Option<RequestId>) {
-        if self.handshake.get().is_some_and(|footing| footing.era == Era::Modern) {
+        if self.handshake.get().is_some_and(|handshake| handshake.era == Era::Modern) {
             warn!(method, "ignored a request of the server: this version of the protocol has none");
             return;
         }
@@ -231,7 +231,7 @@ impl Inbox {
         if busy {
             self.warn_limited(|| warn!("the server asks more than {ANSWERING} things at a time"));
         }
-        let headers = self.handshake.get().map(|footing| footing.headers.clone()).unwrap_or_default();
+        let headers = self.handshake.get().map(|handshake| handshake.headers.clone()).unwrap_or_default();
         let open = OpenQuestion::new(&self.questions);
         let answer = async move {
             let _open = open;
@@ -269,14 +269,14 @@ impl Inbox {
             "notifications/cancelled" => self.handle_cancelled(text),
             "notifications/elicitation/complete" => self.handle_elicitation_complete(text),
             _ => match ServerEvent::read(method, text) {
-                Some(mut news) => {
+                Some(mut event) => {
                     // Once the answer is there, nobody could say any more whom a line was for.
-                    if let ServerEvent::Log { callers: during, .. } = &mut news {
-                        *during = self.handler_of(exchange).active_callers(0);
+                    if let ServerEvent::Log { callers, .. } = &mut event {
+                        *callers = self.handler_of(exchange).active_callers(0);
                     }
-                    self.list_cache.invalidate(&news);
+                    self.list_cache.invalidate(&event);
                     // That nobody listens is no fault.
-                    let _ = self.events.send(news);
+                    let _ = self.events.send(event);
                 }
                 None => debug!(method, "a notification that says nothing to us"),
             },

@@ -120,22 +120,22 @@ impl Places {
     /// Finds them, where the text is a request that is written plainly.
     pub fn find(text: &str) -> Option<Self> {
         let [mut id, mut method, mut params, mut name, mut arguments] = [const { None }; 5];
-        json::scan_whole(text, LongestString::default(), |skim| {
-            skim.object(|skim, member| match member {
-                "id" => first(&mut id, skim.value()?),
-                "method" => first(&mut method, skim.value()?),
-                "params" if skim.is_at_object() => {
-                    let object = skim.object(|skim, member| match member {
-                        "name" => first(&mut name, skim.value()?),
-                        "arguments" => first(&mut arguments, skim.value()?),
-                        _ => skim.value().map(drop),
+        json::scan_whole(text, LongestString::default(), |scanner| {
+            scanner.object(|scanner, member| match member {
+                "id" => first(&mut id, scanner.value()?),
+                "method" => first(&mut method, scanner.value()?),
+                "params" if scanner.is_at_object() => {
+                    let object = scanner.object(|scanner, member| match member {
+                        "name" => first(&mut name, scanner.value()?),
+                        "arguments" => first(&mut arguments, scanner.value()?),
+                        _ => scanner.value().map(drop),
                     })?;
                     first(&mut params, object)
                 }
-                "params" => first(&mut params, skim.value()?),
+                "params" => first(&mut params, scanner.value()?),
                 // It is not only a request, or no message at all.
                 "result" | "error" => None,
-                _ => skim.value().map(drop),
+                _ => scanner.value().map(drop),
             })
         })?;
         let given = |place| given(text, place);

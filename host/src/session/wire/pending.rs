@@ -131,7 +131,7 @@ impl PendingRequests {
     pub fn enter(
         &self,
         id: RequestId,
-        time: RequestClock,
+        clock: RequestClock,
         progress: Option<OnProgress>,
     ) -> Result<oneshot::Receiver<Result<Reply, RequestError>>, RequestError> {
         let mut table = self.table();
@@ -139,8 +139,8 @@ impl PendingRequests {
             return Err(RequestError::unsent(why.failure.clone()));
         }
         let (answer, receiver) = oneshot::channel();
-        let awaited = self.spin_wait.get().filter(|_| time.has_deadline()).map(SpinWait::start_request);
-        table.waiting.insert(id, PendingRequest { answer, progress, clock: time, _open: awaited });
+        let awaited = self.spin_wait.get().filter(|_| clock.has_deadline()).map(SpinWait::start_request);
+        table.waiting.insert(id, PendingRequest { answer, progress, clock, _open: awaited });
         Ok(receiver)
     }
 
@@ -148,13 +148,13 @@ impl PendingRequests {
     /// was still waited for.
     pub fn forget(&self, id: RequestId, at_work: bool) -> bool {
         let mut table = self.table();
-        let Some(PendingRequest { clock: time, .. }) = table.waiting.remove(&id) else { return false };
+        let Some(PendingRequest { clock, .. }) = table.waiting.remove(&id) else { return false };
         if table.forgotten.len() == FORGOTTEN {
             table.forgotten.pop_front();
         }
         table.forgotten.push_back(id);
-        if at_work && time.has_deadline() && table.given_up.is_none_or(|(first, _)| id < first) {
-            table.given_up = Some((id, time));
+        if at_work && clock.has_deadline() && table.given_up.is_none_or(|(first, _)| id < first) {
+            table.given_up = Some((id, clock));
         }
         drop(table);
         self.changed.notify_waiters();
@@ -298,8 +298,8 @@ mod tests {
         time(RequestTimeouts::of(Duration::from_secs(60)))
     }
 
-    fn time(patience: RequestTimeouts) -> RequestClock {
-        RequestClock { started: Instant::now(), timeouts: patience, last_progress: None }
+    fn time(timeouts: RequestTimeouts) -> RequestClock {
+        RequestClock { started: Instant::now(), timeouts, last_progress: None }
     }
 
     #[test]
@@ -324,8 +324,8 @@ mod tests {
 
     #[test]
     fn time_is_counted_from_the_last_sign_of_life_and_has_an_end() {
-        let (quiet, total) = (Duration::from_secs(10), Duration::from_secs(25));
-        let time = time(RequestTimeouts { idle: quiet, total });
+        let (idle, total) = (Duration::from_secs(10), Duration::from_secs(25));
+        let time = time(RequestTimeouts { idle, total });
         let after = |seconds: u64| Some(time.started + Duration::from_secs(seconds));
         for (last_progress, talk, end) in
             [(None, None, 10), (after(4), None, 14), (after(4), after(7), 17), (None, after(20), 25)]
@@ -365,18 +365,18 @@ mod tests {
     #[test]
     fn nobody_stays_awake_any_more_once_an_answer_has_come_or_is_not_awaited() {
         let pending = PendingRequests::default();
-        let vigil = pending.spin_wait();
+        let spin_wait = pending.spin_wait();
         let enter = |id| pending.enter(id, soon(), None).unwrap();
         let _answers = [enter(1), enter(2), enter(3), enter(4)];
         let _news = pending.enter(5, time(RequestTimeouts::unlimited()), None).unwrap();
-        assert_eq!(vigil.open(), 4);
+        assert_eq!(spin_wait.open(), 4);
         // Whoever waits has not even looked.
         pending.resolve(1, Err(RequestError::sent(Failure::Closed)));
-        assert_eq!(vigil.open(), 3);
+        assert_eq!(spin_wait.open(), 3);
         pending.forget(2, true);
-        assert_eq!(vigil.open(), 2);
+        assert_eq!(spin_wait.open(), 2);
         pending.close(RequestError::sent(Failure::Closed));
-        assert_eq!(vigil.open(), 0);
+        assert_eq!(spin_wait.open(), 0);
     }
 
     #[test]

@@ -42,9 +42,9 @@ enum EndCause {
 
 impl ProcessSupervisor {
     pub(super) fn new(
-        link: Arc<StdioShared>,
+        shared: Arc<StdioShared>,
         child: Child,
-        lines: StdoutReader,
+        stdout: StdoutReader,
         stderr: impl Future<Output = ()> + Send + 'static,
         over: watch::Sender<Option<Failure>>,
         receiver: Arc<dyn Receive>,
@@ -52,17 +52,7 @@ impl ProcessSupervisor {
     ) -> Self {
         let mut tasks = JoinSet::new();
         tasks.spawn(stderr);
-        ProcessSupervisor {
-            shared: link,
-            child,
-            exit: None,
-            stdout: lines,
-            output_end: None,
-            stderr: tasks,
-            over,
-            receiver,
-            grace,
-        }
+        ProcessSupervisor { shared, child, exit: None, stdout, output_end: None, stderr: tasks, over, receiver, grace }
     }
 
     /// Runs until nothing of the server is left.
@@ -90,12 +80,8 @@ impl ProcessSupervisor {
             (_, Some(exit)) => {
                 link.group.kill_with_descendants();
                 // Whether what still holds the output would answer, nobody can tell from here.
-                let left_others = self.output_end.is_none();
-                self.report_end(Failure::Exited(ProcessExit {
-                    stderr: link.stderr.text(),
-                    left_children: left_others,
-                    ..exit
-                }));
+                let left_children = self.output_end.is_none();
+                self.report_end(Failure::Exited(ProcessExit { stderr: link.stderr.text(), left_children, ..exit }));
             }
             (_, None) => {
                 let what = if let EndCause::InputClosed = cause { "input" } else { "output" };

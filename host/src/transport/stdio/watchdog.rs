@@ -22,10 +22,10 @@ pub(super) struct WatchdogEntry {
 
 /// A place for a group that is about to start. Starts the watchdog where none lives.
 pub(super) fn reserve_entry() -> WatchdogEntry {
-    let mut kennel = watchdog_state();
-    kennel.ensure_running();
-    kennel.last += 1;
-    WatchdogEntry { number: kennel.last, pipe: kennel.process.as_ref().map(|dog| dog.pipe.clone()) }
+    let mut state = watchdog_state();
+    state.ensure_running();
+    state.last += 1;
+    WatchdogEntry { number: state.last, pipe: state.process.as_ref().map(|process| process.pipe.clone()) }
 }
 
 impl WatchdogEntry {
@@ -45,23 +45,23 @@ impl WatchdogEntry {
 
     /// The group has started.
     pub(super) fn started(&mut self, group: u32) {
-        let mut kennel = watchdog_state();
-        kennel.groups.insert(self.number, group);
+        let mut state = watchdog_state();
+        state.groups.insert(self.number, group);
         // Where another watchdog has taken over since, the child entered itself with the dead one.
-        if let Some(dog) = &kennel.process
-            && self.pipe.as_ref().is_none_or(|pipe| !Arc::ptr_eq(pipe, &dog.pipe))
+        if let Some(process) = &state.process
+            && self.pipe.as_ref().is_none_or(|pipe| !Arc::ptr_eq(pipe, &process.pipe))
         {
-            dog.send(&EntryLine::new(b'+', group, self.number));
+            process.send(&EntryLine::new(b'+', group, self.number));
         }
     }
 }
 
 impl Drop for WatchdogEntry {
     fn drop(&mut self) {
-        let mut kennel = watchdog_state();
-        let group = kennel.groups.remove(&self.number).unwrap_or_default();
-        if let Some(dog) = &kennel.process {
-            dog.send(&EntryLine::new(b'-', group, self.number));
+        let mut state = watchdog_state();
+        let group = state.groups.remove(&self.number).unwrap_or_default();
+        if let Some(process) = &state.process {
+            process.send(&EntryLine::new(b'-', group, self.number));
         }
     }
 }
@@ -84,11 +84,11 @@ fn watchdog_state() -> MutexGuard<'static, WatchdogState> {
 impl WatchdogState {
     /// Makes sure that a watchdog lives and knows all groups.
     fn ensure_running(&mut self) {
-        if self.process.as_mut().is_some_and(|dog| matches!(dog.process.try_wait(), Ok(None))) {
+        if self.process.as_mut().is_some_and(|process| matches!(process.process.try_wait(), Ok(None))) {
             return;
         }
         self.process = match WatchdogProcess::start() {
-            Ok(dog) => Some(dog),
+            Ok(process) => Some(process),
             Err(error) => {
                 if !self.warned {
                     tracing::warn!(%error, "/bin/sh does not start, so servers may outlive a crash of this process");
@@ -97,8 +97,8 @@ impl WatchdogState {
                 None
             }
         };
-        if let Some(dog) = &self.process {
-            self.groups.iter().for_each(|(&number, &group)| dog.send(&EntryLine::new(b'+', group, number)));
+        if let Some(process) = &self.process {
+            self.groups.iter().for_each(|(&number, &group)| process.send(&EntryLine::new(b'+', group, number)));
         }
     }
 }

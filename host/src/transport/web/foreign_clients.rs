@@ -55,9 +55,9 @@ impl ForeignClients {
     }
 
     /// How to reach an address that these named, if they may name it.
-    pub(in crate::transport) fn route(&self, leader: Referrer, to: &Url) -> Result<Route, AddressError> {
-        leader.check(to)?;
-        Ok(if self.proxies.proxy_for(to).is_some() { Route::Open } else { Route::Guarded(leader.zone()) })
+    pub(in crate::transport) fn route(&self, referrer: Referrer, to: &Url) -> Result<Route, AddressError> {
+        referrer.check(to)?;
+        Ok(if self.proxies.proxy_for(to).is_some() { Route::Open } else { Route::Guarded(referrer.zone()) })
     }
 
     /// The client for this route to an address.

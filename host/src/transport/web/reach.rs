@@ -301,15 +301,15 @@ mod tests {
     #[cfg(feature = "oauth")]
     #[test]
     fn several_lead_no_further_than_each_of_them() {
-        let leader = |text: &str, zone| Referrer::new(&url(text), zone);
+        let referrer = |text: &str, zone| Referrer::new(&url(text), zone);
         let check = |one: Referrer, other: Referrer, both: Referrer| {
             assert_eq!((one.and(other), other.and(one)), (both, both), "{one:?} {other:?}");
         };
         let (open, encrypted) = ("http://a.example/", "https://a.example/");
-        check(leader(open, Zone::Loopback), leader(open, Zone::Loopback), leader(open, Zone::Loopback));
-        check(leader(open, Zone::Loopback), leader(encrypted, Zone::Private), leader(encrypted, Zone::Private));
-        check(leader(open, Zone::Loopback), leader(open, Zone::Public), leader(open, Zone::Public));
-        check(leader(open, Zone::LinkLocal), leader(open, Zone::Private), leader(open, Zone::Public));
+        check(referrer(open, Zone::Loopback), referrer(open, Zone::Loopback), referrer(open, Zone::Loopback));
+        check(referrer(open, Zone::Loopback), referrer(encrypted, Zone::Private), referrer(encrypted, Zone::Private));
+        check(referrer(open, Zone::Loopback), referrer(open, Zone::Public), referrer(open, Zone::Public));
+        check(referrer(open, Zone::LinkLocal), referrer(open, Zone::Private), referrer(open, Zone::Public));
     }
 
     #[test]

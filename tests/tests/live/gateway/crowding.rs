@@ -25,8 +25,8 @@ struct Tight {
 
 impl Tight {
     fn open(limits: GatewayLimits, pipe: usize) -> Self {
-        let door = stdio::StdioServer::new(&GatewayLimits { grace: Duration::from_millis(100), ..limits });
-        let load = door.load();
+        let server = stdio::StdioServer::new(&GatewayLimits { grace: Duration::from_millis(100), ..limits });
+        let limiter = server.load();
         let (stop, stopped) = oneshot::channel();
         let stopped = async {
             // Who drops the other end wants nothing of it.
@@ -35,8 +35,8 @@ impl Tight {
             }
         };
         let (config, transports) = demos();
-        let (stream, served) = serve_within(door, pipe, stopped, config, transports, GatewayOptions::default());
-        Tight { stream, load, stop, served }
+        let (stream, served) = serve_within(server, pipe, stopped, config, transports, GatewayOptions::default());
+        Tight { stream, load: limiter, stop, served }
     }
 }
 

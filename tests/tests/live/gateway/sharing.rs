@@ -51,9 +51,8 @@ impl Guest {
     }
 
     async fn send(&self, message: Value) -> Option<Value> {
-        let outlet = Arc::clone(&self.heard) as _;
-        let incoming =
-            ClientMessage { text: message.to_string(), ranges: None, headers: None, sink: outlet, batch: None };
+        let sink = Arc::clone(&self.heard) as _;
+        let incoming = ClientMessage { text: message.to_string(), ranges: None, headers: None, sink, batch: None };
         let answer = Arc::clone(&self.client).handle(incoming).await?;
         Some(serde_json::from_str(&answer.text).expect("an answer is JSON"))
     }

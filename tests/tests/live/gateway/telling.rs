@@ -82,9 +82,8 @@ impl Old {
     }
 
     async fn send(&self, message: Value) -> Option<String> {
-        let outlet = Arc::clone(&self.outlet) as _;
-        let incoming =
-            ClientMessage { text: message.to_string(), ranges: None, headers: None, sink: outlet, batch: None };
+        let sink = Arc::clone(&self.outlet) as _;
+        let incoming = ClientMessage { text: message.to_string(), ranges: None, headers: None, sink, batch: None };
         let answer = tokio::time::timeout(LONG, Arc::clone(&self.client).handle(incoming)).await.expect("an end");
         answer.map(|answer| answer.text)
     }

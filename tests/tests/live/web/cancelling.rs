@@ -148,10 +148,10 @@ async fn a_stream_of_the_older_way_that_ended_between_two_calls_is_opened_again(
         let called = super::call(&gate, "echo", text).await.result;
         assert_eq!((called.code, called.text.as_str(), called.attempts), (Code::Ok, text, 1), "{called:?}");
         let session = gate.registry().link("a").unwrap().current().unwrap();
-        let mut news = session.events();
+        let mut event = session.events();
         feed.end();
         while session.close_reason().is_none() {
-            let _ = tokio::time::timeout(LONG, news.recv()).await.unwrap();
+            let _ = tokio::time::timeout(LONG, event.recv()).await.unwrap();
         }
     }
     assert_eq!((server.count("tools/call"), server.count("initialize")), (2, 2));

@@ -140,9 +140,9 @@ async fn questions_and_news_on_the_servers_own_stream_are_heard() {
     let answer = server.wait(|seen| seen.body["id"] == "q").await;
     assert_eq!((answer.verb.as_str(), &answer.body["result"]["action"]), ("POST", &json!("accept")));
     assert_eq!(answer.header("mcp-session-id"), SESSION);
-    let mut news = session.events();
+    let mut event = session.events();
     feed.send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
-    let changed = tokio::time::timeout(LONG, news.recv()).await.unwrap().unwrap();
+    let changed = tokio::time::timeout(LONG, event.recv()).await.unwrap().unwrap();
     assert!(matches!(changed, ServerEvent::ToolsChanged), "{changed:?}");
     assert_eq!(session.list(ListKind::Tools).await.unwrap().items.len(), 1);
     session.close().await;

@@ -25,7 +25,7 @@ async fn a_modern_server_tells_of_what_is_watched_on_a_stream_of_its_own() {
     })
     .await;
     let session = Arc::new(open(&server.url()).await);
-    let mut news = session.events();
+    let mut event = session.events();
     let listening = tokio::spawn({
         let session = Arc::clone(&session);
         async move { session.listen().await }
@@ -40,7 +40,7 @@ async fn a_modern_server_tells_of_what_is_watched_on_a_stream_of_its_own() {
     server.wait(wanted(json!(["test://one", "test://two"]))).await;
     let uri = json!({"uri": "test://two"});
     feed.send(&json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": uri}));
-    assert!(matches!(news.recv().await, Ok(ServerEvent::ResourceUpdated { uri, .. }) if uri == "test://two"));
+    assert!(matches!(event.recv().await, Ok(ServerEvent::ResourceUpdated { uri, .. }) if uri == "test://two"));
     // Somebody watches it still.
     drop(one);
     drop(two);

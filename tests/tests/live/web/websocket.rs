@@ -99,11 +99,11 @@ async fn a_call_that_is_dropped_is_cancelled_in_both_eras() {
 #[tokio::test]
 async fn questions_are_answered_and_news_heard() {
     let (session, mut socket) = open(old).await;
-    let mut news = session.events();
+    let mut event = session.events();
     socket.send(&json!({"jsonrpc": "2.0", "id": "p", "method": "ping"})).await;
     assert_eq!(socket.next().await.unwrap(), json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
     socket.send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})).await;
-    assert!(matches!(tokio::time::timeout(LONG, news.recv()).await.unwrap(), Ok(ServerEvent::ToolsChanged)));
+    assert!(matches!(tokio::time::timeout(LONG, event.recv()).await.unwrap(), Ok(ServerEvent::ToolsChanged)));
 }
 
 #[tokio::test]
@@ -124,14 +124,14 @@ async fn a_connection_that_breaks_under_a_call_may_have_delivered_it() {
 #[tokio::test]
 async fn a_call_that_left_is_known_to_have_left_though_nobody_looked_meanwhile() {
     let (session, mut socket) = open(old).await;
-    let mut news = session.events();
+    let mut event = session.events();
     let mut call = std::pin::pin!(call(&session, "echo", "{}"));
     // One look hands the message over; the next comes when all is over.
     assert!(call.as_mut().now_or_never().is_none());
     socket.next().await.unwrap();
     drop(socket);
     while session.close_reason().is_none() {
-        let _ = tokio::time::timeout(LONG, news.recv()).await.unwrap();
+        let _ = tokio::time::timeout(LONG, event.recv()).await.unwrap();
     }
     let failed = call.await.unwrap_err();
     assert!(failed.sent && failed.failure == Failure::Closed, "{failed:?}");

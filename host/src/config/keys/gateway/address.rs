@@ -7,20 +7,20 @@ use url::Url;
 use super::super::super::field::{ConfigField, FieldError};
 
 /// A host and a port to listen on.
-pub fn read_listen_address(given: &ConfigField<'_>) -> Result<String, FieldError> {
-    let text = given.text()?;
+pub fn read_listen_address(field: &ConfigField<'_>) -> Result<String, FieldError> {
+    let text = field.text()?;
     let named = |(name, port): (&str, &str)| {
         is_name(name) && port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
     };
     if text.parse::<SocketAddr>().is_ok() || text.rsplit_once(':').is_some_and(named) {
         return Ok(text);
     }
-    Err(given.error(format!("expected an address and a port, such as \"127.0.0.1:8808\", found {text:?}")))
+    Err(field.error(format!("expected an address and a port, such as \"127.0.0.1:8808\", found {text:?}")))
 }
 
 /// A name by which a client reaches us: in lower case, and an address of IPv6 without its brackets.
-pub fn host(given: &ConfigField<'_>) -> Result<String, FieldError> {
-    let text = given.text()?;
+pub fn host(field: &ConfigField<'_>) -> Result<String, FieldError> {
+    let text = field.text()?;
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&text);
     if let Ok(address) = bare.parse::<IpAddr>() {
         return Ok(address.to_string());
@@ -29,18 +29,18 @@ pub fn host(given: &ConfigField<'_>) -> Result<String, FieldError> {
         return Ok(text.to_ascii_lowercase());
     }
     let expected = "expected the name or address of a host alone, such as \"tools.example.com\"";
-    Err(given.error(format!("{expected}, found {text:?}")))
+    Err(field.error(format!("{expected}, found {text:?}")))
 }
 
 /// A page that a browser shows, as the browser names it: scheme, host, and a port where it is not the usual one.
-pub fn origin(given: &ConfigField<'_>) -> Result<String, FieldError> {
-    let text = given.text()?;
+pub fn origin(field: &ConfigField<'_>) -> Result<String, FieldError> {
+    let text = field.text()?;
     let expected = || {
         let expected = "expected the scheme and host of a page, such as \"https://app.example.com\"";
-        given.error(format!("{expected}, found {text:?}"))
+        field.error(format!("{expected}, found {text:?}"))
     };
     if text.contains('*') {
-        return Err(given.error(format!("{text:?} would let in pages that nobody named; write each of them out")));
+        return Err(field.error(format!("{text:?} would let in pages that nobody named; write each of them out")));
     }
     let url = Url::parse(text.strip_suffix('/').unwrap_or(&text)).map_err(|_| expected())?;
     let beyond = !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some();

@@ -26,11 +26,11 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
         KeyForm::Text,
         "",
         "Whose token it is, for logs and rules: letters, digits, `_`, `.`, `@` and `-`.",
-        |draft, given, _| {
-            let name = given.text()?;
+        |draft, field, _| {
+            let name = field.text()?;
             let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte);
             if name.is_empty() || !name.bytes().all(allowed) {
-                return Err(given.error(format!("{name:?} must be letters, digits, `_`, `.`, `@` and `-`")));
+                return Err(field.error(format!("{name:?} must be letters, digits, `_`, `.`, `@` and `-`")));
             }
             draft.principal = name;
             Ok(())
@@ -41,8 +41,8 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
         KeyForm::Text,
         "",
         "The token, such as ${CI_TOKEN}; at least 16 characters, which the client sends after `Bearer`.",
-        |draft, given, _| {
-            draft.token = Some(given.unexpanded_text()?);
+        |draft, field, _| {
+            draft.token = Some(field.unexpanded_text()?);
             Ok(())
         },
     ),
@@ -53,8 +53,8 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
             KeyForm::Text,
             "",
             "In place of token: a file that holds it alone.",
-            |draft, given, _| {
-                draft.file = Some(given.unexpanded_text()?);
+            |draft, field, _| {
+                draft.file = Some(field.unexpanded_text()?);
                 Ok(())
             },
         ),
@@ -64,8 +64,8 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
         KeyForm::Flag,
         "false",
         "The principal may also enable, disable and reconnect servers, and try tools on the dashboard.",
-        |draft, given, _| {
-            draft.admin = given.flag()?;
+        |draft, field, _| {
+            draft.admin = field.flag()?;
             Ok(())
         },
     ),
@@ -74,8 +74,8 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
         KeyForm::Section(servers),
         "",
         "The servers that the principal may use: a list, or a map to names and globs of their tools; all, if not given.",
-        |draft, given, _| {
-            draft.selection = Some(selection(given)?);
+        |draft, field, _| {
+            draft.selection = Some(selection(field)?);
             Ok(())
         },
     )),
@@ -84,19 +84,19 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
         KeyForm::Texts,
         "",
         "What the principal has been granted, such as server:files or tool:files/read; it needs no grants, if not given.",
-        |draft, given, _| {
-            draft.capabilities = Some(given.texts()?);
+        |draft, field, _| {
+            draft.capabilities = Some(field.texts()?);
             Ok(())
         },
     )),
 ];
 
 /// Reads `tokens`.
-pub fn read_tokens(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Vec<TokenRules>, FieldError> {
+pub fn read_tokens(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<TokenRules>, FieldError> {
     let mut tokens: Vec<TokenRules> = Vec::new();
-    for item in given.items()? {
+    for item in field.items()? {
         let mut draft = TokenDraft::default();
-        read_keys(TOKEN, &mut draft, &item, reading);
+        read_keys(TOKEN, &mut draft, &item, context);
         let token = draft.finish(&item)?;
         if tokens.iter().any(|earlier| earlier.principal == token.principal) {
             return Err(item.error(format!("the principal {:?} is given twice", token.principal)));
@@ -107,18 +107,18 @@ pub fn read_tokens(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result
 }
 
 impl TokenDraft {
-    fn finish(self, given: &ConfigField<'_>) -> Result<TokenRules, FieldError> {
+    fn finish(self, field: &ConfigField<'_>) -> Result<TokenRules, FieldError> {
         if self.principal.is_empty() {
-            return Err(given.error("a `principal` is missing"));
+            return Err(field.error("a `principal` is missing"));
         }
         let secret = match (self.token, self.file) {
             (Some(token), None) => TokenSource::Text(token),
             (None, Some(file)) => TokenSource::File(file),
-            (Some(_), Some(_)) => return Err(given.error("both token and file are given; keep one of them")),
-            (None, None) => return Err(given.error("needs a `token`, or the `file` that holds it")),
+            (Some(_), Some(_)) => return Err(field.error("both token and file are given; keep one of them")),
+            (None, None) => return Err(field.error("needs a `token`, or the `file` that holds it")),
         };
         Ok(TokenRules {
-            place: given.node.place.clone(),
+            place: field.node.place.clone(),
             principal: self.principal,
             secret,
             admin: self.admin,
@@ -129,11 +129,11 @@ impl TokenDraft {
 }
 
 /// Servers, each with names and globs of its tools; none of these means all tools, which a list of servers says.
-fn selection(given: &ConfigField<'_>) -> Result<Vec<(String, Vec<String>)>, FieldError> {
+fn selection(field: &ConfigField<'_>) -> Result<Vec<(String, Vec<String>)>, FieldError> {
     let mut selection: Vec<(String, Vec<String>)> = Vec::new();
-    match &given.node.value {
+    match &field.node.value {
         NodeValue::Map(_) => {
-            for (server, tools) in given.entries()? {
+            for (server, tools) in field.entries()? {
                 let named = if tools.node.is_null() { Vec::new() } else { tools.patterns()? };
                 if named.is_empty() {
                     return Err(tools.error("names no tool; write [\"*\"] to mean all tools of the server"));
@@ -142,14 +142,14 @@ fn selection(given: &ConfigField<'_>) -> Result<Vec<(String, Vec<String>)>, Fiel
                 selection.push((server.to_owned(), named));
             }
         }
-        _ => selection.extend(given.texts()?.into_iter().map(|server| (server, Vec::new()))),
+        _ => selection.extend(field.texts()?.into_iter().map(|server| (server, Vec::new()))),
     }
     if selection.is_empty() {
-        return Err(given.error("is empty; name a server, or leave it out to mean all"));
+        return Err(field.error("is empty; name a server, or leave it out to mean all"));
     }
     for (at, (server, _)) in selection.iter().enumerate() {
         if selection[..at].iter().any(|(earlier, _)| earlier == server) {
-            return Err(given.error(format!("the server {server:?} is given twice")));
+            return Err(field.error(format!("the server {server:?} is given twice")));
         }
     }
     Ok(selection)

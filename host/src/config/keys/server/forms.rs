@@ -6,16 +6,16 @@ use super::super::super::model::UnexpandedText;
 use super::ServerDraft;
 
 /// A program; a list has its arguments too (opencode), and so has a map (older files of Zed).
-pub fn read_command(draft: &mut ServerDraft, given: &ConfigField<'_>) -> Result<(), FieldError> {
-    match &given.node.value {
+pub fn read_command(draft: &mut ServerDraft, field: &ConfigField<'_>) -> Result<(), FieldError> {
+    match &field.node.value {
         NodeValue::List(_) => {
             let mut words =
-                given.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<Vec<_>, _>>()?.into_iter();
+                field.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<Vec<_>, _>>()?.into_iter();
             draft.server.command = words.next();
             draft.command_args = words.collect();
         }
         NodeValue::Map(_) => {
-            for (name, part) in given.entries()? {
+            for (name, part) in field.entries()? {
                 match name {
                     "path" | "command" => draft.server.command = Some(part.unexpanded_text()?),
                     "args" => {
@@ -32,7 +32,7 @@ pub fn read_command(draft: &mut ServerDraft, given: &ConfigField<'_>) -> Result<
                 }
             }
         }
-        NodeValue::Scalar(_) => draft.server.command = Some(given.unexpanded_text()?),
+        NodeValue::Scalar(_) => draft.server.command = Some(field.unexpanded_text()?),
     }
     Ok(())
 }
@@ -40,10 +40,10 @@ pub fn read_command(draft: &mut ServerDraft, given: &ConfigField<'_>) -> Result<
 /// Variables, as a map or as a list of `KEY=value`.
 pub fn read_env(
     given: &ConfigField<'_>,
-    reading: &mut ReadContext,
+    context: &mut ReadContext,
 ) -> Result<Vec<(String, UnexpandedText)>, FieldError> {
     if !matches!(given.node.value, NodeValue::List(_)) {
-        return given.unexpanded_map(reading);
+        return given.unexpanded_map(context);
     }
     let mut variables = Vec::new();
     for item in given.items()? {
@@ -59,8 +59,8 @@ pub fn read_env(
 }
 
 /// The name of a variable in place of a value.
-pub fn variable_reference(given: &ConfigField<'_>) -> Result<UnexpandedText, FieldError> {
-    let mut located = given.unexpanded_text()?;
-    located.text = format!("${{{}}}", located.text);
-    Ok(located)
+pub fn variable_reference(field: &ConfigField<'_>) -> Result<UnexpandedText, FieldError> {
+    let mut text = field.unexpanded_text()?;
+    text.text = format!("${{{}}}", text.text);
+    Ok(text)
 }

@@ -14,8 +14,8 @@ pub const TIMEOUTS: &[ConfigKey<Timeouts>] = &[
         KeyForm::Span,
         "\"60s\"",
         "An answer to a call; progress begins it anew.",
-        |timeouts, given, reading| {
-            timeouts.call = read_limit(given, reading)?;
+        |timeouts, field, context| {
+            timeouts.call = read_limit(field, context)?;
             Ok(())
         },
     ),
@@ -24,8 +24,8 @@ pub const TIMEOUTS: &[ConfigKey<Timeouts>] = &[
         KeyForm::Span,
         "\"10m\"",
         "A call in all, however much progress there is; never less than `call`.",
-        |timeouts, given, reading| {
-            timeouts.total = read_limit(given, reading)?;
+        |timeouts, field, context| {
+            timeouts.total = read_limit(field, context)?;
             Ok(())
         },
     ),
@@ -34,8 +34,8 @@ pub const TIMEOUTS: &[ConfigKey<Timeouts>] = &[
         KeyForm::Span,
         "\"30s\"",
         "The first handshake, the start of the program included.",
-        |timeouts, given, reading| {
-            timeouts.initialize = read_limit(given, reading)?;
+        |timeouts, field, context| {
+            timeouts.initialize = read_limit(field, context)?;
             Ok(())
         },
     ),
@@ -44,8 +44,8 @@ pub const TIMEOUTS: &[ConfigKey<Timeouts>] = &[
         KeyForm::Span,
         "\"10s\"",
         "A handshake after a lost session.",
-        |timeouts, given, reading| {
-            timeouts.reinitialize = read_limit(given, reading)?;
+        |timeouts, field, context| {
+            timeouts.reinitialize = read_limit(field, context)?;
             Ok(())
         },
     ),
@@ -54,13 +54,13 @@ pub const TIMEOUTS: &[ConfigKey<Timeouts>] = &[
         KeyForm::Span,
         "\"10s\"",
         "An answer to a list of tools, resources or prompts.",
-        |timeouts, given, reading| {
-            timeouts.list = read_limit(given, reading)?;
+        |timeouts, field, context| {
+            timeouts.list = read_limit(field, context)?;
             Ok(())
         },
     ),
-    ConfigKey::new("connect", KeyForm::Span, "\"10s\"", "A TCP connection.", |timeouts, given, reading| {
-        timeouts.connect = read_limit(given, reading)?;
+    ConfigKey::new("connect", KeyForm::Span, "\"10s\"", "A TCP connection.", |timeouts, field, context| {
+        timeouts.connect = read_limit(field, context)?;
         Ok(())
     }),
 ];
@@ -69,26 +69,26 @@ pub const TIMEOUTS: &[ConfigKey<Timeouts>] = &[
 ///
 /// Gemini CLI, opencode and Claude Code count in milliseconds. In `mcpServers` some clients count in seconds and some in
 /// milliseconds: nobody waits ten thousand seconds, so such a number is taken for milliseconds. What is guessed is told.
-pub fn read_limit(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Duration, FieldError> {
-    read_limit_in(given, unit(given, reading))
+pub fn read_limit(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Duration, FieldError> {
+    read_limit_in(field, unit(field, context))
 }
 
 /// A span of time in the same unit, which may be nothing; `off` is none.
-pub fn read_span(given: &ConfigField<'_>, reading: &mut ReadContext) -> Result<Option<Duration>, FieldError> {
-    given.span(unit(given, reading))
+pub fn read_span(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Option<Duration>, FieldError> {
+    field.span(unit(field, context))
 }
 
-fn unit(given: &ConfigField<'_>, reading: &mut ReadContext) -> DurationUnit {
+fn unit(given: &ConfigField<'_>, context: &mut ReadContext) -> DurationUnit {
     // Nothing is nothing in every unit.
     let number = given.text().ok().and_then(|text| text.trim().parse::<f64>().ok()).filter(|number| *number != 0.0);
-    match reading.shape {
+    match context.shape {
         FileShape::Gemini | FileShape::OpenCode => DurationUnit::Milliseconds,
         FileShape::Native | FileShape::Codex => DurationUnit::Seconds,
-        _ if reading.claude_code => {
+        _ if context.claude_code => {
             // Hardly meant, wherever such a number came from.
             if number.is_some_and(|number| number < 1000.0) {
                 let text = format!("{} is taken for milliseconds, as Claude Code has it", given.field);
-                reading.add_notice(&given.node.place, text);
+                context.add_notice(&given.node.place, text);
             }
             DurationUnit::Milliseconds
         }
@@ -102,7 +102,7 @@ fn unit(given: &ConfigField<'_>, reading: &mut ReadContext) -> DurationUnit {
             // The other keys are ours, which count in seconds.
             if unit == DurationUnit::Milliseconds || field == THEIRS {
                 let text = format!("{field} is taken for {name}; write a unit, as in \"60s\"");
-                reading.add_notice(&given.node.place, text);
+                context.add_notice(&given.node.place, text);
             }
             unit
         }
@@ -112,10 +112,10 @@ fn unit(given: &ConfigField<'_>, reading: &mut ReadContext) -> DurationUnit {
 /// The key whose unit each client chooses for itself.
 const THEIRS: &str = "timeout";
 
-pub fn read_limit_in(given: &ConfigField<'_>, unit: DurationUnit) -> Result<Duration, FieldError> {
-    match given.span(unit)? {
-        Some(span) if span.is_zero() => Err(given.error("must be longer than nothing")),
+pub fn read_limit_in(field: &ConfigField<'_>, unit: DurationUnit) -> Result<Duration, FieldError> {
+    match field.span(unit)? {
+        Some(span) if span.is_zero() => Err(field.error("must be longer than nothing")),
         Some(span) => Ok(span),
-        None => Err(given.error("every wait has a limit; write a long one, such as \"1h\"")),
+        None => Err(field.error("every wait has a limit; write a long one, such as \"1h\"")),
     }
 }

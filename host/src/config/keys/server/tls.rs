@@ -5,8 +5,8 @@ use super::super::{ConfigKey, KeyForm};
 
 /// How certificates are checked and shown.
 pub const TLS: &[ConfigKey<ServerTls>] = &[
-    ConfigKey::new("verify", KeyForm::Flag, "true", "The server's certificate is checked.", |tls, given, _| {
-        tls.verify = given.flag()?;
+    ConfigKey::new("verify", KeyForm::Flag, "true", "The server's certificate is checked.", |tls, field, _| {
+        tls.verify = field.flag()?;
         Ok(())
     }),
     ConfigKey::new(
@@ -14,8 +14,8 @@ pub const TLS: &[ConfigKey<ServerTls>] = &[
         KeyForm::Text,
         "",
         "A PEM file of authorities to trust beside the system's.",
-        |tls, given, _| {
-            tls.ca = Some(given.unexpanded_text()?);
+        |tls, field, _| {
+            tls.ca = Some(field.unexpanded_text()?);
             Ok(())
         },
     ),
@@ -26,8 +26,8 @@ pub const TLS: &[ConfigKey<ServerTls>] = &[
             KeyForm::Text,
             "",
             "A PEM file with our certificate, for servers that want one.",
-            |tls, given, _| {
-                tls.client_certificate = Some(given.unexpanded_text()?);
+            |tls, field, _| {
+                tls.client_certificate = Some(field.unexpanded_text()?);
                 Ok(())
             },
         ),
@@ -37,8 +37,8 @@ pub const TLS: &[ConfigKey<ServerTls>] = &[
         KeyForm::Text,
         "",
         "A PEM file with the key of our certificate, if it is not in the same file.",
-        |tls, given, _| {
-            tls.client_key = Some(given.unexpanded_text()?);
+        |tls, field, _| {
+            tls.client_key = Some(field.unexpanded_text()?);
             Ok(())
         },
     ),

@@ -14,8 +14,8 @@ pub const TOOL: &[ConfigKey<ToolRules>] = &[
         KeyForm::Section(|| schema::object(ANNOTATIONS)),
         "{}",
         "What the tool does, in place of what the server says of it.",
-        |tool, given, reading| {
-            read_keys(ANNOTATIONS, &mut tool.annotations, given, reading);
+        |tool, field, context| {
+            read_keys(ANNOTATIONS, &mut tool.annotations, field, context);
             Ok(())
         },
     )),
@@ -24,13 +24,13 @@ pub const TOOL: &[ConfigKey<ToolRules>] = &[
         KeyForm::Texts,
         "[]",
         "Capabilities that all are needed to use the tool.",
-        |tool, given, _| {
-            tool.requires = given.texts()?;
+        |tool, field, _| {
+            tool.requires = field.texts()?;
             Ok(())
         },
     )),
-    ConfigKey::new("note", KeyForm::Text, "", "Text for the model beside the tool's description.", |tool, given, _| {
-        tool.note = Some(given.text()?);
+    ConfigKey::new("note", KeyForm::Text, "", "Text for the model beside the tool's description.", |tool, field, _| {
+        tool.note = Some(field.text()?);
         Ok(())
     }),
 ];
@@ -39,15 +39,15 @@ pub const TOOL: &[ConfigKey<ToolRules>] = &[
 pub const ANNOTATIONS: &[ConfigKey<AnnotationOverrides>] = &[
     ConfigKey::aliased(
         &["readOnlyHint"],
-        ConfigKey::new("read_only", KeyForm::Flag, "", "It changes nothing.", |annotations, given, _| {
-            annotations.read_only = Some(given.flag()?);
+        ConfigKey::new("read_only", KeyForm::Flag, "", "It changes nothing.", |annotations, field, _| {
+            annotations.read_only = Some(field.flag()?);
             Ok(())
         }),
     ),
     ConfigKey::aliased(
         &["destructiveHint"],
-        ConfigKey::new("destructive", KeyForm::Flag, "", "It may delete or overwrite.", |annotations, given, _| {
-            annotations.destructive = Some(given.flag()?);
+        ConfigKey::new("destructive", KeyForm::Flag, "", "It may delete or overwrite.", |annotations, field, _| {
+            annotations.destructive = Some(field.flag()?);
             Ok(())
         }),
     ),
@@ -58,8 +58,8 @@ pub const ANNOTATIONS: &[ConfigKey<AnnotationOverrides>] = &[
             KeyForm::Flag,
             "",
             "Calling it twice is calling it once.",
-            |annotations, given, _| {
-                annotations.idempotent = Some(given.flag()?);
+            |annotations, field, _| {
+                annotations.idempotent = Some(field.flag()?);
                 Ok(())
             },
         ),
@@ -71,8 +71,8 @@ pub const ANNOTATIONS: &[ConfigKey<AnnotationOverrides>] = &[
             KeyForm::Flag,
             "",
             "It reaches beyond a closed world.",
-            |annotations, given, _| {
-                annotations.open_world = Some(given.flag()?);
+            |annotations, field, _| {
+                annotations.open_world = Some(field.flag()?);
                 Ok(())
             },
         ),
@@ -80,30 +80,30 @@ pub const ANNOTATIONS: &[ConfigKey<AnnotationOverrides>] = &[
 ];
 
 /// Which tools exist. An empty list is none of them.
-pub fn read_allow(draft: &mut ServerDraft, given: &ConfigField<'_>) -> Result<(), FieldError> {
-    let tools = given.patterns()?;
-    refuse_any(given, &tools)?;
-    set_allow(draft, given, tools)
+pub fn read_allow(draft: &mut ServerDraft, field: &ConfigField<'_>) -> Result<(), FieldError> {
+    let tools = field.patterns()?;
+    refuse_any(field, &tools)?;
+    set_allow(draft, field, tools)
 }
 
 /// The same in the words of ai-agent, to which `any` is all tools.
-pub fn read_ai_agent_allow(draft: &mut ServerDraft, given: &ConfigField<'_>) -> Result<(), FieldError> {
+pub fn read_ai_agent_allow(draft: &mut ServerDraft, field: &ConfigField<'_>) -> Result<(), FieldError> {
     let all = |tool: String| if tool.trim().eq_ignore_ascii_case("any") { "*".to_owned() } else { tool };
-    let tools = given.patterns()?.into_iter().map(all).collect();
-    set_allow(draft, given, tools)
+    let tools = field.patterns()?.into_iter().map(all).collect();
+    set_allow(draft, field, tools)
 }
 
 /// Refuses the word `any` in a list of what is permitted: to some it is all tools, to us the name of one.
-pub fn refuse_any(given: &ConfigField<'_>, tools: &[String]) -> Result<(), FieldError> {
+pub fn refuse_any(field: &ConfigField<'_>, tools: &[String]) -> Result<(), FieldError> {
     match tools.iter().any(|tool| tool.trim().eq_ignore_ascii_case("any")) {
-        true => Err(given.error("\"any\" is not known here; write \"*\" to mean all tools")),
+        true => Err(field.error("\"any\" is not known here; write \"*\" to mean all tools")),
         false => Ok(()),
     }
 }
 
-fn set_allow(draft: &mut ServerDraft, given: &ConfigField<'_>, tools: Vec<String>) -> Result<(), FieldError> {
+fn set_allow(draft: &mut ServerDraft, field: &ConfigField<'_>, tools: Vec<String>) -> Result<(), FieldError> {
     match draft.server.allow.replace(tools) {
-        Some(_) => Err(given.error("another key says too which tools exist; keep one of them")),
+        Some(_) => Err(field.error("another key says too which tools exist; keep one of them")),
         None => Ok(()),
     }
 }
@@ -111,23 +111,23 @@ fn set_allow(draft: &mut ServerDraft, given: &ConfigField<'_>, tools: Vec<String
 /// Rules by the names of tools; where other clients have a list, it says which tools exist.
 pub fn read_tools(
     draft: &mut ServerDraft,
-    given: &ConfigField<'_>,
-    reading: &mut ReadContext,
+    field: &ConfigField<'_>,
+    context: &mut ReadContext,
 ) -> Result<(), FieldError> {
-    if !reading.is_strict() && matches!(given.node.value, NodeValue::List(_)) {
-        return read_allow(draft, given);
+    if !context.is_strict() && matches!(field.node.value, NodeValue::List(_)) {
+        return read_allow(draft, field);
     }
-    for (name, value) in given.entries()? {
+    for (name, value) in field.entries()? {
         let mut rules = ToolRules { tool: name.to_owned(), ..ToolRules::default() };
         // Codex says there when it asks its user itself.
-        let of_codex = |entry: &MapEntry| reading.shape == FileShape::Codex && is_ignorable(&entry.key);
+        let of_codex = |entry: &MapEntry| context.shape == FileShape::Codex && is_ignorable(&entry.key);
         match value.node.entries() {
             Some(entries) if !entries.is_empty() && entries.iter().all(of_codex) => {
-                reading.add_notice(&value.node.place, format!("what is said of the tool {name:?} is left out"));
+                context.add_notice(&value.node.place, format!("what is said of the tool {name:?} is left out"));
                 continue;
             }
             _ if value.node.is_null() => {}
-            _ => reading.read_strictly(|reading| read_keys(TOOL, &mut rules, &value, reading)),
+            _ => context.read_strictly(|context| read_keys(TOOL, &mut rules, &value, context)),
         }
         draft.server.tools.push(rules);
     }

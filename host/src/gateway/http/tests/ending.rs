@@ -29,13 +29,13 @@ async fn calls_in_flight_finish_and_everything_else_ends_at_once() {
         }
     };
     timeout(LONG, seen).await.unwrap();
-    let (address, house) = (door.address, door.house.clone());
+    let (address, factory) = (door.address, door.house.clone());
     let _ = door.stop.send(());
     while listening.event().await.is_some() {}
     assert!(resting.closed().await && mute.closed().await && halting.closed().await);
     assert!(TcpStream::connect(address).await.is_err(), "it does not listen any more");
-    assert_eq!(house.count("closed"), 0);
-    house.release.add_permits(2);
+    assert_eq!(factory.count("closed"), 0);
+    factory.release.add_permits(2);
     let reply = calling.reply().await;
     assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
     let mut last = None;
@@ -44,7 +44,7 @@ async fn calls_in_flight_finish_and_everything_else_ends_at_once() {
     }
     assert!(last.unwrap().contains("result"));
     timeout(LONG, door.served).await.unwrap().unwrap();
-    assert_eq!((house.count("cancelled"), house.count("closed")), (0, 1));
+    assert_eq!((factory.count("cancelled"), factory.count("closed")), (0, 1));
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn calls_that_do_not_finish_in_time_are_cancelled_and_answered() {
     gone.send(Ask::post(legacy("wait")).session(&id)).await;
     door.house.wait("waiting", 3).await;
     drop(gone);
-    let (house, since) = (door.house.clone(), Instant::now());
+    let (factory, since) = (door.house.clone(), Instant::now());
     door.stop().await;
     assert!(since.elapsed() < LONG / 2);
     let reply = modern.reply().await;
@@ -73,8 +73,8 @@ async fn calls_that_do_not_finish_in_time_are_cancelled_and_answered() {
     }
     assert!(last.unwrap().contains("given up"));
     assert!(modern.closed().await && legacy_call.closed().await);
-    house.wait("released", 3).await;
-    assert_eq!((house.count("opened"), house.count("closed"), house.count("cancelled")), (1, 1, 0));
+    factory.wait("released", 3).await;
+    assert_eq!((factory.count("opened"), factory.count("closed"), factory.count("cancelled")), (1, 1, 0));
 }
 
 #[tokio::test]
@@ -86,12 +86,12 @@ async fn calls_that_cannot_even_be_cancelled_are_cut_off() {
     modern.send(Ask::modern("stubborn+wait")).await;
     legacy_call.send(Ask::post(legacy("progress+stubborn+wait")).session(&id)).await;
     door.house.wait("waiting", 2).await;
-    let (house, since) = (door.house.clone(), Instant::now());
+    let (factory, since) = (door.house.clone(), Instant::now());
     door.stop().await;
     assert!(since.elapsed() < LONG / 2);
     assert!(modern.closed().await && legacy_call.closed().await);
-    house.wait("cancelled", 2).await;
-    assert_eq!((house.count("opened"), house.count("closed")), (1, 1));
+    factory.wait("cancelled", 2).await;
+    assert_eq!((factory.count("opened"), factory.count("closed")), (1, 1));
 }
 
 #[tokio::test]

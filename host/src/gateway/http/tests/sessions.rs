@@ -23,9 +23,9 @@ async fn a_session_lives_from_initialize_to_delete_and_is_closed_once() {
         assert_eq!(wire.ask(ask).await.status, 400);
     }
     assert_eq!(door.load.stats().sessions, 0);
-    let house = door.house.clone();
+    let factory = door.house.clone();
     door.stop().await;
-    assert_eq!(house.count("closed"), 1);
+    assert_eq!(factory.count("closed"), 1);
 }
 
 #[tokio::test]
@@ -75,10 +75,10 @@ async fn a_thousand_sessions_are_open_at_once_and_one_more_is_refused() {
     assert_eq!(wire.ask(Ask::post(legacy("echo")).session(id)).await.status, 200);
     assert_eq!(wire.ask(Ask::new("DELETE /mcp").session(id)).await.status, 204);
     open(&mut wire).await;
-    let (house, stats) = (door.house.clone(), door.load.stats());
+    let (factory, stats) = (door.house.clone(), door.load.stats());
     assert_eq!((stats.sessions, stats.shed_sessions), (1000, 1));
     door.stop().await;
-    assert_eq!((house.count("opened"), house.count("closed")), (1001, 1001));
+    assert_eq!((factory.count("opened"), factory.count("closed")), (1001, 1001));
 }
 
 #[tokio::test(start_paused = true)]

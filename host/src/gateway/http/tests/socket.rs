@@ -8,10 +8,10 @@ use super::*;
 async fn who_may_open_the_socket_is_the_local_admin_and_needs_no_token() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("door");
-    let door = HttpServer::at_socket(UnixListener::bind(&path).unwrap(), GatewayLimits::default());
-    let (load, house) = (door.load(), Arc::new(TestClientFactory::default()));
+    let server = HttpServer::at_socket(UnixListener::bind(&path).unwrap(), GatewayLimits::default());
+    let (limiter, factory) = (server.load(), Arc::new(TestClientFactory::default()));
     let (stop, stopped) = oneshot::channel::<()>();
-    let served = tokio::spawn(door.serve(house, Arc::new(TestPages), async {
+    let served = tokio::spawn(server.serve(factory, Arc::new(TestPages), async {
         let _ = stopped.await;
     }));
     let mut wire = Wire::new(UnixStream::connect(&path).await.unwrap());
@@ -23,9 +23,9 @@ async fn who_may_open_the_socket_is_the_local_admin_and_needs_no_token() {
     // A browser that was made to reach it names another host, or comes from another page.
     assert_eq!(wire.ask(Ask::modern("echo").with("Host", "evil.example")).await.status, 403);
     assert_eq!(wire.ask(Ask::modern("echo").with("Origin", "https://evil.example")).await.status, 403);
-    let stats = load.stats();
+    let stats = limiter.stats();
     assert_eq!((stats.connections, stats.sessions, stats.accepted, stats.foreign), (1, 1, 2, 2));
     stop.send(()).unwrap();
     timeout(LONG, served).await.expect("the door ends").unwrap();
-    assert_eq!(load.stats().connections, 0);
+    assert_eq!(limiter.stats().connections, 0);
 }

@@ -104,9 +104,9 @@ impl Seen {
 }
 
 impl ClientFactory for TestClientFactory {
-    fn open_client(&self, _: &Principal, outlet: Arc<dyn ClientSink>) -> Result<Arc<dyn ClientHandler>, GateError> {
+    fn open_client(&self, _: &Principal, sink: Arc<dyn ClientSink>) -> Result<Arc<dyn ClientHandler>, GateError> {
         let client = self.0.client()?;
-        self.outlets.lock().unwrap().push(outlet);
+        self.outlets.lock().unwrap().push(sink);
         self.note("opened");
         Ok(client)
     }

@@ -95,11 +95,11 @@ async fn through_a_proxy_names_are_what_is_judged() {
 #[tokio::test]
 async fn a_name_leads_nowhere_that_its_address_may_not() {
     let mut inside = FixtureServer::start(vec![json("{}")]).await;
-    let strangers = ForeignClients::new(&site("http://127.0.0.1:1/"), HttpVersion::Any, Proxies::default());
+    let foreign = ForeignClients::new(&site("http://127.0.0.1:1/"), HttpVersion::Any, Proxies::default());
     // The check of names would have found this one already.
     let request =
         reqwest::Request::new(Method::GET, Url::parse(&format!("http://localhost:{}/", inside.port)).unwrap());
-    let client = strangers.client(Route::Guarded(Zone::Public), request.url()).await.unwrap();
+    let client = foreign.client(Route::Guarded(Zone::Public), request.url()).await.unwrap();
     let error = soon(client.execute(request)).await.unwrap_err();
     let words = "a loopback address, to which a server at a public address may not lead";
     assert_eq!(errors::root_cause(&error), words);

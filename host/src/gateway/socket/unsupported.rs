@@ -19,7 +19,7 @@ pub fn path(folder: &Path, pid: u32) -> PathBuf {
 
 /// A gateway that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Running {
+pub struct RunningGateway {
     /// Its process id.
     pub pid: u32,
     /// Its socket.
@@ -27,19 +27,19 @@ pub struct Running {
 }
 
 /// None can be found.
-pub async fn running(_folder: &Path) -> io::Result<Vec<Running>> {
+pub async fn find_running(_folder: &Path) -> io::Result<Vec<RunningGateway>> {
     Ok(Vec::new())
 }
 
 /// A gateway that can be found.
-pub enum Announced {}
+pub enum GatewaySocket {}
 
 /// Nobody can be told.
-pub async fn announce(_gateway: &Arc<Gateway>, _folder: &Path) -> Option<Announced> {
+pub async fn announce(_gateway: &Arc<Gateway>, _folder: &Path) -> Option<GatewaySocket> {
     None
 }
 
-impl Announced {
+impl GatewaySocket {
     /// There is nothing to end.
     pub async fn end(self) {
         match self {}
