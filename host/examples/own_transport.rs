@@ -51,7 +51,7 @@ impl Transport for Wire {
             let mut answer = answer;
             answer["jsonrpc"] = "2.0".into();
             answer["id"] = message["id"].clone();
-            self.receiver.receive(answer.to_string(), None);
+            self.receiver.receive(answer.to_string().into(), None);
         }
         Box::pin(async { Ok(Delivery::Written) })
     }

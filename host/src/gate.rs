@@ -45,7 +45,7 @@ use crate::decide::{Decide, GateId, LogicResult};
 use crate::logic::types::{ToolRef, catalog, naming};
 use crate::logic::{Component, LogicError, Supervisor};
 use crate::registry::{Link, Registry};
-use crate::session::message;
+use crate::rpc;
 use crate::words::ErrorText;
 use running_calls::RunningCalls;
 
@@ -224,7 +224,7 @@ impl Gate {
 
     /// The same for a text that is no JSON.
     pub fn mask_text(&self, server: &str, text: &str) -> LogicResult<String> {
-        let masked = self.mask(server, &message::quote(text))?;
+        let masked = self.mask(server, &rpc::quote(text))?;
         // What was a string stays one.
         Ok(serde_json::from_str(&masked).unwrap_or(masked))
     }

@@ -1,6 +1,6 @@
 //! JSON objects whose members keep their order and stay unread: what servers write passes without loss.
 
-mod scan;
+pub(crate) mod scan;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,8 +10,6 @@ use memchr::memmem::Finder;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
-
-pub use scan::{LongestString, scan_members, scan_whole};
 
 /// A text that is looked for in one JSON text after the other: what lacks it has no such member, and need not be read.
 pub struct MemberFinder {

@@ -69,6 +69,7 @@ pub mod private_files;
 pub mod queue;
 pub mod record;
 pub mod registry;
+pub mod rpc;
 pub mod session;
 pub mod shadow;
 pub mod spill;

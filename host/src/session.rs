@@ -35,10 +35,10 @@ pub use level::LogLevel;
 pub use listing::{ListKind, Listing};
 pub use open::SessionOptions;
 pub use peer::{Era, LEGACY_VERSIONS, MODERN_VERSION, Peer, Protocol, ServerEvent, ServerFeatures};
-pub(crate) use wire::message;
-pub use wire::{OnProgress, Progress, Reply, RequestTimeouts};
+pub use wire::{OnProgress, Progress, RequestTimeouts};
 
 use crate::failure::{Failure, RequestError};
+pub use crate::rpc::Reply;
 use crate::transport::RequestId;
 use crate::transport::authorize::Authorizer;
 pub(crate) use headers::ToolHeaders;
@@ -338,6 +338,3 @@ const ROOM: usize = 128;
 const NAMESPACE: &str = "io.modelcontextprotocol";
 /// The member of `_meta` that says what a client can be asked.
 pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-
-/// The JSON-RPC code for a method that there is not.
-pub const METHOD_NOT_FOUND: i64 = -32601;

@@ -20,6 +20,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::failure::RequestError;
+use crate::rpc::Message;
 use endpoint::Endpoint;
 
 /// The id of a request of ours; each connection counts its own.
@@ -87,8 +88,9 @@ pub enum ServerStream {
 
 /// Takes what a server sends; neither method blocks.
 pub trait Receive: Send + Sync + 'static {
-    /// One message or one batch, as JSON text; `exchange` is the request in whose exchange it came, where there is one.
-    fn receive(&self, text: String, exchange: Option<RequestId>);
+    /// Takes one message or batch; a JSON text becomes one with `into()`. `exchange` is the request in whose exchange it came,
+    /// if there is one.
+    fn receive(&self, message: Message, exchange: Option<RequestId>);
 
     /// The connection is over and nothing more will come. Called once, also after `close`.
     fn closed(&self, why: RequestError);

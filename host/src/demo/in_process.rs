@@ -58,7 +58,7 @@ impl Write for LineForwarder {
         while let Some(end) = memchr::memchr(b'\n', &self.line) {
             let rest = self.line.split_off(end + 1);
             let line = std::mem::replace(&mut self.line, rest);
-            self.receiver.receive(String::from_utf8_lossy(line.trim_ascii_end()).into_owned(), None);
+            self.receiver.receive(String::from_utf8_lossy(line.trim_ascii_end()).into_owned().into(), None);
         }
         Ok(bytes.len())
     }

@@ -355,7 +355,7 @@ impl<'a> CallRunner<'a> {
     fn handle_reply(&mut self, reply: Reply, forward_up_to: Option<u64>) -> Event {
         let plain = forward_up_to.and_then(|most| match self.gate.pass_through {
             true => forwarded::read_passed_through(reply.json(), most),
-            false => forwarded::read_plain_text(reply.json(), reply.long(), most),
+            false => forwarded::read_plain_text(reply.json(), most),
         });
         match plain {
             Some(PlainText { text, is_error }) => {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json::{self, LongestString, MemberFinder};
+use crate::json::{self, MemberFinder, scan};
 
 /// What an answer of plain text says.
 pub struct PlainText {
@@ -23,15 +23,14 @@ struct TextBlocks<'a> {
     is_error: bool,
 }
 
-/// Reads an answer, of which one string may be known already; `None` where it is anything but text, or has more bytes of it
-/// than this.
-pub fn read_plain_text(answer: &str, long: LongestString, most: u64) -> Option<PlainText> {
+/// Reads an answer; `None` if it is anything but text, or has more bytes of text than this.
+pub fn read_plain_text(answer: &str, most: u64) -> Option<PlainText> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     // What is much longer is not read for nothing, and structured content counts as it is written.
     if answer.len() > most && (answer.len() / 3 > most || STRUCTURED.is_in(answer)) {
         return None;
     }
-    let TextBlocks { texts, is_error } = blocks(answer, long)?;
+    let TextBlocks { texts, is_error } = blocks(answer)?;
     let text = match texts.as_slice() {
         // The usual case, and the one where a copy would be felt.
         [only] => json::decode_string(only)?,
@@ -41,14 +40,14 @@ pub fn read_plain_text(answer: &str, long: LongestString, most: u64) -> Option<P
 }
 
 /// The blocks of an answer that has some, and all of them text.
-fn blocks(answer: &str, long: LongestString) -> Option<TextBlocks<'_>> {
-    plain_blocks(answer, long).or_else(|| read_blocks(answer)).filter(|answer| !answer.texts.is_empty())
+fn blocks(answer: &str) -> Option<TextBlocks<'_>> {
+    plain_blocks(answer).or_else(|| read_blocks(answer)).filter(|answer| !answer.texts.is_empty())
 }
 
 /// The blocks of an answer that is written as most are: each member once.
-fn plain_blocks(answer: &str, long: LongestString) -> Option<TextBlocks<'_>> {
+fn plain_blocks(answer: &str) -> Option<TextBlocks<'_>> {
     let (mut texts, mut content, mut is_error) = (Vec::new(), 0, None);
-    json::scan_whole(answer, long, |scanner| {
+    scan::whole(answer, |scanner| {
         scanner.object(|scanner, name| match name {
             "content" => {
                 content += 1;
@@ -156,7 +155,7 @@ fn escapes(json: &str) -> usize {
 
 /// The most bytes that the text of an answer can have; `None` where it is anything but text.
 fn text_len(answer: &str) -> Option<usize> {
-    let texts = blocks(answer, LongestString::default())?.texts;
+    let texts = blocks(answer)?.texts;
     // Each stands between quotes, and one is joined to the next by the end of a line.
     Some(texts.iter().map(|text| text.len().saturating_sub(1) - escapes(text)).sum::<usize>() - 1)
 }
@@ -197,11 +196,8 @@ mod tests {
             let (json, text) = (answer(&texts), texts.join("\n"));
             assert!(!fits(&json, text.len() as u64 - 1), "{json}");
             assert!(fits(&json, text.len() as u64 + 8), "{json}");
-            assert!(read_plain_text(&json, LongestString::default(), text.len() as u64 - 1).is_none(), "{json}");
-            assert_eq!(
-                read_plain_text(&json, LongestString::default(), text.len() as u64).map(|plain| plain.text),
-                Some(text)
-            );
+            assert!(read_plain_text(&json, text.len() as u64 - 1).is_none(), "{json}");
+            assert_eq!(read_plain_text(&json, text.len() as u64).map(|plain| plain.text), Some(text));
         }
         assert!(fits(&answer(&[&long]), 1000));
         let backslashes = r"\\\".repeat(200);
@@ -256,7 +252,7 @@ mod tests {
             (r#"{"structuredContent":{}}"#, None),
         ];
         for (json, expected) in rows {
-            let read = read_plain_text(json, LongestString::default(), 100).map(|plain| (plain.text, plain.is_error));
+            let read = read_plain_text(json, 100).map(|plain| (plain.text, plain.is_error));
             assert_eq!(read, expected.map(|(text, failed)| (text.to_owned(), failed)), "{json}");
         }
     }

@@ -1,6 +1,7 @@
 //! How long the words of a client may be that the gateway looks up, keeps, or says again.
 
 use crate::failure::RpcError;
+use crate::rpc::code::{INVALID_PARAMS, INVALID_REQUEST};
 
 /// A text of at most so many bytes; one that is longer ends in an ellipsis.
 pub(super) fn cut(text: &mut String, most: usize) {
@@ -89,8 +90,6 @@ const MOST_WATCHED: usize = 1000;
 const MOST_WATCHED_BYTES: usize = 256 << 10;
 /// The most messages of one batch: each gets an answer, which for a small one is longer than itself.
 const MOST_BATCH: usize = 10_000;
-const INVALID_REQUEST: i64 = -32600;
-const INVALID_PARAMS: i64 = -32602;
 
 #[cfg(test)]
 mod tests {

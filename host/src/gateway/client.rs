@@ -4,8 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::failure::RpcError;
 use crate::gate::{GateError, LOCAL};
-use crate::session::message::Places;
+use crate::rpc::{self, Message};
 use crate::transport::BoxFuture;
 
 /// Who a client is, by the token that it showed.
@@ -74,17 +75,15 @@ impl dyn ClientSink + '_ {
 /// How long is waited for room before a message is tried again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// One message of a client.
+/// A message of a client, and what comes with it.
 pub struct ClientMessage {
-    /// The JSON text.
-    pub text: String,
-    /// Where its parts are, where the door has found them already.
-    pub ranges: Option<Places>,
-    /// What HTTP said beside it; none on standard input.
+    /// The message.
+    pub message: Message,
+    /// The headers of MCP; `None` on standard input.
     pub headers: Option<McpHeaders>,
-    /// The way for what belongs to this message.
+    /// Takes messages to the client that belong to this one.
     pub sink: Arc<dyn ClientSink>,
-    /// Lets the messages of a batch in; without it a batch is refused.
+    /// Admits the messages of a batch; without it a batch is refused.
     pub batch: Option<Box<dyn Admission>>,
 }
 
@@ -117,6 +116,8 @@ pub struct GatewayResponse {
     pub text: String,
     /// The status that it has over HTTP.
     pub status: u16,
+    /// It is a JSON-RPC error.
+    pub is_error: bool,
     /// What is left to be done, which happens when this is dropped: the client need not wait for it.
     pub deferred: Option<DeferredWork>,
 }
@@ -125,9 +126,14 @@ pub struct GatewayResponse {
 pub type DeferredWork = Box<dyn Any + Send>;
 
 impl GatewayResponse {
-    /// An answer after which nothing is left to be done.
-    pub fn new(text: String, status: u16) -> Self {
-        GatewayResponse { text, status, deferred: None }
+    /// Returns a response without deferred work that is not an error.
+    pub fn ok(text: String) -> Self {
+        GatewayResponse { text, status: 200, is_error: false, deferred: None }
+    }
+
+    /// Returns an error response without deferred work.
+    pub fn error(id: Option<&str>, error: &RpcError, status: u16) -> Self {
+        GatewayResponse { text: rpc::error(id, error), status, is_error: true, deferred: None }
     }
 }
 
@@ -162,3 +168,9 @@ pub trait ClientFactory: Send + Sync + 'static {
     /// Those of them that are there.
     fn stateless_clients(&self) -> Vec<Arc<dyn ClientHandler>>;
 }
+
+/// Why a batch is refused.
+pub(super) const NO_BATCH: &str =
+    "a batch is only for sessions of 2025-03-26 and earlier: send each message on its own";
+/// The member of `_meta` by which a message of 2026-07-28 names its version.
+pub(super) const VERSION_META: &str = "io.modelcontextprotocol/protocolVersion";

@@ -30,13 +30,16 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, oneshot};
 
 use super::GatewayState;
-use super::client::{ClientHandler, ClientMessage, ClientSink, GatewayResponse, Principal};
+use super::client::{Admission, ClientHandler, ClientMessage, ClientSink, GatewayResponse, McpHeaders, Principal};
 use crate::failure::RpcError;
 use crate::gate::{CloseMode, Gate, GateError};
 use crate::logic::types::naming::NamingStyle;
 use crate::registry::ResourceWatcher;
-use crate::session::message::{self, Places};
-use crate::session::{LogLevel, METHOD_NOT_FOUND};
+use crate::rpc::code::{
+    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, UNSUPPORTED_VERSION,
+};
+use crate::rpc::{self, Message, Notification, Reply, Request};
+use crate::session::LogLevel;
 use crate::transport::BoxFuture;
 use cancellation::CancelHandle;
 use era::{Era, RequestContext};
@@ -93,6 +96,13 @@ struct SessionState {
     subscribed: HashMap<String, ResourceWatcher>,
     /// Tells the client what has changed.
     notifier: Option<tokio::task::AbortHandle>,
+}
+
+/// What comes with a message.
+struct Envelope {
+    headers: Option<McpHeaders>,
+    sink: Arc<dyn ClientSink>,
+    batch: Option<Box<dyn Admission>>,
 }
 
 impl ClientSession {
@@ -159,93 +169,71 @@ impl ClientSession {
         self.gateway.expose.as_deref()
     }
 
-    /// One message, or one part of a batch.
-    async fn handle_one(
-        &self,
-        text: &str,
-        places: Option<&Places>,
-        incoming: &ClientMessage,
-    ) -> Option<GatewayResponse> {
+    /// Handles one message, or one part of a batch.
+    async fn handle_one(&self, message: Message, envelope: &Envelope) -> Option<GatewayResponse> {
         self.sync_view();
-        let found = places.and_then(|places| Some((places.id(text)?, places.method(text).into(), places.params(text))));
-        let (id, method, params) = match found {
-            Some(request) => request,
-            None => match message::read(text) {
-                Ok(message::Incoming::Request { id, method, params }) => (id, method, params.map(RawValue::get)),
-                // `null` is no id, and what has none is a notification (2025-11-25, basic, requests).
-                Ok(message::Incoming::Notification { .. }) if has_id(text) => return Some(invalid_message(BAD_ID)),
-                Ok(message::Incoming::Notification { method, params }) => {
-                    self.handle_notification(&method, params, incoming);
-                    return None;
-                }
-                Ok(message::Incoming::Answer { id, outcome }) => {
-                    self.handle_answer(id, outcome.map(|(range, _)| text[range].to_owned()));
-                    return None;
-                }
-                Err(why) => return Some(unreadable(text, &why)),
-            },
-        };
-        if !is_id(id.get()) {
-            return Some(invalid_message(BAD_ID));
-        }
-        let params = params.unwrap_or("{}");
-        let context = match RequestContext::read(self, &method, params, incoming.headers.as_ref()) {
-            Ok(context) => context,
-            Err((error, status)) => return Some(GatewayResponse::new(error_text(id.get(), &error), status)),
-        };
-        let mut deferred = None;
-        let answer = match &*method {
-            // The gate cancels it, and knows what became of it.
-            "tools/call" => {
-                let wanted = places.and_then(|places| places.call(text));
-                calls::call(self, &context, id, params, wanted, incoming, &mut deferred).await
+        match message {
+            Message::Request(request) if request.has_good_id() => self.handle_request(&request, envelope).await,
+            Message::Request(_) => Some(invalid_message(BAD_ID)),
+            // `null` is no id, and a message without one is a notification (2025-11-25, basic, requests).
+            Message::Notification(notification) if notification.has_null_id() => Some(invalid_message(BAD_ID)),
+            Message::Notification(notification) => {
+                self.handle_notification(&notification, envelope);
+                None
             }
-            // Apart, so that calls have no room for it.
-            _ => {
-                let answer = methods::answer(self, &context, id, &method, params, incoming);
-                Box::pin(self.unless_cancelled(answer)).await
+            Message::Response(response) => {
+                self.handle_answer(response.id(), response.into_outcome().map(Reply::into_json));
+                None
             }
-        };
-        if self.take_cancelled(id, incoming) {
-            return None;
-        }
-        match answer {
-            Ok(mut text) => {
-                // A result mostly stands in the memory of the message that it came in, where such a head had room.
-                let head = [r#"{"jsonrpc":"2.0","id":"#, id.get(), r#","result":"#].concat();
-                text.reserve_exact(head.len() + ENDS);
-                text.insert_str(0, &head);
-                text.push('}');
-                Some(GatewayResponse { text, status: 200, deferred })
-            }
-            Err(error) => {
-                let status = match (context.era, error.code) {
-                    (Era::Modern, METHOD_NOT_FOUND) => 404,
-                    (Era::Modern, -32022..=-32020) => 400,
-                    _ => 200,
-                };
-                Some(GatewayResponse { text: error_text(id.get(), &error), status, deferred })
-            }
+            Message::Batch(_) => Some(invalid_message("a batch is not part of a batch")),
+            Message::Unreadable(unreadable) => Some(error_response(&unreadable.error())),
         }
     }
 
-    fn handle_notification(&self, method: &str, params: Option<&RawValue>, incoming: &ClientMessage) {
+    async fn handle_request(&self, request: &Request, envelope: &Envelope) -> Option<GatewayResponse> {
+        let id = request.id();
+        let context = match RequestContext::read(self, request, envelope.headers.as_ref()) {
+            Ok(context) => context,
+            Err((error, status)) => return Some(GatewayResponse::error(Some(id), &error, status)),
+        };
+        let mut deferred = None;
+        let answer = match request.method() {
+            // The gate cancels it, and knows what became of it.
+            "tools/call" => calls::call(self, &context, request, envelope, &mut deferred).await,
+            // Boxed, so that the future of a call has no room for it.
+            _ => Box::pin(self.unless_cancelled(methods::answer(self, &context, request, envelope))).await,
+        };
+        if self.take_cancelled(id, envelope) {
+            return None;
+        }
+        Some(match answer {
+            Ok(result) => GatewayResponse { deferred, ..GatewayResponse::ok(rpc::result(id, result)) },
+            Err(error) => {
+                let status = match (context.era, error.code) {
+                    (Era::Modern, METHOD_NOT_FOUND) => 404,
+                    (Era::Modern, HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => 400,
+                    _ => 200,
+                };
+                GatewayResponse { deferred, ..GatewayResponse::error(Some(id), &error, status) }
+            }
+        })
+    }
+
+    fn handle_notification(&self, notification: &Notification, envelope: &Envelope) {
         #[derive(serde::Deserialize)]
         struct CancelledParams {
             #[serde(rename = "requestId")]
             request_id: Box<RawValue>,
         }
-        match method {
+        match notification.method() {
             "notifications/cancelled" => {
-                let Some(Ok(CancelledParams { request_id })) = params.map(|params| serde_json::from_str(params.get()))
-                else {
-                    return;
-                };
-                self.cancel_request(&request_id, incoming);
+                if let Some(Ok(CancelledParams { request_id })) = notification.params().map(serde_json::from_str) {
+                    self.cancel_request(request_id.get(), envelope);
+                }
             }
             "notifications/initialized" => self.start_notifier(),
-            // Who comes over standard input and output is alone.
-            "notifications/roots/list_changed" => self.tell_roots_changed(incoming.headers.is_none()),
+            // On standard input there is one client.
+            "notifications/roots/list_changed" => self.tell_roots_changed(envelope.headers.is_none()),
             _ => {}
         }
     }
@@ -287,11 +275,12 @@ impl ClientSession {
 impl ClientHandler for ClientSession {
     fn handle(self: Arc<Self>, incoming: ClientMessage) -> BoxFuture<'static, Option<GatewayResponse>> {
         Box::pin(async move {
-            match message::batch(&incoming.text) {
-                None => self.handle_one(&incoming.text, incoming.ranges.as_ref(), &incoming).await,
-                // Apart, so that other messages have no room for it.
-                Some(Ok(parts)) => Box::pin(self.handle_batch(&parts, &incoming)).await,
-                Some(Err(why)) => Some(unreadable(&incoming.text, &why)),
+            let ClientMessage { message, headers, sink, batch } = incoming;
+            let envelope = Envelope { headers, sink, batch };
+            match message {
+                // Boxed, so that the future of another message has no room for it.
+                Message::Batch(batch) => Box::pin(self.handle_batch(batch.parts, &envelope)).await,
+                message => self.handle_one(message, &envelope).await,
             }
         })
     }
@@ -335,52 +324,15 @@ fn params_of<'a, T: Deserialize<'a>>(method: &str, params: &'a str) -> Result<T,
         .map_err(|error| RpcError::new(INVALID_PARAMS, format!("{method} cannot be read: {error}")))
 }
 
-/// An error as the answer to the request of this id.
-fn error_text(id: &str, error: &RpcError) -> String {
-    let data = error.data.as_deref().map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
-    let message = message::quote(&error.message);
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{},"message":{message}{data}}}}}"#, error.code)
-}
-
-/// The answer to a text that is no message, and so has no id to answer to.
+/// Answers a message that has no id to answer to.
 fn invalid_message(why: &str) -> GatewayResponse {
-    error_response(INVALID_REQUEST, format!("this is no JSON-RPC message: {why}"))
+    error_response(&RpcError::new(INVALID_REQUEST, format!("this is not a JSON-RPC message: {why}")))
 }
 
-/// The same where the text may not even be JSON.
-fn unreadable(text: &str, why: &str) -> GatewayResponse {
-    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
-        Ok(_) => invalid_message(why),
-        Err(why) => error_response(PARSE_ERROR, format!("this is not JSON: {why}")),
-    }
+fn error_response(error: &RpcError) -> GatewayResponse {
+    GatewayResponse::error(None, error, 400)
 }
 
-fn error_response(code: i64, text: String) -> GatewayResponse {
-    GatewayResponse::new(error_text("null", &RpcError::new(code, text)), 400)
-}
-
-/// Whether a request can have this id.
-fn is_id(id: &str) -> bool {
-    id.starts_with(|first: char| first == '"' || first == '-' || first.is_ascii_digit())
-}
-
-/// Whether a message has an id, whatever it is.
-fn has_id(text: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Envelope {
-        #[serde(rename = "id")]
-        _id: serde::de::IgnoredAny,
-    }
-    // Nearly no notification has the word.
-    text.contains("\"id\"") && serde_json::from_str::<Envelope>(text).is_ok()
-}
-
-/// What follows a result: the end of the message, and that of the line.
-const ENDS: usize = 2;
-const BAD_ID: &str = "its id is neither a text nor a number";
-const PARSE_ERROR: i64 = -32700;
-const INVALID_REQUEST: i64 = -32600;
-const INVALID_PARAMS: i64 = -32602;
-const INTERNAL_ERROR: i64 = -32603;
+const BAD_ID: &str = "its id is neither a string nor a number";
 /// How many lines of logs are remembered as told; two ways lead to a client, and a line comes on both.
 const TOLD: usize = 256;

@@ -12,6 +12,7 @@ use tracing::warn;
 use super::client_session::{ClientRequest, ClientSession};
 use crate::failure::RpcError;
 use crate::gate::{CallEvent, OnEvent};
+use crate::rpc::code::INTERNAL_ERROR;
 use crate::session::{ActiveCallers, Handler, NullHandler, ServerQuestion, Topics};
 use crate::transport::BoxFuture;
 
@@ -267,4 +268,3 @@ impl Drop for WorkGuard {
 const LINGER: Duration = Duration::from_secs(10);
 /// How many of them are remembered.
 const MOST_ELICITATIONS: usize = 1024;
-const INTERNAL_ERROR: i64 = -32603;

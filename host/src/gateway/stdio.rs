@@ -19,8 +19,9 @@ use super::bounds;
 use super::client::{
     Admission, AdmissionGuard, ClientFactory, ClientHandler, ClientMessage, ClientSink, GatewayResponse, Principal,
 };
-use super::http::{GatewayLimits, HttpRefusal, LoadLimiter, MessageClass, RequestSlot, is_batch};
-use crate::session::message;
+use super::http::{GatewayLimits, HttpRefusal, LoadLimiter, RequestSlot};
+use crate::rpc::Message;
+use crate::rpc::code::INVALID_REQUEST;
 use crate::spin_wait::SpinWait;
 use input::{ClientLines, LineRead};
 use output::ClientOutput;
@@ -122,8 +123,8 @@ impl StdioConnection {
                 () = &mut stop => return Ok(()),
             };
             while self.running.try_join_next().is_some() {}
-            let text = match read {
-                LineRead::Message(text) => text,
+            let message = match read {
+                LineRead::Message(text) => Message::read(text),
                 LineRead::TooLong { most, id } => {
                     let refusal = HttpRefusal::too_long("line", most).code(INVALID_REQUEST);
                     self.output.answer(refusal.answer(id.as_deref()));
@@ -131,27 +132,30 @@ impl StdioConnection {
                 }
                 LineRead::End => return Ok(()),
             };
-            let room =
-                if self.has_room(text.len()) { LineAdmission::Counted } else { self.admission(&text, &mut stop).await };
-            let slot = match room {
-                // Each of its messages enters by itself.
-                LineAdmission::Counted if is_batch(&text) => {
+            let bytes = message.text().len();
+            let admission = match self.has_room(bytes) {
+                true => LineAdmission::Counted,
+                false => self.admission(&message, &mut stop).await,
+            };
+            let slot = match admission {
+                // Each message of a batch is admitted by itself.
+                LineAdmission::Counted if matches!(message, Message::Batch(_)) => {
                     let mut slot = self.server.load.uncounted_slot();
-                    slot.reserve(text.len()).map(|()| slot)
+                    slot.reserve(bytes).map(|()| slot)
                 }
                 LineAdmission::Counted => self.server.load.admit(&self.principal).and_then(|mut slot| {
-                    slot.reserve(text.len())?;
+                    slot.reserve(bytes)?;
                     Ok(slot)
                 }),
                 LineAdmission::Uncounted => Ok(self.server.load.uncounted_slot()),
                 LineAdmission::Stop(refusal) => {
-                    self.output.answer(refusal_text(&text, &refusal));
+                    self.output.answer(refusal_text(&message, &refusal));
                     return Ok(());
                 }
             };
             match slot {
-                Ok(slot) => self.spawn_message(text, slot),
-                Err(refusal) => self.output.answer(refusal_text(&text, &refusal)),
+                Ok(slot) => self.spawn_message(message, slot),
+                Err(refusal) => self.output.answer(refusal_text(&message, &refusal)),
             }
         }
     }
@@ -162,12 +166,10 @@ impl StdioConnection {
     }
 
     /// How a message is let in where there is much already.
-    async fn admission(&mut self, text: &str, stop: &mut Pin<&mut impl Future<Output = ()>>) -> LineAdmission {
+    async fn admission(&mut self, message: &Message, stop: &mut Pin<&mut impl Future<Output = ()>>) -> LineAdmission {
         // What can be answered at once is no longer there then.
         tokio::task::yield_now().await;
-        // What no message is gets an answer.
-        let asks = MessageClass::classify(text).map_or(true, |message| message.wants_response);
-        if !asks {
+        if !message.wants_answer() {
             // It makes room, or lets something go on that waits.
             return LineAdmission::Uncounted;
         }
@@ -181,19 +183,17 @@ impl StdioConnection {
         LineAdmission::Counted
     }
 
-    fn spawn_message(&mut self, text: String, slot: RequestSlot) {
+    fn spawn_message(&mut self, message: Message, slot: RequestSlot) {
         let (client, output) = (Arc::clone(&self.client), Arc::clone(&self.output));
-        let batch = is_batch(&text).then(|| {
+        let batch = matches!(message, Message::Batch(_)).then(|| {
             let (limiter, principal) = (Arc::clone(&self.server.load), Arc::clone(&self.principal));
             Box::new(BatchAdmission { load: limiter, principal }) as _
         });
         // Now, so that nobody stays awake for it between here and there.
         let asked = self.spin_wait.start_request();
         self.running.spawn(async move {
-            let ranges = message::Places::find(&text);
             let sink = Arc::clone(&output) as Arc<dyn ClientSink>;
-            let message = ClientMessage { text, ranges, headers: None, sink, batch };
-            let answer = client.handle(message).await;
+            let answer = client.handle(ClientMessage { message, headers: None, sink, batch }).await;
             drop(slot);
             if let Some(GatewayResponse { text, deferred, .. }) = answer {
                 output.answer(text);
@@ -261,16 +261,13 @@ async fn wait_all(running: &mut JoinSet<()>, limit: Duration) -> bool {
 }
 
 /// What the requests of a message are answered that is not let in.
-fn refusal_text(text: &str, refusal: &HttpRefusal) -> String {
-    let answer = |part: &str| match message::read(part) {
-        Ok(message::Incoming::Request { id, .. }) => Some(refusal.answer(Some(id.get()))),
-        _ => None,
-    };
-    let answers: Vec<_> = match message::batch(text) {
-        Some(Ok(parts)) if bounds::check_batch(parts.len()).is_ok() => {
-            parts.iter().filter_map(|part| answer(part.get())).collect()
+fn refusal_text(message: &Message, refusal: &HttpRefusal) -> String {
+    let answer = |part: &Message| part.request_id().map(|id| refusal.answer(Some(id)));
+    let answers: Vec<_> = match message {
+        Message::Batch(batch) if bounds::check_batch(batch.parts.len()).is_ok() => {
+            batch.parts.iter().filter_map(answer).collect()
         }
-        _ => return answer(text).unwrap_or_else(|| refusal.answer(None)),
+        _ => return answer(message).unwrap_or_else(|| refusal.answer(None)),
     };
     if answers.is_empty() { refusal.answer(None) } else { format!("[{}]", answers.join(",")) }
 }
@@ -279,6 +276,5 @@ fn ending() -> HttpRefusal {
     HttpRefusal::busy("the gateway ends, and has not begun with this request")
 }
 
-const INVALID_REQUEST: i32 = -32600;
 /// How long requests may take to be cancelled, and the client to read its last answers.
 const CLOSE: Duration = Duration::from_secs(2);

@@ -5,11 +5,10 @@
 
 use std::ops::Range;
 
-/// Tells of each member of an object its name and where its value is, and says in the end which string is the longest. `None`
-/// where the text is anything but one whole object that is written plainly (no escapes in its own names, no more than 64
-/// levels), or where somebody has heard enough.
-pub fn scan_members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>) -> bool) -> Option<LongestString> {
-    scan_whole(text, LongestString::default(), |scanner| {
+/// Calls `each` with the name of each member of an object and the range of its value. Returns `None` if the text is anything but
+/// one whole object that is written plainly (no escapes in its own names, at most 64 levels), or if `each` returns false.
+pub fn members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>) -> bool) -> Option<()> {
+    whole(text, |scanner| {
         scanner.object(|scanner, name| {
             let value = scanner.value()?;
             each(name, value).then_some(())
@@ -17,35 +16,12 @@ pub fn scan_members<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize
     })
 }
 
-/// Goes through a text that is one value from its first byte to its last. One long string in it may be known already.
-pub fn scan_whole<'a, T>(
-    text: &'a str,
-    longest: LongestString,
-    read: impl FnOnce(&mut JsonScanner<'a>) -> Option<T>,
-) -> Option<LongestString> {
-    let mut scanner = JsonScanner { text, bytes: text.as_bytes(), at: 0, longest };
+/// Scans a text that is one value from its first byte to its last.
+pub fn whole<'a, T>(text: &'a str, read: impl FnOnce(&mut JsonScanner<'a>) -> Option<T>) -> Option<()> {
+    let mut scanner = JsonScanner { text, bytes: text.as_bytes(), at: 0 };
     read(&mut scanner)?;
     scanner.skip_space();
-    (scanner.at == scanner.bytes.len()).then_some(scanner.longest)
-}
-
-/// Where the longest string of a text is: whoever goes through the text again need not look at that one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LongestString {
-    /// With its quotes; nothing where no string is known.
-    range: Range<usize>,
-    escaped: bool,
-}
-
-impl LongestString {
-    /// The same in a part of the text; nothing where it is outside.
-    pub fn within(self, part: &Range<usize>) -> Self {
-        let Range { start, end } = self.range;
-        match start >= part.start && end <= part.end {
-            true => LongestString { range: start - part.start..end - part.start, ..self },
-            false => LongestString::default(),
-        }
-    }
+    (scanner.at == scanner.bytes.len()).then_some(())
 }
 
 /// A place in a text. Whatever it gives up on is `None`, and then it is nowhere in particular.
@@ -53,16 +29,9 @@ pub struct JsonScanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
-    longest: LongestString,
 }
 
 impl<'a> JsonScanner<'a> {
-    /// Whether an object is next.
-    pub fn is_at_object(&mut self) -> bool {
-        self.skip_space();
-        self.peek() == Some(b'{')
-    }
-
     /// Goes through an object, and says where it is; what is called with each name goes through its value.
     pub fn object(&mut self, mut each: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<Range<usize>> {
         self.skip_space();
@@ -219,20 +188,12 @@ impl<'a> JsonScanner<'a> {
 
     /// Says whether there are escapes in it.
     fn string(&mut self) -> Option<bool> {
-        let start = self.at;
-        if start == self.longest.range.start && !self.longest.range.is_empty() {
-            self.at = self.longest.range.end;
-            return Some(self.longest.escaped);
-        }
         self.take(b'"')?;
         let mut escaped = false;
         loop {
             match self.skip_to_special()? {
                 b'"' => {
                     self.at += 1;
-                    if self.at - start > self.longest.range.len() {
-                        self.longest = LongestString { range: start..self.at, escaped };
-                    }
                     return Some(escaped);
                 }
                 b'\\' => {
@@ -314,7 +275,7 @@ mod tests {
 
     fn skimmed(text: &str) -> Option<Vec<(String, String)>> {
         let mut found = BTreeMap::new();
-        let whole = scan_members(text, |name, place| found.insert(name.to_owned(), text[place].to_owned()).is_none());
+        let whole = members(text, |name, place| found.insert(name.to_owned(), text[place].to_owned()).is_none());
         whole.map(|_| found.into_iter().collect())
     }
 
@@ -377,36 +338,6 @@ mod tests {
         assert_eq!(skimmed(&deep(65)), None);
     }
 
-    #[test]
-    fn the_longest_string_is_not_looked_at_twice() {
-        let text = r#"{"id":1,"result":{"short":"a","a name":"the \"longest\" of all","more":["b"]}}"#;
-        let mut result = 0..0;
-        let long = scan_members(text, |name, place| {
-            result = if name == "result" { place } else { result.clone() };
-            true
-        });
-        let long = long.unwrap();
-        assert_eq!(&text[long.range.clone()], r#""the \"longest\" of all""#);
-        assert!(long.escaped);
-        assert_eq!(long.clone().within(&(0..9)), LongestString::default());
-        let long = long.within(&result);
-        let result = &text[result];
-        let shown = |text: &str, long| {
-            let mut values = Vec::new();
-            let whole = scan_whole(text, long, |scanner| {
-                scanner.object(|scanner, _| {
-                    values.push(text[scanner.value()?].to_owned());
-                    Some(())
-                })
-            });
-            whole.map(|_| values)
-        };
-        assert_eq!(shown(result, long.clone()), shown(result, LongestString::default()));
-        // It was believed: what stands there now is not looked at.
-        let other = result.replace("longest", "\n\n\n\n\n\n\n");
-        assert_eq!((shown(&other, long).is_some(), shown(&other, LongestString::default())), (true, None));
-    }
-
     fn json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -448,9 +379,9 @@ mod tests {
         fn what_is_special_in_a_string_is_found(text in ".{0,200}", special in prop::sample::select(b"\"\\\n\x1f".to_vec())) {
             let plain: String = text.chars().filter(|char| !char.is_control() && !"\"\\".contains(*char)).collect();
             let whole = format!("{plain}{}{text}", char::from(special));
-            let mut scanner = JsonScanner { text: &whole, bytes: whole.as_bytes(), at: 0, longest: LongestString::default() };
+            let mut scanner = JsonScanner { text: &whole, bytes: whole.as_bytes(), at: 0 };
             prop_assert_eq!((scanner.skip_to_special(), scanner.at), (Some(special), plain.len()));
-            let mut scanner = JsonScanner { text: &plain, bytes: plain.as_bytes(), at: 0, longest: LongestString::default() };
+            let mut scanner = JsonScanner { text: &plain, bytes: plain.as_bytes(), at: 0 };
             prop_assert_eq!(scanner.skip_to_special(), None);
         }
     }

@@ -195,7 +195,7 @@ pub fn find(dir: &Path, id: &str) -> Result<Option<(LinePosition, Record)>, Back
     if segments.is_empty() {
         return Err(BacktestError::Empty(dir.to_owned()));
     }
-    let sign = format!("\"id\":{}", crate::session::message::quote(id));
+    let sign = format!("\"id\":{}", crate::rpc::quote(id));
     let sign = memchr::memmem::Finder::new(sign.as_bytes());
     let mut damaged = None;
     for segment in segments.into_iter().rev() {

@@ -13,7 +13,7 @@ use crate::decide::{Decide, GateId, LogicResult};
 use crate::logic::types::execution::{Event, Failed, ResultForm, Settings, ToolCall};
 use crate::logic::types::{Failure, Phase};
 use crate::logic::{Component, LogicError, OfferedTools, Supervisor};
-use crate::session::message;
+use crate::rpc;
 use crate::words::ErrorText;
 
 /// What many calls share, and what it is known by.
@@ -214,7 +214,7 @@ impl Replayer {
 
     /// The same for a text that is no JSON.
     pub fn mask_text(&mut self, settings: &KeyedSettings, server: &str, text: &str) -> Result<String, ReplayError> {
-        let masked = self.mask_json(settings, server, &message::quote(text))?;
+        let masked = self.mask_json(settings, server, &rpc::quote(text))?;
         Ok(serde_json::from_str(&masked).unwrap_or(masked))
     }
 

@@ -84,7 +84,7 @@ impl OpenSegment {
         }
         #[cfg(not(unix))]
         {
-            open.len() != open_part.len()
+            open.len() != there.len()
         }
     }
 }

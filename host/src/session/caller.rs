@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::{Handler, LogLevel, message};
+use super::{Handler, LogLevel};
 use crate::json::JsonObject;
+use crate::rpc;
 
 /// For whom a request is made. The default is the owner of the session.
 #[derive(Clone, Default)]
@@ -50,7 +51,7 @@ impl Caller {
             if !meta.is_empty() {
                 meta.push(',');
             }
-            let _ = write!(meta, "{}:{}", message::quote(name), value.get());
+            let _ = write!(meta, "{}:{}", rpc::quote(name), value.get());
         }
     }
 }

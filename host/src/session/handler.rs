@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::{Era, METHOD_NOT_FOUND};
+use super::Era;
 use crate::failure::RpcError;
 use crate::json::to_raw;
+use crate::rpc::code::METHOD_NOT_FOUND;
 use crate::transport::BoxFuture;
 
 /// Answers what servers ask of a client. One handler serves both eras: a question may come as a request of the server,

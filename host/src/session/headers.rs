@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::{self, JsonObject};
+use crate::rpc::header::{METHOD, NAME, PARAM_PREFIX, decode, encode};
 
 /// Which arguments of which tools are shown in headers too (`x-mcp-header` in their schemas).
 #[derive(Default)]
@@ -107,23 +106,6 @@ pub fn describe(method: &str, params: &str, tools: &ToolHeaders, headers: &mut V
     }
 }
 
-/// A text as a header: as it is where that is possible, else in base64 between marks.
-fn encode(text: &str) -> HeaderValue {
-    let plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte))
-        && text.trim() == text
-        && !(text.starts_with("=?base64?") && text.ends_with("?="));
-    let written = if plain { text.to_owned() } else { format!("=?base64?{}?=", BASE64_STANDARD.encode(text)) };
-    HeaderValue::from_str(&written).expect("printable ASCII is a header")
-}
-
-/// The text that a header means; none where it cannot be read.
-fn decode(header: &str) -> Option<String> {
-    match header.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
-        Some(inner) => String::from_utf8(BASE64_STANDARD.decode(inner).ok()?).ok(),
-        None => Some(header.to_owned()),
-    }
-}
-
 /// The marks of a schema, if all of them can be kept.
 fn read_marks(schema: &Value) -> Result<Vec<HeaderArgument>, String> {
     let mut shown = Vec::new();
@@ -176,7 +158,7 @@ fn mark_of(
     let property = path.join(".");
     let name = mark.as_str().filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| format!("{MARK} of {property:?} must be a name"))?;
-    let header = HeaderName::from_bytes(format!("mcp-param-{name}").as_bytes())
+    let header = HeaderName::from_bytes(format!("{PARAM_PREFIX}{name}").as_bytes())
         .map_err(|_| format!("{MARK} {name:?} of {property:?} cannot be the name of a header"))?;
     if shown.iter().any(|other| other.header == header) {
         return Err(format!("{MARK} {name:?} stands on two properties"));
@@ -188,8 +170,6 @@ fn mark_of(
 }
 
 const MARK: &str = "x-mcp-header";
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 #[cfg(test)]
 mod tests {
@@ -228,21 +208,6 @@ mod tests {
             let given: Vec<_> = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             assert_eq!(tools.check("t", Some(arguments), &given).is_ok(), right, "{arguments} {given:?}");
             assert!(tools.check("another", Some(arguments), &given).is_ok());
-        }
-    }
-
-    #[test]
-    fn names_travel_as_they_are_or_in_base64() {
-        let rows = [
-            ("plain name", "plain name"),
-            ("", ""),
-            (" led by a space", "=?base64?IGxlZCBieSBhIHNwYWNl?="),
-            ("é", "=?base64?w6k=?="),
-            ("a\nb", "=?base64?YQpi?="),
-            ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?="),
-        ];
-        for (text, expected) in rows {
-            assert_eq!(encode(text), expected);
         }
     }
 

@@ -14,8 +14,9 @@ use tracing::warn;
 
 use self::page::{ListBudget, ListPage};
 use super::item_check::{ItemCheck, check_item};
-use super::{Era, METHOD_NOT_FOUND, RequestTimeouts, ServerEvent, Session, SessionRequest};
+use super::{Era, RequestTimeouts, ServerEvent, Session, SessionRequest};
 use crate::failure::{Failure, RequestError};
+use crate::rpc::code::METHOD_NOT_FOUND;
 
 /// What can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,9 +12,10 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
+use super::Reply;
 use super::handler::{Handler, NullHandler};
 use super::peer::{LEGACY_VERSIONS, MODERN_VERSION, ServerFeatures};
-use super::wire::{Reply, RequestTimeouts, Wire, WireRequest};
+use super::wire::{RequestTimeouts, Wire, WireRequest};
 use super::{CAPABILITIES, Era, NAMESPACE, Peer, Protocol, RequestMeta, Session, params};
 use crate::config::secrets::Secrets;
 use crate::failure::{Failure, RequestError};

@@ -11,13 +11,10 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::handler::{Handler, ServerQuestion, Topic};
-use super::wire::quote;
-use super::{
-    Caller, METHOD_NOT_FOUND, MissingCapability, Reply, RequestTimeouts, Session, SessionRequest, missing_capability,
-    params,
-};
+use super::{Caller, MissingCapability, Reply, RequestTimeouts, Session, SessionRequest, missing_capability, params};
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::json::{JsonObject, RESULT_TYPE, has_escaped_ascii, to_raw};
+use crate::rpc::code::{METHOD_NOT_FOUND, MISSING_CAPABILITY};
 
 /// Asks until the answer is complete.
 pub async fn run(session: &Session, request: &SessionRequest<'_>, caller: &Caller) -> Result<Reply, RequestError> {
@@ -160,7 +157,7 @@ async fn next_params(
     let mut answers = Vec::new();
     for (key, asked) in wanted.input_requests.iter().flatten() {
         let answer = answer(&**handler, request.method, asked).await?;
-        answers.push(format!("{}:{answer}", quote(key)));
+        answers.push(format!("{}:{answer}", crate::rpc::quote(key)));
     }
     let answers = RawValue::from_string(format!("{{{}}}", answers.join(","))).expect("answers are JSON");
     let mut more: Vec<(&str, &RawValue)> = Vec::new();
@@ -186,7 +183,6 @@ async fn answer(handler: &dyn Handler, method: &str, asked: &InputRequest<'_>) -
 }
 
 /// The code for what a client would have to be able to do.
-const MISSING_CAPABILITY: i64 = -32021;
 /// The type of a result that wants nothing more.
 const COMPLETE: &str = r#""complete""#;
 /// How often a server may want input before it is given up.

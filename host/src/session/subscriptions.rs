@@ -7,8 +7,9 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::caller::Caller;
-use super::{Era, METHOD_NOT_FOUND, RequestTimeouts, Session, SessionRequest};
+use super::{Era, RequestTimeouts, Session, SessionRequest};
 use crate::failure::{Failure, RequestError, RpcError};
+use crate::rpc::code::METHOD_NOT_FOUND;
 
 /// The resources that are watched, and by how many.
 #[derive(Default)]

@@ -2,7 +2,6 @@
 
 mod credential_filter;
 mod inbox;
-pub(crate) mod message;
 mod pending;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +11,6 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
-pub use message::{Reply, quote};
 use pending::RequestClock;
 pub use pending::{OnProgress, Progress, RequestTimeouts};
 
@@ -21,6 +19,7 @@ use super::listing::ListCache;
 use super::{Era, ServerEvent};
 use crate::config::secrets::Secrets;
 use crate::failure::{Failure, RequestError};
+use crate::rpc::{self, Reply};
 use crate::transport::endpoint::Endpoint;
 use crate::transport::{self, Delivery, Outgoing, RequestId, ServerStream, Transport};
 use credential_filter::CredentialFilter;
@@ -95,7 +94,7 @@ impl Wire {
         if let Some(handler) = handler {
             self.inbox.handlers().insert(id, handler);
         }
-        let text = message::request(id, method, &params(id));
+        let text = rpc::request(id, method, &params(id));
         let mut send =
             self.transport.send(Outgoing { text, request: Some(id), headers, repeatable: is_repeatable(method) });
         let timer = tokio::time::sleep(limit);
@@ -181,7 +180,7 @@ impl Wire {
         params: Option<&str>,
         headers: Vec<(http::HeaderName, http::HeaderValue)>,
     ) -> Result<(), RequestError> {
-        let text = message::notification(method, params);
+        let text = rpc::notification(method, params);
         let send = self.transport.send(Outgoing { text, request: None, headers, repeatable: true });
         match tokio::time::timeout(NOTIFY_LIMIT, send).await {
             Ok(sent) => sent.map(drop).map_err(|failed| self.filter.failed(failed)),
@@ -258,7 +257,7 @@ impl Wire {
             return;
         }
         let params = format!(r#"{{"requestId":{id},"reason":"the caller no longer waits"}}"#);
-        let text = message::notification("notifications/cancelled", Some(&params));
+        let text = rpc::notification("notifications/cancelled", Some(&params));
         let message = Outgoing { text, request: None, headers: handshake.headers.clone(), repeatable: true };
         let transport = Arc::downgrade(&self.transport);
         self.inbox.spawn(async move {

@@ -97,7 +97,7 @@ mod tests {
         let mut call = Arc::unwrap_or_clone(finished("a: 1".to_owned()));
         call.history.events = vec![(Arc::clone(&call.history.offers), Event::Forwarded(Summary { is_error: false }))];
         call.history.directives = vec![Directive::Connect(Vec::new()), Directive::Connect(Vec::new())];
-        call.answer = Some(Reply::of("{}"));
+        call.answer = Some(Reply::new("{}"));
         call
     }
 
@@ -119,7 +119,7 @@ mod tests {
             |call| call.history.events[0].1 = Event::Answered("{}".to_owned()),
             |call| call.principal = Some("ann".into()),
             |call| call.limit = Some(1),
-            |call| call.answer = Some(Reply::of("{ }")),
+            |call| call.answer = Some(Reply::new("{ }")),
         ];
         for (at, change) in changes.into_iter().enumerate() {
             let mut other = first.clone();

@@ -26,7 +26,7 @@ pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Resul
     let (endpoint, early) = stream.endpoint(web.address()).await.map_err(unsent)?;
     let receiver = Arc::new(ClosableReceiver::new(receiver));
     for text in early {
-        receiver.receive(text, None);
+        receiver.receive(text.into(), None);
     }
     let mut headers = web.headers().clone();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -68,7 +68,7 @@ impl Sse {
         // The session id is in the address.
         let refusal = answer::read_error(response, true, &self.web).await;
         let answer = match request {
-            Some(id) => refusal.answer_to(id).map(|text| self.receiver.receive(text, Some(id))),
+            Some(id) => refusal.answer_to(id).map(|message| self.receiver.receive(message, Some(id))),
             None => Err(refusal.error),
         };
         answer.map(|()| Delivery::Exchanged).map_err(|error| RequestError::sent(Failure::Http(error)))
@@ -165,7 +165,7 @@ impl Stream {
                 Ok(Some(chunk)) => {
                     let pushed = self.push(&chunk, |event| {
                         if matches!(event.name.as_str(), "" | "message") {
-                            ending.receive(event.data, None);
+                            ending.receive(event.data.into(), None);
                         }
                     });
                     if let Err(failed) = pushed {

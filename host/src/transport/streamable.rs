@@ -22,6 +22,7 @@ use super::web::receiver::ClosableReceiver;
 use super::web::{self, HttpVersion, WebClient, WebRequest};
 use super::{BoxFuture, Delivery, Outgoing, Receive, RequestId, ServerStream, Transport};
 use crate::failure::{Failure, RequestError};
+use crate::rpc;
 
 /// Prepares the client; the first connection is made by the first message.
 pub(super) async fn open(site: &RemoteSite, receiver: Arc<dyn Receive>) -> Result<Arc<dyn Transport>, RequestError> {
@@ -78,7 +79,7 @@ impl Streamable {
         let response = link.web.send(ask).await?;
         // Sessions are of the initialize era: one that came with the answer to a modern question must not go to the
         // handshake.
-        let modern = message.headers.iter().any(|(name, _)| *name == METHOD);
+        let modern = message.headers.iter().any(|(name, _)| *name == rpc::header::METHOD);
         if response.status().is_success() && !modern {
             link.remember_session(&response);
         }
@@ -197,8 +198,8 @@ impl HttpShared {
     /// An answer that is not a success: the error of this request, or one that concerns the whole session.
     async fn receive_error(&self, response: Response, id: RequestId, session: bool) -> Result<Delivery, RequestError> {
         let refusal = answer::read_error(response, session, &self.web).await;
-        let text = refusal.answer_to(id).map_err(|error| RequestError::sent(Failure::Http(error)))?;
-        self.receiver.receive(text, Some(id));
+        let message = refusal.answer_to(id).map_err(|error| RequestError::sent(Failure::Http(error)))?;
+        self.receiver.receive(message, Some(id));
         Ok(Delivery::Exchanged)
     }
 
@@ -217,7 +218,7 @@ impl HttpShared {
             let how = format!("answered with HTTP status {} and {}", status.as_u16(), body::excerpt(&start));
             return Err(RequestError::sent(Failure::Protocol(how)));
         }
-        self.receiver.receive(text, Some(id));
+        self.receiver.receive(text.into(), Some(id));
         Ok(Delivery::Exchanged)
     }
 }
@@ -240,7 +241,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const GOODBYE: Duration = Duration::from_secs(2);

@@ -191,9 +191,9 @@ impl Reader {
                 return Failure::Closed;
             };
             match next {
-                Some(Ok(Message::Text(text))) => self.receiver.receive(text.as_str().to_owned(), None),
+                Some(Ok(Message::Text(text))) => self.receiver.receive(text.as_str().to_owned().into(), None),
                 Some(Ok(Message::Binary(bytes))) => match String::from_utf8(bytes.into()) {
-                    Ok(text) => self.receiver.receive(text, None),
+                    Ok(text) => self.receiver.receive(text.into(), None),
                     Err(_) => warn!("a binary frame that is no text was skipped"),
                 },
                 Some(Ok(Message::Close(frame))) => return close_failure(frame),

@@ -3,82 +3,65 @@
 
 use std::collections::HashSet;
 
-use futures_util::future::join_all;
-use serde_json::value::RawValue;
-
-use super::{ClientSession, INVALID_REQUEST, error_response, error_text, invalid_message};
+use super::{ClientSession, Envelope, error_response, invalid_message};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
-use crate::gateway::client::{Admission, AdmissionGuard, ClientMessage, GatewayResponse};
-use crate::gateway::http::{MessageClass, NO_BATCH};
-use crate::session::message;
+use crate::gateway::client::{Admission, AdmissionGuard, GatewayResponse, NO_BATCH, VERSION_META};
+use crate::rpc::code::INVALID_REQUEST;
+use crate::rpc::{self, Message};
+use futures_util::future::join_all;
 
 impl ClientSession {
-    /// Answers the messages of a batch, where the client is of a version that has batches.
-    pub(super) async fn handle_batch(&self, parts: &[&RawValue], incoming: &ClientMessage) -> Option<GatewayResponse> {
-        let Some(admission) = incoming.batch.as_deref().filter(|_| self.takes_batches(incoming)) else {
-            return Some(error_response(INVALID_REQUEST, NO_BATCH.to_owned()));
+    /// Answers the messages of a batch, if the client is of a version that has batches.
+    pub(super) async fn handle_batch(&self, parts: Vec<Message>, envelope: &Envelope) -> Option<GatewayResponse> {
+        let Some(admission) = envelope.batch.as_deref().filter(|_| self.takes_batches(envelope)) else {
+            return Some(error_response(&RpcError::new(INVALID_REQUEST, NO_BATCH)));
         };
         if parts.is_empty() {
-            return Some(invalid_message("this batch holds none"));
+            return Some(invalid_message("this batch is empty"));
         }
         if let Err(error) = bounds::check_batch(parts.len()) {
-            return Some(error_response(error.code, error.message));
+            return Some(error_response(&error));
         }
         let (mut ids, mut answers, mut running) = (HashSet::new(), BatchResponses::default(), Vec::new());
         for part in parts {
-            match admit(part, admission, &mut ids) {
+            match admit(&part, admission, &mut ids) {
                 Ok(place) => running.push(async move {
-                    let answer = self.handle_one(part.get(), None, incoming).await;
+                    let answer = self.handle_one(part, envelope).await;
                     drop(place);
                     answer
                 }),
-                Err(RejectedMessage { id, text }) => answers.refuse(id, text),
+                Err(text) => answers.refuse(part.request_id(), text),
             }
         }
         answers.texts.extend(join_all(running).await.into_iter().flatten().map(|answer| answer.text));
-        (!answers.texts.is_empty()).then(|| GatewayResponse::new(format!("[{}]", answers.texts.join(",")), 200))
+        (!answers.texts.is_empty()).then(|| GatewayResponse::ok(format!("[{}]", answers.texts.join(","))))
     }
 
     /// Whether this client may send batches: its session is of a version that has them, and over HTTP it does not claim another.
-    fn takes_batches(&self, incoming: &ClientMessage) -> bool {
+    fn takes_batches(&self, envelope: &Envelope) -> bool {
         let has_batches = |version: &str| matches!(version, "2025-03-26" | "2024-11-05");
-        let claimed = incoming.headers.as_ref().and_then(|headers| headers.version.as_deref());
+        let claimed = envelope.headers.as_ref().and_then(|headers| headers.version.as_deref());
         !self.is_shared() && self.session().version.is_some_and(has_batches) && claimed.is_none_or(has_batches)
     }
 }
 
-/// A message of a batch that is not let in.
-struct RejectedMessage<'a> {
-    id: Option<&'a str>,
-    text: String,
-}
-
-/// Lets one message of a batch in. Its id must not be that of another one, or nobody could tell the answers apart.
-fn admit<'a>(
-    part: &'a RawValue,
-    admission: &dyn Admission,
-    ids: &mut HashSet<&'a str>,
-) -> Result<AdmissionGuard, RejectedMessage<'a>> {
-    let id = match message::read(part.get()) {
-        Ok(message::Incoming::Request { id, .. }) => Some(id.get()),
-        _ => None,
-    };
-    // What is no message is answered, with an error.
-    let message =
-        MessageClass::classify(part.get()).unwrap_or(MessageClass { wants_response: true, ..MessageClass::default() });
-    // What is wrong with a message does not make it free.
-    let place = admission.admit(message.wants_response, id).map_err(|text| RejectedMessage { id, text })?;
-    let wrong = if message.initialize {
+/// Admits one message of a batch, or returns the error that answers it. Its id must not be that of another one, or nobody could
+/// tell the answers apart.
+fn admit(part: &Message, admission: &dyn Admission, ids: &mut HashSet<String>) -> Result<AdmissionGuard, String> {
+    let id = part.request_id();
+    // A wrong message counts too.
+    let place = admission.admit(part.wants_answer(), id)?;
+    let wrong = if part.is_request_of("initialize") {
         "initialize is never part of a batch: send it on its own"
-    } else if message.modern {
+    } else if part.has_meta(VERSION_META) {
         "a message of 2026-07-28 is never part of a batch: send it on its own"
-    } else if id.is_some_and(|id| !ids.insert(id)) {
+    } else if id.is_some_and(|id| !ids.insert(id.to_owned())) {
         "another request of this batch has the same id: give each its own"
     } else {
         return Ok(place);
     };
-    Err(RejectedMessage { id, text: error_text(id.unwrap_or("null"), &RpcError::new(INVALID_REQUEST, wrong)) })
+    Err(rpc::error(id, &RpcError::new(INVALID_REQUEST, wrong)))
 }
 
 /// The answers to a batch.

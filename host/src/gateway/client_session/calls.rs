@@ -1,10 +1,8 @@
 //! Calls of tools: the gate decides and carries them out, and the answer passes as its server wrote it.
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -12,24 +10,18 @@ use super::cancellation::{CancelGuard, CancelHandle};
 use super::era::{Era, RequestContext};
 use super::labels::{label_error, label_result, unlabel_answers};
 use super::progress::ProgressForwarder;
-use super::{ClientRequest, ClientSession, INTERNAL_ERROR, INVALID_PARAMS, outcome, params_of};
+use super::{ClientRequest, ClientSession, Envelope, outcome};
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::gate::{CallEvent, CallOptions, CallOutcome, GateError};
 use crate::gateway::GatewayState;
 use crate::gateway::bounds;
-use crate::gateway::client::{ClientMessage, DeferredWork};
+use crate::gateway::client::DeferredWork;
 use crate::gateway::relay::WorkGuard;
 use crate::json;
 use crate::logic::types::execution::{Code, ToolCall, ToolResult};
-use crate::session::{ActiveCallers, LogLevel, message};
-
-#[derive(Deserialize)]
-struct Params<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(default, borrow)]
-    arguments: Option<&'a RawValue>,
-}
+use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
+use crate::rpc::{self, Request};
+use crate::session::{ActiveCallers, LogLevel};
 
 /// A call that is over, with what it had; when this is dropped, it is kept and counted.
 struct CompletedCall {
@@ -48,43 +40,39 @@ impl Drop for CompletedCall {
     }
 }
 
-/// Calls a tool; its name and its arguments may have been found in the params already. What is left to be done when the
-/// client has the answer is put into `rest`.
+/// Calls a tool. Work that can wait until the client has its answer is put into `deferred`.
 pub(super) async fn call(
     client: &ClientSession,
     context: &RequestContext,
-    id: &RawValue,
-    params: &str,
-    found: Option<(&str, Option<&str>)>,
-    incoming: &ClientMessage,
-    rest: &mut Option<DeferredWork>,
+    message: &Request,
+    envelope: &Envelope,
+    deferred: &mut Option<DeferredWork>,
 ) -> Result<String, RpcError> {
-    let (name, arguments) = match found {
-        Some((name, arguments)) => (Cow::Borrowed(name), arguments),
-        None => {
-            let Params { name, arguments } = params_of("tools/call", params)?;
-            (name, arguments.map(RawValue::get))
-        }
-    };
+    if let Some(problem) = message.params_problem() {
+        return Err(RpcError::new(INVALID_PARAMS, format!("tools/call cannot be read: {problem}")));
+    }
+    let name = message.param("name").and_then(json::decode_string);
+    let name = name.ok_or_else(|| RpcError::new(INVALID_PARAMS, "tools/call cannot be read: it has no name"))?;
+    let arguments = message.param("arguments");
     bounds::check_tool_name(&name)?;
-    if let (Era::Modern, Some(headers)) = (context.era, &incoming.headers) {
+    if let (Era::Modern, Some(headers)) = (context.era, &envelope.headers) {
         client.tool_list.check_headers(&name, arguments, &headers.params)?;
     }
     let make = || {
         let name = match client.exposed() {
             Some(server) => format!("{server}.{name}"),
-            None => name.to_string(),
+            None => name.clone(),
         };
         ToolCall::new(name, arguments.map_or_else(String::new, arguments_text))
     };
     let mut call = make();
-    let _stoppable = CancelGuard::new(client, id, CancelHandle::Call(call.id.clone()));
-    let request = ClientRequest::new(client, context, incoming);
-    let mut caller = context.caller(&request, params);
+    let _stoppable = CancelGuard::new(client, message.id(), CancelHandle::Call(call.id.clone()));
+    let request = ClientRequest::new(client, context, envelope);
+    let mut caller = context.caller(&request, message.params());
     request.approval.extract(&client.gateway.sealer, &mut caller.input);
     unlabel_answers(&mut caller.input);
     let options = CallOptions {
-        events: Some(events(client, context, &request, incoming)),
+        events: Some(events(client, context, &request, envelope)),
         without_logs: context.log_level.is_none(),
         approve: Some(Arc::clone(&request) as _),
         principal: Some(Arc::clone(&client.name)),
@@ -107,7 +95,7 @@ pub(super) async fn call(
         client.sync_view();
         call = ToolCall { id, ..make() };
     };
-    let told = outcome::is_wanted(params).then(|| outcome::describe(client, &called));
+    let told = outcome::is_wanted(message.params()).then(|| outcome::describe(client, &called));
     let answer = call_answer(client, &mut called).map(|answer| label_result(request.server(), answer));
     let answer = request.check_outcome(answer).map(|answer| request.approval.wrap_state(client, answer));
     if let Ok(answer) = &answer {
@@ -115,7 +103,7 @@ pub(super) async fn call(
     }
     let CallOutcome { result, latency, .. } = called;
     let (gateway, principal) = (Arc::clone(&client.gateway), Arc::clone(&client.name));
-    *rest = Some(Box::new(CompletedCall { gateway, principal, result: Some(result), latency, _options: options }));
+    *deferred = Some(Box::new(CompletedCall { gateway, principal, result: Some(result), latency, _options: options }));
     let answer = match told {
         Some(told) => Ok(outcome::attach(answer, &told)),
         None => answer,
@@ -134,10 +122,10 @@ fn events(
     client: &ClientSession,
     context: &RequestContext,
     request: &Arc<ClientRequest>,
-    incoming: &ClientMessage,
+    envelope: &Envelope,
 ) -> crate::gate::OnEvent {
-    let sink = Arc::clone(&incoming.sink);
-    let forwarder = ProgressForwarder::new(client, context, request, incoming);
+    let sink = Arc::clone(&envelope.sink);
+    let forwarder = ProgressForwarder::new(client, context, request, envelope);
     let level = context.log_level;
     let (request, me) = (Arc::clone(request), client.me.clone());
     let working: Mutex<Option<WorkGuard>> = Mutex::default();
@@ -186,9 +174,9 @@ pub(super) fn log_line(
     let data = client.gate.cut_value(data).ok()?;
     let level = shorten_label(level);
     let logger = logger.map(shorten_label);
-    let logger = logger.map(|logger| format!(r#""logger":{},"#, message::quote(logger))).unwrap_or_default();
-    let params = format!(r#"{{"level":{},{logger}"data":{data}}}"#, message::quote(level));
-    Some(message::notification("notifications/message", Some(&params)))
+    let logger = logger.map(|logger| format!(r#""logger":{},"#, rpc::quote(logger))).unwrap_or_default();
+    let params = format!(r#"{{"level":{},{logger}"data":{data}}}"#, rpc::quote(level));
+    Some(rpc::notification("notifications/message", Some(&params)))
 }
 
 fn shorten_label(name: &str) -> &str {

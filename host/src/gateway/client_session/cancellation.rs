@@ -4,12 +4,11 @@
 
 use std::sync::{Arc, PoisonError};
 
-use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
-use super::ClientSession;
+use super::{ClientSession, Envelope};
 use crate::failure::RpcError;
-use crate::gateway::client::ClientMessage;
+use crate::rpc::code::REQUEST_CANCELLED;
 
 /// How a request is stopped.
 pub(super) enum CancelHandle {
@@ -26,10 +25,10 @@ pub(super) struct CancelGuard<'a> {
 }
 
 impl<'a> CancelGuard<'a> {
-    pub(super) fn new(client: &'a ClientSession, id: &'a RawValue, stop: CancelHandle) -> Option<Self> {
+    pub(super) fn new(client: &'a ClientSession, id: &'a str, stop: CancelHandle) -> Option<Self> {
         client.sink.as_ref()?;
-        client.cancel_handles().insert(id.get().to_owned(), stop);
-        Some(CancelGuard { client, id: id.get() })
+        client.cancel_handles().insert(id.to_owned(), stop);
+        Some(CancelGuard { client, id })
     }
 }
 
@@ -43,14 +42,14 @@ impl ClientSession {
     /// Does something that the client may stop.
     pub(super) async fn cancellable(
         &self,
-        id: &RawValue,
+        id: &str,
         work: impl Future<Output = Result<String, RpcError>>,
     ) -> Result<String, RpcError> {
         let stopped = Arc::new(Notify::new());
         let _stoppable = CancelGuard::new(self, id, CancelHandle::Task(Arc::clone(&stopped)));
         tokio::select! {
             biased;
-            () = stopped.notified() => Err(RpcError::new(CANCELLED, "the client cancelled the request")),
+            () = stopped.notified() => Err(RpcError::new(REQUEST_CANCELLED, "the client cancelled the request")),
             outcome = work => outcome,
         }
     }
@@ -62,19 +61,19 @@ impl ClientSession {
     ) -> Result<String, RpcError> {
         tokio::select! {
             biased;
-            () = self.cancelled.notified() => Err(RpcError::new(CANCELLED, "the gateway ends, and cancelled the request")),
+            () = self.cancelled.notified() => Err(RpcError::new(REQUEST_CANCELLED, "the gateway ends, and cancelled the request")),
             outcome = work => outcome,
         }
     }
 
     /// The client no longer wants the answer to this request. It gets none (2025-11-25, utilities, cancellation), but over
     /// HTTP, where something must end what was begun as an answer.
-    pub(super) fn cancel_request(&self, id: &RawValue, notification: &ClientMessage) {
+    pub(super) fn cancel_request(&self, id: &str, envelope: &Envelope) {
         let stops = self.cancel_handles();
-        let Some(stop) = stops.get(id.get()) else { return };
+        let Some(stop) = stops.get(id) else { return };
         // As long as it can be stopped, whoever answers it has yet to look here.
-        if notification.headers.is_none() {
-            self.cancelled_ids.lock().unwrap_or_else(PoisonError::into_inner).insert(id.get().to_owned());
+        if envelope.headers.is_none() {
+            self.cancelled_ids.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
         }
         match stop {
             CancelHandle::Call(call) => drop(self.gate.cancel(call)),
@@ -83,11 +82,8 @@ impl ClientSession {
     }
 
     /// Whether nobody wants the answer to this request, which is ready.
-    pub(super) fn take_cancelled(&self, id: &RawValue, request: &ClientMessage) -> bool {
+    pub(super) fn take_cancelled(&self, id: &str, envelope: &Envelope) -> bool {
         let mut unwanted = self.cancelled_ids.lock().unwrap_or_else(PoisonError::into_inner);
-        request.headers.is_none() && !unwanted.is_empty() && unwanted.remove(id.get())
+        envelope.headers.is_none() && !unwanted.is_empty() && unwanted.remove(id)
     }
 }
-
-/// The code for a request that its client cancelled.
-const CANCELLED: i64 = -32800;

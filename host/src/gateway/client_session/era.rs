@@ -5,10 +5,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{ClientRequest, ClientSession, INVALID_PARAMS};
+use super::{ClientRequest, ClientSession};
 use crate::failure::RpcError;
-use crate::gateway::client::McpHeaders;
-use crate::json::{self, INPUT_RESPONSES, JsonObject, META, MemberFinder, REQUEST_STATE, RESULT_TYPE, to_raw};
+use crate::gateway::client::{McpHeaders, VERSION_META};
+use crate::json::{self, INPUT_RESPONSES, JsonObject, MemberFinder, REQUEST_STATE, RESULT_TYPE, to_raw};
+use crate::rpc::Request;
+use crate::rpc::code::{HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION};
 pub use crate::session::Era;
 use crate::session::{
     CAPABILITIES, Caller, InputResponse, LEGACY_VERSIONS, Listing, LogLevel, MODERN_VERSION, is_of_session,
@@ -27,16 +29,6 @@ pub(super) struct RequestContext {
     meta: JsonObject,
 }
 
-#[derive(Deserialize, Default)]
-struct Params {
-    #[serde(rename = "_meta", default)]
-    meta: Option<JsonObject>,
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    uri: Option<String>,
-}
-
 /// The input that a server wanted, as a client of 2026-07-28 gives it.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
@@ -51,24 +43,20 @@ impl RequestContext {
     /// Reads what a request says; an error comes with the status that it has over HTTP.
     pub(super) fn read(
         client: &ClientSession,
-        method: &str,
-        params: &str,
+        request: &Request,
         headers: Option<&McpHeaders>,
     ) -> Result<Self, (RpcError, u16)> {
         let bad = |text: String| (RpcError::new(INVALID_PARAMS, text), 400);
-        // Nearly all that a request carries is for its server alone.
-        let read = if META.is_in(params) {
-            serde_json::from_str::<Params>(params)
-                .map_err(|error| bad(format!("the params cannot be read: {error}")))?
-        } else {
-            Params::default()
-        };
-        let mut meta = read.meta.unwrap_or_default();
+        if let Some(problem) = request.params_problem() {
+            return Err(bad(format!("the params cannot be read: {problem}")));
+        }
+        let method = request.method();
+        let mut meta = request.meta().unwrap_or_default();
         let progress = meta.remove("progressToken");
         let stateless = client.sink.is_none();
-        let Some(version) = meta.remove(VERSION) else {
+        let Some(version) = meta.remove(VERSION_META) else {
             if stateless || method == "server/discover" {
-                return Err(bad(format!("_meta lacks {VERSION}")));
+                return Err(bad(format!("_meta lacks {VERSION_META}")));
             }
             meta.retain(|name| !is_of_session(name));
             let session = client.session();
@@ -101,8 +89,12 @@ impl RequestContext {
         };
         meta.retain(|name| !is_of_session(name));
         if let Some(headers) = headers {
-            let named = matches!(method, "tools/call" | "prompts/get" | "resources/read");
-            let name = if method == "resources/read" { read.uri } else { read.name }.filter(|_| named);
+            let name = match method {
+                "tools/call" | "prompts/get" => request.param("name"),
+                "resources/read" => request.param("uri"),
+                _ => None,
+            };
+            let name = name.and_then(json::decode_string);
             let pairs = [("Mcp-Method", &headers.method, Some(method.to_owned())), ("Mcp-Name", &headers.name, name)];
             if let Some((header, ..)) = pairs.iter().find(|(_, given, wanted)| wanted.is_some() && *given != wanted) {
                 return Err(mismatch(header));
@@ -256,13 +248,10 @@ fn without(text: String, names: &[&str]) -> String {
     }
 }
 
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 static INPUT_REQUIRED: MemberFinder = MemberFinder::new("\"input_required\"");
 const WHOLE: &str = r#"{"resultType":"complete","#;
 const NOTHING: &str = "{}";
-pub(super) const HEADER_MISMATCH: i64 = -32020;
-const UNSUPPORTED_VERSION: i64 = -32022;
 
 #[cfg(test)]
 mod tests {

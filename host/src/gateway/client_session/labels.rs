@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::era::wants_input;
 use crate::failure::RpcError;
 use crate::json::{self, JsonObject, to_raw};
+use crate::rpc::code::URL_REQUIRED;
 use crate::session::{InputResponse, Topic};
 use crate::visible;
 
@@ -145,8 +146,6 @@ fn object(value: &RawValue) -> Option<JsonObject> {
 pub(super) const OURS: &str = "toolgate-approval-";
 const FOREIGN: &str = "server:";
 const REQUESTS: &str = "inputRequests";
-/// The code of an error that wants a person to visit an address first.
-const URL_REQUIRED: i64 = -32042;
 
 #[cfg(test)]
 mod tests {

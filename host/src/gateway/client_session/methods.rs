@@ -6,33 +6,33 @@ use serde_json::value::RawValue;
 use tracing::warn;
 
 use super::era::{CacheControl, Era, RequestContext, askable_capabilities, level_of};
-use super::{ClientSession, INVALID_PARAMS, notifications, params_of, prompts, resources, tool_list};
+use super::{ClientSession, Envelope, notifications, params_of, prompts, resources, tool_list};
 use crate::failure::RpcError;
 use crate::gate::GateError;
 use crate::gateway::bounds;
-use crate::gateway::client::ClientMessage;
-use crate::session::{LEGACY_VERSIONS, METHOD_NOT_FOUND, MODERN_VERSION};
+use crate::rpc::Request;
+use crate::rpc::code::{INVALID_PARAMS, METHOD_NOT_FOUND};
+use crate::session::{LEGACY_VERSIONS, MODERN_VERSION};
 
 /// Answers a request, other than a call, with the text of its result.
 pub(super) async fn answer(
     client: &ClientSession,
     context: &RequestContext,
-    id: &RawValue,
-    method: &str,
-    params: &str,
-    incoming: &ClientMessage,
+    request: &Request,
+    envelope: &Envelope,
 ) -> Result<String, RpcError> {
+    let (id, method, params) = (request.id(), request.method(), request.params());
     match (method, context.era) {
         ("tools/list", _) => tool_list::tools(client, context, params).await,
         ("resources/list", _) => resources::list(client, context, params).await,
         ("resources/templates/list", _) => resources::templates(client, context, params).await,
-        ("resources/read", _) => client.cancellable(id, resources::read(client, context, params, incoming)).await,
+        ("resources/read", _) => client.cancellable(id, resources::read(client, context, params, envelope)).await,
         ("prompts/list", _) => prompts::list(client, context, params).await,
-        ("prompts/get", _) => client.cancellable(id, prompts::get(client, context, params, incoming)).await,
+        ("prompts/get", _) => client.cancellable(id, prompts::get(client, context, params, envelope)).await,
         ("completion/complete", _) => {
-            client.cancellable(id, prompts::complete(client, context, params, incoming)).await
+            client.cancellable(id, prompts::complete(client, context, params, envelope)).await
         }
-        ("subscriptions/listen", Era::Modern) => notifications::listen(client, context, id, params, incoming).await,
+        ("subscriptions/listen", Era::Modern) => notifications::listen(client, context, id, params, envelope).await,
         ("resources/subscribe", Era::Legacy) => notifications::subscribe(client, params, true).await,
         ("resources/unsubscribe", Era::Legacy) => notifications::subscribe(client, params, false).await,
         ("server/discover", Era::Modern) => Ok(discover(client, context)),

@@ -21,12 +21,13 @@ use super::resources;
 use super::resubscribe::Resubscriber;
 use super::sources::find_owner;
 use super::updates::{ResourceUpdate, SUBSCRIPTION};
-use super::{ClientSession, SessionState, params_of};
+use super::{ClientSession, Envelope, SessionState, params_of};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
-use crate::gateway::client::{ClientMessage, ClientSink};
+use crate::gateway::client::ClientSink;
 use crate::registry::{LinkEvent, ResourceWatcher};
-use crate::session::{ActiveCallers, ServerEvent, message};
+use crate::rpc;
+use crate::session::{ActiveCallers, ServerEvent};
 
 /// What has changed and is not yet told.
 #[derive(Default)]
@@ -89,9 +90,9 @@ fn lost_subscriptions<'a>(watched: impl Iterator<Item = (&'a String, &'a Resourc
 pub(super) async fn listen(
     client: &ClientSession,
     context: &RequestContext,
-    id: &RawValue,
+    id: &str,
     params: &str,
-    incoming: &ClientMessage,
+    envelope: &Envelope,
 ) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
@@ -144,8 +145,8 @@ pub(super) async fn listen(
         granted.insert("resourceSubscriptions".to_owned(), json!(uris.iter().collect::<Vec<_>>()));
     }
     let acknowledged = format!(r#"{{{meta},"notifications":{}}}"#, serde_json::Value::Object(granted));
-    let acknowledged = message::notification("notifications/subscriptions/acknowledged", Some(&acknowledged));
-    let mut notifier = ClientNotifier::for_subscription(client, &*incoming.sink, wanted, id, acknowledged);
+    let acknowledged = rpc::notification("notifications/subscriptions/acknowledged", Some(&acknowledged));
+    let mut notifier = ClientNotifier::for_subscription(client, &*envelope.sink, wanted, id, acknowledged);
     let mut renewal = Resubscriber::default();
     while notifier.flush(client) && !client.is_revoked() && !client.closing.load(Ordering::SeqCst) {
         tokio::select! {

@@ -3,15 +3,13 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use serde_json::value::RawValue;
-
 use super::ClientSession;
 use super::notifications::ChangeSet;
 use super::tool_list::ToolSnapshot;
 use super::updates::{self, ResourceUpdate, SUBSCRIPTION, WatchMatch};
 use crate::gateway::client::{ClientSink, PATIENCE, SinkError};
 use crate::registry::ResourceWatcher;
-use crate::session::message;
+use crate::rpc;
 use crate::transport::BoxFuture;
 
 /// Which lists a client wants to hear of.
@@ -26,7 +24,7 @@ pub(super) struct ClientNotifier<'a> {
     sink: &'a dyn ClientSink,
     wanted: ListSubscriptions,
     /// The id of its subscription, where it has one.
-    subscription: Option<&'a RawValue>,
+    subscription: Option<&'a str>,
     /// The tools that it knows of; none where its front knows what it was shown.
     snapshot: Option<ToolSnapshot>,
     pending: PendingNotifications,
@@ -68,7 +66,7 @@ impl<'a> ClientNotifier<'a> {
         client: &ClientSession,
         sink: &'a dyn ClientSink,
         wanted: ListSubscriptions,
-        subscription: &'a RawValue,
+        subscription: &'a str,
         greeting: String,
     ) -> Self {
         // What others were shown who share the front says nothing of this one.
@@ -175,7 +173,7 @@ impl<'a> ClientNotifier<'a> {
     /// The notification that a list has changed.
     fn list_changed(&self, method: &str) -> String {
         let params = self.subscription.map(|id| format!(r#"{{"_meta":{{"{SUBSCRIPTION}":{id}}}}}"#));
-        message::notification(method, params.as_deref())
+        rpc::notification(method, params.as_deref())
     }
 }
 

@@ -5,10 +5,11 @@ use std::sync::{Arc, Weak};
 use serde_json::value::RawValue;
 
 use super::era::RequestContext;
-use super::{ClientRequest, ClientSession};
-use crate::gateway::client::{ClientMessage, ClientSink};
+use super::{ClientRequest, ClientSession, Envelope};
+use crate::gateway::client::ClientSink;
 use crate::json::JsonObject;
-use crate::session::{OnProgress, Progress, message};
+use crate::rpc;
+use crate::session::{OnProgress, Progress};
 
 /// Tells the client of one request.
 pub(super) struct ProgressForwarder {
@@ -25,13 +26,13 @@ impl ProgressForwarder {
         client: &ClientSession,
         context: &RequestContext,
         asker: &Arc<ClientRequest>,
-        incoming: &ClientMessage,
+        envelope: &Envelope,
     ) -> Option<Self> {
         let token = context.progress.clone()?;
         Some(ProgressForwarder {
             client: client.me.clone(),
             request: Arc::clone(asker),
-            sink: Arc::clone(&incoming.sink),
+            sink: Arc::clone(&envelope.sink),
             token,
         })
     }
@@ -49,7 +50,7 @@ impl ProgressForwarder {
             Err(_) => return,
         }
         params.set("progressToken", &self.token);
-        self.sink.send_or_drop(message::notification("notifications/progress", Some(&params.to_text())));
+        self.sink.send_or_drop(rpc::notification("notifications/progress", Some(&params.to_text())));
     }
 
     /// The same as what a request takes.

@@ -9,12 +9,12 @@ use super::era::RequestContext;
 use super::resources::{self, ServerQuery, text_member};
 use super::sources::{self, LeasedServer, MergedListing, ServerListing, gather, gather_from};
 use super::tool_list::page;
-use super::{ClientSession, INVALID_PARAMS, params_of};
+use super::{ClientSession, Envelope, params_of};
 use crate::failure::RpcError;
 use crate::gateway::bounds;
-use crate::gateway::client::ClientMessage;
 use crate::json::{JsonObject, to_raw};
 use crate::logic::types::naming::NamingStyle;
+use crate::rpc::code::INVALID_PARAMS;
 use crate::session::ListKind;
 
 /// Lists the prompts.
@@ -45,7 +45,7 @@ pub(super) async fn get(
     client: &ClientSession,
     context: &RequestContext,
     params: &str,
-    incoming: &ClientMessage,
+    envelope: &Envelope,
 ) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
@@ -62,7 +62,7 @@ pub(super) async fn get(
         params.set("arguments", &arguments);
     }
     let asked = ServerQuery { method: "prompts/get", params: &params.to_text(), client_params };
-    let result = resources::query_server(client, context, &owner, asked, incoming).await?;
+    let result = resources::query_server(client, context, &owner, asked, envelope).await?;
     client.resource_links.learn(owner.link.id(), &result);
     Ok(context.finish_result(result))
 }
@@ -72,7 +72,7 @@ pub(super) async fn complete(
     client: &ClientSession,
     context: &RequestContext,
     params: &str,
-    incoming: &ClientMessage,
+    envelope: &Envelope,
 ) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
@@ -118,7 +118,7 @@ pub(super) async fn complete(
         params.set("context", &known);
     }
     let asked = ServerQuery { method: "completion/complete", params: &params.to_text(), client_params };
-    let result = resources::query_server(client, context, &owner, asked, incoming).await?;
+    let result = resources::query_server(client, context, &owner, asked, envelope).await?;
     Ok(context.finish_result(result))
 }
 

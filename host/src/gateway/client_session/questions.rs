@@ -12,17 +12,19 @@ use tokio::sync::{Notify, oneshot};
 use super::approval::Approval;
 use super::era::{Era, RequestContext};
 use super::labels::label;
-use super::{ClientSession, INTERNAL_ERROR, INVALID_PARAMS};
+use super::{ClientSession, Envelope};
 use crate::failure::RpcError;
 use crate::gate::EXEMPT;
-use crate::gateway::client::{ClientMessage, ClientSink};
+use crate::gateway::client::ClientSink;
 use crate::gateway::relay::WorkGuard;
 use crate::json::{self, JsonObject, to_raw};
 use crate::logic::LogicError;
-use crate::session::message::{self, AnswerId};
+use crate::rpc::code::METHOD_NOT_FOUND;
+use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS};
+use crate::rpc::{self, ResponseId};
 use crate::session::{
-    ActiveCallers, Handler, METHOD_NOT_FOUND, MODERN_VERSION, MissingCapability, NullHandler, ServerQuestion, Topic,
-    Topics, missing_capability,
+    ActiveCallers, Handler, MODERN_VERSION, MissingCapability, NullHandler, ServerQuestion, Topic, Topics,
+    missing_capability,
 };
 use crate::transport::BoxFuture;
 
@@ -48,11 +50,11 @@ pub(crate) struct ClientRequest {
 }
 
 impl ClientRequest {
-    pub(super) fn new(client: &ClientSession, context: &RequestContext, incoming: &ClientMessage) -> Arc<Self> {
+    pub(super) fn new(client: &ClientSession, context: &RequestContext, envelope: &Envelope) -> Arc<Self> {
         Arc::new(ClientRequest {
             client: client.me.clone(),
             era: context.era,
-            sink: Arc::clone(&incoming.sink),
+            sink: Arc::clone(&envelope.sink),
             capabilities: Arc::clone(&context.capabilities),
             approval: Approval::default(),
             server: OnceLock::new(),
@@ -223,7 +225,7 @@ impl ClientSession {
         self.pending().insert(id, sender);
         let _forget = QuestionGuard { client: self, id, sink };
         let answered = async {
-            match sink.deliver(message::request(id, method, params)).await {
+            match sink.deliver(rpc::request(id, method, params)).await {
                 true => receiver.await.ok(),
                 false => Some(Err(RpcError::new(INTERNAL_ERROR, "the client of the gateway has gone"))),
             }
@@ -246,8 +248,8 @@ impl ClientSession {
     /// Tells the client that what it was asked to do at an address of a server is done.
     pub(in crate::gateway) fn notify_elicited(&self, elicitation: &str) {
         if let Some(sink) = &self.sink {
-            let params = format!(r#"{{"elicitationId":{}}}"#, message::quote(elicitation));
-            sink.send_or_drop(message::notification("notifications/elicitation/complete", Some(&params)));
+            let params = format!(r#"{{"elicitationId":{}}}"#, rpc::quote(elicitation));
+            sink.send_or_drop(rpc::notification("notifications/elicitation/complete", Some(&params)));
         }
     }
 
@@ -305,8 +307,8 @@ impl ClientSession {
     }
 
     /// The client answers what it was asked.
-    pub(super) fn handle_answer(&self, id: AnswerId, outcome: Result<String, RpcError>) {
-        let AnswerId::Number(id) = id else { return };
+    pub(super) fn handle_answer(&self, id: ResponseId, outcome: Result<String, RpcError>) {
+        let ResponseId::Number(id) = id else { return };
         let Some(waiting) = self.pending().remove(&id) else { return };
         let outcome = outcome.and_then(|result| {
             RawValue::from_string(result).map_err(|error| RpcError::new(INTERNAL_ERROR, error.to_string()))
@@ -327,7 +329,7 @@ impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
         if self.client.pending().remove(&self.id).is_some() {
             let params = format!(r#"{{"requestId":{},"reason":"nobody waits for the answer any more"}}"#, self.id);
-            self.sink.send_or_drop(message::notification("notifications/cancelled", Some(&params)));
+            self.sink.send_or_drop(rpc::notification("notifications/cancelled", Some(&params)));
         }
     }
 }

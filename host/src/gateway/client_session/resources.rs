@@ -11,12 +11,12 @@ use super::labels::{label_error, label_result, unlabel_answers};
 use super::progress::ProgressForwarder;
 use super::sources::{LeasedServer, MergedListing, ServerListing, find_owner, gather};
 use super::tool_list::page;
-use super::{ClientRequest, ClientSession, INTERNAL_ERROR, INVALID_PARAMS, params_of};
+use super::{ClientRequest, ClientSession, Envelope, params_of};
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::gate::FetchError;
 use crate::gateway::bounds;
-use crate::gateway::client::ClientMessage;
 use crate::json::JsonObject;
+use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND};
 use crate::session::ListKind;
 
 /// Lists the resources.
@@ -38,7 +38,7 @@ pub(super) async fn read(
     client: &ClientSession,
     context: &RequestContext,
     params: &str,
-    incoming: &ClientMessage,
+    envelope: &Envelope,
 ) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct Params {
@@ -49,7 +49,7 @@ pub(super) async fn read(
     let Some(owner) = find_owner(client, &uri).await? else { return Err(missing(context.era, &uri)) };
     let asked =
         ServerQuery { method: "resources/read", params: &json!({"uri": uri}).to_string(), client_params: params };
-    let result = query_server(client, context, &owner, asked, incoming).await;
+    let result = query_server(client, context, &owner, asked, envelope).await;
     let result = result.map_err(|error| adapt_error(context.era, error))?;
     let cache = CacheControl::of_result(&result).for_client(client);
     Ok(context.finish_cacheable(result, cache))
@@ -118,14 +118,14 @@ pub(super) async fn query_server(
     context: &RequestContext,
     owner: &LeasedServer,
     asked: ServerQuery<'_>,
-    incoming: &ClientMessage,
+    envelope: &Envelope,
 ) -> Result<String, RpcError> {
-    let request = ClientRequest::new(client, context, incoming);
+    let request = ClientRequest::new(client, context, envelope);
     let mut caller = context.caller(&request, asked.client_params);
     unlabel_answers(&mut caller.input);
     let server = owner.link.id();
     let working = request.start_work(client, server, owner.link.number());
-    let progress = ProgressForwarder::new(client, context, &request, incoming).map(ProgressForwarder::into_listener);
+    let progress = ProgressForwarder::new(client, context, &request, envelope).map(ProgressForwarder::into_listener);
     let ServerQuery { method, params, .. } = asked;
     let fetched = client.gate.fetch(&owner.link, owner.lease.session(), method, params, &caller, progress).await;
     working.end();
@@ -148,8 +148,6 @@ pub(super) fn client_error(client: &ClientSession, server: &str, failed: Request
 pub(super) fn text_member(item: &JsonObject, name: &str) -> Option<String> {
     serde_json::from_str(item.get(name)?.get()).ok()
 }
-
-const RESOURCE_NOT_FOUND: i64 = -32002;
 
 #[cfg(test)]
 mod tests {

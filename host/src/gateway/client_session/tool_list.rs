@@ -7,11 +7,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::era::{CacheControl, Era, HEADER_MISMATCH, RequestContext};
-use super::{ClientSession, INTERNAL_ERROR, INVALID_PARAMS};
+use super::ClientSession;
+use super::era::{CacheControl, Era, RequestContext};
 use crate::failure::RpcError;
 use crate::json::{self, JsonObject};
 use crate::logic::LogicError;
+use crate::rpc::code::{HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS};
 use crate::session::{self, ToolHeaders};
 
 /// What the client was last shown, ready to be sent again.

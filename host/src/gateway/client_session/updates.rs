@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::ClientSession;
 use crate::json::JsonObject;
 use crate::registry::{Link, ResourceWatcher};
-use crate::session::message;
+use crate::rpc;
 
 /// A resource that has new content.
 pub(super) struct ResourceUpdate {
@@ -57,7 +57,7 @@ impl ResourceUpdate {
         &self,
         client: &ClientSession,
         fit: WatchMatch,
-        subscription: Option<&RawValue>,
+        subscription: Option<&str>,
     ) -> Option<String> {
         let link = self.link.upgrade()?;
         let mut params = JsonObject::read(&client.gate.mask(link.id(), self.params.get()).ok()?)?;
@@ -70,23 +70,23 @@ impl ResourceUpdate {
 }
 
 /// What a client gets that may have missed something of a resource.
-pub(super) fn gap_notification(uri: &str, subscription: Option<&RawValue>) -> String {
+pub(super) fn gap_notification(uri: &str, subscription: Option<&str>) -> String {
     let mut params = JsonObject::default();
     params.set("uri", uri);
     notification(params, subscription)
 }
 
 /// The server's own subscription is ours, and no business of the client.
-fn notification(mut params: JsonObject, subscription: Option<&RawValue>) -> String {
+fn notification(mut params: JsonObject, subscription: Option<&str>) -> String {
     let mut meta = params.remove("_meta").and_then(|meta| JsonObject::read(meta.get())).unwrap_or_default();
     meta.retain(|name| name != SUBSCRIPTION);
-    if let Some(subscription) = subscription {
+    if let Some(subscription) = subscription.and_then(|id| serde_json::from_str::<&RawValue>(id).ok()) {
         meta.set(SUBSCRIPTION, subscription);
     }
     if !meta.is_empty() {
         params.set("_meta", &meta);
     }
-    message::notification("notifications/resources/updated", Some(&params.to_text()))
+    rpc::notification("notifications/resources/updated", Some(&params.to_text()))
 }
 
 /// Whether an address is below another one.
@@ -122,7 +122,7 @@ mod tests {
         let params = read(r#"{"uri":"a:b","_meta":{"io.modelcontextprotocol/subscriptionId":7,"own":1},"more":[2]}"#);
         let told = |subscription: Option<&str>| {
             let id = subscription.map(|id| RawValue::from_string(id.to_owned()).unwrap());
-            let text = notification(params.clone(), id.as_deref());
+            let text = notification(params.clone(), id.as_deref().map(RawValue::get));
             serde_json::from_str::<serde_json::Value>(&text).unwrap()["params"].clone()
         };
         assert_eq!(told(None), serde_json::json!({"uri": "a:b", "_meta": {"own": 1}, "more": [2]}));

@@ -13,9 +13,9 @@ use super::body::{EventSource, EventStream, ResponseBody};
 use super::channel::{EventChannel, NullSink};
 use super::connections::StreamingGuard;
 use super::load::{RequestSlot, SessionSlot};
-use super::message_class::{self, MessageClass, VersionClaim};
+use super::mcp_headers::{self, VersionClaim};
 use super::pending_response::{PendingResponse, ResponseStart};
-use super::refusal::{HttpRefusal, JSON, PARSE_ERROR};
+use super::refusal::{HttpRefusal, JSON};
 use super::routing::{ConnectionContext, HttpState};
 use super::session::SessionGuard;
 use super::sessions::SESSION_ID;
@@ -23,9 +23,11 @@ use super::timer::BusyGuard;
 use super::tokens::TokenDigest;
 use super::{content, media};
 use crate::gateway::client::{
-    self, Admission, AdmissionGuard, ClientHandler, ClientSink, GatewayResponse, McpHeaders, Principal,
+    Admission, AdmissionGuard, ClientHandler, ClientMessage, ClientSink, GatewayResponse, McpHeaders, NO_BATCH,
+    Principal, VERSION_META,
 };
-use crate::session::message::Places;
+use crate::rpc::Message;
+use crate::rpc::code::{INVALID_REQUEST, PARSE_ERROR};
 use crate::transport::BoxFuture;
 
 /// Answers a POST. The head is given up before anything is waited for: the connection then reads on into the same memory.
@@ -41,55 +43,57 @@ pub(super) async fn answer(
     let mut slot = state.load.admit(principal)?;
     let content = content::read(body, &state.rules().limits, &connection.timer, &mut slot).await?;
     let text = String::from_utf8(content).map_err(|_| not_text())?;
+    let message = match Message::read(text) {
+        Message::Unreadable(unreadable) => return Err(HttpRefusal::unreadable(&unreadable)),
+        message => message,
+    };
     let claim = VersionClaim::of(&head.headers);
-    // Who is modern by its header is not looked at: the client behind the door reads the message anyway, and one that
-    // asks nothing gets no answer.
-    let (message, ranges) =
-        if claim == VersionClaim::Modern { (MODERN, None) } else { MessageClass::classify_and_locate(&text)? };
-    let batch = message_class::is_batch(&text);
-    if batch && (message.modern || !head.headers.contains_key(&SESSION_ID)) {
-        return Err(message_class::no_batch());
+    let is_modern = claim == VersionClaim::Modern || message.has_meta(VERSION_META);
+    let is_batch = matches!(message, Message::Batch(_));
+    if is_batch && (is_modern || !head.headers.contains_key(&SESSION_ID)) {
+        return Err(HttpRefusal::new(StatusCode::BAD_REQUEST, NO_BATCH).code(INVALID_REQUEST));
     }
-    let headers = message_class::headers(&head.headers);
+    let headers = mcp_headers::read(&head.headers);
     let stream = media::prefers_stream(&head.headers);
     let pass = names_listening(&headers).then(|| TokenDigest::of(&head.headers));
-    let session = match message.modern || message.initialize {
+    let session = match is_modern || message.is_request_of("initialize") {
         true => None,
         false => Some(claim.check_known().and_then(|()| state.sessions.find(&head.headers, principal))?),
     };
     drop(head);
-    if message.modern {
+    if is_modern {
         let client = state
             .client_factory
             .stateless_client(principal)
             .map_err(|why| HttpRefusal::from_gate_error(principal, &why))?;
-        if !message.wants_response {
-            return deliver(client, PostedMessage::new(text, headers), Arc::new(NullSink), slot).await;
+        let listens = listens(&headers, &message);
+        let posted = PostedMessage { message, headers, batch: None };
+        if !posted.message.wants_answer() {
+            return deliver(client, posted, Arc::new(NullSink), slot).await;
         }
-        let seat = match listens(&headers, &text) {
+        let slots = match listens {
             true => Some((state.sessions.session_slot(principal)?, connection.mark_streaming()?)),
             false => None,
         };
         let channel = EventChannel::transient(state.rules().limits.kept_events, state.load.clone(), slot.usage());
         let revoked = pass.map(|pass| state.until_revoked(pass, Some(principal)));
-        let exchange = Exchange { client, channel, session: None, slots: seat, revoked, primed: false, stream };
-        let letter = PostedMessage { ranges, ..PostedMessage::new(text, headers) };
-        return exchange.run(connection, letter, slot, busy).await;
+        let exchange = Exchange { client, channel, session: None, slots, revoked, primed: false, stream };
+        return exchange.run(connection, posted, slot, busy).await;
     }
     let Some(session) = session else {
-        return initialize(connection, principal, PostedMessage::new(text, headers), slot).await;
+        return initialize(connection, principal, PostedMessage { message, headers, batch: None }, slot).await;
     };
     let client = session.session().client.clone();
-    let batch = batch.then(|| Box::new(BatchAdmission::new(connection, principal)) as Box<dyn Admission>);
-    let letter = PostedMessage { text, ranges, headers, batch };
-    if !message.wants_response {
-        let outlet = session.session().standalone_stream.clone();
-        return deliver(client, letter, outlet, slot).await;
+    let batch = is_batch.then(|| Box::new(BatchAdmission::new(connection, principal)) as Box<dyn Admission>);
+    let posted = PostedMessage { message, headers, batch };
+    if !posted.message.wants_answer() {
+        let sink = session.session().standalone_stream.clone();
+        return deliver(client, posted, sink, slot).await;
     }
     let channel = session.session().stream(slot.usage());
     let primed = claim == VersionClaim::Legacy { primed: true };
     let exchange = Exchange { client, channel, session: Some(session), slots: None, revoked: None, primed, stream };
-    exchange.run(connection, letter, slot, busy).await
+    exchange.run(connection, posted, slot, busy).await
 }
 
 /// A message that wants an answer.
@@ -107,23 +111,22 @@ struct Exchange {
     stream: bool,
 }
 
-/// What is in a message, and on its envelope.
+/// A message, and what came with it.
 struct PostedMessage {
-    text: String,
-    ranges: Option<Places>,
+    message: Message,
     headers: McpHeaders,
     batch: Option<Box<dyn Admission>>,
 }
 
 impl PostedMessage {
-    fn new(text: String, headers: McpHeaders) -> Self {
-        PostedMessage { text, ranges: None, headers, batch: None }
-    }
-
-    /// The message for the client behind the door.
-    fn into_message(self, sink: Arc<dyn ClientSink>) -> client::ClientMessage {
-        let PostedMessage { text, ranges, headers, batch } = self;
-        client::ClientMessage { text, ranges, headers: Some(headers), sink, batch }
+    /// Hands the message to a client.
+    fn handle(
+        self,
+        client: Arc<dyn ClientHandler>,
+        sink: Arc<dyn ClientSink>,
+    ) -> BoxFuture<'static, Option<GatewayResponse>> {
+        let PostedMessage { message, headers, batch } = self;
+        client.handle(ClientMessage { message, headers: Some(headers), sink, batch })
     }
 }
 
@@ -157,12 +160,12 @@ impl Exchange {
     async fn run(
         self,
         connection: &ConnectionContext,
-        letter: PostedMessage,
+        posted: PostedMessage,
         slot: RequestSlot,
         busy: BusyGuard,
     ) -> Result<Response<ResponseBody>, HttpRefusal> {
         let keep_alive = connection.state.rules().limits.keep_alive;
-        let work = self.client.handle(letter.into_message(self.channel.clone()));
+        let work = posted.handle(self.client, self.channel.clone());
         let resumable = self.session.is_some();
         let mut call = PendingResponse::new(work, self.channel, self.session, slot);
         match call.begin(keep_alive, self.stream).await {
@@ -192,14 +195,14 @@ impl Exchange {
 async fn initialize(
     connection: &ConnectionContext,
     principal: &Arc<Principal>,
-    letter: PostedMessage,
+    posted: PostedMessage,
     slot: RequestSlot,
 ) -> Result<Response<ResponseBody>, HttpRefusal> {
     let opening = connection.state.sessions.open(&*connection.state.client_factory, principal)?;
     let session = opening.session();
     let sink: Arc<dyn ClientSink> = session.standalone_stream.clone();
-    let answer = session.client.clone().handle(letter.into_message(sink)).await;
-    let opened = answer.as_ref().is_some_and(|answer| answer.status < 400 && !message_class::is_error(&answer.text));
+    let answer = posted.handle(session.client.clone(), sink).await;
+    let opened = answer.as_ref().is_some_and(|answer| !answer.is_error);
     let mut response = plain(answer, Some(slot));
     if opened {
         let id = HeaderValue::try_from(opening.register().to_string()).expect("digits fit into a header");
@@ -211,11 +214,11 @@ async fn initialize(
 /// A message that wants no answer, and gets one only where it cannot be taken.
 async fn deliver(
     client: Arc<dyn ClientHandler>,
-    letter: PostedMessage,
+    posted: PostedMessage,
     sink: Arc<dyn ClientSink>,
     slot: RequestSlot,
 ) -> Result<Response<ResponseBody>, HttpRefusal> {
-    let answer = client.handle(letter.into_message(sink)).await;
+    let answer = posted.handle(client, sink).await;
     Ok(plain(answer, Some(slot)))
 }
 
@@ -234,9 +237,8 @@ fn plain(answer: Option<GatewayResponse>, slot: Option<RequestSlot>) -> Response
 
 /// Whether a request is one to listen, by its header: one that lies is refused behind the door. A large one counts as
 /// any other.
-fn listens(headers: &McpHeaders, text: &str) -> bool {
-    let small = text.len() <= MOST_LISTEN && !text.trim_ascii_start().starts_with('[');
-    small && names_listening(headers)
+fn listens(headers: &McpHeaders, message: &Message) -> bool {
+    message.text().len() <= MOST_LISTEN && names_listening(headers)
 }
 
 fn names_listening(headers: &McpHeaders) -> bool {
@@ -249,5 +251,3 @@ fn not_text() -> HttpRefusal {
 
 /// The largest request to listen, with the addresses of all that it is to hear of.
 const MOST_LISTEN: usize = 320 << 10;
-/// A message of 2026-07-28 of which nothing else is known.
-const MODERN: MessageClass = MessageClass { wants_response: true, modern: true, initialize: false };

@@ -10,16 +10,20 @@ use serde_json::json;
 use tracing::debug;
 
 use super::body::ResponseBody;
+use crate::failure::RpcError;
 use crate::gate::GateError;
 use crate::gateway::client::Principal;
+use crate::json::to_raw;
 use crate::logic::types::execution::Code;
+use crate::rpc::code::SERVER_ERROR;
+use crate::rpc::{self, Unreadable};
 use crate::words::NamedCase;
 
 /// Why a request is not let through.
 #[derive(Debug)]
 pub(in crate::gateway) struct HttpRefusal {
     pub(super) status: StatusCode,
-    code: i32,
+    code: i64,
     message: Cow<'static, str>,
     header: Option<(HeaderName, HeaderValue)>,
     /// It is refused because there is too much of something; it is worth trying again.
@@ -32,8 +36,14 @@ impl HttpRefusal {
         HttpRefusal { status, code: SERVER_ERROR, message: message.into(), header: None, full: false }
     }
 
-    pub(in crate::gateway) fn code(self, code: i32) -> Self {
+    pub(in crate::gateway) fn code(self, code: i64) -> Self {
         HttpRefusal { code, ..self }
+    }
+
+    /// Refuses a text that is not a message.
+    pub(super) fn unreadable(unreadable: &Unreadable) -> Self {
+        let RpcError { code, message, .. } = unreadable.error();
+        HttpRefusal::new(StatusCode::BAD_REQUEST, message).code(code)
     }
 
     pub(super) fn unauthorized(message: &'static str) -> Self {
@@ -82,12 +92,9 @@ impl HttpRefusal {
 
     /// The JSON-RPC message that says so, to the request of this id.
     pub(in crate::gateway) fn answer(&self, id: Option<&str>) -> String {
-        let mut error = json!({"code": self.code, "message": self.message});
-        if self.full {
-            // The code that a call has which finds no place.
-            error["data"] = json!({"code": Code::QueueFull.name()});
-        }
-        format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.unwrap_or("null"))
+        // The code that a call has if it finds no place.
+        let data = self.full.then(|| to_raw(&json!({"code": Code::QueueFull.name()})));
+        rpc::error(id, &RpcError { data, ..RpcError::new(self.code, self.message.as_ref()) })
     }
 
     pub(super) fn into_response(self) -> Response<ResponseBody> {
@@ -101,12 +108,3 @@ impl HttpRefusal {
 
 /// The type of an answer that is one text.
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// The text is not JSON.
-pub(super) const PARSE_ERROR: i32 = -32700;
-/// The text is JSON, but no message.
-pub(super) const INVALID_REQUEST: i32 = -32600;
-/// The session is not known (as the official SDKs have it).
-pub(super) const NO_SESSION: i32 = -32001;
-/// The version of the protocol is not known.
-pub(super) const UNSUPPORTED_VERSION: i32 = -32022;
-const SERVER_ERROR: i32 = -32000;

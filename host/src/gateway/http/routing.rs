@@ -22,7 +22,7 @@ use super::connections::{ConnectionOwner, StreamingGuard, TrackedConnection};
 use super::control::{CurrentRules, HttpRules};
 use super::hosts::ConnectionInfo;
 use super::load::LoadLimiter;
-use super::message_class::VersionClaim;
+use super::mcp_headers::VersionClaim;
 use super::pages::{self, PageHandler};
 use super::rate::RateKey;
 use super::refusal::HttpRefusal;

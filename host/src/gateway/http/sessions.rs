@@ -15,10 +15,11 @@ use tracing::{debug, warn};
 use super::channel::EventChannel;
 use super::control::CurrentRules;
 use super::load::{LoadLimiter, SessionSlot};
-use super::refusal::{HttpRefusal, NO_SESSION};
+use super::refusal::HttpRefusal;
 use super::session::{HttpSession, SessionGuard, SessionId};
 use super::usage::{LimitReached, PrincipalUsage};
 use crate::gateway::client::{ClientFactory, Principal};
+use crate::rpc::code::NO_SESSION;
 
 /// The sessions of a door.
 pub(super) struct HttpSessions {

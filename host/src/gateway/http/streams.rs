@@ -8,8 +8,8 @@ use http::{Response, StatusCode};
 
 use super::body::{EventSource, EventStream, ResponseBody};
 use super::channel::parse_id;
+use super::mcp_headers::VersionClaim;
 use super::media;
-use super::message_class::VersionClaim;
 use super::refusal::HttpRefusal;
 use super::routing::ConnectionContext;
 use super::timer::BusyGuard;

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::super::LogicError;
 use super::super::types::{arguments, catalog, content, execution, naming};
-use crate::json::{self, JsonObject, LongestString};
+use crate::json::{JsonObject, scan};
 
 /// The ids of the servers that a gate was opened for: those of its policy that its selection names, where it has one.
 #[derive(Debug)]
@@ -144,9 +144,7 @@ fn contract(checked: CheckResult) -> Result<(), LogicError> {
 /// Exactly one JSON object.
 fn object(what: &str, text: &str) -> CheckResult {
     // Nearly every object is written plainly, and found out about at a gigabyte a second.
-    let plain = json::scan_whole(text, LongestString::default(), |scanner| {
-        scanner.object(|scanner, _| scanner.value().map(drop))
-    });
+    let plain = scan::whole(text, |scanner| scanner.object(|scanner, _| scanner.value().map(drop)));
     match plain.is_some() || JsonObject::read(text).is_some() {
         true => Ok(()),
         false => Err(format!("its {what} is not one JSON object")),
@@ -155,7 +153,7 @@ fn object(what: &str, text: &str) -> CheckResult {
 
 /// Exactly one JSON value.
 fn any(what: &str, text: &str) -> CheckResult {
-    let plain = json::scan_whole(text, LongestString::default(), |scanner| scanner.value());
+    let plain = scan::whole(text, |scanner| scanner.value());
     match plain.is_some() || serde_json::from_str::<IgnoredAny>(text).is_ok() {
         true => Ok(()),
         false => Err(format!("its {what} is not one JSON value")),

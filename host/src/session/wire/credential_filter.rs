@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
 
-use super::message::Reply;
 use crate::config::secrets::{Credentials, Secrets};
 use crate::failure::{Failure, RequestError};
+use crate::rpc::Reply;
 use crate::transport::authorize::Authorizer;
 use crate::transport::endpoint::Endpoint;
 
@@ -35,18 +35,16 @@ impl CredentialFilter {
     /// An answer without credentials.
     pub(super) fn reply(&self, reply: Reply) -> Reply {
         match self.credentials().hide(reply.json()) {
-            Cow::Owned(clean) => Reply::of(clean),
+            Cow::Owned(clean) => Reply::new(clean),
             Cow::Borrowed(_) => reply,
         }
     }
 
-    /// Parameters without credentials.
-    pub(super) fn params<'a>(&self, params: &'a RawValue) -> Cow<'a, RawValue> {
-        match self.credentials().hide(params.get()) {
-            // What was JSON stays JSON.
-            Cow::Owned(clean) => Cow::Owned(RawValue::from_string(clean).unwrap_or_default()),
-            Cow::Borrowed(_) => Cow::Borrowed(params),
-        }
+    /// Removes credentials from parameters.
+    pub(super) fn params(&self, params: &str) -> Box<RawValue> {
+        let clean = self.credentials().hide(params).into_owned();
+        // JSON stays JSON without them.
+        RawValue::from_string(clean).unwrap_or_default()
     }
 
     /// A failure without secrets. In a server's own words, plain values of the configuration stay: they may be the path

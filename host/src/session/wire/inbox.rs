@@ -13,13 +13,14 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::credential_filter::CredentialFilter;
-use super::message::{self, AnswerId, Incoming};
 use super::pending::{PendingRequests, Progress, ResponseMatch};
 use crate::failure::{Failure, RequestError, RpcError};
 use crate::json;
+use crate::rpc::code::{INTERNAL_ERROR, METHOD_NOT_FOUND};
+use crate::rpc::{self, Message, Reply, ResponseId, Unreadable};
 use crate::session::handler::{Handler, ServerQuestion, Topic};
 use crate::session::listing::ListCache;
-use crate::session::{Era, METHOD_NOT_FOUND, ServerEvent, empty_object};
+use crate::session::{Era, ServerEvent, empty_object};
 use crate::transport::{Outgoing, Receive, RequestId, Transport};
 
 /// Takes all that comes from one server.
@@ -148,48 +149,44 @@ impl Inbox {
         self.answering().tasks.abort_all();
     }
 
-    fn handle_message(&self, text: String, exchange: Option<RequestId>) {
-        match message::read(&text) {
-            Ok(Incoming::Answer { id, outcome }) => {
-                let outcome = match outcome {
-                    Ok((range, long)) => Ok(self.filter.reply(message::reply(text, range, long))),
+    fn handle_message(&self, message: Message, exchange: Option<RequestId>) {
+        match message {
+            Message::Response(response) => {
+                let id = response.id();
+                let outcome = match response.into_outcome() {
+                    Ok(reply) => Ok(self.filter.reply(reply)),
                     Err(error) => Err(self.filter.failed(RequestError::sent(Failure::Rpc(error)))),
                 };
                 self.handle_response(id, exchange, outcome);
             }
-            Ok(Incoming::Request { id, method, params }) => {
-                let params = params.map(|params| self.filter.params(params));
-                self.handle_request(id, &method, params.as_deref(), exchange);
+            Message::Request(request) => {
+                self.handle_request(request.id(), request.method(), &self.filter.params(request.params()), exchange);
             }
-            Ok(Incoming::Notification { method, params }) => {
-                let params = params.map(|params| self.filter.params(params));
-                self.handle_notification(&method, params.as_deref(), exchange);
+            Message::Notification(notification) => {
+                let params = self.filter.params(notification.params().unwrap_or("{}"));
+                self.handle_notification(notification.method(), &params, exchange);
             }
-            Err(why) => self.skip(&text, &why, exchange),
+            Message::Batch(batch) => batch.parts.into_iter().for_each(|part| self.handle_message(part, exchange)),
+            Message::Unreadable(unreadable) => self.skip(&unreadable, exchange),
         }
     }
 
-    /// Passes over what is no message; whoever seems to wait for it need not wait in vain.
-    fn skip(&self, text: &str, why: &str, exchange: Option<RequestId>) {
-        let shown = self.excerpt(text);
-        self.warn_limited(|| warn!(%why, "skipped a message that is none: {shown}"));
-        if let Some(id) = exchange.or_else(|| message::probable_id(text)) {
-            let how = format!("it answered with what is no message ({why}): {shown}");
+    /// Skips a text that is not a message. A request that seems to wait for it fails at once.
+    fn skip(&self, unreadable: &Unreadable, exchange: Option<RequestId>) {
+        let (why, shown) = (unreadable.why(), self.excerpt(unreadable.text()));
+        self.warn_limited(|| warn!(%why, "skipped a text that is not a message: {shown}"));
+        if let Some(id) = exchange.or_else(|| unreadable.probable_id()) {
+            let how = format!("its answer is not a message ({why}): {shown}");
             self.pending.resolve(id, Err(RequestError::sent(Failure::Protocol(how))));
         }
     }
 
-    fn handle_response(
-        &self,
-        id: AnswerId,
-        exchange: Option<RequestId>,
-        outcome: Result<message::Reply, RequestError>,
-    ) {
+    fn handle_response(&self, id: ResponseId, exchange: Option<RequestId>, outcome: Result<Reply, RequestError>) {
         let found = match (id, exchange, outcome) {
-            (AnswerId::Number(id), _, outcome) => self.pending.resolve(id, outcome),
-            (AnswerId::Missing, Some(id), outcome @ Err(_)) => self.pending.resolve(id, outcome),
+            (ResponseId::Number(id), _, outcome) => self.pending.resolve(id, outcome),
+            (ResponseId::Missing, Some(id), outcome @ Err(_)) => self.pending.resolve(id, outcome),
             // Whom an error without an id means is not said: to let all who wait know beats to let one wait for ever.
-            (AnswerId::Missing, None, Err(failed)) if !self.has_exchanges => {
+            (ResponseId::Missing, None, Err(failed)) if !self.has_exchanges => {
                 warn!("an error without an id: {}", self.filter.failed(failed.clone()));
                 if self.pending.fail_all(&failed.failure) > 0 {
                     ResponseMatch::Delivered
@@ -197,7 +194,7 @@ impl Inbox {
                     ResponseMatch::Unknown
                 }
             }
-            (AnswerId::Missing | AnswerId::Foreign, _, _) => ResponseMatch::Unknown,
+            (ResponseId::Missing | ResponseId::Foreign, _, _) => ResponseMatch::Unknown,
         };
         match found {
             ResponseMatch::Delivered => {}
@@ -206,26 +203,28 @@ impl Inbox {
         }
     }
 
-    fn handle_request(&self, id: &RawValue, method: &str, params: Option<&RawValue>, exchange: Option<RequestId>) {
+    fn handle_request(&self, id: &str, method: &str, params: &RawValue, exchange: Option<RequestId>) {
         if self.handshake.get().is_some_and(|handshake| handshake.era == Era::Modern) {
             warn!(method, "ignored a request of the server: this version of the protocol has none");
             return;
         }
         // A server that asks without reading our answers must not have them pile up, whatever its ids.
         let waiting = self.questions.lock().unwrap_or_else(PoisonError::into_inner).open;
-        if waiting >= UNREAD || id.get().len() > LONGEST_ID {
+        if waiting >= UNREAD || id.len() > LONGEST_ID {
             return self.warn_limited(|| {
                 warn!(method, waiting, "ignored a request of the server: it asks too much at a time")
             });
         }
         let handler = self.handler_of(exchange);
-        let question = Topic::of(method)
-            .map(|topic| (topic, params.map_or_else(empty_object, ToOwned::to_owned)))
-            .map(|(topic, params)| ServerQuestion { server: String::new(), connection: 0, topic, params });
+        let question = Topic::of(method).map(|topic| ServerQuestion {
+            server: String::new(),
+            connection: 0,
+            topic,
+            params: params.to_owned(),
+        });
         let ping = method == "ping";
         let method = method.to_owned();
-        let key = id.get().to_owned();
-        let id = id.to_owned();
+        let (id, key) = (id.to_owned(), id.to_owned());
         let transport = Arc::clone(&self.transport);
         let busy = waiting >= ANSWERING;
         if busy {
@@ -244,7 +243,10 @@ impl Inbox {
                 },
                 None => Err(RpcError::new(METHOD_NOT_FOUND, format!("this client has no method {method:?}"))),
             };
-            let text = message::answer(&id, &outcome);
+            let text = match outcome {
+                Ok(result) => rpc::result(&id, Box::<str>::from(result).into()),
+                Err(error) => rpc::error(Some(&id), &error),
+            };
             let Some(transport) = transport.wait().await.upgrade() else { return };
             let send = transport.send(Outgoing { text, request: None, headers, repeatable: false });
             match tokio::time::timeout(SEND_LIMIT, send).await {
@@ -262,8 +264,8 @@ impl Inbox {
         own.unwrap_or_else(|| Arc::clone(&self.handler))
     }
 
-    fn handle_notification(&self, method: &str, params: Option<&RawValue>, exchange: Option<RequestId>) {
-        let text = params.map_or("{}", RawValue::get);
+    fn handle_notification(&self, method: &str, params: &RawValue, exchange: Option<RequestId>) {
+        let text = params.get();
         match method {
             "notifications/progress" => self.handle_progress(params),
             "notifications/cancelled" => self.handle_cancelled(text),
@@ -283,7 +285,7 @@ impl Inbox {
         }
     }
 
-    fn handle_progress(&self, params: Option<&RawValue>) {
+    fn handle_progress(&self, params: &RawValue) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct ProgressParams<'a> {
@@ -296,8 +298,7 @@ impl Inbox {
             #[serde(default, borrow)]
             message: Option<&'a RawValue>,
         }
-        let read = params.and_then(|params| Some((params, serde_json::from_str::<ProgressParams>(params.get()).ok()?)));
-        let Some((params, said)) = read else {
+        let Ok(said) = serde_json::from_str::<ProgressParams>(params.get()) else {
             return self.warn_limited(|| warn!("ignored progress that cannot be read"));
         };
         let number = |number: &RawValue| number.get().parse().ok();
@@ -370,12 +371,8 @@ impl AnswerTasks {
 }
 
 impl Receive for Inbox {
-    fn receive(&self, text: String, exchange: Option<RequestId>) {
-        match message::batch(&text) {
-            None => self.handle_message(text, exchange),
-            Some(Ok(parts)) => parts.iter().for_each(|part| self.handle_message(part.get().to_owned(), exchange)),
-            Some(Err(why)) => self.skip(&text, &why, exchange),
-        }
+    fn receive(&self, message: Message, exchange: Option<RequestId>) {
+        self.handle_message(message, exchange);
         self.pending.note_message();
     }
 
@@ -386,7 +383,6 @@ impl Receive for Inbox {
     }
 }
 
-const INTERNAL_ERROR: i64 = -32603;
 /// How many notifications a slow listener may lag behind.
 const NEWS: usize = 256;
 /// How many questions of one server are answered at a time.
@@ -435,7 +431,7 @@ mod tests {
             let transport: Arc<dyn Transport> = Arc::clone(&deaf) as _;
             inbox.attach(&transport);
             for _ in 0..1000 {
-                inbox.receive(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#), None);
+                inbox.receive(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).into(), None);
             }
             assert_eq!(inbox.answering().tasks.len(), waiting, "{id:.10}");
             for _ in 0..waiting {

@@ -10,8 +10,8 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::message::Reply;
 use crate::failure::{Failure, RequestError};
+use crate::rpc::Reply;
 use crate::spin_wait::{OpenRequest, SpinWait};
 use crate::transport::RequestId;
 

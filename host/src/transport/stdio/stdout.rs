@@ -129,7 +129,7 @@ impl StdoutReader {
             self.warn(|| tracing::warn!(line, "replaced what is not UTF-8 in a message"));
             String::from_utf8_lossy(error.as_bytes()).into_owned()
         });
-        receiver.receive(text, None);
+        receiver.receive(text.into(), None);
     }
 
     /// A server that is noisy for days must not fill the log.

@@ -18,6 +18,7 @@ use super::super::waiting::{DEADLINE, until};
 use super::super::{Outgoing, Receive, RequestId, Transport};
 use super::open;
 use crate::failure::{Failure, ProcessExit, RequestError};
+use crate::rpc::Message;
 
 /// A grace that no server of a test may use up, unless the test is about that.
 const PATIENT: Duration = Duration::from_secs(50);
@@ -58,9 +59,9 @@ struct Events(mpsc::UnboundedReceiver<Event>);
 struct Told(mpsc::UnboundedSender<Event>);
 
 impl Receive for Told {
-    fn receive(&self, text: String, exchange: Option<RequestId>) {
+    fn receive(&self, message: Message, exchange: Option<RequestId>) {
         assert_eq!(exchange, None);
-        let _ = self.0.send(Event::Message(text));
+        let _ = self.0.send(Event::Message(message.text().to_owned()));
     }
 
     fn closed(&self, why: RequestError) {

@@ -9,6 +9,7 @@ use tracing::{debug, warn};
 use super::answer::{self, MessageKind};
 use super::{ExtraHeaders, HttpShared, lock};
 use crate::failure::{Failure, RequestError};
+use crate::rpc::Message;
 use crate::transport::RequestId;
 use crate::transport::events::SseParser;
 use crate::transport::web::body;
@@ -38,13 +39,17 @@ pub(super) async fn follow(
                 if !is_message(&event.name) {
                     return;
                 }
-                match answer::classify(&event.data, id) {
-                    // An event without data only says where to take the stream up again.
-                    MessageKind::Noise if event.data.trim().is_empty() => {}
-                    MessageKind::Noise => noise = Some(skipped(link, event.data, noise.is_none())),
-                    found => {
-                        answered = answered || found == MessageKind::Response;
-                        link.receiver.receive(event.data, Some(id));
+                let message = Message::read(event.data);
+                match (answer::classify(&message, id), message) {
+                    (MessageKind::Noise, Message::Unreadable(unreadable)) => {
+                        // An event without data only says where the stream goes on.
+                        if !unreadable.text().trim().is_empty() {
+                            noise = Some(skipped(link, unreadable.text(), noise.is_none()));
+                        }
+                    }
+                    (kind, message) => {
+                        answered = answered || kind == MessageKind::Response;
+                        link.receiver.receive(message, Some(id));
                     }
                 }
             });
@@ -74,8 +79,8 @@ pub(super) async fn follow(
 }
 
 /// Warns of the first event that is no message, and gives its beginning.
-fn skipped(link: &HttpShared, data: String, first: bool) -> String {
-    let shown = body::excerpt(&link.web.redact(data));
+fn skipped(link: &HttpShared, data: &str, first: bool) -> String {
+    let shown = body::excerpt(&link.web.redact(data.to_owned()));
     match first {
         true => warn!("skipped an event that is no message: {shown}"),
         false => debug!("skipped one more event that is no message: {shown}"),
@@ -112,7 +117,7 @@ impl StreamRest {
             while let Ok(Some(chunk)) = body::next(&mut self.response).await {
                 let pushed = self.parser.push(&chunk, |event| {
                     if is_message(&event.name) {
-                        link.receiver.receive(event.data, None);
+                        link.receiver.receive(event.data.into(), None);
                     }
                 });
                 if pushed.is_err() {

@@ -53,7 +53,7 @@ async fn read(link: &HttpShared, mut response: Response, place: &mut StreamPosit
         let pushed = parser.push(&chunk, |event| {
             came = true;
             if is_message(&event.name) {
-                link.receiver.receive(event.data, None);
+                link.receiver.receive(event.data.into(), None);
             }
         });
         if pushed.is_err() {

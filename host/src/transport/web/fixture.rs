@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::failure::RequestError;
+use crate::rpc::Message;
 use crate::transport::endpoint::{RemoteSite, Tls};
 use crate::transport::{Outgoing, Receive, RequestId};
 
@@ -183,8 +184,8 @@ pub(in crate::transport) struct TestInbox(mpsc::UnboundedReceiver<ReceivedItem>)
 struct TestReceiver(mpsc::UnboundedSender<ReceivedItem>);
 
 impl Receive for TestReceiver {
-    fn receive(&self, text: String, exchange: Option<RequestId>) {
-        self.0.send(ReceivedItem::Message(text, exchange)).ok();
+    fn receive(&self, message: Message, exchange: Option<RequestId>) {
+        self.0.send(ReceivedItem::Message(message.text().to_owned(), exchange)).ok();
     }
 
     fn closed(&self, why: RequestError) {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::failure::{Failure, RequestError};
+use crate::rpc::Message;
 use crate::transport::{Receive, RequestId};
 
 /// Hands messages on, and the end once.
@@ -18,8 +19,8 @@ impl ClosableReceiver {
     }
 
     /// Hands a message on.
-    pub(in crate::transport) fn receive(&self, text: String, exchange: Option<RequestId>) {
-        self.receiver.receive(text, exchange);
+    pub(in crate::transport) fn receive(&self, message: Message, exchange: Option<RequestId>) {
+        self.receiver.receive(message, exchange);
     }
 
     /// The connection is over; whoever says so first gives the reason.

@@ -67,7 +67,7 @@ pub(super) fn modern(method: &str, params: Value) -> ClientMessage {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let text = json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params}).to_string();
-    ClientMessage { text, ranges: None, headers: None, sink: Arc::new(Heard::default()), batch: None }
+    ClientMessage { message: text.into(), headers: None, sink: Arc::new(Heard::default()), batch: None }
 }
 
 /// The names of the tools that a principal is shown.

@@ -69,7 +69,7 @@ async fn call(gateway: &Gateway, principal: &str, name: &str, arguments: Value) 
     let params = json!({"name": name, "arguments": arguments, "_meta": meta});
     let text = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
     let answer = client
-        .handle(ClientMessage { text, ranges: None, headers: None, sink: Arc::new(Deaf), batch: None })
+        .handle(ClientMessage { message: text.into(), headers: None, sink: Arc::new(Deaf), batch: None })
         .await
         .expect("an answer")
         .text;

@@ -52,7 +52,7 @@ impl Guest {
 
     async fn send(&self, message: Value) -> Option<Value> {
         let sink = Arc::clone(&self.heard) as _;
-        let incoming = ClientMessage { text: message.to_string(), ranges: None, headers: None, sink, batch: None };
+        let incoming = ClientMessage { message: message.to_string().into(), headers: None, sink, batch: None };
         let answer = Arc::clone(&self.client).handle(incoming).await?;
         Some(serde_json::from_str(&answer.text).expect("an answer is JSON"))
     }
@@ -67,7 +67,7 @@ impl Guest {
         let params = json!({"name": tool, "arguments": arguments});
         let text = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string();
         let incoming =
-            ClientMessage { text, ranges: None, headers: None, sink: Arc::clone(&self.heard) as _, batch: None };
+            ClientMessage { message: text.into(), headers: None, sink: Arc::clone(&self.heard) as _, batch: None };
         let answer = Arc::clone(&self.client).handle(incoming);
         tokio::spawn(async move {
             answer.await.map_or(Value::Null, |answer| serde_json::from_str(&answer.text).expect("it is JSON"))

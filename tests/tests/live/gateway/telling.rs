@@ -83,7 +83,7 @@ impl Old {
 
     async fn send(&self, message: Value) -> Option<String> {
         let sink = Arc::clone(&self.outlet) as _;
-        let incoming = ClientMessage { text: message.to_string(), ranges: None, headers: None, sink, batch: None };
+        let incoming = ClientMessage { message: message.to_string().into(), headers: None, sink, batch: None };
         let answer = tokio::time::timeout(LONG, Arc::clone(&self.client).handle(incoming)).await.expect("an end");
         answer.map(|answer| answer.text)
     }
@@ -179,11 +179,15 @@ async fn a_line_that_is_logged_while_two_calls_of_a_principal_run_is_for_both() 
         let outlet = Arc::new(Narrow::default());
         let client = gateway.stateless_client(&ann()).expect("it may come in");
         let mut message = modern("tools/call", json!({"name": "w__hold", "arguments": {"text": text, "until": go}}));
-        message.text = message.text.replacen(
-            r#""io.modelcontextprotocol/clientInfo""#,
-            r#""io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/clientInfo""#,
-            1,
-        );
+        message.message = message
+            .message
+            .text()
+            .replacen(
+                r#""io.modelcontextprotocol/clientInfo""#,
+                r#""io.modelcontextprotocol/logLevel":"debug","io.modelcontextprotocol/clientInfo""#,
+                1,
+            )
+            .into();
         let message = ClientMessage { sink: Arc::clone(&outlet) as _, ..message };
         (outlet, tokio::spawn(client.handle(message)))
     };

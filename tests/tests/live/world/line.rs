@@ -84,7 +84,7 @@ impl Line {
     /// Sends a message.
     pub(super) fn say(&self, message: &Value) {
         if !self.is_over() {
-            self.receiver.receive(message.to_string(), None);
+            self.receiver.receive(message.to_string().into(), None);
         }
     }
 
@@ -198,7 +198,7 @@ impl Line {
                 self.run(request, true);
                 sleep(after).await;
                 let text = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[}}}}"#, request.id);
-                self.receiver.receive(text, self.nature.web.then_some(request.id));
+                self.receiver.receive(text.into(), self.nature.web.then_some(request.id));
             }
             Fate::Die { after, ran } => {
                 sleep(after).await;
@@ -250,7 +250,7 @@ impl Line {
             Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
             Err(code) => json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "no"}}),
         };
-        self.receiver.receive(answer.to_string(), self.nature.web.then_some(id));
+        self.receiver.receive(answer.to_string().into(), self.nature.web.then_some(id));
     }
 }
 

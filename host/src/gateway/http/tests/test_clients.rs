@@ -134,11 +134,11 @@ impl Drop for Cancelled {
 }
 
 impl ClientHandler for TestClient {
-    fn handle(self: Arc<Self>, message: ClientMessage) -> BoxFuture<'static, Option<GatewayResponse>> {
+    fn handle(self: Arc<Self>, incoming: ClientMessage) -> BoxFuture<'static, Option<GatewayResponse>> {
         Box::pin(async move {
             let seen = &self.0;
-            *seen.headers.lock().unwrap() = message.headers;
-            let has = |word: &str| message.text.contains(word);
+            *seen.headers.lock().unwrap() = incoming.headers;
+            let has = |word: &str| incoming.message.text().contains(word);
             let (mut text, mut status) = (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#.to_owned(), 200);
             if !has("\"id\"") || has("\"result\"") {
                 seen.note("told");
@@ -146,11 +146,11 @@ impl ClientHandler for TestClient {
             }
             if has("progress") {
                 for number in 1..=2 {
-                    assert!(message.sink.send(format!(r#"{{"method":"progress","n":{number}}}"#)).is_ok());
+                    assert!(incoming.sink.send(format!(r#"{{"method":"progress","n":{number}}}"#)).is_ok());
                 }
             }
             if has("flood") {
-                while message.sink.send("x".repeat(1000)).is_ok() {}
+                while incoming.sink.send("x".repeat(1000)).is_ok() {}
             }
             if has("wait") {
                 let mut cancelled = Cancelled(Some(seen.clone()));
@@ -163,7 +163,7 @@ impl ClientHandler for TestClient {
                     () = seen.no_news.notified(), if has("listen") => {}
                 }
                 seen.note("released");
-                message.sink.send_or_drop(r#"{"method":"late"}"#.to_owned());
+                incoming.sink.send_or_drop(r#"{"method":"late"}"#.to_owned());
                 cancelled.0 = None;
             }
             if has("fail") {
@@ -172,7 +172,8 @@ impl ClientHandler for TestClient {
             if has("huge") {
                 text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{}"}}"#, "y".repeat(8 << 20));
             }
-            Some(GatewayResponse::new(text, status))
+            let is_error = text.contains("\"error\"");
+            Some(GatewayResponse { status, is_error, ..GatewayResponse::ok(text) })
         })
     }
 

@@ -1,0 +1,96 @@
+//! The headers of MCP on a POST.
+
+use http::header::HeaderName;
+use http::{HeaderMap, StatusCode};
+
+use super::refusal::HttpRefusal;
+use crate::gateway::client::McpHeaders;
+use crate::rpc::code::UNSUPPORTED_VERSION;
+use crate::rpc::header::{self, METHOD, NAME, PARAM_PREFIX, VERSION};
+
+/// Reads the headers of MCP.
+pub(super) fn read(headers: &HeaderMap) -> McpHeaders {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok());
+    McpHeaders {
+        version: text(VERSION).map(str::to_owned),
+        method: text(METHOD).map(str::to_owned),
+        // A name that cannot be decoded is the name of nothing.
+        name: text(NAME).map(|name| header::decode(name).unwrap_or_else(|| name.to_owned())),
+        params: params(headers),
+    }
+}
+
+/// Reads the headers that repeat arguments. A value that is not text fits no argument.
+fn params(headers: &HeaderMap) -> Vec<(String, String)> {
+    let params = headers.iter().filter(|(name, _)| name.as_str().starts_with(PARAM_PREFIX));
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    params.map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
+}
+
+/// What the header says about the era.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum VersionClaim {
+    /// Nothing.
+    Missing,
+    /// A version with sessions; whether it knows an event without data at the start of a stream.
+    Legacy { primed: bool },
+    /// 2026-07-28 or later.
+    Modern,
+    /// Neither.
+    Unknown,
+}
+
+impl VersionClaim {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        match headers.get(VERSION).map(|value| value.as_bytes()) {
+            None => VersionClaim::Missing,
+            Some(b"2024-11-05" | b"2025-03-26" | b"2025-06-18") => VersionClaim::Legacy { primed: false },
+            Some(b"2025-11-25") => VersionClaim::Legacy { primed: true },
+            // A version of the future is answered in the way in which this era refuses versions.
+            Some(version) if is_date(version) && version >= &b"2026-07-28"[..] => VersionClaim::Modern,
+            Some(_) => VersionClaim::Unknown,
+        }
+    }
+
+    /// Refuses what is neither era (2025-11-25, transports, protocol version header).
+    pub(super) fn check_known(self) -> Result<(), HttpRefusal> {
+        if self != VersionClaim::Unknown {
+            return Ok(());
+        }
+        let message = "this MCP-Protocol-Version is not known: send 2026-07-28, or the one that initialize gave";
+        Err(HttpRefusal::new(StatusCode::BAD_REQUEST, message).code(UNSUPPORTED_VERSION))
+    }
+}
+
+fn is_date(version: &[u8]) -> bool {
+    version.len() == 10
+        && version
+            .iter()
+            .enumerate()
+            .all(|(at, byte)| if at == 4 || at == 7 { *byte == b'-' } else { byte.is_ascii_digit() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_header_claims_an_era() {
+        let claim = |version: &str| VersionClaim::of(&HeaderMap::from_iter([(VERSION, version.parse().unwrap())]));
+        assert_eq!(claim("2026-07-28"), VersionClaim::Modern);
+        assert_eq!(claim("2027-01-01"), VersionClaim::Modern);
+        assert_eq!(claim("2025-11-25"), VersionClaim::Legacy { primed: true });
+        assert_eq!(claim("2024-11-05"), VersionClaim::Legacy { primed: false });
+        assert_eq!(claim("2026-07-27"), VersionClaim::Unknown);
+        assert_eq!(claim("draft-2026"), VersionClaim::Unknown);
+        assert_eq!(VersionClaim::of(&HeaderMap::new()), VersionClaim::Missing);
+    }
+
+    #[test]
+    fn a_name_is_decoded() {
+        for (name, expected) in [("add", "add"), ("=?base64?w6RkZA==?=", "ädd"), ("=?base64?!?=", "=?base64?!?=")] {
+            let headers = HeaderMap::from_iter([(NAME, name.parse().unwrap())]);
+            assert_eq!(read(&headers).name.as_deref(), Some(expected));
+        }
+    }
+}
