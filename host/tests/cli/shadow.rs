@@ -83,7 +83,7 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
 
     // One that does not read is told, and the gateway goes on.
     std::fs::write(&next, "servers: [").unwrap();
-    serving.logged(&["the shadow cannot be tried, and all else goes on", "next.yaml"]);
+    serving.logged(&["the shadow policy is off, and the gateway runs without it", "next.yaml"]);
     let shown = shadow(&web);
     assert_eq!(shown["running"], false);
     assert!(shown["off"].as_str().unwrap().contains("next.yaml"), "{shown}");
@@ -91,7 +91,7 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
 
     // And none is none.
     place.file("home/servers.yaml", config(Value::Null).to_string());
-    serving.logged(&["the shadow has ended"]);
+    serving.logged(&["shadow policy off"]);
     assert_eq!(shadow(&web), Value::Null);
 }
 
@@ -104,7 +104,7 @@ fn a_candidate_that_is_not_there_keeps_no_gateway_from_starting() {
     ] {
         let place = place(shadow);
         let mut serving = Serving::greet(&place, &[]);
-        let line = serving.logged(&["the shadow cannot be tried, and all else goes on", why]);
+        let line = serving.logged(&["the shadow policy is off, and the gateway runs without it", why]);
         assert!(line.matches("os error").count() <= 1, "{line}");
         assert_eq!(serving.tools().len(), 6);
     }
