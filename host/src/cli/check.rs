@@ -118,7 +118,9 @@ async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> 
             checked.tools = Some(tools);
             checked.resources = Some(resources);
             checked.prompts = Some(prompts);
-            checked.warnings.extend(cut_lists.iter().map(|cut| format!("the list is incomplete: {}", context.clean(cut))));
+            checked
+                .warnings
+                .extend(cut_lists.iter().map(|cut| format!("the list is incomplete: {}", context.clean(cut))));
         }
         Err(why) => {
             checked.reason = Some(context.clean(&why.to_string()));

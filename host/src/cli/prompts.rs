@@ -208,10 +208,7 @@ async fn find_owner(context: &CliContext, name: &str) -> Result<(Arc<Link>, Arc<
     let mut candidates: Vec<_> = with_it.collect();
     match candidates.as_slice() {
         [_] => Ok(candidates.remove(0)),
-        [] => Err(requests::not_found(
-            &found.failed,
-            format!("no prompt {name:?}; `toolgate prompts` lists them all"),
-        )),
+        [] => Err(requests::not_found(&found.failed, format!("no prompt {name:?}; `toolgate prompts` lists them all"))),
         several => {
             let names: Vec<_> = several.iter().map(|(link, ..)| format!("{}__{name}", link.id())).collect();
             Err(CliError::Usage(format!("{name:?} is a prompt of several servers; write one of: {}", names.join(", "))))

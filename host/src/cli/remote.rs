@@ -119,10 +119,7 @@ impl RemoteGateway {
 
     /// Returns the error for a page that cannot be read.
     pub fn unexpected_answer(&self, error: &serde_json::Error) -> CliError {
-        CliError::ServerError(format!(
-            "the gateway at {}: its answer cannot be read: {error}",
-            self.name
-        ))
+        CliError::ServerError(format!("the gateway at {}: its answer cannot be read: {error}", self.name))
     }
 
     /// Converts a failed request to the error that ends a command.

@@ -138,8 +138,7 @@ fn print(printer: &Printer, report: &BacktestReport, candidate: &Candidate) -> R
         warn(format!("server {server:?}: {reason} (treated as removed)"));
     }
     if report.unfinished > 0 {
-        let (were, are) =
-            if report.unfinished == 1 { ("is", "is") } else { ("are", "are") };
+        let (were, are) = if report.unfinished == 1 { ("is", "is") } else { ("are", "are") };
         warn(format!("{} {were} incomplete and {are} skipped", count_of(report.unfinished, "record")));
     }
     if report.unreplayable > 0 {

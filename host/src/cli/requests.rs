@@ -97,8 +97,7 @@ pub struct MaskedResult {
 impl MaskedResult {
     /// Parses the result into a type; a result that does not fit is the server's fault.
     pub fn read<T: DeserializeOwned>(&self, method: &str) -> Result<T, CliError> {
-        let strange =
-            |error| CliError::ServerError(format!("the server's answer to {method} cannot be read: {error}"));
+        let strange = |error| CliError::ServerError(format!("the server's answer to {method} cannot be read: {error}"));
         serde_json::from_str(&self.json).map_err(strange)
     }
 }
@@ -119,7 +118,8 @@ pub async fn request_masked(
     let asked = SessionRequest { method, params: &params, timeouts: patience, progress: None };
     let answer = session.request(asked).await.map_err(|failed| request_error(context, link, &failed))?;
     let json = context.gate.mask(link.id(), answer.json())?;
-    let strange = || CliError::ServerError(format!("server {:?}: the answer to {method} is not a JSON object", link.id()));
+    let strange =
+        || CliError::ServerError(format!("server {:?}: the answer to {method} is not a JSON object", link.id()));
     let result = JsonObject::read(&json).ok_or_else(strange)?;
     Ok(MaskedResult { result, json })
 }

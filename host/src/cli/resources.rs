@@ -136,7 +136,8 @@ fn contents(ResourceContents { contents }: ResourceContents) -> String {
 /// Finds the server of a resource: the only one selected, the one that lists it, or the one with a matching template.
 async fn find_owner(context: &CliContext, uri: &str, args: &ServerArgs) -> Result<(Arc<Link>, Arc<Session>), CliError> {
     if let [id] = args.server.as_slice() {
-        let link = context.gate.registry().link(id).expect("opening the context checked that the selected servers exist");
+        let link =
+            context.gate.registry().link(id).expect("opening the context checked that the selected servers exist");
         let session = link.session().await.map_err(|why| requests::unavailable_error(context, &link, &why))?;
         return Ok((link, session));
     }

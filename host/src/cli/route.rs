@@ -213,7 +213,8 @@ struct FittedOutput {
 
 fn show(args: &Args, name: &str, plan: CallPlan, fitted: Option<(String, naming::FittedTool)>) -> Result<(), CliError> {
     let raw = |json: String| {
-        RawValue::from_string(json).map_err(|error| CliError::Usage(format!("the component returned invalid JSON: {error}")))
+        RawValue::from_string(json)
+            .map_err(|error| CliError::Usage(format!("the component returned invalid JSON: {error}")))
     };
     if args.json {
         let fitted = match fitted {

@@ -143,10 +143,7 @@ async fn serve_http(
     context::print_note(&format!("listening on {scheme}://{}/mcp", server.address()));
     if let Some(token) = token {
         // After the `#`, which browsers do not send.
-        context::print_note(&format!(
-            "dashboard, with an admin token: {scheme}://{}/#token={token}",
-            server.address()
-        ));
+        context::print_note(&format!("dashboard, with an admin token: {scheme}://{}/#token={token}", server.address()));
     }
     gateway.add_listener("http", format!("{scheme}://{}/mcp", server.address()), server.load());
     let pages = Arc::new(GatewayPages(Arc::clone(gateway)));

@@ -214,7 +214,10 @@ impl Reloader {
             let wrong = |error: config::ConfigError| ReloadError::Invalid(error.to_string());
             // A pipe can be read only once, and reading it may block.
             if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-                return Err(ReloadError::Invalid(format!("{} is not a regular file, so it cannot be reloaded", path.display())));
+                return Err(ReloadError::Invalid(format!(
+                    "{} is not a regular file, so it cannot be reloaded",
+                    path.display()
+                )));
             }
             let text = config::read_text(&path).map_err(wrong)?;
             let free = found_in != ConfigLocation::WorkingDirectory;

@@ -54,11 +54,7 @@ impl ShadowLoader {
         match (shadow, &wanted) {
             (Some(shadow), Some((ResolvedShadow { sample, .. }, _))) => match shadow.report().state() {
                 ShadowState::Running => {
-                    print_note(&format!(
-                        "shadow policy on: {1}, {0} of calls",
-                        share(*sample),
-                        shadow.report().about
-                    ));
+                    print_note(&format!("shadow policy on: {1}, {0} of calls", share(*sample), shadow.report().about));
                 }
                 ShadowState::Off(why) => warn!("the shadow policy is off, and the gateway runs without it: {why}"),
             },
