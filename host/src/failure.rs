@@ -165,7 +165,7 @@ impl RequestError {
         self.map_texts(|text| secrets.redact(text))
     }
 
-    /// Passes every text that is not ours through `clean`, and keeps those that it borrows.
+    /// Passes every text that is not ours through `clean`.
     #[must_use]
     pub fn map_texts(mut self, clean: impl Fn(&str) -> Cow<'_, str>) -> Self {
         let texts: &mut [&mut String] = match &mut self.failure {

@@ -102,7 +102,7 @@ impl ErrorText for execution::SettingsError {
 
 /// A case with a name, spelled as in the WIT and in all JSON.
 pub trait NamedCase: Sized + Copy + 'static {
-    /// What the cases are called in messages.
+    /// The noun for the cases in messages.
     const WHAT: &'static str;
 
     /// All cases and their names.

@@ -1,4 +1,4 @@
-//! What every command that talks to servers needs: a configuration, a gate, and a printer that hides secrets.
+//! The context of commands that talk to servers: a configuration, a gate, and a printer that hides secrets.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};

@@ -52,19 +52,19 @@ pub enum CliError {
 pub const REFUSED: u8 = 1;
 /// Exit code: wrong usage or configuration.
 pub const USAGE: u8 = 2;
-/// A server cannot be used.
+/// Exit code: a server cannot be used.
 pub const SERVER_UNAVAILABLE: u8 = 3;
-/// The tool may or may not have run.
+/// Exit code: the tool may or may not have run.
 const OUTCOME_UNKNOWN: u8 = 4;
 /// Exit code: no such tool, or not allowed.
 pub const NO_TOOL: u8 = 5;
-/// No answer in time.
+/// Exit code: no answer in time.
 const TIMEOUT: u8 = 6;
-/// A server needs authorization.
+/// Exit code: a server needs authorization.
 pub const NEEDS_AUTH: u8 = 7;
 /// Exit code: an internal error.
 pub const INTERNAL: u8 = 70;
-/// A signal interrupted the command.
+/// Exit code: a signal interrupted the command.
 pub const INTERRUPTED: u8 = 130;
 
 /// Returns the exit code for the result code of a call.

@@ -88,7 +88,7 @@ impl RecentCalls {
             kept.bytes -= oldest.size();
         }
         drop(kept);
-        // Waking nobody costs as much as waking somebody.
+        // Notify only if somebody listens: a notification without receivers costs as much.
         let heard = self.count.receiver_count() > 0;
         self.count.send_if_modified(|count| {
             *count += 1;

@@ -35,9 +35,9 @@ struct RuleWarning {
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ReportRows {
-    /// Who may call what.
+    /// The rights of all principals.
     Access(Vec<AccessRow>),
-    /// What has changed.
+    /// The rights that have changed.
     Changes(Vec<ChangeRow>),
 }
 

@@ -20,7 +20,7 @@ use crate::cli::context::print_note;
 /// The shadow policy of a gateway, as its files were when they were read.
 #[derive(Default)]
 pub struct ShadowLoader {
-    /// What the configuration names, and digests of the files.
+    /// The configured shadow policy, and digests of its files.
     loaded: Option<(ResolvedShadow, Vec<Option<[u8; 32]>>)>,
 }
 

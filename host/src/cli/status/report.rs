@@ -1,4 +1,4 @@
-//! What a gateway reports about itself and its servers.
+//! A gateway's report on itself and its servers, as its API sends it.
 
 use serde::Deserialize;
 

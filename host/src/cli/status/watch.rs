@@ -49,7 +49,7 @@ pub async fn run(remote: &RemoteGateway, json: bool) -> Result<ExitCode, CliErro
     }
 }
 
-/// What was printed last.
+/// The state that was printed last.
 #[derive(Default)]
 struct LastStatus {
     ready: Option<bool>,

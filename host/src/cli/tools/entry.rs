@@ -16,7 +16,7 @@ pub struct ToolEntry {
     pub name: String,
     /// Its server.
     pub server: String,
-    /// What it does.
+    /// Its description.
     pub description: Option<String>,
     /// The schema of its arguments.
     pub schema: Option<String>,
