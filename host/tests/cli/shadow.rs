@@ -48,7 +48,7 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
     let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
     // The gateway does not wait for it.
     let address = serving.address();
-    let line = serving.logged(&["in the shade, for 100 % of all calls"]);
+    let line = serving.logged(&[", 100 % of calls"]);
     assert!(line.contains("with next.yaml"), "{line}");
     let mut web = Web { address: &address, token: Some(TOKEN), session: None };
     assert_eq!(web.greet().status, 200);
@@ -69,7 +69,7 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
 
     // Another candidate begins at nothing.
     std::fs::write(&next, candidate("add")).unwrap();
-    serving.logged(&["in the shade, for 100 % of all calls"]);
+    serving.logged(&[", 100 % of calls"]);
     assert_eq!(shadow(&web)["different"], 0);
     assert_eq!(call(&web, "demo__add")["result"]["structuredContent"]["sum"], 3);
     serving.logged(&["the shadow would decide \"demo__add\" otherwise"]);
@@ -77,7 +77,7 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
     // A server that cannot be used is told of, and counts as gone.
     std::fs::write(&next, candidate("add").replace("\"deny\"", "\"denny\"")).unwrap();
     serving.logged(&["in the shade it cannot be used", "unknown key \"denny\"", "server=\"demo\""]);
-    serving.logged(&["in the shade, for 100 % of all calls"]);
+    serving.logged(&[", 100 % of calls"]);
     assert_eq!(call(&web, "demo__add")["result"]["structuredContent"]["sum"], 3);
     serving.logged(&["the shadow would decide \"demo__add\" otherwise", "kind=\"denied\""]);
 
