@@ -1,9 +1,9 @@
-//! A time of the world's clock as people write it, in UTC.
+//! Times of the system clock as text, in UTC.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-/// A time in parts. It is shown as RFC 3339 has it, to the millisecond.
+/// A UTC time in parts, displayed as RFC 3339 to the millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Utc {
     /// The year, at most 9999.
@@ -23,11 +23,11 @@ pub struct Utc {
 }
 
 impl From<SystemTime> for Utc {
-    /// A time before 1970 is taken for the first moment of it.
+    /// Converts a time; one before 1970 becomes the start of 1970.
     fn from(time: SystemTime) -> Self {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let seconds = since.as_secs().min(LAST_SECOND);
-        // Years begin in March, so that the day that comes and goes is their last; 400 of them have always as many days.
+        // Years start in March, so that a leap day is their last day; 400 of them always have the same number of days.
         let day = seconds / 86_400 + 719_468;
         let (era, day) = (day / 146_097, day % 146_097);
         let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -50,7 +50,7 @@ impl From<SystemTime> for Utc {
 impl fmt::Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Utc { year, month, day, hour, minute, second, milli } = *self;
-        // By hand, since each call that is recorded has one: the machinery of formats takes ten times as long.
+        // By hand, because every recorded call has a time, and `format!` takes ten times as long.
         let mut text = *b"0000-00-00T00:00:00.000Z";
         let mut put = |end: usize, mut number: u64| {
             for digit in text[..end].iter_mut().rev().take_while(|digit| digit.is_ascii_digit()) {
@@ -64,7 +64,7 @@ impl fmt::Display for Utc {
     }
 }
 
-/// Reads a time as RFC 3339 has it, or a date, which means its first moment in UTC; none where it is neither, or before 1970.
+/// Parses an RFC 3339 time, or a date as its first moment in UTC; none if it is neither, or before 1970.
 pub fn parse(text: &str) -> Option<SystemTime> {
     let text = text.trim().to_ascii_uppercase();
     let (date, time) = match text.split_once(['T', ' ']) {
@@ -81,7 +81,7 @@ pub fn parse(text: &str) -> Option<SystemTime> {
     if !(1..=12).contains(&month) || !(1..=days_of(month)).contains(&day) {
         return None;
     }
-    // As above, years begin in March.
+    // As above, years start in March.
     let (march_year, march_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * march_year + march_year.div_euclid(4) - march_year.div_euclid(100)
         + march_year.div_euclid(400)
@@ -94,7 +94,7 @@ pub fn parse(text: &str) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(since)
 }
 
-/// The seconds since midnight in UTC of a time with its offset, and what is beyond them.
+/// Parses a time of day with its offset into seconds since midnight UTC and a fraction.
 fn of_day(text: &str) -> Option<(i64, Duration)> {
     let (clock, offset) = match text.strip_suffix('Z') {
         Some(clock) => (clock, 0),
@@ -118,7 +118,7 @@ fn of_day(text: &str) -> Option<(i64, Duration)> {
     (hour < 24 && minute < 60 && second <= 60).then_some(((hour * 60 + minute) * 60 + second - offset, fraction))
 }
 
-/// Numbers of so many digits with this sign between them.
+/// Parses numbers with this separator and these counts of digits.
 fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Option<[i64; N]> {
     let mut words = text.split(between);
     let mut found = [0; N];
@@ -130,7 +130,7 @@ fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Opt
     words.next().is_none().then_some(found)
 }
 
-/// The end of the year 9999.
+/// The last second of the year 9999.
 const LAST_SECOND: u64 = 253_402_300_799;
 
 #[cfg(test)]

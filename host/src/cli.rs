@@ -1,4 +1,4 @@
-//! The command line: what can be asked for, and how each command ends.
+//! The command line: its commands and options, and how each command runs.
 
 mod access;
 #[cfg(feature = "oauth")]
@@ -43,29 +43,29 @@ use error::CliError;
 
 /// One gate between an AI agent and the tools of many MCP servers.
 ///
-/// Every decision — which tool a name means, what free-text arguments mean, who may call what, whether a failure may be
-/// retried, what must be masked — is made by a pure WebAssembly component; this program does what it decides.
+/// A WebAssembly component without side effects makes every decision: which tool a name means, how to read free-text
+/// arguments, who may call what, whether to retry, and what to mask. This program carries the decisions out.
 #[derive(Parser)]
 #[command(name = "toolgate", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
   toolgate tools                            every tool of every server
   toolgate call fs.read 'path: notes.txt'   arguments as a model writes them
-  toolgate serve                            one MCP server in front of all
-  toolgate status                           how a running gateway is
-  toolgate check                            what is wrong, and how to mend it
-  toolgate access --diff new.yaml           what a change would grant and take
-  toolgate route                            a decision, on the demo server
+  toolgate serve                            one MCP server for all of yours
+  toolgate status                           a running gateway and its servers
+  toolgate check                            what is wrong, and how to fix it
+  toolgate access --diff new.yaml           what a change grants and takes away
+  toolgate route                            an example on the demo server
   toolgate route demo__add 'a: 1, b: 2'     which tool, what arguments, and why
   toolgate replay DIR --config new.yaml     what a new policy would have done
   toolgate component --out logic.wasm       the component, to embed it
   echo '{\"op\":\"normalize\",\"name\":\"a__b\"}' | toolgate eval
 
-The configuration is looked for in: --config, TOOLGATE_CONFIG, ./toolgate.yaml, ./.mcp.json, ./mcp.json, the user's \
-configuration folder. Where there is none, `tools`, `call`, `route` and `access` ask a built-in demo server.
+toolgate looks for its configuration in: --config, TOOLGATE_CONFIG, ./toolgate.yaml, ./.mcp.json, ./mcp.json, your \
+configuration folder. If there is none, `tools`, `call`, `route` and `access` use a built-in demo server.
 
-TOOLGATE_LOG says more exactly than -v what is logged (`debug`, or `toolgate::session=trace,warn`). TOOLGATE_CACHE_DIR \
-and TOOLGATE_AUTH_DIR are the folders for compiled components and for authorizations. TOOLGATE_ALLOW_SHARED_FILES=1 \
+TOOLGATE_LOG sets log levels more precisely than -v (`debug`, or `toolgate::session=trace,warn`). TOOLGATE_CACHE_DIR \
+and TOOLGATE_AUTH_DIR are the folders for compiled components and authorizations. TOOLGATE_ALLOW_SHARED_FILES=1 \
 is the same as --allow-shared-files.
 
 Exit codes: 0 ok · 1 the tool or server answered with an error · 2 usage or configuration · 3 server unavailable · \
@@ -79,17 +79,17 @@ struct Cli {
     command: CliCommand,
 }
 
-/// Where the servers are, and how much is told.
+/// The options for the configuration and the log.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Options for every command")]
 struct GlobalArgs {
     /// The configuration: toolgate.yaml, or the file of another MCP client
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Say more; twice, say still more
+    /// Log more; repeat the flag for even more
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// How the log is written
+    /// The format of the log
     #[arg(long, global = true, value_enum, default_value_t)]
     log_format: log::LogFormat,
     /// Use configuration, token and key files that other users may write, with a warning
@@ -97,17 +97,17 @@ struct GlobalArgs {
     allow_shared_files: bool,
 }
 
-/// Which component decides, and within which limits.
+/// The options for the component that decides.
 #[derive(clap::Args, Clone)]
 #[command(next_help_heading = "Options for every command")]
 struct LogicArgs {
-    /// Use this component in place of the built-in one; it must implement world `logic`
+    /// Use this component instead of the built-in one; it must implement world `logic`
     #[arg(long, global = true, value_name = "FILE")]
     logic: Option<PathBuf>,
-    /// The most memory that the component may use, in MiB
+    /// The component's memory limit, in MiB
     #[arg(long, global = true, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4096))]
     max_memory: u16,
-    /// The most fuel that one question may use, in millions of instructions; 0 means no limit
+    /// The component's fuel limit for one decision, in millions of instructions; 0 means no limit
     #[arg(long, global = true, value_name = "MILLIONS", default_value_t = 20_000)]
     max_fuel: u64,
 }
@@ -118,20 +118,20 @@ enum CliCommand {
     Tools(tools::Args),
     /// Call a tool
     Call(call::Args),
-    /// List what servers have to read, or read it
+    /// List the resources of all servers, or read one
     Resources(resources::Args),
     /// List the prompts of all servers, or get one
     Prompts(prompts::Args),
-    /// Print what servers want a model to know
+    /// Print the instructions of all servers for a model
     Instructions(instructions::Args),
-    /// Connect everything, and say what is wrong and how to mend it
+    /// Connect to all servers, and show what is wrong and how to fix it
     Check(check::Args),
-    /// Get, show or forget the authorization for a server on the network
+    /// Log in to a remote server, show its authorization, or log out
     #[cfg(feature = "oauth")]
     Auth(auth::Args),
-    /// Be one MCP server in front of all configured ones, on standard input and output
+    /// Run the gateway: one MCP server for all of yours
     Serve(serve::Args),
-    /// Show how a running gateway and its servers are
+    /// Show the state of a running gateway and its servers
     Status(status::Args),
     /// Show which tool a name means, how its arguments are read, and why
     Route(route::Args),
@@ -140,20 +140,20 @@ enum CliCommand {
     /// Replay recorded calls: as they were, or on another component (--logic) or configuration (--config)
     #[command(after_help = replay::HELP)]
     Replay(replay::Args),
-    /// Tell the story of one recorded call
+    /// Explain one recorded call, step by step
     Explain(explain::Args),
-    /// Answer questions, one JSON object a line, from standard input
+    /// Answer questions from standard input, one JSON object per line
     #[command(after_help = eval::HELP)]
     Eval,
     /// Describe the built-in component, or write it and its WIT
     Component(component::Args),
-    /// Trust a configuration file of the working directory, as it is now
+    /// Trust a configuration file in the working directory, as it is now
     Trust(files::TrustArgs),
     /// Print the JSON Schema of toolgate.yaml
     Schema,
-    /// Turn the configuration of another MCP client into a toolgate.yaml
+    /// Convert the configuration of another MCP client to a toolgate.yaml
     Import(files::ImportArgs),
-    /// Be the built-in demo server, on standard input and output
+    /// Run the built-in demo server on standard input and output
     DemoServer,
     /// Print a completion script for a shell
     Completions {
@@ -166,7 +166,7 @@ enum CliCommand {
 pub fn main() -> ExitCode {
     let cli = Cli::parse_from(remote::join_gateway_flag(std::env::args_os()));
     signals::catch_file_size_signal();
-    // A panic has said what it had to say; how it ends is for us to choose.
+    // The panic hook has printed the message; only the exit code is left to set.
     match std::panic::catch_unwind(|| run(cli)) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => failure.report(),
@@ -180,7 +180,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
     if cli.global.allow_shared_files || is_set("TOOLGATE_ALLOW_SHARED_FILES") {
         ownership::allow_shared_files();
     }
-    // What is left of spans is sent when the command is over.
+    // Dropping the guard at the end of the command exports the remaining spans.
     #[cfg(feature = "otel")]
     let _exporting = toolgate::telemetry::start();
     let open = |servers: &ServerArgs, otherwise, view| {
@@ -203,7 +203,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
             context::run(&context, tools::run(&context, args))
         }
         CliCommand::Call(args) => {
-            // Before anything runs: whoever types it may press Ctrl-C instead.
+            // Read the arguments before signals are handled: Ctrl-C while typing them ends the program at once.
             let arguments = call::read_arguments(&args.arguments)?;
             let view = GateView { max_result_bytes: args.max_result_bytes, ..GateView::default() };
             let (flag, record) = (cli.global.config.as_deref(), args.record.as_deref());
@@ -229,7 +229,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
             context::run(&context, check::run(&context, args))
         }
         CliCommand::Access(args) => {
-            // Which servers are asked is no reason to take the others for switched off.
+            // `--server` limits which servers are asked; the others must not count as disabled.
             let servers = ServerArgs { timeout: args.servers.timeout, ..ServerArgs::default() };
             let context = open(&servers, ConfigFallback::Demo, GateView::default())?;
             context::run(&context, access::run(&context, args))
@@ -270,18 +270,18 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
     }
 }
 
-/// Whether a variable switches something on.
+/// Reports whether an environment variable switches something on.
 fn is_set(variable: &str) -> bool {
     std::env::var(variable).is_ok_and(|value| ["1", "true", "yes"].contains(&value.as_str()))
 }
 
 impl LogicArgs {
-    /// The component that was asked for, running.
+    /// Starts the component that the options select.
     fn supervisor(&self) -> Result<Supervisor, CliError> {
         Ok(Supervisor::new(self.component()?)?)
     }
 
-    /// How components are run.
+    /// Returns the limits and the cache for components.
     fn options(&self) -> ComponentOptions {
         let limits = InstanceLimits {
             fuel: (self.max_fuel > 0).then(|| self.max_fuel.saturating_mul(1_000_000)),
@@ -290,12 +290,12 @@ impl LogicArgs {
         ComponentOptions { limits, cache: Cache::user(), ..ComponentOptions::default() }
     }
 
-    /// The component that was asked for.
+    /// Loads the component that the options select.
     fn component(&self) -> Result<Component, CliError> {
         self.component_up_to(self.options().limits)
     }
 
-    /// The same within these limits.
+    /// Loads the component that the options select, within these limits, and prints its warning.
     fn component_up_to(&self, limits: InstanceLimits) -> Result<Component, CliError> {
         let component = self.load_component(None, limits)?;
         if let Some(warning) = component.warning() {
@@ -304,7 +304,7 @@ impl LogicArgs {
         Ok(component)
     }
 
-    /// The component of this file within these limits; without one, the one that was asked for.
+    /// Loads the component from this file, or the one that the options select, within these limits.
     fn load_component(&self, file: Option<&Path>, limits: InstanceLimits) -> Result<Component, LogicError> {
         let options = ComponentOptions { limits, cache: Cache::user(), ..ComponentOptions::default() };
         match file.or(self.logic.as_deref()) {

@@ -1,4 +1,4 @@
-//! What becomes of results that are too long: they are kept whole, summarised, or both.
+//! Keeps results that are too long in files, summarises them, or both.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Condenser {
 }
 
 impl Condenser {
-    /// As the configuration says; what is wrong with it costs the one thing that it is about.
+    /// Creates the condenser; an error in one part of the configuration disables only that part, with a warning.
     pub fn new(config: &Config, variables: &Variables) -> Self {
         let mut secrets = Secrets::default();
         let spill = or_warn(resolve_spill(config, variables)).map(|filled| {
@@ -38,12 +38,12 @@ impl Condenser {
         Condenser { spill, summarizer, secrets }
     }
 
-    /// What must not be seen of the summarizer.
+    /// Returns the summarizer's secrets.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// Does what is asked for, as far as it can be done; whatever fails leaves the text to be cut.
+    /// Keeps and summarises a text as far as possible; if that fails, the text is only cut.
     pub async fn condense(&self, call: &str, oversize: Oversize) -> Condensed {
         let Oversize { tool, text, spill, summarize } = oversize;
         let text: Arc<str> = text.into();

@@ -1,4 +1,4 @@
-//! The built-in demo server: a real MCP server of both eras, for trying things without any other.
+//! The built-in demo server: a real MCP server of both eras, for trying things out.
 //!
 //! It is synchronous and needs nothing but an input and an output:
 //!
@@ -22,7 +22,7 @@ mod tools;
 pub use in_process::InProcessDemo;
 pub use server::serve;
 
-/// The demo server in the `servers` shape of `eval`.
+/// The demo server and its tools, in the `servers` shape of `eval`.
 pub const SERVERS: &str = r#"{
   "demo": {
     "tools": [

@@ -1,4 +1,4 @@
-//! How an operation on a server fails, and how far it had come.
+//! How an operation on a server fails, and whether the server may have acted on it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,13 +9,13 @@ use serde_json::value::RawValue;
 use crate::config::secrets::Secrets;
 use crate::logic::types;
 
-/// An error and all that caused it, on one line.
+/// Formats an error and all its causes on one line.
 pub fn format_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {
         let words = source.to_string();
-        // Some errors say what caused them, and some leave that to us.
+        // Some errors include their cause in their own text, and some do not.
         if !text.ends_with(&words) {
             text = format!("{text}: {words}");
         }
@@ -24,87 +24,87 @@ pub fn format_chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// An operation that failed.
+/// A failed operation, and whether the server may have acted on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestError {
-    /// What failed.
+    /// Why it failed.
     pub failure: Failure,
-    /// The server may have acted on the request; if not, no whole request can have reached it.
+    /// True if the server may have acted on the request; false if no complete request can have reached it.
     pub sent: bool,
 }
 
-/// What failed.
+/// The ways in which an operation on a server can fail.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Failure {
-    /// The caller gave up.
+    /// The caller cancelled it.
     Cancelled,
-    /// No answer in time; this is our limit, not a word of the server.
+    /// The server did not answer within our own time limit.
     Timeout {
         /// The method that was not answered.
         method: String,
-        /// How long was waited.
+        /// How long we waited.
         after: Duration,
     },
-    /// No connection: refused, unknown host, or a program that does not start. Why, in words.
+    /// The connection failed (refused, unknown host, or a program that does not start); the text says why.
     Connect(String),
-    /// No connection, since there is no such program: to wait does not help. How to mend it, in words.
+    /// The server's program does not exist, so waiting does not help; the text says how to fix that.
     NoProgram(String),
-    /// A connection, but no handshake in time.
+    /// The server did not complete the handshake in time.
     NotReady {
         /// The method that was not answered.
         method: String,
-        /// How long was waited.
+        /// How long we waited.
         after: Duration,
         /// The last lines that the server wrote to its standard error.
         stderr: String,
     },
-    /// The connection ended.
+    /// The connection was closed.
     Closed,
-    /// The server's process ended.
+    /// The server's process exited.
     Exited(ProcessExit),
-    /// We ended the connection to have another one, since the server did not answer. What it did not answer, in words.
+    /// We replaced the connection because the server did not answer; the text says what it did not answer.
     Abandoned(String),
     /// The server answered with an HTTP error.
     Http(HttpError),
-    /// The server wants an authorization, and there is none to be had without a person. What to do, in words.
+    /// The server needs an authorization that only a person can give; the text says what to do.
     NeedsAuth(String),
     /// The server answered with a JSON-RPC error.
     Rpc(RpcError),
-    /// The server broke the protocol. How, in words.
+    /// The server broke the protocol; the text says how.
     Protocol(String),
-    /// Too many calls wait for the server. Which queue, in words.
+    /// Too many calls wait for the server; the text names the queue.
     QueueFull(String),
-    /// The server is being restarted, and that took longer than the caller waits.
+    /// The server is being restarted, which takes longer than the caller waits.
     Restarting,
-    /// The server was lost and could not be restarted. Why, in words.
+    /// The server was lost and could not be restarted; the text says why.
     RestartFailed(String),
 }
 
 /// How a process ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessExit {
-    /// Its exit code, if it was not killed.
+    /// Its exit code, unless a signal killed it.
     pub code: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
     /// The last lines that it wrote to its standard error.
     pub stderr: String,
-    /// What it had started still held its output, as where a launcher does not wait for its server.
+    /// True if its child processes still held its output, as when a launcher does not wait for its server.
     pub left_children: bool,
 }
 
-/// An HTTP answer that is no MCP answer.
+/// An HTTP response that is not an MCP answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpError {
     /// The status code.
     pub status: u16,
-    /// The request carried a session id.
+    /// True if the request carried a session id.
     pub session: bool,
-    /// The `WWW-Authenticate` of the answer.
+    /// The `WWW-Authenticate` header of the response.
     pub challenge: Option<String>,
-    /// The `Retry-After` of the answer.
+    /// The `Retry-After` header of the response.
     pub retry_after: Option<Duration>,
-    /// Which of our authorizations was refused, as they are counted; zero where there was none.
+    /// The number of the authorization that was refused; zero if the request carried none.
     pub edition: u64,
     /// The beginning of the body.
     pub body: String,
@@ -115,26 +115,26 @@ pub struct HttpError {
 pub struct RpcError {
     /// The error code.
     pub code: i64,
-    /// The error text.
+    /// The error message.
     pub message: String,
-    /// Whatever else the server says, as it wrote it.
+    /// The additional data, as the server wrote it.
     pub data: Option<Box<RawValue>>,
 }
 
 impl RequestError {
-    /// A failure of something that cannot have reached the server.
+    /// Creates the error of an operation that cannot have reached the server.
     pub fn unsent(failure: Failure) -> Self {
         RequestError { failure, sent: false }
     }
 
-    /// A failure of something that may have reached the server.
+    /// Creates the error of an operation that may have reached the server.
     pub fn sent(failure: Failure) -> Self {
         RequestError { failure, sent: true }
     }
 }
 
 impl RequestError {
-    /// The same with the method that failed, where the server's own words need not say it.
+    /// Adds the method to the message of a JSON-RPC error, which need not name it.
     #[must_use]
     pub fn with_method(mut self, method: &str) -> Self {
         if let Failure::Rpc(error) = &mut self.failure {
@@ -143,7 +143,7 @@ impl RequestError {
         self
     }
 
-    /// The last lines that the server wrote to its standard error, where it failed with such.
+    /// Returns the last lines that the server wrote to its standard error, or nothing if the failure has none.
     pub fn stderr_tail(&self) -> &str {
         match &self.failure {
             Failure::Exited(ProcessExit { stderr, .. }) | Failure::NotReady { stderr, .. } => stderr,
@@ -151,7 +151,7 @@ impl RequestError {
         }
     }
 
-    /// What the server wrote beside its failure: to its standard error, or as the body of an HTTP error.
+    /// Returns what the server wrote along with the failure: its standard error, or the body of an HTTP error.
     pub fn server_output(&self) -> &str {
         match &self.failure {
             Failure::Http(error) => &error.body,
@@ -159,13 +159,13 @@ impl RequestError {
         }
     }
 
-    /// The same without secrets: what servers write in errors may hold what they were given.
+    /// Removes secrets from all texts, since servers may repeat them in errors.
     #[must_use]
     pub fn redacted(self, secrets: &Secrets) -> Self {
         self.map_texts(|text| secrets.redact(text))
     }
 
-    /// The same with every text that is not ours replaced by what `clean` makes of it, where that is another one.
+    /// Passes every text that is not ours through `clean`.
     #[must_use]
     pub fn map_texts(mut self, clean: impl Fn(&str) -> Cow<'_, str>) -> Self {
         let texts: &mut [&mut String] = match &mut self.failure {
@@ -198,7 +198,7 @@ impl RequestError {
     }
 }
 
-/// The same in the words of the component.
+/// Converts a failure to the component's type.
 impl From<&Failure> for types::Failure {
     fn from(failure: &Failure) -> Self {
         match failure {
@@ -268,7 +268,7 @@ impl fmt::Display for ProcessExit {
             (None, None) => f.write_str("the server's process ended")?,
         }
         if self.left_children {
-            f.write_str(", though what it had started went on; a server runs in the foreground")?;
+            f.write_str(", but processes that it started are still running; a server must run in the foreground")?;
         }
         write_stderr_tail(f, &self.stderr)
     }
@@ -286,7 +286,7 @@ impl fmt::Display for HttpError {
 }
 
 impl Failure {
-    /// Whether the server wants to know who we are.
+    /// Reports whether the server asks for authorization.
     pub fn wants_authorization(&self) -> bool {
         match self {
             Failure::Http(error) => error.wants_authorization(),
@@ -297,14 +297,14 @@ impl Failure {
 }
 
 impl HttpError {
-    /// Whether the server wants to know who we are.
+    /// Reports whether the server asks for authorization.
     pub fn wants_authorization(&self) -> bool {
         self.status == 401 || self.status == 403 && self.challenge.is_some()
     }
 }
 
 impl RpcError {
-    /// An error that says no more than this.
+    /// Creates an error without additional data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         RpcError { code, message: message.into(), data: None }
     }

@@ -1,26 +1,26 @@
 //! One gate between an AI agent and the tools of many MCP servers.
 //!
-//! Every decision is made by a pure WebAssembly component (world `logic` of `wit/`); this crate runs it, and carries
-//! out what it decides. A [`registry::Registry`] keeps the configured servers alive, and a [`gate::Gate`] is one
+//! A pure WebAssembly component (world `logic` of `wit/`) makes every decision; this crate runs it, and carries out
+//! what it decides. A [`registry::Registry`] keeps the configured servers alive, and a [`gate::Gate`] is one
 //! agent's view of them:
 //!
 //! ```
 //! use std::{collections::HashMap, path::Path, sync::Arc};
-//! use toolgate::gate::{CallOptions, Closing, Gate, View};
+//! use toolgate::gate::{CallOptions, CloseMode, Gate, GateView};
 //! use toolgate::logic::types::execution::ToolCall;
-//! use toolgate::logic::{Component, Options};
-//! use toolgate::registry::{self, Registry};
+//! use toolgate::logic::{Component, ComponentOptions};
+//! use toolgate::registry::{Registry, RegistryOptions};
 //! use toolgate::transport::Connect;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let component = Component::embedded(&Options::default())?;
+//! let component = Component::embedded(&ComponentOptions::default())?;
 //! let config = toolgate::config::parse("servers: {demo: {command: toolgate, args: [demo-server]}}", Path::new("toolgate.yaml"))?;
-//! // Here the demo server runs within this process; without this line the command above would be run.
-//! let transports = HashMap::from([("demo".to_owned(), Arc::new(toolgate::demo::Local) as Arc<dyn Connect>)]);
-//! let registry = Registry::new(&component, config, registry::Options { transports, ..Default::default() })?;
+//! // This runs the demo server inside this process; without it, the command above would be started.
+//! let transports = HashMap::from([("demo".to_owned(), Arc::new(toolgate::demo::InProcessDemo) as Arc<dyn Connect>)]);
+//! let registry = Registry::new(&component, config, RegistryOptions { transports, ..Default::default() })?;
 //!
-//! let gate = Gate::open(&registry, View::default())?;
+//! let gate = Gate::open(&registry, GateView::default())?;
 //! gate.refresh().await;
 //! assert!(gate.tools(&gate.style())?.iter().any(|tool| tool.name == "demo__add"));
 //!
@@ -28,21 +28,21 @@
 //! let called = gate.call(call, &CallOptions::default()).await?;
 //! assert_eq!(called.result.text, "3");
 //!
-//! gate.close(Closing::Cancel).await;
+//! gate.close(CloseMode::Cancel).await;
 //! registry.close().await;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! For a host of components of one's own, [`add_to_linker`] gives these the tools of a gate, or the transports below it.
+//! To give your own components the tools of a gate, or the transports below it, use [`add_to_linker`].
 //!
 //! # Features
 //!
-//! All but the last are on by default; without them, nothing that only they need is compiled.
+//! All but the last are on by default; what only a disabled feature needs is not compiled.
 //!
-//! - `cli`: the binary `toolgate`, with `gateway`.
-//! - `gateway`: one MCP server in front of all, on standard input and output, HTTP and a socket.
-//! - `oauth`: authorizations for servers on the network.
+//! - `cli`: the binary `toolgate`; includes `gateway`.
+//! - `gateway`: one MCP server for all of yours, on standard input and output, HTTP and a socket.
+//! - `oauth`: OAuth for remote servers.
 //! - `otel`: spans of calls for an OpenTelemetry collector.
 
 #![cfg_attr(not(feature = "gateway"), allow(dead_code, unused_imports, reason = "only the gateway uses them"))]

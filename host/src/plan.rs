@@ -1,4 +1,4 @@
-//! What a call would do, found out without doing it.
+//! Finds out what a call would do, without doing it.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,15 +12,16 @@ use crate::logic::types::{ToolRef, execution};
 pub struct CallPlan {
     /// The tool that would be called.
     pub tool: ToolRef,
-    /// With these arguments, as JSON.
+    /// Its arguments, as JSON.
     pub arguments: String,
-    /// The rule that wants a person's approval first, if one does.
+    /// The rule that asks for a person's approval, if one does.
     pub approval: Option<String>,
-    /// How this was decided.
+    /// The trace of the decision.
     pub trace: Vec<String>,
 }
 
-/// Begins a call on a gate whose servers have all made their offers, to see what it would do, and drops it. A call that would fail at once is its result.
+/// Begins a call to see what it would do, and drops it; all servers of the gate must have offered their tools. A call
+/// that ends at once returns its result.
 pub fn plan(
     logic: &mut impl Decide,
     gate: GateId,
@@ -30,7 +31,7 @@ pub fn plan(
     plan_from(logic, execution, directive)
 }
 
-/// What a call would do that has begun and needs no server to be connected any more; the call is dropped.
+/// Finds out what a call would do that has begun and needs no more connections, and drops it.
 pub fn plan_from(
     logic: &mut impl Decide,
     execution: ExecutionId,
@@ -44,7 +45,7 @@ pub fn plan_from(
             (ToolRef { server: request.server, tool: name }, arguments.get().to_owned(), None)
         }
         execution::Directive::Ask(question) => (question.tool, question.arguments, Some(question.reason)),
-        // All tools have been offered and nothing has been sent: there is nobody to connect and nothing to wait for.
+        // All tools are offered and nothing was sent, so there is nothing to connect or to wait for.
         execution::Directive::Connect(_)
         | execution::Directive::Wait(_)
         | execution::Directive::Reconnect(_)
@@ -56,9 +57,9 @@ pub fn plan_from(
     Ok(Ok(CallPlan { tool, arguments, approval, trace }))
 }
 
-/// A component of somebody's own may answer anything.
+/// Returns the error for an answer that only a custom component can give.
 fn unexpected_directive() -> LogicError {
-    LogicError::Trap { reason: "it answered the beginning of a call with what cannot begin one".to_owned() }
+    LogicError::Trap { reason: "it began a call with an unexpected directive".to_owned() }
 }
 
 #[derive(Deserialize)]

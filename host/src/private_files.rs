@@ -1,4 +1,4 @@
-//! Files and folders that are the user's own: nobody else may have written what we trust.
+//! Files and folders that only the user can have written.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ownership::{self, LinkPolicy, OwnershipError};
 
-/// Makes a folder, and those above it, for the user alone.
+/// Creates a folder and its missing parents for the user alone.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -16,19 +16,19 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Makes the folder where there is none, and [checks](check_folder) it.
+/// Creates the folder if it does not exist, and [checks](check_folder) it.
 pub fn ensure_folder(path: &Path) -> io::Result<()> {
     create_missing(path, ownership::check)?;
     check_folder(path)
 }
 
-/// The same for compiled code, with [its own check](check_code_folder).
+/// Creates a folder for compiled code if it does not exist, and [checks](check_code_folder) it.
 pub fn ensure_code_folder(path: &Path) -> io::Result<()> {
     create_missing(path, |path| ownership::judge(path, LinkPolicy::System))?;
     check_code_folder(path)
 }
 
-/// Makes a folder that is not there yet, in one that has passed: nothing is made where somebody else could exchange it.
+/// Creates a missing folder, but only inside one that passes `judge`, so that nobody else can replace it.
 fn create_missing(path: &Path, judge: impl Fn(&Path) -> Result<(), OwnershipError>) -> io::Result<()> {
     let path = std::path::absolute(path)?;
     let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
@@ -41,28 +41,29 @@ fn create_missing(path: &Path, judge: impl Fn(&Path) -> Result<(), OwnershipErro
     }
 }
 
-/// The same for a folder that must not be a link.
+/// Creates the folder if it does not exist, and checks that it is private and not a link.
 pub fn ensure_real_folder(dir: &Path) -> io::Result<()> {
     match fs::symlink_metadata(dir) {
         Ok(found) if found.is_symlink() => Err(io::Error::other("it is a link; name the folder itself")),
-        Ok(found) if !found.is_dir() => Err(io::Error::other("it is no folder")),
+        Ok(found) if !found.is_dir() => Err(io::Error::other("it is not a folder")),
         _ => ensure_folder(dir),
     }
 }
 
-/// Refuses a folder that is not the user's alone, or that somebody else could exchange for another.
+/// Refuses a folder that others can write to or replace.
 pub fn check_folder(path: &Path) -> io::Result<()> {
     ownership::check(path)?;
     check_owner(&fs::metadata(path)?)
 }
 
-/// Refuses also a folder with a link on the way to it, whatever is allowed: what it holds is run as it stands.
+/// Refuses a folder that others can write to or replace, or that a link leads to, regardless of settings: its files are
+/// executed.
 pub fn check_code_folder(path: &Path) -> io::Result<()> {
     ownership::judge(path, LinkPolicy::System)?;
     check_owner(&fs::metadata(path)?)
 }
 
-/// Makes a file for the user alone; one that is there already is an error.
+/// Creates a file for the user alone; an existing file is an error.
 pub fn create_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -71,27 +72,27 @@ pub fn create_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Opens a file of the user's own; a link is an error.
+/// Opens a file that belongs to the user; a link is an error.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
     {
         use rustix::fs::OFlags;
-        // Without waiting: opening a pipe that nobody writes to would never end.
+        // Non-blocking: opening a pipe without a writer would wait forever.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
     }
     let file = options.open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     check_owner(&metadata)?;
     Ok(file)
 }
 
-/// Reads a file that nobody but us can have written.
+/// Reads a file that only the user can have written.
 pub fn read(folder: &Path, file: &Path) -> io::Result<String> {
     check_folder(folder)?;
     let mut text = String::new();
@@ -99,12 +100,12 @@ pub fn read(folder: &Path, file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Writes to a name of its own and renames, so that no reader ever sees a part.
+/// Replaces a file by writing a new one and renaming it, so that no reader sees a part.
 pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let part = file.with_extension(format!("{}-{count}.{UNFINISHED}", std::process::id()));
-    // Left by an earlier process with the same id, if there is one.
+    // An earlier process with the same id may have left it.
     let _ = fs::remove_file(&part);
     let written = self::create_file(&part).and_then(|mut opened| {
         opened.write_all(text)?;
@@ -115,12 +116,12 @@ pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Whether a file is what [`replace`] writes before it renames.
+/// Reports whether a file is one that [`replace`] has not renamed yet.
 pub fn is_unfinished(file: &Path) -> bool {
     file.extension().is_some_and(|ending| ending == UNFINISHED)
 }
 
-/// Whether a file or folder is ours and nobody else can write to it.
+/// Checks that a file or folder is ours and nobody else can write to it.
 #[cfg(unix)]
 pub fn check_owner(metadata: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
@@ -128,16 +129,16 @@ pub fn check_owner(metadata: &fs::Metadata) -> io::Result<()> {
     let others_write = metadata.mode() & 0o022 != 0;
     match (ours, others_write) {
         (true, false) => Ok(()),
-        (true, true) => Err(io::Error::other("others may write to it; take that right away with `chmod go-w`")),
+        (true, true) => Err(io::Error::other("others may write to it; remove that right with `chmod go-w`")),
         (false, _) => Err(io::Error::other("it belongs to another user; choose another folder")),
     }
 }
 
-/// Elsewhere a user's folders are private by the system's rules.
+/// Accepts everything: on other systems, a user's folders are private by default.
 #[cfg(not(unix))]
 pub fn check_owner(_metadata: &fs::Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// How the name of a file ends that is not written to its end.
+/// The file extension of unfinished files.
 const UNFINISHED: &str = "part";

@@ -1,6 +1,6 @@
 //! Keeps the whole texts of results that were cut, in files that only their owner can read.
 //!
-//! The texts are masked already. The folder is bounded in size and age: each text that comes makes room for itself.
+//! The texts are already masked. The folder is limited in size and age: each new text makes room for itself.
 
 mod eviction;
 mod folder;
@@ -15,31 +15,31 @@ use std::time::{Duration, SystemTime};
 pub use folder::default_dir;
 use name::SpillName;
 
-/// Where texts are kept, and how many.
+/// Where texts are kept, how many, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpillRules {
-    /// The folder; made when the first text comes.
+    /// The folder, created with the first text.
     pub dir: PathBuf,
-    /// The most bytes that all texts together may have.
+    /// The size limit for all texts together, in bytes.
     pub max_bytes: u64,
     /// How long a text is kept.
     pub max_age: Duration,
 }
 
-/// A folder of texts; clones share it.
+/// A folder of kept texts; clones share it.
 #[derive(Debug, Clone)]
 pub struct SpillStore {
     rules: Arc<SpillRules>,
-    /// Writers of this process take turns here; those of other processes, at the lock file.
+    /// Serializes the writers of this process; the lock file serializes processes.
     write_lock: Arc<Mutex<()>>,
-    /// How long another process may hold the folder.
+    /// How long to wait for another process to release the folder.
     lock_timeout: Duration,
 }
 
 /// Why a text could not be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum SpillError {
-    /// The folder cannot be made, or others could read or change what is in it.
+    /// The folder cannot be created, or others could read or change its files.
     #[error("results cannot be kept in {}", dir.display())]
     Folder {
         /// The folder.
@@ -47,59 +47,58 @@ pub enum SpillError {
         /// What is wrong with it.
         source: io::Error,
     },
-    /// Another process has held the folder for too long.
+    /// Another process holds the folder for too long.
     #[error("results cannot be kept in {}: another process has held it for {after:?}", dir.display())]
     Busy {
         /// The folder.
         dir: PathBuf,
-        /// How long was waited.
+        /// How long we waited.
         after: Duration,
     },
-    /// The text alone is larger than all texts together may be.
+    /// The text alone is larger than the limit for all texts.
     #[error("a result of {bytes} bytes cannot be kept: all kept results together may have {max} bytes")]
     TooLarge {
         /// The size of the text.
         bytes: u64,
-        /// What the rules allow.
+        /// The limit.
         max: u64,
     },
-    /// No room could be made, since an older text cannot be removed.
+    /// An older text cannot be removed to make room.
     #[error("an old result cannot be removed: {}", path.display())]
     Remove {
         /// The file of the older text.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file cannot be written: a full disk, or a folder that is read-only.
+    /// The file cannot be written, as on a full disk or in a read-only folder.
     #[error("a result cannot be written to {}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The program is about to end.
-    #[error("a result was not kept, since the program is about to end")]
+    /// The program is shutting down.
+    #[error("a result was not kept: the program is shutting down")]
     Stopped,
 }
 
 impl SpillStore {
-    /// Nothing is made or checked before the first text comes.
+    /// Creates the store; the folder is created and checked with the first text.
     pub fn new(rules: SpillRules) -> Self {
         let rules = SpillRules { dir: folder::absolute_dir(&rules.dir), ..rules };
         SpillStore { rules: Arc::new(rules), write_lock: Arc::default(), lock_timeout: PATIENCE }
     }
 
-    /// Keeps a text and says in which file. It waits for the disk: call it where that may be, or call `keep_later`.
+    /// Keeps a text and returns its file; it blocks on the disk, unlike [`keep_async`](Self::keep_async).
     pub fn keep(&self, server: &str, tool: &str, call: &str, text: &str) -> Result<PathBuf, SpillError> {
         let path = self.keep_at(SystemTime::now(), server, tool, text)?;
         tracing::debug!(server, tool, call, path = %path.display(), bytes = text.len(), "the whole result is kept");
         Ok(path)
     }
 
-    /// Keeps a text and says in which file; the disk is waited for on another thread. Dropping the future does not
-    /// undo it.
+    /// Keeps a text on another thread and returns its file; dropping the future does not undo it.
     pub async fn keep_async(
         &self,
         server: &str,
@@ -134,13 +133,13 @@ impl SpillStore {
     }
 }
 
-/// Writes under another name first, so that nobody sees half a text. It is not forced to the disk: after a crash of
-/// the machine nobody is left who was told the name.
+/// Writes under another name first, so that nobody sees half a text; no `fsync`, because nobody remembers the name
+/// after a crash of the machine.
 fn write(part: &Path, path: &Path, text: &str) -> io::Result<()> {
     let mut file = crate::private_files::create_file(part)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(part, path));
     if written.is_err() {
-        // What cannot be removed now is removed when the next text comes.
+        // If it cannot be removed now, the next text removes it.
         let _ = fs::remove_file(part);
     }
     written

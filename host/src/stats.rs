@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Counts calls; a clone counts into the same statistics.
+/// Counts calls; clones share the same statistics.
 #[derive(Clone, Debug, Default)]
 pub struct CallStats(Arc<Mutex<StatsTotals>>);
 
-/// A call that runs; it counts as cancelled when it is dropped unfinished.
+/// A running call; it counts as cancelled if it is dropped unfinished.
 #[derive(Debug)]
 #[must_use = "a call that is dropped unfinished counts as cancelled"]
 pub struct InFlightCall {
@@ -24,16 +24,16 @@ pub enum StatsOutcome {
     ToolError,
     /// The call failed.
     Failed,
-    /// The call failed, and the tool may have acted nevertheless.
+    /// The call failed, but the tool may have run.
     Unknown,
-    /// The caller gave up.
+    /// The caller cancelled the call.
     Cancelled,
 }
 
-/// The statistics of one moment: every call is in flight, or is counted once as what became of it.
+/// The statistics at one moment; every call is either in flight or counted once by its outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatsSnapshot {
-    /// The calls that were begun.
+    /// The calls that have begun.
     pub calls: u64,
     /// The calls that a tool answered.
     pub ok: u64,
@@ -41,25 +41,25 @@ pub struct StatsSnapshot {
     pub tool_errors: u64,
     /// The calls that failed.
     pub failures: u64,
-    /// The calls that failed, though the tool may have acted.
+    /// The calls that failed although the tool may have run.
     pub unknown: u64,
-    /// The calls that the caller gave up.
+    /// The calls that the caller cancelled.
     pub cancelled: u64,
-    /// The calls that run now.
+    /// The calls in flight.
     pub in_flight: u64,
-    /// Half of the calls took no longer; none until a call has ended, like the next three.
+    /// The median latency; none until a call has ended.
     pub p50: Option<Duration>,
-    /// Nine of ten calls took no longer.
+    /// The 90th percentile of the latencies; none until a call has ended.
     pub p90: Option<Duration>,
-    /// Ninety-nine of a hundred calls took no longer.
+    /// The 99th percentile of the latencies; none until a call has ended.
     pub p99: Option<Duration>,
-    /// The longest call, exactly.
+    /// The longest latency, exact.
     pub max: Option<Duration>,
-    /// What all calls took together, exactly.
+    /// The sum of all latencies, exact.
     pub sum: Duration,
 }
 
-/// How long things took, rounded to within 6.25 % from a microsecond to more than an hour, in 2.2 KB.
+/// A histogram of time spans, accurate to 6.25 % from a microsecond to more than an hour, in 2.2 KB.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: [u64; BUCKETS],
@@ -69,13 +69,13 @@ pub struct Histogram {
 }
 
 impl CallStats {
-    /// Begins a call.
+    /// Starts a call.
     pub fn begin(&self) -> InFlightCall {
         self.tally().counters.calls += 1;
         InFlightCall { stats: self.clone(), end: None }
     }
 
-    /// What was counted so far.
+    /// Returns the statistics so far.
     pub fn snapshot(&self) -> StatsSnapshot {
         let StatsTotals { counters, latencies } = self.tally().clone();
         let ended = counters.ok + counters.tool_errors + counters.failures + counters.unknown + counters.cancelled;
@@ -90,7 +90,7 @@ impl CallStats {
         }
     }
 
-    /// How long calls took; cancelled ones are left out, for they tell of the caller's patience only.
+    /// Returns the latencies of calls, without cancelled ones, which only show how long callers waited.
     pub fn latencies(&self) -> Histogram {
         self.tally().latencies.clone()
     }
@@ -126,7 +126,7 @@ impl Drop for InFlightCall {
 }
 
 impl Histogram {
-    /// Adds a span of time.
+    /// Adds a time span.
     pub fn record(&mut self, span: Duration) {
         self.counts[bucket_of(span)] += 1;
         self.count += 1;
@@ -134,22 +134,22 @@ impl Histogram {
         self.max = self.max.max(Some(span));
     }
 
-    /// How many spans there are.
+    /// Returns the number of spans.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// All spans together, exactly.
+    /// Returns the sum of all spans, exact.
     pub fn sum(&self) -> Duration {
         self.sum
     }
 
-    /// The longest span, exactly.
+    /// Returns the longest span, exact.
     pub fn max(&self) -> Option<Duration> {
         self.max
     }
 
-    /// The span that a part of all spans, from 0 to 1, does not exceed.
+    /// Returns the span that this part of all spans, from 0 to 1, does not exceed.
     pub fn quantile(&self, part: f64) -> Option<Duration> {
         let max = self.max?;
         let rank = ((part * self.count as f64).ceil() as u64).max(1);
@@ -164,7 +164,7 @@ impl Histogram {
         bucket.map(|bucket| middle(bucket).min(max))
     }
 
-    /// For each bound, how many spans do not exceed it; a span counts as the middle of its bucket.
+    /// Returns for each bound how many spans do not exceed it; a span counts as the middle of its bucket.
     pub fn buckets(&self, bounds: &[Duration]) -> Vec<u64> {
         let max = self.max.unwrap_or_default();
         let up_to = |bound: &Duration| {
@@ -181,7 +181,7 @@ impl Default for Histogram {
     }
 }
 
-/// What is counted under one short lock, so that a snapshot never sees half a call.
+/// The counters behind one short lock, so that a snapshot never sees half a call.
 #[derive(Clone, Debug, Default)]
 struct StatsTotals {
     /// Only its counters are kept up to date.
@@ -198,12 +198,12 @@ fn bucket_of(span: Duration) -> usize {
     if octave >= LAST_OCTAVE {
         return BUCKETS - 1;
     }
-    // The bits after the leading one say which part of the octave it is.
+    // The bits after the leading one give the part of the octave.
     let part = (nanoseconds >> (octave - PART_BITS)) as usize % PARTS;
     1 + (octave - FIRST_OCTAVE) as usize * PARTS + part
 }
 
-/// What all spans of a bucket count as. The last bucket has no middle: there, the longest span counts.
+/// Returns what all spans of a bucket count as; the last bucket has no middle, so the longest span counts.
 fn middle(bucket: usize) -> Duration {
     let nanoseconds = match bucket.checked_sub(1) {
         None => 1 << (FIRST_OCTAVE - 1),
@@ -216,12 +216,12 @@ fn middle(bucket: usize) -> Duration {
     Duration::from_nanos(nanoseconds)
 }
 
-/// Each octave of nanoseconds has this many buckets of one width: half a bucket is at most a sixteenth of its spans.
+/// The number of buckets of equal width in an octave of nanoseconds; half a bucket is at most a sixteenth of its spans.
 const PARTS: usize = 1 << PART_BITS;
 const PART_BITS: u32 = 3;
-/// Spans below 2⁹ ns share the first bucket,
+/// Spans below 2⁹ ns share the first bucket.
 const FIRST_OCTAVE: u32 = 9;
-/// and those from 2⁴² ns, 73 minutes, the last one.
+/// Spans from 2⁴² ns, which is 73 minutes, share the last bucket.
 const LAST_OCTAVE: u32 = 42;
 const BUCKETS: usize = (LAST_OCTAVE - FIRST_OCTAVE) as usize * PARTS + 2;
 
@@ -245,7 +245,7 @@ mod tests {
         histogram
     }
 
-    /// Spans of every order of magnitude, in order.
+    /// Returns sorted spans of every order of magnitude.
     fn random_spans(seed: u64, count: usize, longest: Duration) -> Vec<Duration> {
         let mut random = fastrand::Rng::with_seed(seed);
         let magnitudes = (longest.as_secs_f64() / 1e-6).ln();

@@ -1,16 +1,16 @@
-//! Text as a person is to see it: what steers a screen, changes the direction of writing or shows nothing is written out.
+//! Makes characters visible that control a screen, change the writing direction or show nothing.
 
 use std::borrow::Cow;
 
-/// The text with each character that a person could not see, or that would move others about, written as `\u{202e}`.
+/// Escapes each character that a person could not see, or that would move others, as `\u{202e}`.
 ///
-/// Line breaks are among them, so what comes out is one line. In JSON, where a backslash of the text itself is doubled,
-/// nothing else can look like such an escape.
+/// Line breaks are among them, so the result is one line. In JSON, which doubles its own backslashes, nothing else can
+/// look like such an escape.
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_except(text, "")
 }
 
-/// The text with the same characters written out, except for these.
+/// Escapes hidden characters as [`escape`] does, except for those in `kept`.
 pub fn escape_except<'t>(text: &'t str, kept: &str) -> Cow<'t, str> {
     let hides = |letter: char| is_hidden_char(letter) && !kept.contains(letter);
     if !text.contains(hides) {
@@ -23,9 +23,11 @@ pub fn escape_except<'t>(text: &'t str, kept: &str) -> Cow<'t, str> {
     Cow::Owned(out)
 }
 
-/// Whether a person would not see this character, or would see others elsewhere because of it: control and format
-/// characters, line and paragraph separators, spaces that are no plain space, all that Unicode says may be ignored
-/// (`Default_Ignorable_Code_Point`: fillers, variation selectors, tags), and what is no character at all.
+/// Reports whether a person would not see this character, or would see others in the wrong place because of it.
+///
+/// These are control and format characters, line and paragraph separators, spaces other than the plain one, everything
+/// that Unicode allows to ignore (`Default_Ignorable_Code_Point`: fillers, variation selectors, tags), and
+/// noncharacters.
 pub fn is_hidden_char(letter: char) -> bool {
     match letter {
         ' '..='~' => false,

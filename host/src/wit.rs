@@ -1,11 +1,11 @@
-//! The contracts between hosts and components, as text.
+//! The WIT contracts between hosts and components, as text.
 
-/// The WIT package `toolgate:logic`, one interface after the other, as one file.
+/// Returns the WIT package `toolgate:logic` as one file.
 pub fn package() -> String {
     format!("{LOGIC};\n\n{}\n", bodies(LOGIC, &LOGIC_FILES).join("\n\n"))
 }
 
-/// The WIT package `toolgate:client`, and `toolgate:logic` on which it builds, as one file.
+/// Returns the WIT package `toolgate:client`, and `toolgate:logic` that it builds on, as one file.
 pub fn client_package() -> String {
     let logic = bodies(LOGIC, &LOGIC_FILES).join("\n\n");
     let indented = logic.lines().map(|line| if line.is_empty() { String::new() } else { format!("    {line}") });
@@ -13,7 +13,7 @@ pub fn client_package() -> String {
     format!("{CLIENT};\n\n{}\n\n{LOGIC} {{\n{logic}\n}}\n", bodies(CLIENT, &CLIENT_FILES).join("\n\n"))
 }
 
-/// What files say beside which package they are part of.
+/// Returns the contents of files without their package declaration.
 fn bodies<'a>(package: &str, files: &'a [&str]) -> Vec<&'a str> {
     let body =
         |file: &'a str| file.strip_prefix(package).and_then(|rest| rest.strip_prefix(';')).unwrap_or(file).trim();

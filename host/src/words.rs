@@ -1,10 +1,10 @@
-//! The logic's typed errors in words, and its cases by the names that the WIT gives them.
+//! The component's errors as text, and its cases by the names that the WIT gives them.
 
 use crate::logic::types::{arguments, content, execution, filtering, lifecycle, masking, naming, recovery};
 
-/// Says what went wrong, for a person or a model.
+/// An error that can be described to a person or a model.
 pub trait ErrorText {
-    /// In lower case and without a full stop, but for texts that models know.
+    /// Returns the message, in lower case and without a full stop, except for texts that models know.
     fn error_text(&self) -> String;
 }
 
@@ -70,7 +70,7 @@ impl ErrorText for masking::MaskError {
 
 impl ErrorText for filtering::AmbiguousGrant {
     fn error_text(&self) -> String {
-        format!("capability {:?} names two things; write one of: {}", self.grant, self.meanings.join(", "))
+        format!("capability {:?} is ambiguous; write one of: {}", self.grant, self.meanings.join(", "))
     }
 }
 
@@ -100,18 +100,18 @@ impl ErrorText for execution::SettingsError {
     }
 }
 
-/// A case with a name, as the WIT and every JSON of ours spell it.
+/// A case with a name, spelled as in the WIT and in all JSON.
 pub trait NamedCase: Sized + Copy + 'static {
-    /// What the cases are, for messages.
+    /// The noun for the cases in messages.
     const WHAT: &'static str;
 
     /// All cases and their names.
     const ALL: &'static [(Self, &'static str)];
 
-    /// The name of the case.
+    /// Returns the name of the case.
     fn name(self) -> &'static str;
 
-    /// The case of a name; an error lists the names that there are.
+    /// Returns the case with this name; the error lists the known names.
     fn parse(name: &str) -> Result<Self, String> {
         let known = || Self::ALL.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
         let found = Self::ALL.iter().find(|(_, known)| *known == name);

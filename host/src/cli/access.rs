@@ -1,4 +1,4 @@
-//! `toolgate access`: who may call what and by which rule, and what a change of the configuration does to that.
+//! `toolgate access`: shows who may call what by which rule, and what another configuration changes.
 
 mod page;
 mod report;
@@ -26,19 +26,19 @@ use super::requests::FailedServer;
 use super::style;
 use report::AccessReport;
 
-/// Whose rights to which tools, and in which form.
+/// The arguments of `toolgate access`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-With --diff, FILE is the new configuration: what it grants and takes away is listed, and the command ends with 1 if there \
-is any such change that --fail-on names. Who becomes an admin of the gateway, or may use it over HTTP without a token, is among \
-them. A tool that needs an approval it did not need before counts as taken. What a server \
-that could not be asked with either configuration would grant or take is not known: without such a change the command ends \
-with 3 then, else with 0.
+With --diff, FILE is the new configuration. The command lists what it grants and takes away, and exits with 1 if \
+--fail-on names such a change. The list includes who becomes an admin, and who may use the gateway over HTTP without a \
+token. A tool that newly needs approval counts as taken. Servers that cannot be reached with one of the \
+configurations are listed; what they would grant is unknown, and the command exits with 3 if it found nothing \
+worse.
 
 Examples:
   toolgate access                                     who, what, by which rule
   toolgate access --can-call 'db.drop_*'              who may call these
-  toolgate access --destructive --html > page.html    a page to look through
+  toolgate access --destructive --html > page.html    a page for a browser
   toolgate access --diff new.yaml --fail-on granted   for CI: nobody gets more")]
 pub struct Args {
     #[command(flatten)]
@@ -46,22 +46,22 @@ pub struct Args {
     /// Print comma-separated values
     #[arg(long, conflicts_with_all = ["json", "html"])]
     csv: bool,
-    /// Print a page for a browser that needs nothing else
+    /// Print one self-contained HTML page
     #[arg(long, conflicts_with = "json")]
     html: bool,
-    /// Only what may be called, of the tools with such a name: `tool`, `server.tool` or as it is shown; `*` stands for anything
+    /// Only allowed calls of tools with this name: `tool`, `server.tool`, or as listed; `*` matches anything
     #[arg(long, value_name = "PATTERN")]
     can_call: Option<String>,
     /// Only tools that may delete or overwrite
     #[arg(long)]
     destructive: bool,
-    /// Only this principal; may be given several times
+    /// Only this principal; can be repeated
     #[arg(long, value_name = "NAME")]
     principal: Vec<String>,
-    /// What this configuration grants and takes away
+    /// Show what this configuration would grant and take away
     #[arg(long, value_name = "FILE")]
     diff: Option<PathBuf>,
-    /// Which changes end with 1
+    /// Exit with 1 on these changes
     #[arg(long, value_name = "CHANGES", value_enum, value_delimiter = ',', requires = "diff", default_values = ["granted", "taken"])]
     fail_on: Vec<FailOn>,
     /// Exit with 3 if any server cannot be used
@@ -69,7 +69,7 @@ pub struct Args {
     strict: bool,
 }
 
-/// A change that matters.
+/// A change that makes the command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum FailOn {
     /// Somebody may do more
@@ -78,20 +78,20 @@ enum FailOn {
     Taken,
 }
 
-/// What servers offer, and those that could not be asked.
+/// The tools of the servers, and the servers that could not be reached.
 struct CollectedTools {
     offers: ToolsByServer,
     failed: Vec<FailedServer>,
 }
 
-/// Finds out who may call what, and shows it.
+/// Finds out who may call what, and prints it.
 pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let registry = context.gate.registry();
     let mut logic = Supervisor::new(registry.component().clone())?;
     let config = registry.config();
     check_servers(args, &config)?;
     let other = args.diff.as_deref().map(|file| load(file, args)).transpose()?;
-    // Where it stays as it is whether HTTP wants a token, whoever comes without one is the local principal or nobody.
+    // List HTTP clients without a token only if the need for a token changes; otherwise `local` covers them.
     let needs_token = |config: &Config| !config.settings.gateway.tokens.is_empty();
     let opens = other.as_ref().is_some_and(|other| needs_token(other) != needs_token(&config));
     let asked = collect_tools(context, args).await;
@@ -113,7 +113,7 @@ pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError
     let after = find_access(&mut logic, &registry.config(), &then, opens)?;
     check_principals(args, &[&access, &after])?;
     let wanted = AccessFilter::new(args, &mut logic, access.rows().chain(after.rows()))?;
-    // Of a server that could not be asked one of the two times nobody knows what has changed.
+    // Changes are unknown for a server that could not be reached with one of the configurations.
     let unknown = |id: &str| asked.failed.iter().chain(&then.failed).any(|failed| failed.server == id);
     let mut found = changes(&access, &after);
     found.extend(admin_changes(&config, &registry.config()));
@@ -138,7 +138,7 @@ pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError
     Ok(end(fails, compared))
 }
 
-/// A change that was to be noticed is the first thing to know; the next is that not all could be found out.
+/// Returns the exit code: a change named by `--fail-on` counts more than an unreachable server.
 fn end(fails: bool, all: bool) -> ExitCode {
     match (fails, all) {
         (true, _) => ExitCode::from(REFUSED),
@@ -147,9 +147,9 @@ fn end(fails: bool, all: bool) -> ExitCode {
     }
 }
 
-/// The other configuration.
+/// Loads the configuration to compare with.
 fn load(file: &Path, args: &Args) -> Result<Config, CliError> {
-    // Paths within it count from where it is.
+    // Relative paths in it start at its own folder.
     let mut config = config::load(&std::path::absolute(file)?).map_err(|error| CliError::Usage(error.to_string()))?;
     args.servers.apply_timeout(&mut config);
     for notice in &config.notices {
@@ -163,7 +163,7 @@ fn load(file: &Path, args: &Args) -> Result<Config, CliError> {
     Ok(config)
 }
 
-/// Who may call what; `opens` counts whoever comes over HTTP without a token among them.
+/// Finds out who may call what; `opens` includes HTTP clients without a token.
 fn find_access(
     logic: &mut Supervisor,
     config: &Config,
@@ -176,7 +176,7 @@ fn find_access(
     Ok(AccessMatrix::find(logic, config, principals, &asked.offers)?)
 }
 
-/// Asks the servers of now for their tools, side by side; those that cannot be used are warned of.
+/// Asks the current servers for their tools concurrently, and warns about servers that cannot be used.
 async fn collect_tools(context: &CliContext, args: &Args) -> CollectedTools {
     let wanted = |link: &&Arc<Link>| {
         let only = &args.servers.server;
@@ -203,7 +203,7 @@ async fn collect_tools(context: &CliContext, args: &Args) -> CollectedTools {
 fn check_servers(args: &Args, config: &Config) -> Result<(), CliError> {
     let known = || config.servers.iter().map(|server| server.id.as_str());
     match args.servers.server.iter().find(|id| !known().any(|known| known == *id)) {
-        // With a second configuration it may well be new, or gone.
+        // With `--diff`, the server may be in only one of the configurations.
         Some(id) if args.diff.is_none() => {
             let known: Vec<_> = known().collect();
             Err(CliError::NotFound(format!("no server {id:?} is configured; there are: {}", known.join(", "))))
@@ -224,15 +224,15 @@ fn check_principals(args: &Args, all: &[&AccessMatrix]) -> Result<(), CliError> 
     }
 }
 
-/// What was asked for.
+/// The rows that the options select.
 struct AccessFilter<'a> {
     args: &'a Args,
-    /// The names that the pattern means, where one is given.
+    /// The names that match `--can-call`, if it is given.
     matching_names: Option<Vec<String>>,
 }
 
 impl<'a> AccessFilter<'a> {
-    /// Which names a pattern means is for the component to say, as it is for rules.
+    /// Creates the filter; the component matches the pattern, as it does for rules.
     fn new<'t>(
         args: &'a Args,
         logic: &mut Supervisor,
@@ -261,7 +261,7 @@ impl<'a> AccessFilter<'a> {
     }
 }
 
-/// All that a tool may be called in a pattern.
+/// Returns all names by which a pattern can match the tool.
 fn pattern_names(tool: &AccessTool, rights: &[&AccessRight]) -> Vec<String> {
     let own = [tool.tool.tool.clone(), format!("{}.{}", tool.tool.server, tool.tool.tool), tool.name.clone()];
     own.into_iter().chain(rights.iter().filter_map(|right| right.name.clone())).collect()

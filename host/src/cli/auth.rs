@@ -1,4 +1,4 @@
-//! `toolgate auth`: gets, shows and forgets authorizations for servers on the network.
+//! `toolgate auth`: logs in to remote servers, shows authorizations, and logs out.
 
 use std::io;
 use std::process::{Command, ExitCode, Stdio};
@@ -16,7 +16,7 @@ use super::context::{CliContext, ServerArgs, print_note, time};
 use super::error::CliError;
 use super::{requests, style};
 
-/// What to do about authorizations.
+/// The arguments of `toolgate auth`.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -25,14 +25,14 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum AuthCommand {
-    /// Get an authorization for a server: a person gives consent in a browser
+    /// Log in to a server: you give consent in a browser
     Login {
         /// The server
         server: String,
-        /// Only print the address to open
+        /// Print the URL instead of opening a browser
         #[arg(long)]
         no_browser: bool,
-        /// Ask for this beside what the server and the configuration say; may be given several times
+        /// Also request this scope; can be repeated
         #[arg(long, value_name = "SCOPE")]
         scope: Vec<String>,
         /// How long to wait for the consent
@@ -50,7 +50,7 @@ enum AuthCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Forget the authorization for a server
+    /// Delete the authorization for a server
     Logout {
         /// The server
         server: String,
@@ -60,7 +60,7 @@ enum AuthCommand {
     },
 }
 
-/// How the account with one server stands.
+/// The state of the account with one server.
 #[derive(Serialize)]
 struct AccountStatus {
     server: String,
@@ -70,7 +70,7 @@ struct AccountStatus {
 }
 
 impl Args {
-    /// Which servers it is about.
+    /// Returns the servers that the command is about.
     pub fn servers(&self) -> ServerArgs {
         let server = match &self.command {
             AuthCommand::Login { server, .. } | AuthCommand::Logout { server, .. } => vec![server.clone()],
@@ -80,7 +80,7 @@ impl Args {
     }
 }
 
-/// Does what was asked for.
+/// Runs the subcommand.
 pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     match &args.command {
         AuthCommand::Login { no_browser, scope, timeout, json, .. } => {
@@ -99,7 +99,7 @@ pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError
                 match link.account().await {
                     Ok(Some(account)) => {
                         let standing = account.status();
-                        // Most servers that say nothing of it want nothing of the kind.
+                        // Most servers without an `auth` entry need no authorization, so they are not listed.
                         let said = matches!(link.server().auth, ServerAuth::OAuth(_));
                         if said || standing.authorized || server.is_some() {
                             all.push(account_status(&link, standing));
@@ -113,7 +113,7 @@ pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError
             }
             let missing = server.is_some() && all.iter().any(|shown| !shown.standing.authorized);
             if all.is_empty() && !*json {
-                print_note("no server wants an authorization that toolgate would get");
+                print_note("no server needs an OAuth login");
             }
             show(context, all, *json)?;
             if missing {
@@ -124,7 +124,7 @@ pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError
     Ok(ExitCode::SUCCESS)
 }
 
-/// The one server that was named, and our account with it.
+/// Returns the named server and our account with it.
 async fn find_account(context: &CliContext) -> Result<(Arc<Link>, Arc<Account>), CliError> {
     let mut links = context.requested_links();
     let Some(link) = links.pop() else { return Err(CliError::NotFound("name a server".to_owned())) };
@@ -154,7 +154,7 @@ async fn login(
     let opener = move |url: &str| {
         let shown = style::clean(url);
         if !no_browser && open(url).is_ok() {
-            print_note("a browser opens; if it does not, go to");
+            print_note("opening a browser; if none opens, go to");
         } else {
             print_note("to give your consent, go to");
         }
@@ -164,7 +164,7 @@ async fn login(
     let bound = Loopback::bind(port, limit, opener).await;
     let loopback = bound.map_err(|error| {
         let port = port.map(|port| format!(" {port}")).unwrap_or_default();
-        CliError::Usage(format!("the port{port} of the callback cannot be used: {error}"))
+        CliError::Usage(format!("the callback port{port} cannot be used: {error}"))
     })?;
     account.login(&loopback, scopes).await.map_err(|error| {
         let text = context.clean(&error.to_string());
@@ -177,7 +177,7 @@ async fn login(
     })
 }
 
-/// Opens the address in the user's browser.
+/// Opens the URL in the user's browser.
 fn open(url: &str) -> io::Result<()> {
     let mut command = if cfg!(target_os = "macos") {
         Command::new("open")
@@ -188,7 +188,7 @@ fn open(url: &str) -> io::Result<()> {
     } else {
         Command::new("xdg-open")
     };
-    // It goes its own way; whether it shows anything, nobody can say.
+    // The browser runs on its own; nothing tells us whether it shows the page.
     command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(drop)
 }
 
@@ -211,7 +211,7 @@ fn show(context: &CliContext, all: Vec<AccountStatus>, json: bool) -> Result<(),
             }
             let mut parts = vec!["authorized".to_owned()];
             match expires {
-                Some(at) if standing.renewable => parts.push(format!("token until {at}, then replaced")),
+                Some(at) if standing.renewable => parts.push(format!("token valid until {at}, then renewed")),
                 Some(at) => parts.push(format!("until {at}")),
                 None => {}
             }

@@ -1,4 +1,4 @@
-//! `toolgate call`: one tool, called as an agent would call it.
+//! `toolgate call`: calls one tool, as an agent would.
 
 mod gateway_result;
 
@@ -28,7 +28,7 @@ use super::style;
 use super::terminal::{CallProgressBar, TerminalApprover};
 use gateway_result::GatewayResult;
 
-/// What to call, and with what.
+/// The arguments of `toolgate call`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The tool: server.tool, server__tool, mcp__server__tool or mcp_server_tool
@@ -38,18 +38,18 @@ pub struct Args {
     pub arguments: Vec<String>,
     #[command(flatten)]
     pub servers: ServerArgs,
-    /// The most bytes of text to print, such as 64KiB, 0 for all of it
+    /// Cut the text to this many bytes, such as 64KiB; 0 prints all of it
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub max_result_bytes: Option<u64>,
     /// Record the call in this folder, for `toolgate replay` and `toolgate explain`
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
-    // Last, since its heading counts for all that follow.
+    // Last, because its help heading applies to all options that follow.
     #[command(flatten)]
     pub gateway: GatewayArgs,
 }
 
-/// Calls the tool and prints what it says.
+/// Calls the tool and prints its answer.
 pub async fn run(context: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
     let call = ToolCall::new(args.name.clone(), arguments);
     let bar = CallProgressBar::new(&args.name);
@@ -69,13 +69,13 @@ pub async fn run(context: &CliContext, args: &Args, arguments: String) -> Result
     Ok(ExitCode::from(error::exit_code(called.result.code)))
 }
 
-/// The answer of a tool is the answer, also where it says that it failed; all else is about the call.
+/// Prints a tool's answer, even one that reports an error, to standard output, and everything else to standard error.
 fn print(context: &CliContext, called: &CallOutcome) -> Result<(), CliError> {
     let result = &called.result;
     match result.code {
         Code::ToolError if result.text.is_empty() => {
             style::write_stderr(format_args!(
-                "{}: the tool failed, and does not say why",
+                "{}: the tool failed without a message",
                 style::stderr().red("tool-error")
             ));
             Ok(())
@@ -96,7 +96,7 @@ fn print(context: &CliContext, called: &CallOutcome) -> Result<(), CliError> {
     }
 }
 
-/// Says why there is no answer. What the model is told has no room for what the server wrote beside; a person wants it.
+/// Prints why a call failed, and what the server wrote along with it, which the text for the model leaves out.
 fn print_failure(printer: &Printer, code: Code, text: &str, words: &str) {
     style::write_stderr(format_args!("{}: {}", style::stderr().red(code.name()), printer.clean(text)));
     if !words.is_empty() {
@@ -104,12 +104,12 @@ fn print_failure(printer: &Printer, code: Code, text: &str, words: &str) {
     }
 }
 
-/// Says what came with an error: an address to open, or what was wrong. Without it a person could do nothing.
+/// Prints the data of an error, such as a URL to open, which a person may need.
 fn print_error_data(data: &str) {
-    style::write_stderr(format_args!("it says beside that:\n{data}"));
+    style::write_stderr(format_args!("details:\n{data}"));
 }
 
-/// The same through a gateway that runs: it finds the tool, reads the arguments and makes the call.
+/// Calls the tool through a running gateway, which finds it and reads the arguments.
 pub async fn run_at_gateway(
     args: &Args,
     arguments: String,
@@ -117,11 +117,11 @@ pub async fn run_at_gateway(
     secrets: &Arc<Mutex<Secrets>>,
 ) -> Result<ExitCode, CliError> {
     if !args.servers.server.is_empty() {
-        let text = "--server is not for a gateway: the name of the tool says which server is meant";
+        let text = "--server cannot be used with --gateway: the name of the tool says which server is meant";
         return Err(CliError::Usage(text.to_owned()));
     }
     if args.record.is_some() {
-        let text = "--record is not for a gateway, which records its calls itself: start it with --record";
+        let text = "--record cannot be used with --gateway: start the gateway with --record to record its calls";
         return Err(CliError::Usage(text.to_owned()));
     }
     let limit = args.servers.timeout;
@@ -140,7 +140,7 @@ pub async fn run_at_gateway(
     };
     let reply = session.request(request).await.map_err(|failed| match failed.failure {
         Cause::Closed if failed.sent => CliError::OutcomeUnknown(format!(
-            "the gateway at {} ended before it answered: nobody knows whether the tool ran",
+            "the gateway at {} stopped before it answered: the tool may or may not have run",
             remote.name()
         )),
         _ => remote.failure(&failed),
@@ -165,7 +165,7 @@ pub async fn run_at_gateway(
     Ok(ExitCode::from(error::exit_code(answered.code)))
 }
 
-/// The text of the arguments: what was typed, or what a file or standard input holds.
+/// Returns the text of the arguments: as typed, or from a file or standard input.
 pub fn read_arguments(arguments: &[String]) -> Result<String, CliError> {
     match arguments {
         [] => Ok(String::new()),
@@ -175,26 +175,26 @@ pub fn read_arguments(arguments: &[String]) -> Result<String, CliError> {
             Ok(text)
         }
         [one] => match one.strip_prefix('@') {
-            // Twice the sign is the sign itself.
+            // `@@` is an escaped `@`.
             Some(rest) if rest.starts_with('@') => Ok(rest.to_owned()),
             Some(file) => std::fs::read_to_string(file)
                 .map_err(|error| CliError::Usage(format!("the arguments in {file:?} cannot be read: {error}"))),
             None => Ok(one.clone()),
         },
-        // Pairs that the shell took apart stand on lines of their own; words are a sentence.
+        // Pairs that the shell split go on separate lines; other words form a sentence.
         [first, ..] if is_key(first) => Ok(pairs(arguments)),
         many if many.iter().all(|part| part.contains(['=', ':'])) => Ok(many.join("\n")),
         many => Ok(many.join(" ")),
     }
 }
 
-/// Words of which the first is a key: each key has the next word for its value, and those after it up to another key.
+/// Joins words into pairs: the word after a key is its value, and so are all words up to the next key.
 fn pairs(words: &[String]) -> String {
     let mut text = String::new();
     let mut after_key = false;
     for word in words {
         let begins = !after_key && is_key(word);
-        // A comma ends a pair too.
+        // After a comma, the next pair may stay on the same line.
         let between = if begins && !text.ends_with(',') { "\n" } else { " " };
         if !text.is_empty() {
             text.push_str(between);
@@ -205,16 +205,16 @@ fn pairs(words: &[String]) -> String {
     text
 }
 
-/// Whether the word is a key whose value is another word: `city:`.
+/// Reports whether the word is a key whose value is the next word, such as `city:`.
 fn is_key(word: &str) -> bool {
     let name = word.strip_suffix(':').unwrap_or_default();
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.chars().all(|next| next.is_alphanumeric() || "_.-".contains(next))
 }
 
-/// How long a gateway may take to say who it is.
+/// How long connecting to a gateway may take.
 const CONNECT: Duration = Duration::from_secs(30);
-/// The gateway has limits for its servers; this one is for a gateway that never answers.
+/// The limit for a gateway that never answers; the gateway itself limits its servers.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `toolgate check`: connects everything, says what is wrong, and how to mend it.
+//! `toolgate check`: connects to all servers, and shows what is wrong and how to fix it.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use super::context::{CliContext, ServerArgs};
 use super::error::{CliError, SERVER_UNAVAILABLE};
 use super::style;
 
-/// Which servers to check.
+/// The arguments of `toolgate check`.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     pub servers: ServerArgs,
 }
 
-/// How one server is.
+/// The state of one server.
 #[derive(Serialize)]
 struct ServerCheck {
     server: String,
@@ -33,14 +33,14 @@ struct ServerCheck {
     name: Option<String>,
     software_version: Option<String>,
     tools: Option<usize>,
-    /// How many of them the configuration lets anybody see.
+    /// How many of its tools the configuration allows.
     usable_tools: Option<usize>,
     resources: Option<usize>,
     prompts: Option<usize>,
     start_ms: u64,
     reason: Option<String>,
     hint: Option<String>,
-    /// Rules that fit none of its tools, and lists that are cut.
+    /// Rules that match none of its tools, and lists that were cut.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -52,7 +52,7 @@ struct CheckReport {
     servers: Vec<ServerCheck>,
 }
 
-/// Connects all servers, side by side, and reports on each.
+/// Connects to all servers concurrently and reports on each.
 pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let links = context.requested_links();
     let checks = links.iter().map(|link| check(context, link, args.servers.timeout));
@@ -118,7 +118,9 @@ async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> 
             checked.tools = Some(tools);
             checked.resources = Some(resources);
             checked.prompts = Some(prompts);
-            checked.warnings.extend(cut_lists.iter().map(|cut| format!("some is left out: {}", context.clean(cut))));
+            checked
+                .warnings
+                .extend(cut_lists.iter().map(|cut| format!("the list is incomplete: {}", context.clean(cut))));
         }
         Err(why) => {
             checked.reason = Some(context.clean(&why.to_string()));
@@ -128,7 +130,7 @@ async fn check(context: &CliContext, link: &Link, timeout: Option<Duration>) -> 
     checked
 }
 
-/// How many tools, resources and prompts there are, and which of the lists are cut.
+/// Counts tools, resources and prompts, and returns which of the lists were cut.
 async fn counts(session: &Session) -> Result<([usize; 3], Vec<String>), RequestError> {
     let (mut counts, mut cut) = ([0; 3], Vec::new());
     for (count, kind) in counts.iter_mut().zip([ListKind::Tools, ListKind::Resources, ListKind::Prompts]) {
@@ -139,7 +141,7 @@ async fn counts(session: &Session) -> Result<([usize; 3], Vec<String>), RequestE
     Ok((counts, cut))
 }
 
-/// What a person could do about it, where that can be known. `timeout` is what the command line sets for all waits.
+/// Returns what a person can do about the failure, if that is known; `timeout` is the value of `--timeout`.
 fn hint(context: &CliContext, link: &Link, why: &Unavailable, timeout: Option<Duration>) -> Option<String> {
     let (Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed)) = why else { return None };
     let server = server_path(context.gate.registry().config().shape, link.id());
@@ -152,12 +154,12 @@ fn hint(context: &CliContext, link: &Link, why: &Unavailable, timeout: Option<Du
             Some(format!("is the path of {server}.url right? it is often /mcp or /sse"))
         }
         Cause::Timeout { .. } | Cause::NotReady { .. } if timeout.is_some() => {
-            Some("give it more with --timeout if it is only slow".to_owned())
+            Some("raise --timeout if it is only slow".to_owned())
         }
         Cause::Timeout { .. } => Some(format!("raise {server}.timeouts.list if it is only slow")),
         Cause::NotReady { .. } => Some(format!("raise {server}.timeouts.initialize if it is only slow to start")),
         Cause::Exited(exit) if exit.left_children => {
-            Some("its command must be the server itself: without `&`, and with `exec` in a script".to_owned())
+            Some("its command must run the server in the foreground: no `&`, and `exec` in a script".to_owned())
         }
         Cause::Exited(_) => Some("run its command by hand to see more".to_owned()),
         _ => None,
@@ -200,7 +202,7 @@ fn line(context: &CliContext, checked: &ServerCheck) -> String {
     text
 }
 
-/// Lines after the first are marked as belonging to it: they may be a server's words, which must not look like ours.
+/// Marks the lines after the first: they may come from a server and must not look like ours.
 fn indented(text: &str) -> String {
     text.trim_end().replace('\n', "\n    | ")
 }

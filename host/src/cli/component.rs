@@ -1,4 +1,4 @@
-//! `toolgate component`: the built-in components and their contracts, for other hosts.
+//! `toolgate component`: writes or describes the built-in components and their WIT, for other hosts.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,16 +11,16 @@ use super::error::CliError;
 use super::printer::print_plain;
 use super::style;
 
-/// What to write, and where.
+/// The arguments of `toolgate component`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Which component: `logic` decides and does nothing, `client` calls tools over a transport of yours
+    /// Which component: `logic` only decides, `client` calls tools over a transport of yours
     #[arg(long, value_enum, default_value_t)]
     world: World,
     /// Write to this file; `-` means standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write the WIT package in place of the component
+    /// Write the WIT package instead of the component
     #[arg(long)]
     wit: bool,
     /// Describe the component as one JSON object
@@ -28,7 +28,7 @@ pub struct Args {
     json: bool,
 }
 
-/// The worlds that there is a component of.
+/// The worlds with a built-in component.
 #[derive(Clone, Copy, Default, clap::ValueEnum)]
 enum World {
     #[default]
@@ -58,7 +58,7 @@ impl World {
         }
     }
 
-    /// How to ask for it on the command line, and the name of its files.
+    /// Returns the option that selects the world, and the base name of its files.
     fn spelling(self) -> (&'static str, &'static str) {
         match self {
             World::Logic => ("", "logic"),
@@ -67,7 +67,7 @@ impl World {
     }
 }
 
-/// Writes what was asked for, or describes it.
+/// Writes or describes the component.
 pub fn run(args: &Args) -> Result<ExitCode, CliError> {
     let world = args.world;
     match (&args.out, args.wit) {

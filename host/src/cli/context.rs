@@ -1,4 +1,4 @@
-//! What every command that talks to servers needs: a configuration, a gate, and a way to print without secrets.
+//! The context of commands that talk to servers: a configuration, a gate, and a printer that hides secrets.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ use super::signals::Signals;
 use super::style;
 use super::terminal::{self, TerminalPrompter};
 
-/// Which servers, and how patiently.
+/// Which servers to use, how long to wait, and how to print.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct ServerArgs {
-    /// Only this server; may be given several times
+    /// Only this server; can be repeated
     #[arg(long, value_name = "ID")]
     pub server: Vec<String>,
     /// How long a server may take to start, and then to answer, such as 30s or 2m; progress does not extend it
@@ -40,7 +40,7 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// These, and where they say nothing, those.
+    /// Merges these options with others, which fill in what is missing here.
     pub fn or(mut self, other: &ServerArgs) -> Self {
         self.server.extend(other.server.iter().cloned());
         self.timeout = self.timeout.or(other.timeout);
@@ -48,7 +48,7 @@ impl ServerArgs {
         self
     }
 
-    /// Has servers waited for as long as was asked for.
+    /// Sets the servers' timeouts to `--timeout`, if it is given.
     pub fn apply_timeout(&self, config: &mut Config) {
         let Some(timeout) = self.timeout else { return };
         for server in &mut config.servers {
@@ -60,32 +60,32 @@ impl ServerArgs {
     }
 }
 
-/// What to do where no configuration is found.
+/// What to do if no configuration is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigFallback {
     /// Use the built-in demo server.
     Demo,
-    /// Give up, and say where it was looked for.
+    /// Fail, and list the places that were searched.
     Fail,
 }
 
-/// A configuration that was found, and what is needed to use it.
+/// An open gate over the configured servers, and a printer.
 pub struct CliContext {
-    /// The gate over all servers that were asked for.
+    /// The gate over the selected servers.
     pub gate: Gate,
-    /// The servers that were asked for; all, if empty.
+    /// The selected servers; empty means all.
     only: Vec<String>,
     printer: Printer,
 }
 
-/// The file of a configuration.
+/// A configuration file that was read.
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
     /// The file, as an absolute path.
     pub path: PathBuf,
     /// Where it was found.
     pub found_in: ConfigLocation,
-    /// What was read.
+    /// Its text.
     pub text: String,
 }
 
@@ -94,7 +94,7 @@ pub fn load_config(flag: Option<&Path>, variables: &Variables, otherwise: Config
     load_config_file(flag, variables, otherwise).map(|(config, _)| config)
 }
 
-/// The same with the file, where there is one, for whoever reads it again.
+/// Finds and reads the configuration, and also returns its file, which can be read again later.
 pub fn load_config_file(
     flag: Option<&Path>,
     variables: &Variables,
@@ -102,7 +102,7 @@ pub fn load_config_file(
 ) -> Result<(Config, Option<ConfigFile>), CliError> {
     match search::find(flag, variables).map_err(|error| CliError::Usage(error.to_string()))? {
         SearchResult::File { path, found_in } => {
-            // What is trusted is what is used: the file is read once.
+            // Read the file once, so that the text that is checked is the text that is used.
             let text = config::read_text(&path).map_err(|error| CliError::Usage(error.to_string()))?;
             if found_in == ConfigLocation::WorkingDirectory {
                 check_trust(&path, &text, variables)?;
@@ -136,13 +136,13 @@ pub fn load_config_file(
     }
 }
 
-/// What is started from now on is told who started it.
+/// Adds this process to the lineage that the programs it starts inherit, so that a gateway cannot start itself again.
 pub fn enter_lineage(variables: &mut Variables, origin: Option<&ConfigFile>, role: Role) -> Result<(), CliError> {
     let config = origin.map(|origin| (origin.path.as_path(), origin.text.as_str()));
     lineage::enter(variables, config, role).map_err(|error| CliError::Usage(error.to_string()))
 }
 
-/// A file in the working directory may have come with somebody else's project, and can start any program.
+/// Refuses an untrusted file in the working directory: it may come from somebody else's project and start any program.
 fn check_trust(path: &Path, text: &str, variables: &Variables) -> Result<(), CliError> {
     let store = TrustStore::user(variables);
     if store.is_trusted(path, text.as_bytes()) {
@@ -185,11 +185,11 @@ impl CliContext {
             }
         }
         if !servers.server.is_empty() {
-            // The others stay in the configuration: what is theirs must not reach those that were asked for.
+            // Keep the other servers in the configuration: what belongs to them must not reach the selected ones.
             for server in &mut config.servers {
                 server.enabled &= servers.server.contains(&server.id);
             }
-            // And a record of the call says that they were left out by choice.
+            // A record of the call then shows that the others were left out on purpose.
             let usable = config.servers.iter().filter(|server| server.enabled && config::is_id(&server.id));
             let selected = usable.map(|server| SelectedServer { id: server.id.clone(), tools: Vec::new() });
             view.selection = Some(selected.collect());
@@ -208,20 +208,20 @@ impl CliContext {
         Ok(CliContext { gate, only: servers.server.clone(), printer: Printer(secrets) })
     }
 
-    /// The servers that were asked for.
+    /// Returns the selected servers.
     pub fn requested_links(&self) -> Vec<Arc<Link>> {
         let asked = |id: &str| self.only.is_empty() || self.only.iter().any(|only| only == id);
         self.gate.registry().links().iter().filter(|link| asked(link.id())).cloned().collect()
     }
 
-    /// Those of them that may be used.
+    /// Returns the selected servers that are enabled.
     pub fn enabled_links(&self) -> Vec<Arc<Link>> {
         let mut links = self.requested_links();
         links.retain(|link| link.server().enabled);
         links
     }
 
-    /// Connects all servers side by side and gives each outcome as it was.
+    /// Connects to all selected servers concurrently, and returns each outcome.
     pub async fn connect_all(&self) -> Vec<(Arc<Link>, Result<Lease, Unavailable>)> {
         let connect = self.enabled_links().into_iter().map(|link| async move {
             let lease = self.gate.connect(&link).await;
@@ -230,13 +230,13 @@ impl CliContext {
         futures_util::future::join_all(connect).await
     }
 
-    /// Warns of a server that cannot be used.
+    /// Prints a warning about a server that cannot be used.
     pub fn warn(&self, link: &Link, why: &Unavailable) {
         let text = self.clean(&format!("server {:?}: {why}", link.id()));
         style::write_stderr(format_args!("{}: {}", style::stderr().yellow("warning"), text));
     }
 
-    /// Prints what a server answered, cut to the size that the answer of a tool may have.
+    /// Prints a server's answer, cut to the size limit for tool results.
     pub fn print_answer(&self, text: &str) -> Result<(), CliError> {
         self.print(&self.gate.cut(text)?)
     }
@@ -245,13 +245,13 @@ impl CliContext {
 impl Deref for CliContext {
     type Target = Printer;
 
-    /// What a desk prints, its printer prints.
+    /// Gives access to the printer's methods.
     fn deref(&self) -> &Printer {
         &self.printer
     }
 }
 
-/// Runs a command to its end, or to the first signal, and leaves no server behind.
+/// Runs a command until it ends or a signal arrives, and then stops all servers.
 pub fn run<'a, W>(context: &'a CliContext, work: W) -> Result<ExitCode, CliError>
 where
     W: Future<Output = Result<ExitCode, CliError>> + 'a,
@@ -259,7 +259,7 @@ where
     run_until_signal(work, context.gate.registry().close())
 }
 
-/// Runs a command to its end, or to the first signal, and then what is to be done in either case.
+/// Runs a command until it ends or a signal arrives, and then runs `leave`.
 pub fn run_until_signal(
     work: impl Future<Output = Result<ExitCode, CliError>>,
     leave: impl Future<Output = ()>,
@@ -274,18 +274,18 @@ pub fn run_until_signal(
         leave.await;
         outcome
     });
-    // A question to a person who has left would be waited for.
+    // Do not wait for a prompt that nobody answers.
     runtime.shutdown_background();
     terminal::restore_echo();
     outcome
 }
 
-/// A line for people that is no warning.
+/// Prints a note to standard error.
 pub fn print_note(text: &str) {
     style::write_stderr(format_args!("{}: {}", style::stderr().dim("note"), style::clean(text)));
 }
 
-/// A time span as people write it.
+/// Parses a time span such as `30s`.
 pub fn time(text: &str) -> Result<Duration, String> {
     match duration::parse(text, DurationUnit::Seconds) {
         Ok(Some(time)) if !time.is_zero() => Ok(time),

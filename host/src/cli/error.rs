@@ -1,4 +1,4 @@
-//! How a command that could not do its work ends: a line on standard error, and an exit code.
+//! How a failed command ends: with a message on standard error and an exit code.
 
 use std::io;
 use std::process::ExitCode;
@@ -10,10 +10,10 @@ use toolgate::logic::types::execution::Code;
 
 use super::style;
 
-/// Why a command could not do its work.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// What was asked for makes no sense.
+    /// The command line or the configuration is wrong.
     #[error("{0}")]
     Usage(String),
     /// There is no such server, tool, resource or prompt.
@@ -28,19 +28,19 @@ pub enum CliError {
     /// No answer in time.
     #[error("{0}")]
     Timeout(String),
-    /// A server wants an authorization.
+    /// A server needs authorization.
     #[error("{0}")]
     NeedsAuth(String),
-    /// Nobody knows whether the tool ran.
+    /// The tool may or may not have run.
     #[error("{0}")]
     OutcomeUnknown(String),
-    /// A signal ended it.
+    /// A signal interrupted the command.
     #[error("interrupted")]
     Interrupted,
-    /// The component could not be loaded, or gave no answer.
+    /// The component could not be loaded, or failed.
     #[error(transparent)]
     Logic(#[from] LogicError),
-    /// The answer is there and cannot be printed.
+    /// The answer could not be printed.
     #[error("the answer cannot be written to standard output")]
     Output(#[source] io::Error),
     /// Reading or writing failed.
@@ -48,26 +48,26 @@ pub enum CliError {
     Io(#[from] io::Error),
 }
 
-/// The tool, or the server, answered with an error.
+/// Exit code: the tool or the server answered with an error.
 pub const REFUSED: u8 = 1;
-/// Usage or configuration.
+/// Exit code: wrong usage or configuration.
 pub const USAGE: u8 = 2;
-/// A server cannot be used.
+/// Exit code: a server cannot be used.
 pub const SERVER_UNAVAILABLE: u8 = 3;
-/// Nobody knows whether the tool ran.
+/// Exit code: the tool may or may not have run.
 const OUTCOME_UNKNOWN: u8 = 4;
-/// No such tool, or not allowed.
+/// Exit code: no such tool, or not allowed.
 pub const NO_TOOL: u8 = 5;
-/// No answer in time.
+/// Exit code: no answer in time.
 const TIMEOUT: u8 = 6;
-/// A server wants an authorization.
+/// Exit code: a server needs authorization.
 pub const NEEDS_AUTH: u8 = 7;
-/// A fault of ours.
+/// Exit code: an internal error.
 pub const INTERNAL: u8 = 70;
-/// A signal ended it.
+/// Exit code: a signal interrupted the command.
 pub const INTERRUPTED: u8 = 130;
 
-/// How a command ends whose call ended so.
+/// Returns the exit code for the result code of a call.
 pub fn exit_code(code: Code) -> u8 {
     match code {
         Code::Ok => 0,
@@ -84,9 +84,9 @@ pub fn exit_code(code: Code) -> u8 {
 }
 
 impl CliError {
-    /// Says what went wrong, and gives the exit code for it.
+    /// Prints the error and its causes, and returns its exit code.
     pub fn report(self) -> ExitCode {
-        // Whoever reads the output has seen enough: that is no failure.
+        // The reader closed the pipe because it has seen enough, which is not an error.
         if let CliError::Io(error) | CliError::Output(error) = &self
             && error.kind() == io::ErrorKind::BrokenPipe
         {
@@ -134,7 +134,7 @@ impl From<GateError> for CliError {
         match error {
             GateError::Settings(text) => CliError::Usage(text),
             GateError::Logic(error) => CliError::Logic(error),
-            // Only the end of the command closes its gate, and a person at a terminal answers at once.
+            // The gate closes only when the command ends, and a terminal prompt is answered at once.
             GateError::Closed | GateError::Pending => CliError::Interrupted,
         }
     }

@@ -1,4 +1,4 @@
-//! `toolgate explain`: the story of one recorded call, step by step.
+//! `toolgate explain`: explains one recorded call, step by step.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ use super::error::CliError;
 use super::printer::Printer;
 use super::style;
 
-/// Which call.
+/// The arguments of `toolgate explain`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The id of the call, as the log, `call --json` and `/api/v1/calls` show it
     id: String,
-    /// The folder of the records, if it is not the one that the configuration names
+    /// The folder of the records, if not the configured one
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
     /// Print the record as JSON
@@ -33,7 +33,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Finds the record and tells its story.
+/// Finds the record and prints it.
 pub fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, CliError> {
     let printer = Printer(Arc::clone(secrets));
     let dir = match &args.record {
@@ -65,7 +65,7 @@ pub fn run(config: Option<&Path>, args: &Args, secrets: &Arc<Mutex<Secrets>>) ->
     Ok(ExitCode::SUCCESS)
 }
 
-/// The story of a call, for people.
+/// Formats the record of a call for people.
 fn format_record(record: &Record, spot: &LinePosition) -> String {
     let mut text = String::new();
     let who = record.principal.as_ref().map(|principal| format!(" by {principal}")).unwrap_or_default();
@@ -77,13 +77,13 @@ fn format_record(record: &Record, spot: &LinePosition) -> String {
     line(String::new());
     for (number, step) in record.steps.iter().enumerate() {
         if let Some(event) = &step.event {
-            let catalog = step.catalog.as_ref().map(|_| ", and with it other tools").unwrap_or_default();
+            let catalog = step.catalog.as_ref().map(|_| ", with a new list of tools").unwrap_or_default();
             line(format!("   ← {}{catalog}", describe_event(event)));
         }
         line(format!("{:>2}. → {}", number + 1, describe_directive(&step.say)));
     }
     if !matches!(record.steps.last().map(|step| &step.say), Some(RecordedDirective::Done(_))) {
-        line("   ← nobody waited for the answer any more".to_owned());
+        line("   ← the caller no longer waited for the answer".to_owned());
     }
     if let Some(RecordedDirective::Done(ended)) = record.steps.last().map(|step| &step.say)
         && !ended.trace.is_empty()
@@ -93,10 +93,10 @@ fn format_record(record: &Record, spot: &LinePosition) -> String {
     }
     if !record.masked.is_empty() {
         let hidden: Vec<&str> = record.masked.iter().map(|hidden| describe_hidden(*hidden)).collect();
-        line(format!("\nhidden here: {}", hidden.join(", ")));
+        line(format!("\nmasked here: {}", hidden.join(", ")));
     }
     if let Some(why) = &record.unreplayable {
-        line(format!("it cannot be replayed: {why}"));
+        line(format!("this call cannot be replayed: {why}"));
     }
     let short = record::compare::short;
     line(format!(
@@ -108,7 +108,7 @@ fn format_record(record: &Record, spot: &LinePosition) -> String {
     text
 }
 
-/// What was to be done, in words.
+/// Describes what the component told the host to do.
 fn describe_directive(directive: &RecordedDirective) -> String {
     match directive {
         RecordedDirective::Connect(servers) => format!("connect {}", servers.join(", ")),
@@ -132,41 +132,41 @@ fn describe_directive(directive: &RecordedDirective) -> String {
     }
 }
 
-/// What happened, in words.
+/// Describes what happened.
 fn describe_event(event: &RecordedEvent) -> String {
     match event {
         RecordedEvent::Connected => "connected".to_owned(),
         RecordedEvent::Answered(answer) => format!("answered: {}", cut(&answer.0)),
         RecordedEvent::Forwarded(forwarded) => {
-            let failed = if forwarded.is_error { " that says it failed" } else { "" };
-            format!("an answer{failed} of {} bytes went to the caller unread", forwarded.bytes)
+            let failed = if forwarded.is_error { ", an error" } else { "" };
+            format!("result of {} bytes passed through{failed}", forwarded.bytes)
         }
         RecordedEvent::Failed(failed) => {
             let sent = if failed.sent { "after the request was sent" } else { "before anything was sent" };
             format!("failed {sent}: {}", describe_failure(&failed.failure))
         }
-        RecordedEvent::Reconnected => "a new session stands".to_owned(),
-        RecordedEvent::Authenticated => "a new authorization is there".to_owned(),
+        RecordedEvent::Reconnected => "a new session is open".to_owned(),
+        RecordedEvent::Authenticated => "a new authorization was obtained".to_owned(),
         RecordedEvent::Waited => "the wait is over".to_owned(),
-        RecordedEvent::Approved(true) => "a person said yes".to_owned(),
-        RecordedEvent::Approved(false) => "a person said no".to_owned(),
-        RecordedEvent::Unasked => "there was nobody to ask".to_owned(),
+        RecordedEvent::Approved(true) => "a person approved the call".to_owned(),
+        RecordedEvent::Approved(false) => "a person declined the call".to_owned(),
+        RecordedEvent::Unasked => "no person could be asked for approval".to_owned(),
         RecordedEvent::Condensed(condensed) => match (&condensed.kept, &condensed.summary) {
             (Some(kept), Some(summary)) => format!("kept in {kept} and summarized: {summary}"),
             (Some(kept), None) => format!("kept in {kept}"),
             (None, Some(summary)) => format!("summarized: {summary}"),
             (None, None) => "neither kept nor summarized".to_owned(),
         },
-        RecordedEvent::Cancelled => "the caller gave up".to_owned(),
+        RecordedEvent::Cancelled => "the caller cancelled".to_owned(),
     }
 }
 
 fn describe_failure(failure: &RecordedFailure) -> String {
     match failure {
-        RecordedFailure::Cancelled => "the caller gave up".to_owned(),
+        RecordedFailure::Cancelled => "the caller cancelled".to_owned(),
         RecordedFailure::Timeout => "no answer in time".to_owned(),
-        RecordedFailure::Connect(why) => format!("no connection: {why}"),
-        RecordedFailure::Closed => "the connection ended".to_owned(),
+        RecordedFailure::Connect(why) => format!("cannot connect: {why}"),
+        RecordedFailure::Closed => "the connection was closed".to_owned(),
         RecordedFailure::Exited(Some(code)) => format!("the server's process ended with exit code {code}"),
         RecordedFailure::Exited(None) => "the server's process was killed".to_owned(),
         RecordedFailure::Http { status, .. } => format!("HTTP status {status}"),
@@ -175,11 +175,11 @@ fn describe_failure(failure: &RecordedFailure) -> String {
         RecordedFailure::QueueFull(why) => format!("too many calls are waiting: {why}"),
         RecordedFailure::NeedsAuth(why) => format!("the server needs authorization: {why}"),
         RecordedFailure::RestartInProgress => "the server is being restarted".to_owned(),
-        RecordedFailure::RestartFailed(why) => format!("the server did not come up again: {why}"),
+        RecordedFailure::RestartFailed(why) => format!("the server could not be restarted: {why}"),
     }
 }
 
-/// As much of a text as a person reads; the record has all of it.
+/// Cuts a text to a readable length; the record has all of it.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(MOST_TEXT) {
         Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
@@ -192,7 +192,7 @@ fn describe_hidden(hidden: MaskedPart) -> &'static str {
         MaskedPart::Name => "the name",
         MaskedPart::Arguments => "arguments",
         MaskedPart::Answer => "the answer",
-        MaskedPart::Catalog => "what servers had offered",
+        MaskedPart::Catalog => "the tools that servers offered",
     }
 }
 

@@ -15,10 +15,10 @@ use super::error::CliError;
 use super::printer::print_plain;
 use super::style;
 
-/// Which file to trust.
+/// The arguments of `toolgate trust`.
 #[derive(clap::Args)]
 pub struct TrustArgs {
-    /// The file; the one of the working directory where none is given
+    /// The file; by default, the one in the working directory
     file: Option<PathBuf>,
 }
 
@@ -32,7 +32,7 @@ pub fn trust(args: &TrustArgs, flag: Option<&Path>) -> Result<ExitCode, CliError
     let path = match found.map_err(|error| CliError::Usage(error.to_string()))? {
         SearchResult::File { path, .. } => path,
         SearchResult::Nothing { .. } => {
-            return Err(CliError::Usage("there is no configuration file here to trust".to_owned()));
+            return Err(CliError::Usage("there is no configuration file to trust in this folder".to_owned()));
         }
     };
     let usage = |error: config::ConfigError| CliError::Usage(error.to_string());
@@ -55,15 +55,15 @@ pub fn schema() -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to import.
+/// The arguments of `toolgate import`.
 #[derive(clap::Args)]
 pub struct ImportArgs {
-    /// The client that the file is of
+    /// The client that the file belongs to
     #[arg(long, value_enum, value_name = "CLIENT")]
     from: ImportFrom,
-    /// The file
+    /// The file to import
     file: PathBuf,
-    /// Where to write the toolgate.yaml; standard output where nothing is given. An existing file is kept
+    /// Write the toolgate.yaml to this new file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -79,7 +79,7 @@ enum ImportFrom {
     Codex,
 }
 
-/// Turns the file of a client into a `toolgate.yaml`.
+/// Converts the file of a client to a `toolgate.yaml`.
 pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
     let client = match args.from {
         ImportFrom::ClaudeDesktop => ImportClient::ClaudeDesktop,
@@ -102,7 +102,7 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
     match &args.out {
         None => print_plain(imported.yaml.as_bytes())?,
         Some(out) => {
-            // It may hold secrets that the other file holds.
+            // It may contain the secrets of the imported file.
             let mut file = private_files::create_file(out)
                 .map_err(|error| CliError::Usage(format!("{} cannot be written: {error}", out.display())))?;
             file.write_all(imported.yaml.as_bytes())?;
@@ -110,7 +110,7 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
                 |path: &Path| std::path::absolute(path).ok().and_then(|path| path.parent().map(Path::to_owned));
             if folder(out) != folder(&args.file) {
                 style::write_stderr(format_args!(
-                    "{}: relative paths in {} now begin at its own folder",
+                    "{}: relative paths in {} now start at its own folder",
                     style::stderr().yellow("notice"),
                     out.display()
                 ));

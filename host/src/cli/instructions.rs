@@ -1,4 +1,4 @@
-//! `toolgate instructions`: one text that tells a model what servers want it to know.
+//! `toolgate instructions`: prints the instructions of all servers for a model.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::context::{CliContext, ServerArgs};
 use super::error::CliError;
 
-/// Of which servers.
+/// The arguments of `toolgate instructions`.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The log: standard error, as loud as asked for, and never a secret.
+//! The log: standard error, at the level that was asked for, without secrets.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,17 +13,17 @@ use tracing_subscriber::util::SubscriberInitExt;
 use super::error::CliError;
 use super::style;
 
-/// How the log is written.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
     /// Lines for people.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Starts the log; `TOOLGATE_LOG` says more exactly than `-v` what is wanted (`debug`, or `toolgate::session=trace,warn`).
+/// Starts the log; `TOOLGATE_LOG` sets levels more precisely than `-v` (`debug`, or `toolgate::session=trace,warn`).
 pub fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>>) -> Result<(), CliError> {
     let level = match verbose {
         0 => Level::WARN,
@@ -35,12 +35,12 @@ pub fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>>) -> R
         Ok(text) if !text.trim().is_empty() => text
             .parse::<Targets>()
             .map_err(|error| CliError::Usage(format!("TOOLGATE_LOG={text:?} cannot be read: {error}")))?,
-        // What other crates have to say is theirs, but for warnings.
+        // Log only warnings of other crates.
         _ => {
             let usual = Targets::new().with_default(LevelFilter::WARN).with_target("toolgate", level);
-            // What becomes of a configuration that is read again, whoever changed it wants to know.
+            // People who change the configuration want to see how its reload ends.
             let usual = usual.with_target("toolgate::cli::serve", level.max(Level::INFO));
-            // And whoever tries a policy in the shade, what it would decide otherwise.
+            // People who try a shadow policy want to see what it would decide differently.
             usual.with_target("toolgate::shadow", level.max(Level::INFO))
         }
     };
@@ -50,14 +50,14 @@ pub fn start(verbose: u8, format: LogFormat, secrets: &Arc<Mutex<Secrets>>) -> R
     match format {
         LogFormat::Json => registry.with(layer.json()).init(),
         LogFormat::Text => {
-            // Without colours: what steers a terminal is then certainly a server's, and is taken out.
+            // Without colours, so that every control character comes from a server and can be escaped.
             registry.with(layer.with_ansi(false).without_time().compact()).init();
         }
     }
     Ok(())
 }
 
-/// Standard error without secrets.
+/// A writer to standard error that removes secrets.
 #[derive(Clone)]
 struct RedactedStderr(Arc<Mutex<Secrets>>);
 
@@ -69,7 +69,7 @@ impl<'a> MakeWriter<'a> for RedactedStderr {
     }
 }
 
-/// One line, written when it is whole.
+/// One line of the log, written when it is complete.
 struct LogLine {
     secrets: Arc<Mutex<Secrets>>,
     text: Vec<u8>,
@@ -90,9 +90,9 @@ impl Drop for LogLine {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.text);
         let text = self.secrets.lock().unwrap_or_else(PoisonError::into_inner).redact(&text);
-        // An event is one line: what looks like the end of one within it is somebody's words, and must not begin another.
+        // An event is one line: line breaks within it come from somebody's text and must not start another.
         let line = style::one_line(text.strip_suffix('\n').unwrap_or(&text));
-        // A log that nobody can read any more is no reason to stop.
+        // A closed standard error must not end the program.
         let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! `toolgate prompts`: what servers have to say for a start, and the getting of it.
+//! `toolgate prompts`: lists the prompts of all servers, or gets one.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::context::{CliContext, ServerArgs};
 use super::error::CliError;
 use super::{call, requests, table};
 
-/// What to list or get.
+/// The arguments of `toolgate prompts`.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -27,7 +27,7 @@ pub struct Args {
 enum PromptsCommand {
     /// Print the messages of a prompt
     Get {
-        /// The prompt: server.prompt, server__prompt, or its own name where only one server has it
+        /// The prompt: server.prompt, server__prompt, or its own name if only one server has it
         name: String,
         /// Its arguments, written like those of a tool
         #[arg(allow_negative_numbers = true)]
@@ -38,7 +38,7 @@ enum PromptsCommand {
 }
 
 impl Args {
-    /// The text of the arguments, where there are any.
+    /// Returns the text of the prompt's arguments, or an empty text.
     pub fn arguments(&self) -> Result<String, CliError> {
         match &self.command {
             Some(PromptsCommand::Get { arguments, .. }) => call::read_arguments(arguments),
@@ -46,7 +46,7 @@ impl Args {
         }
     }
 
-    /// The options, wherever on the command line they stand.
+    /// Merges the options from before and after the subcommand.
     pub fn servers(&self) -> ServerArgs {
         match &self.command {
             Some(PromptsCommand::Get { servers, .. }) => self.servers.clone().or(servers),
@@ -91,7 +91,7 @@ async fn list(context: &CliContext, args: &ServerArgs) -> Result<ExitCode, CliEr
     Ok(found.code)
 }
 
-/// One of a prompt's arguments, as its server lists it.
+/// An argument of a prompt, as its server lists it.
 #[derive(Deserialize)]
 struct PromptArgument {
     name: String,
@@ -103,7 +103,7 @@ fn prompt_arguments(prompt: &JsonObject) -> Vec<PromptArgument> {
     prompt.get("arguments").and_then(|arguments| serde_json::from_str(arguments.get()).ok()).unwrap_or_default()
 }
 
-/// The names of a prompt's arguments; those in brackets can be left out.
+/// Formats the names of a prompt's arguments, with optional ones in brackets.
 fn format_arguments(prompt: &JsonObject) -> String {
     let arguments = prompt_arguments(prompt);
     let shown = arguments.iter().map(|argument| match argument {
@@ -128,7 +128,7 @@ async fn get(context: &CliContext, name: &str, arguments: &str, args: &ServerArg
     Ok(ExitCode::SUCCESS)
 }
 
-/// How a prompt's arguments are to be read: all are text, and are sent as they were written.
+/// Returns a schema that reads all of a prompt's arguments as strings, and keeps them as written.
 fn schema(prompt: &JsonObject) -> String {
     let arguments = prompt_arguments(prompt);
     let text = json!({"type": "string"});
@@ -139,7 +139,7 @@ fn schema(prompt: &JsonObject) -> String {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": text}).to_string()
 }
 
-/// The arguments as text; what was written as JSON of another kind is sent as that JSON.
+/// Converts the arguments to strings; other JSON values become their JSON text.
 fn strings(arguments: &str) -> JsonObject {
     let mut out = JsonObject::default();
     for (name, value) in JsonObject::read(arguments).unwrap_or_default().iter() {
@@ -161,7 +161,7 @@ struct PromptMessage {
     content: Option<Box<RawValue>>,
 }
 
-/// The messages as a conversation.
+/// Formats the messages as a conversation.
 fn messages(context: &CliContext, PromptMessages { messages }: &PromptMessages) -> Result<String, CliError> {
     let object = |value: &RawValue| JsonObject::read(value.get());
     let mut shown = Vec::with_capacity(messages.len());
@@ -180,9 +180,9 @@ fn messages(context: &CliContext, PromptMessages { messages }: &PromptMessages) 
     ))
 }
 
-/// The server of the prompt that a name means, and the prompt as the server lists it.
+/// Finds the prompt that a name means, with its server and a session.
 async fn find_owner(context: &CliContext, name: &str) -> Result<(Arc<Link>, Arc<Session>, JsonObject), CliError> {
-    // The name of a server is known beforehand, so only that server need be started.
+    // The name may contain the id of a server; then only that server is started.
     let split = |link: &Link| {
         let rest = name.strip_prefix(link.id())?;
         rest.strip_prefix("__").or_else(|| rest.strip_prefix('.')).map(str::to_owned)
@@ -208,10 +208,7 @@ async fn find_owner(context: &CliContext, name: &str) -> Result<(Arc<Link>, Arc<
     let mut candidates: Vec<_> = with_it.collect();
     match candidates.as_slice() {
         [_] => Ok(candidates.remove(0)),
-        [] => Err(requests::not_found(
-            &found.failed,
-            format!("no prompt {name:?}; `toolgate prompts` lists those that there are"),
-        )),
+        [] => Err(requests::not_found(&found.failed, format!("no prompt {name:?}; `toolgate prompts` lists them all"))),
         several => {
             let names: Vec<_> = several.iter().map(|(link, ..)| format!("{}__{name}", link.id())).collect();
             Err(CliError::Usage(format!("{name:?} is a prompt of several servers; write one of: {}", names.join(", "))))

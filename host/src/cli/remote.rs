@@ -1,4 +1,4 @@
-//! A gateway that runs already: how commands find it, ask it, and tell what went wrong.
+//! A running gateway: how commands find it, ask it, and report failures.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,42 +18,42 @@ use super::error::CliError;
 use super::printer::Printer;
 use super::status::report::{GatewayInfo, age};
 
-/// Which gateway, and how to be let in.
+/// Which running gateway to use, and how to authenticate.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Options for a running gateway")]
 pub struct GatewayArgs {
-    /// Ask a running gateway and start nothing: its URL, process id or socket; without a value, the one that you run
+    /// Use a running gateway and start nothing: its URL, process id or socket; without a value, the one that you run
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub gateway: Option<String>,
-    /// Read the token for the gateway from this file; TOOLGATE_GATEWAY_TOKEN is the other way
+    /// Read the gateway's token from this file instead of TOOLGATE_GATEWAY_TOKEN
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Trust the authorities of this PEM file beside the system's
+    /// Also trust the certificate authorities in this PEM file
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 }
 
-/// A gateway that can be asked.
+/// A running gateway.
 pub struct RemoteGateway {
-    /// Prints without the token.
+    /// Prints without secrets.
     pub printer: Printer,
-    /// What it is called in messages.
+    /// Its name in messages.
     name: String,
-    /// Where its pages are.
+    /// The address of its pages.
     site: RemoteSite,
-    /// We have shown a token.
+    /// True if requests carry a token.
     sends_token: bool,
     operator: OperatorClient,
 }
 
 impl RemoteGateway {
-    /// Finds the gateway that is meant; each page must be there within the limit.
+    /// Finds the gateway that the options name; each of its pages must arrive within the limit.
     pub async fn find(args: &GatewayArgs, limit: Duration, secrets: &Arc<Mutex<Secrets>>) -> Result<Self, CliError> {
         let variables = Variables::from_process();
         let given = args.gateway.as_deref().unwrap_or_default();
         if given.contains('@') {
-            // It may hold a password, so it is not repeated.
-            let text = "the address of a gateway has no login: put its token into TOOLGATE_GATEWAY_TOKEN";
+            // It may contain a password, so it is not repeated.
+            let text = "a gateway's URL must not contain a login: put the token into TOOLGATE_GATEWAY_TOKEN";
             return Err(CliError::Usage(text.to_owned()));
         }
         if given.starts_with("http://") || given.starts_with("https://") {
@@ -69,7 +69,7 @@ impl RemoteGateway {
             number => {
                 let pid = number.parse().map_err(|_| {
                     CliError::Usage(format!(
-                        "{number:?} is no gateway: write a URL such as --gateway=http://127.0.0.1:8808, or a process id"
+                        "{number:?} is not a gateway: write a URL such as --gateway=http://127.0.0.1:8808, or a process id"
                     ))
                 })?;
                 find_socket(&variables, Some(pid), secrets).await?
@@ -95,47 +95,44 @@ impl RemoteGateway {
         Ok(RemoteGateway { printer: Printer(Arc::clone(secrets)), name, site, sends_token, operator })
     }
 
-    /// A page of its API.
+    /// Gets a page of its API.
     pub async fn get(&self, path: &str) -> Result<String, CliError> {
         self.operator.get(path).await.map_err(|failed| self.failure(&failed))
     }
 
-    /// What it is called in messages.
+    /// Returns its name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its pages.
+    /// Returns the client for its API.
     pub fn operator(&self) -> &OperatorClient {
         &self.operator
     }
 
-    /// A session with it, as any MCP client has one.
+    /// Opens an MCP session with it, as any client would.
     pub async fn session(&self, limit: Duration) -> Result<Session, CliError> {
         let site = RemoteSite { url: format!("{}mcp", self.site.url), ..self.site.clone() };
         let options = SessionOptions { protocol: Protocol::Modern, limit, ..SessionOptions::default() };
         Session::open(&Endpoint::Http(site), &options).await.map_err(|failed| self.failure(&failed))
     }
 
-    /// A page that is not what it should be.
+    /// Returns the error for a page that cannot be read.
     pub fn unexpected_answer(&self, error: &serde_json::Error) -> CliError {
-        CliError::ServerError(format!(
-            "the gateway at {} answered with what is no answer of a gateway: {error}",
-            self.name
-        ))
+        CliError::ServerError(format!("the gateway at {}: its answer cannot be read: {error}", self.name))
     }
 
-    /// A question that failed, as the end of a command.
+    /// Converts a failed request to the error that ends a command.
     pub fn failure(&self, failed: &RequestError) -> CliError {
         let name = &self.name;
         let text = format!("the gateway at {name}: {failed}");
         match &failed.failure {
             Cause::Timeout { .. } | Cause::NotReady { .. } => CliError::Timeout(text),
             Cause::Http(error) if error.status == 401 && self.sends_token => {
-                CliError::NeedsAuth(format!("the gateway at {name} does not know this token"))
+                CliError::NeedsAuth(format!("the gateway at {name} rejected this token"))
             }
             Cause::Http(error) if error.status == 401 => CliError::NeedsAuth(format!(
-                "the gateway at {name} wants a token: put it into TOOLGATE_GATEWAY_TOKEN, or into a file for --token-file"
+                "the gateway at {name} needs a token: put it into TOOLGATE_GATEWAY_TOKEN, or into a file for --token-file"
             )),
             Cause::Http(error) if error.status == 403 => CliError::NeedsAuth(text),
             Cause::Http(error) if error.status == 404 => {
@@ -148,7 +145,7 @@ impl RemoteGateway {
     }
 }
 
-/// The socket of the gateway that this user runs: of the one with this process id, or of the only one.
+/// Finds the socket of this user's gateway: the one with this process id, or the only one.
 async fn find_socket(
     variables: &Variables,
     pid: Option<u32>,
@@ -176,7 +173,7 @@ async fn find_socket(
     }
 }
 
-/// A line by which a person can tell one gateway from the others.
+/// Describes a gateway on one line, so that a person can choose one.
 async fn describe(RunningGateway { pid, path }: &RunningGateway, secrets: &Arc<Mutex<Secrets>>) -> String {
     #[derive(Deserialize)]
     struct ServersPage {
@@ -194,7 +191,7 @@ async fn describe(RunningGateway { pid, path }: &RunningGateway, secrets: &Arc<M
     format!("{choice}  for {}, {place}  {file}", age(about.for_s)).trim_end().to_owned()
 }
 
-/// The gateway at this address, which may be that of its MCP.
+/// Returns the site of the gateway at this URL, which may be the one of its MCP endpoint.
 fn site_at(url: &str, token: Option<String>, args: &GatewayArgs) -> RemoteSite {
     let base = url.trim_end_matches('/');
     let base = base.strip_suffix("/mcp").unwrap_or(base);
@@ -226,7 +223,7 @@ fn token(args: &GatewayArgs, variables: &Variables) -> Result<Option<String>, Cl
     }
 }
 
-/// Takes an address after `--gateway` for its value. What else follows may be the name of a tool, so only `=` binds that.
+/// Joins `--gateway` and a URL after it with `=`; other words after the flag may be the name of a tool.
 pub fn join_gateway_flag(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Vec<std::ffi::OsString> {
     let mut out: Vec<std::ffi::OsString> = Vec::new();
     let mut literal = false;
@@ -248,12 +245,12 @@ pub fn join_gateway_flag(arguments: impl IntoIterator<Item = std::ffi::OsString>
     out
 }
 
-/// The variable that has the token.
+/// The variable that holds the token.
 const TOKEN: &str = "TOOLGATE_GATEWAY_TOKEN";
-/// The gateway has limits of its own; this is only against one that never ends.
+/// A limit against endless messages; the gateway has its own limits.
 const MAX_MESSAGE: usize = 256 << 20;
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long a gateway may take to say who it is, where there are several.
+/// How long each of several gateways may take to describe itself.
 const GLANCE: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `toolgate replay`: recorded calls once more, as they were or on a candidate.
+//! `toolgate replay`: replays recorded calls, as they were or with a candidate.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -28,21 +28,22 @@ use super::error::{self, CliError};
 use super::printer::Printer;
 use super::{style, table};
 
-/// Which records, and what to make of them.
+/// The arguments of `toolgate replay`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The folder of the records
     dir: PathBuf,
-    /// Only calls of this long ago and younger, such as 7d or 12h, or from this time or date (UTC) on, such as 2026-11-15T17:30:00Z
+    /// Only calls since then: an age such as 7d or 12h, or a date or time (UTC) such as 2026-11-15T17:30:00Z
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<SystemTime>,
-    /// Only calls of this tool, also those that were refused: any form of its name, or a glob
+    /// Only calls of this tool, including refused ones: any form of its name, or a glob
     #[arg(long, value_name = "TOOL")]
     tool: Option<String>,
     /// Only calls of this principal
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
-    /// End with 1 if any call differs in one of these ways: denied, allowed, asked, rerouted, arguments, masking, retry, unread, result, trace
+    /// Exit with 1 if a call differs in one of these ways: denied, allowed, asked, rerouted, arguments, masking, retry,
+    /// unread, result, trace
     #[arg(long, value_name = "WAYS", value_delimiter = ',', value_parser = kind)]
     fail_on: Vec<DifferenceKind>,
     /// Print JSON
@@ -50,17 +51,17 @@ pub struct Args {
     json: bool,
 }
 
-/// What there is to know beyond the options.
+/// The help text after the options.
 pub const HELP: &str = "\
-Without --logic and --config every call must come out bit for bit as it was recorded. With either, calls are tried on \
-that component or configuration, and what would be decided otherwise is told by tool and principal. No server is started \
-and no tool is called.
+Without --logic and --config, every call must come out exactly as recorded. With either, calls are tried on that \
+component or configuration, and differences are listed by tool and principal. No server is started and no tool \
+is called.
 
-Exit codes: 0 all came out the same, or what differs is not in --fail-on · 1 a call did not come out the same, a record \
-was changed or is missing something, the component broke off, or --fail-on found what it was looking for, a call that \
-cannot be judged, or no call to look at · 2 usage or configuration";
+Exit codes: 0 no differences, or none that --fail-on names · 1 a call did not come out as recorded, a record is \
+damaged or incomplete, the component crashed, or --fail-on found a difference that it names, a call that cannot be \
+judged, or no calls at all · 2 usage or configuration";
 
-/// Replays, and says what came out.
+/// Replays the records and prints what differs.
 pub fn run(
     logic: &LogicArgs,
     config: Option<&Path>,
@@ -72,7 +73,8 @@ pub fn run(
         Some(file) => Some(context::load_config(Some(file), &Variables::from_process(), ConfigFallback::Fail)?),
         None => None,
     };
-    // One that loops or hoards is soon found out, as in the shade; whoever wants it sooner can say so.
+    // A candidate that loops or wastes memory is stopped early, as a shadow is; the options can lower the limits
+    // further.
     let (asked, most) = (logic.options().limits, toolgate::shadow::limits());
     let limits = InstanceLimits {
         fuel: [asked.fuel, most.fuel].into_iter().flatten().min(),
@@ -97,10 +99,10 @@ pub fn run(
         BacktestError::Logic(error) => CliError::Logic(error),
         other => CliError::Usage(toolgate::failure::format_chain(&other)),
     })?;
-    // Without a candidate there is nothing to judge: all that is left must come out the same.
+    // Without a candidate, every call must come out the same, so there is nothing to judge.
     let is_unjudged = |kind: &DifferenceKind| !backtest.candidate.is_same() && report.is_unjudged(*kind);
     let unjudged: Vec<&str> = args.fail_on.iter().filter(|kind| is_unjudged(kind)).map(|kind| kind.name()).collect();
-    // Nothing is found in nothing: a filter with a mistake in it must not let everything pass.
+    // A filter with a mistake in it must not let everything pass.
     let empty = report.compared() == 0 && !args.fail_on.is_empty();
     let differs = args.fail_on.iter().any(|kind| report.of_kind(*kind) > 0);
     let wrong = differs || !unjudged.is_empty() || empty || !report.is_sound();
@@ -109,16 +111,16 @@ pub fn run(
     } else {
         print(&printer, &report, &backtest.candidate)?;
         if empty {
-            warn(&printer, "no call was compared, which is no pass for --fail-on");
+            warn(&printer, "no call was compared, so --fail-on does not pass");
         } else if !unjudged.is_empty() {
             let ways = unjudged.join(",");
-            warn(&printer, &format!("not all calls could be judged, which is no pass for --fail-on {ways}"));
+            warn(&printer, &format!("not all calls could be judged, so this does not pass: --fail-on {ways}"));
         }
     }
     Ok(ExitCode::from(if wrong { error::REFUSED } else { 0 }))
 }
 
-/// How far things are, on a terminal only.
+/// Creates a progress bar, which only a terminal shows.
 fn bar(bytes: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -133,21 +135,20 @@ fn bar(bytes: u64) -> ProgressBar {
 fn print(printer: &Printer, report: &BacktestReport, candidate: &Candidate) -> Result<(), CliError> {
     let warn = |text: String| warn(printer, &text);
     for UnusableServer { server, reason } in &report.unusable {
-        warn(format!("server {server:?}: {reason} (it counts as gone)"));
+        warn(format!("server {server:?}: {reason} (treated as removed)"));
     }
     if report.unfinished > 0 {
-        let (were, are) =
-            if report.unfinished == 1 { ("was", "its end, and is") } else { ("were", "their end, and are") };
-        warn(format!("{} {were} never written to {are} left out", count_of(report.unfinished, "record")));
+        let (were, are) = if report.unfinished == 1 { ("is", "is") } else { ("are", "are") };
+        warn(format!("{} {were} incomplete and {are} skipped", count_of(report.unfinished, "record")));
     }
     if report.unreplayable > 0 {
         let count = count_of(report.unreplayable, "call");
-        warn(format!("{count} cannot be replayed: what is hidden in the record decided how it went on"));
+        warn(format!("{count} cannot be replayed: the outcome depends on something that the record masks"));
     }
     if report.unjudged > 0 {
         warn(format!(
-            "the answers of {} are stored masked, and the candidate masks less: what it would show of them cannot be judged, and \
-             is no pass for --fail-on masking; `record: {{raw: true}}` stores answers whole",
+            "the answers of {} are stored masked, and the candidate masks less: what it would show is unknown, so \
+             --fail-on masking does not pass; `record: {{raw: true}}` stores answers whole",
             count_of(report.unjudged, "call")
         ));
     }
@@ -161,10 +162,10 @@ fn print(printer: &Printer, report: &BacktestReport, candidate: &Candidate) -> R
     }
     for (why, group) in &report.crashed {
         let first = group.examples.values().next().map(|first| format!(", first at {}", first.id)).unwrap_or_default();
-        warn(format!("the component broke off at {}{first}: {why}", count_of(group.count, "call")));
+        warn(format!("the component crashed at {}{first}: {why}", count_of(group.count, "call")));
     }
     if report.stopped {
-        warn("it broke off so often that the other records were not tried".to_owned());
+        warn("the component crashed so often that the other records were not tried".to_owned());
     }
     for (what, count) in &report.missing {
         warn(format!("{} not replayed: {what}", count_of(*count, "call")));
@@ -184,7 +185,7 @@ fn warn(printer: &Printer, text: &str) {
     style::write_stderr(format_args!("{}: {}", style::stderr().yellow("warning"), printer.clean(text)));
 }
 
-/// What is decided otherwise, the gravest first and then what concerns most calls; of what nobody outside could see, a part.
+/// Formats the differences, the most serious and most frequent first; differences in traces alone are cut.
 fn groups(report: &BacktestReport) -> String {
     let mut all: Vec<_> = report.groups.iter().collect();
     all.sort_by_key(|((kind, ..), group)| (*kind, Reverse(group.count)));
@@ -199,12 +200,12 @@ fn groups(report: &BacktestReport) -> String {
     let mut text = table::draw_figures(["CHANGE", "TOOL", "PRINCIPAL", "CALLS", "EXAMPLE"], rows);
     if left > 0 {
         let groups = if left == 1 { "1 more group differs" } else { &format!("{left} more groups differ") };
-        text.push_str(&format!("{groups} in reasons alone; --json has all\n"));
+        text.push_str(&format!("{groups} only in reasons; --json lists all\n"));
     }
     text
 }
 
-/// As much of a text as a table has room for.
+/// Cuts a text to what fits in a table.
 fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -217,16 +218,16 @@ fn head(report: &BacktestReport, candidate: &Candidate) -> String {
     let when = span.as_ref().map(|(first, last)| format!(" of {first} to {last}")).unwrap_or_default();
     let left = match report.skipped {
         0 => String::new(),
-        count => format!(" ({count} left out)"),
+        count => format!(" ({count} skipped)"),
     };
     let compared = report.compared();
     let all = if compared == *records { "all".to_owned() } else { format!("all {compared} that could be compared") };
     let outcome = match (*same == compared, candidate.is_same()) {
         _ if compared == 0 => "no call was compared".to_owned(),
         (true, true) => format!("{all} came out the same"),
-        (true, false) => format!("{all} would be decided alike"),
+        (true, false) => format!("{all} would be decided the same way"),
         (false, true) => format!("{same} came out the same"),
-        (false, false) => format!("{same} would be decided alike"),
+        (false, false) => format!("{same} would be decided the same way"),
     };
     let masks = match report.unjudged {
         0 => String::new(),
@@ -315,7 +316,7 @@ fn to_json(report: &BacktestReport, candidate: &Candidate, ok: bool) -> Value {
     })
 }
 
-/// A time in the past: how long ago, or when.
+/// Parses a time in the past: an age, or a date or time.
 fn since(text: &str) -> Result<SystemTime, String> {
     let ago = duration::parse(text, DurationUnit::Seconds).ok().flatten().filter(|ago| !ago.is_zero());
     let then = ago.and_then(|ago| SystemTime::now().checked_sub(ago));
@@ -324,7 +325,7 @@ fn since(text: &str) -> Result<SystemTime, String> {
     })
 }
 
-/// A way in which a call can differ.
+/// Parses a way in which a call can differ.
 fn kind(text: &str) -> Result<DifferenceKind, String> {
     let known = || DifferenceKind::ALL.map(|(_, name, _)| name).join(", ");
     DifferenceKind::parse(text.trim()).ok_or_else(|| format!("write one of: {}", known()))

@@ -1,4 +1,4 @@
-//! What commands share that ask servers for more than tools.
+//! Requests to servers that several commands share.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,21 +19,21 @@ use super::error::{CliError, SERVER_UNAVAILABLE};
 pub struct FailedServer {
     /// Its id.
     pub server: String,
-    /// Why.
+    /// Why it cannot be used.
     pub reason: String,
 }
 
-/// What the servers answered.
+/// The answers of all servers.
 pub struct ServerResults<T> {
-    /// Those that did, in the order of the configuration.
+    /// The servers that answered, in the order of the configuration.
     pub answered: Vec<(Arc<Link>, T)>,
-    /// Those that could not.
+    /// The servers that failed.
     pub failed: Vec<FailedServer>,
-    /// How a command that needs any of them ends.
+    /// The exit code of a command that needs at least one answer.
     pub code: ExitCode,
 }
 
-/// Connects all servers side by side and asks each; those that cannot be used are warned of.
+/// Connects to all servers concurrently and asks each; warns about servers that cannot be used.
 pub async fn query_all<T, W>(context: &CliContext, work: impl Fn(Arc<Session>) -> W) -> ServerResults<T>
 where
     W: Future<Output = Result<T, RequestError>>,
@@ -64,7 +64,7 @@ where
     gathered
 }
 
-/// What a server says, masked, with the id of the server before it.
+/// Masks an item of a server, and puts the server's id in front.
 pub fn mask_item(context: &CliContext, link: &Link, item: &RawValue) -> Result<JsonObject, CliError> {
     let mut out = JsonObject::default();
     out.set("server", link.id());
@@ -72,39 +72,37 @@ pub fn mask_item(context: &CliContext, link: &Link, item: &RawValue) -> Result<J
     Ok(out)
 }
 
-/// A member that is text.
+/// Returns a member that is a string.
 pub fn member_text(item: &JsonObject, name: &str) -> Option<String> {
     json::string_value(item.get(name)?)
 }
 
-/// The end of a command for which the thing was looked for on all servers and not found: a server that could not be
-/// asked may have it.
+/// Returns the error for something that no server has; a server that could not be reached may have it.
 pub fn not_found(failed: &[FailedServer], text: String) -> CliError {
     let away: Vec<_> = failed.iter().map(|failed| failed.server.as_str()).collect();
     match away.as_slice() {
         [] => CliError::NotFound(text),
-        away => CliError::Unavailable(format!("{text} (not asked, since unavailable: {})", away.join(", "))),
+        away => CliError::Unavailable(format!("{text} (these servers could not be reached: {})", away.join(", "))),
     }
 }
 
-/// What a server has to say on one thing, masked and cut like the answer of a tool.
+/// A server's result, masked like the answer of a tool.
 pub struct MaskedResult {
-    /// The result, as the server wrote it.
+    /// The result as an object.
     pub result: JsonObject,
-    /// The same as text.
+    /// The result as text.
     json: String,
 }
 
 impl MaskedResult {
-    /// The result as a value of some type; what does not fit is the server's fault.
+    /// Parses the result into a type; a result that does not fit is the server's fault.
     pub fn read<T: DeserializeOwned>(&self, method: &str) -> Result<T, CliError> {
-        let strange =
-            |error| CliError::ServerError(format!("the server answered {method} with what it is not: {error}"));
+        let strange = |error| CliError::ServerError(format!("the server's answer to {method} cannot be read: {error}"));
         serde_json::from_str(&self.json).map_err(strange)
     }
 }
 
-/// Asks a server for one thing.
+/// Sends a request to a server and masks its result.
 pub async fn request_masked(
     context: &CliContext,
     link: &Link,
@@ -120,12 +118,13 @@ pub async fn request_masked(
     let asked = SessionRequest { method, params: &params, timeouts: patience, progress: None };
     let answer = session.request(asked).await.map_err(|failed| request_error(context, link, &failed))?;
     let json = context.gate.mask(link.id(), answer.json())?;
-    let strange = || CliError::ServerError(format!("server {:?} answered {method} with what is no object", link.id()));
+    let strange =
+        || CliError::ServerError(format!("server {:?}: the answer to {method} is not a JSON object", link.id()));
     let result = JsonObject::read(&json).ok_or_else(strange)?;
     Ok(MaskedResult { result, json })
 }
 
-/// A request that failed, as the end of a command.
+/// Converts a failed request to the error that ends a command.
 pub fn request_error(context: &CliContext, link: &Link, failed: &RequestError) -> CliError {
     let text = context.clean(&format!("server {:?}: {failed}", link.id()));
     match &failed.failure {
@@ -147,7 +146,7 @@ pub fn request_error(context: &CliContext, link: &Link, failed: &RequestError) -
     }
 }
 
-/// A server that cannot be used, as the end of a command.
+/// Converts the reason why a server cannot be used to the error that ends a command.
 pub fn unavailable_error(context: &CliContext, link: &Link, why: &Unavailable) -> CliError {
     match why {
         Unavailable::Failed(failed) | Unavailable::NeedsAuth(failed) => request_error(context, link, failed),

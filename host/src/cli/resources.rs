@@ -1,4 +1,4 @@
-//! `toolgate resources`: what servers have to read, and the reading of it.
+//! `toolgate resources`: lists the resources of all servers, or reads one.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::context::{CliContext, ServerArgs};
 use super::error::CliError;
 use super::{requests, table};
 
-/// What to list or read.
+/// The arguments of `toolgate resources`.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -23,9 +23,9 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum ResourcesCommand {
-    /// Print what a resource holds
+    /// Print the content of a resource
     Read {
-        /// The address of the resource, as the list shows it
+        /// The URI of the resource, as listed
         uri: String,
         #[command(flatten)]
         servers: ServerArgs,
@@ -33,7 +33,7 @@ enum ResourcesCommand {
 }
 
 impl Args {
-    /// The options, wherever on the command line they stand.
+    /// Merges the options from before and after the subcommand.
     pub fn servers(&self) -> ServerArgs {
         match &self.command {
             Some(ResourcesCommand::Read { servers, .. }) => self.servers.clone().or(servers),
@@ -120,7 +120,7 @@ struct ContentPart {
     blob: Option<String>,
 }
 
-/// The text of all parts; what is no text leaves a line.
+/// Joins the texts of all parts; a binary part becomes one line.
 fn contents(ResourceContents { contents }: ResourceContents) -> String {
     let parts = contents.into_iter().map(|part| match (part.text, part.blob) {
         (Some(LossyString(text)), _) => text,
@@ -133,10 +133,11 @@ fn contents(ResourceContents { contents }: ResourceContents) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// The server that a resource is of: the only one asked for, the one that lists it, or the one whose template fits.
+/// Finds the server of a resource: the only one selected, the one that lists it, or the one with a matching template.
 async fn find_owner(context: &CliContext, uri: &str, args: &ServerArgs) -> Result<(Arc<Link>, Arc<Session>), CliError> {
     if let [id] = args.server.as_slice() {
-        let link = context.gate.registry().link(id).expect("the desk knows the servers that were asked for");
+        let link =
+            context.gate.registry().link(id).expect("opening the context checked that the selected servers exist");
         let session = link.session().await.map_err(|why| requests::unavailable_error(context, &link, &why))?;
         return Ok((link, session));
     }
@@ -160,7 +161,7 @@ async fn find_owner(context: &CliContext, uri: &str, args: &ServerArgs) -> Resul
         [(link, session)] => Ok((Arc::clone(link), Arc::clone(session))),
         [] => Err(requests::not_found(
             &found.failed,
-            format!("no server lists {uri:?}; name the server with --server to ask it all the same"),
+            format!("no server lists {uri:?}; to ask a server anyway, name it with --server"),
         )),
         several => {
             let ids: Vec<_> = several.iter().map(|(link, _)| link.id()).collect();

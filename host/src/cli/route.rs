@@ -1,4 +1,4 @@
-//! `toolgate route`: which tool a name means, how its arguments are read, and why.
+//! `toolgate route`: shows which tool a name means, how its arguments are read, and why.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use super::error::{CliError, exit_code};
 use super::printer::print_plain;
 use super::{call, style};
 
-/// What to route, and where.
+/// The arguments of `toolgate route`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The name as a model wrote it: server.tool, server__tool, mcp__server__tool, mcp_server_tool
@@ -28,36 +28,36 @@ pub struct Args {
     /// standard input
     #[arg(allow_negative_numbers = true)]
     arguments: Vec<String>,
-    /// The servers and their tools, in the `servers` shape of `eval`, in place of the configured ones
+    /// Use the servers and tools in this file, in the `servers` shape of `eval`, instead of the configured ones
     #[arg(long, value_name = "FILE")]
     servers: Option<PathBuf>,
-    /// Read the arguments with this JSON Schema in place of the tool's own
+    /// Read the arguments with this JSON Schema instead of the tool's own
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
     /// Also show the name and schema that this provider would get
     #[arg(long, value_name = "PROVIDER", value_parser = ["openai", "anthropic", "gemini", "cursor", "mcp"])]
     target: Option<String>,
-    /// Answer with one JSON object
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What is shown when nothing is asked.
+/// The name and arguments of the example that is shown without any.
 const EXAMPLE: (&str, &str) = ("demo__forecast", "city: Zürich, days: 3");
 
 impl Args {
-    /// The text of the arguments, read as `call` reads it.
+    /// Returns the text of the arguments, read as `call` reads it.
     pub fn arguments(&self) -> Result<String, CliError> {
         call::read_arguments(&self.arguments)
     }
 }
 
-/// Whether this is about the configured servers.
+/// Reports whether the command is about the configured servers.
 pub fn wants_configuration(args: &Args) -> bool {
     args.name.is_some() && args.servers.is_none() && args.schema.is_none()
 }
 
-/// Decides on servers that are written down, and shows the decision.
+/// Decides a call to servers from a file or to the demo server, and prints the decision.
 pub fn run(logic: &mut Supervisor, args: &Args, arguments: &str) -> Result<ExitCode, CliError> {
     let mut servers = read_servers(args.servers.as_deref())?;
     let (name, arguments) = match &args.name {
@@ -81,7 +81,7 @@ pub fn run(logic: &mut Supervisor, args: &Args, arguments: &str) -> Result<ExitC
     if let Some(file) = &args.schema {
         let schema = read(file)?;
         if !matches!(serde_json::from_str(&schema), Ok(serde_json::Value::Object(_))) {
-            return Err(in_file(file, "a JSON Schema is a JSON object"));
+            return Err(in_file(file, "a JSON Schema must be a JSON object"));
         }
         let tool = match &decided {
             Ok(plan) => Some(plan.tool.clone()),
@@ -106,8 +106,8 @@ pub fn run(logic: &mut Supervisor, args: &Args, arguments: &str) -> Result<ExitC
     }
 }
 
-/// Decides on the configured servers, as a call would, and shows the decision. Only servers that the name needs are
-/// started; for the name at a provider, all are.
+/// Decides a call to the configured servers and prints the decision; it starts only the servers that the name needs, or
+/// all for `--target`.
 pub async fn run_configured(context: &CliContext, args: &Args, arguments: String) -> Result<ExitCode, CliError> {
     let name = args.name.clone().unwrap_or_default();
     if args.target.is_some() {
@@ -167,7 +167,7 @@ fn open(logic: &mut Supervisor, servers: &EvalServers) -> Result<GateId, CliErro
     Ok(gate)
 }
 
-/// The tool as a provider would see it. All tools take part, since names must not collide.
+/// Returns the tool as a provider would see it; all tools take part, since names must not collide.
 fn fit(
     logic: &mut Supervisor,
     candidates: Vec<naming::Candidate>,
@@ -213,7 +213,8 @@ struct FittedOutput {
 
 fn show(args: &Args, name: &str, plan: CallPlan, fitted: Option<(String, naming::FittedTool)>) -> Result<(), CliError> {
     let raw = |json: String| {
-        RawValue::from_string(json).map_err(|error| CliError::Usage(format!("the component gave no JSON: {error}")))
+        RawValue::from_string(json)
+            .map_err(|error| CliError::Usage(format!("the component returned invalid JSON: {error}")))
     };
     if args.json {
         let fitted = match fitted {

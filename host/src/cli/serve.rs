@@ -1,4 +1,4 @@
-//! `toolgate serve`: one MCP server in front of all configured ones.
+//! `toolgate serve`: the gateway, one MCP server for all configured ones.
 
 mod reload;
 mod setup;
@@ -29,16 +29,17 @@ use super::signals::Signals;
 use reload::Reloader;
 use setup::GatewaySetup;
 
-/// How to be a server.
+/// The arguments of `toolgate serve`.
 #[derive(clap::Args, Clone)]
 pub struct Args {
-    /// Listen here for HTTP, in place of standard input and output; without a value where gateway.http says, else on 127.0.0.1:8808
+    /// Serve HTTP at this address instead of standard input and output; without a value, at gateway.http or
+    /// 127.0.0.1:8808
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
     http: Option<Option<String>>,
-    /// Only this server, with its own names
+    /// Serve only this server, with its own names
     #[arg(long, value_name = "SERVER")]
     expose: Option<String>,
-    /// How tools are named, in place of what the configuration says
+    /// How tools are named, instead of gateway.names
     #[arg(long, value_name = "STYLE", value_parser = names)]
     names: Option<GatewayNames>,
     /// Record calls in this folder, for `toolgate replay` and `toolgate explain`
@@ -46,7 +47,7 @@ pub struct Args {
     record: Option<PathBuf>,
 }
 
-/// Serves until the client has gone, or a signal comes.
+/// Serves until the client disconnects or a signal arrives.
 pub fn run(
     logic: &LogicArgs,
     flag: Option<&Path>,
@@ -61,15 +62,15 @@ pub fn run(
     secrets.lock().unwrap_or_else(PoisonError::into_inner).merge(&of_gateway);
     let socket = config.settings.gateway.socket;
     let reloader = origin.map(|origin| Reloader::new(args, origin, &variables, tokens, shadow, logic, secrets));
-    // Before the component is compiled, which may take a moment: SIGHUP is no reason to end.
+    // Handle signals before compiling the component, which may take a moment: SIGHUP must not end the program.
     let signals = Signals::of_service(limits.grace)?;
     let component = logic.component()?;
     let mut builder = match http {
         Some(_) => tokio::runtime::Builder::new_multi_thread(),
         None => tokio::runtime::Builder::new_current_thread(),
     };
-    // One client needs one thread. Many get half of the cores: the other half is the servers', and threads that have
-    // nothing to do take work from each other that is dearer to hand over than to do.
+    // One client needs one thread. Many clients get half of the cores: the servers need the others, and idle workers
+    // would steal tasks that cost more to hand over than to run.
     builder.worker_threads(std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2)));
     let runtime = builder.enable_all().build()?;
     let runtime_folder = socket::folder(&variables);
@@ -99,7 +100,7 @@ pub fn run(
         registry.close().await;
         outcome
     });
-    // A read of standard input cannot be given up.
+    // A blocking read of standard input cannot be cancelled.
     runtime.shutdown_background();
     outcome.map(|()| ExitCode::SUCCESS)
 }
@@ -141,11 +142,8 @@ async fn serve_http(
     let server = HttpServer::bind(options).await.map_err(|error| CliError::Usage(format_chain(&error)))?;
     context::print_note(&format!("listening on {scheme}://{}/mcp", server.address()));
     if let Some(token) = token {
-        // Behind the `#`, where a browser keeps it to itself.
-        context::print_note(&format!(
-            "the dashboard, with a token that may change things: {scheme}://{}/#token={token}",
-            server.address()
-        ));
+        // After the `#`, which browsers do not send.
+        context::print_note(&format!("dashboard, with an admin token: {scheme}://{}/#token={token}", server.address()));
     }
     gateway.add_listener("http", format!("{scheme}://{}/mcp", server.address()), server.load());
     let pages = Arc::new(GatewayPages(Arc::clone(gateway)));
@@ -156,8 +154,8 @@ async fn serve_http(
     }
 }
 
-/// Makes a token for the dashboard of a gateway without tokens, where a person at a terminal can be told. Whatever else is
-/// printed or logged does not show it.
+/// Creates an admin token for the dashboard of a gateway without tokens, if a person at a terminal can see it; all
+/// other output hides it.
 fn dashboard_token(options: &mut http::HttpOptions, secrets: &Arc<Mutex<Secrets>>) -> Option<String> {
     if !std::io::stderr().is_terminal() {
         return None;
@@ -168,13 +166,13 @@ fn dashboard_token(options: &mut http::HttpOptions, secrets: &Arc<Mutex<Secrets>
     Some(token)
 }
 
-/// The door that clients come through, and how it is changed.
+/// Changes the listener that serves the clients.
 enum ListenerControl {
     Http(http::HttpControl),
     Stdio(stdio::StdioControl),
 }
 
-/// Keeps the gateway true to its configuration, where that comes from a file.
+/// Reloads the configuration whenever its file changes, if it comes from a file.
 async fn keep_reloading(
     reloader: Option<Reloader>,
     gateway: &Gateway,
@@ -187,7 +185,7 @@ async fn keep_reloading(
     }
 }
 
-/// How tools are named, as the configuration writes it.
+/// Parses a naming style, spelled as in the configuration.
 fn names(text: &str) -> Result<GatewayNames, String> {
     let known = || GatewayNames::ALL.map(|(name, _)| name).join(", ");
     GatewayNames::read(text).ok_or_else(|| format!("write one of: {}", known()))

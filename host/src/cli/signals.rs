@@ -1,4 +1,4 @@
-//! Signals: the first asks for a good end, the second for any end; a file that is full ends nothing.
+//! Signals: the first one ends the program cleanly, the second one at once; a full file ends nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,31 +8,31 @@ use tokio::sync::Notify;
 use super::error::INTERRUPTED;
 use super::terminal;
 
-/// Waits for signals in a thread of its own, so that they are heard while a write or a question blocks the rest.
+/// Waits for signals on a thread of its own, so that they work while a write or a prompt blocks the rest.
 #[derive(Clone)]
 pub struct Signals {
     interrupt: Arc<Notify>,
     hangup: Arc<Notify>,
 }
 
-/// What SIGHUP is for.
+/// What SIGHUP does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HangupAction {
-    /// The end, as of the terminal that it comes from.
+    /// Ends the program, as when the terminal closes.
     Exit,
-    /// To look at the configuration again.
+    /// Reloads the configuration.
     Reload,
 }
 
 impl Signals {
-    /// From now on, SIGINT, SIGTERM and SIGHUP end the program in good manners. Those that whoever started us wants
-    /// ignored stay ignored.
+    /// Handles SIGINT, SIGTERM and SIGHUP, which end the program cleanly; signals that were ignored at the start stay
+    /// ignored.
     pub fn new() -> std::io::Result<Self> {
         Self::with(HangupAction::Exit, PATIENCE)
     }
 
-    /// The same for a service that gives its clients some time at its end. SIGHUP asks it to look at the configuration
-    /// again, unless the terminal has gone.
+    /// Handles signals for a service that gives its clients `grace` to finish; SIGHUP reloads the configuration, unless
+    /// the terminal has closed.
     pub fn of_service(grace: Duration) -> std::io::Result<Self> {
         Self::with(HangupAction::Reload, grace.saturating_add(PATIENCE))
     }
@@ -57,7 +57,7 @@ impl Signals {
                     heard.hangup.notify_one();
                 }
                 heard.interrupt.notify_one();
-                // Whatever still blocks then blocks for good; the watchdog ends the servers that are left.
+                // Whatever still blocks after this blocks forever; the watchdog stops the remaining servers.
                 let second = async { while reloads(next(&mut signals).await) {} };
                 let _ = tokio::time::timeout(patience, second).await;
                 terminal::restore_echo();
@@ -68,25 +68,25 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Returns at the first signal.
+    /// Waits for the first signal.
     pub async fn interrupted(&self) {
         self.interrupt.notified().await;
     }
 
-    /// Returns when the configuration is to be looked at again.
+    /// Waits until the configuration should be reloaded.
     pub async fn hangup(&self) {
         self.hangup.notified().await;
     }
 }
 
-/// Which signal it was, as far as that matters.
+/// The kind of a signal, as far as it matters here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SignalClass {
     Hangup,
     Other,
 }
 
-/// Whether there is a terminal that can hang up, or has not done so yet.
+/// Reports whether there is a terminal that has not hung up.
 #[cfg(unix)]
 fn has_terminal() -> bool {
     std::fs::File::open("/dev/tty").is_ok()
@@ -106,7 +106,7 @@ fn listen() -> Vec<(SignalClass, tokio::signal::unix::Signal)> {
     wanted.filter_map(|(heard, kind)| Some((heard, signal(kind).ok()?))).collect()
 }
 
-/// Returns at the next signal; where all are ignored, never.
+/// Waits for the next signal, or forever if all are ignored.
 #[cfg(unix)]
 async fn next(signals: &mut [(SignalClass, tokio::signal::unix::Signal)]) -> SignalClass {
     if signals.is_empty() {
@@ -130,8 +130,8 @@ async fn next(_: &mut ()) -> SignalClass {
     SignalClass::Other
 }
 
-/// From now on a file that grows beyond what the process may write (`ulimit -f`) is a write that fails, and not the end of
-/// the program. Whatever is started from here has that signal as we were given it.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail instead of ending the program; child processes are not
+/// affected.
 #[cfg(unix)]
 pub fn catch_file_size_signal() {
     use tokio::signal::unix::{SignalKind, signal};
@@ -139,7 +139,7 @@ pub fn catch_file_size_signal() {
     if is_ignored(signal_number) {
         return;
     }
-    // A handler stays when its runtime has gone, and ends with `exec`. Without one, all is as it was.
+    // A handler outlives its runtime, and `exec` resets it. Without one, nothing changes.
     if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() {
         let _entered = runtime.enter();
         let _ = signal(SignalKind::from_raw(signal_number));
@@ -149,8 +149,8 @@ pub fn catch_file_size_signal() {
 #[cfg(not(unix))]
 pub fn catch_file_size_signal() {}
 
-/// Whether this process was started with the signal ignored, as `nohup` does it. Only Linux tells without asking for
-/// trouble.
+/// Reports whether this process was started with the signal ignored, as by `nohup`; only Linux offers a safe way to
+/// tell.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -159,5 +159,5 @@ fn is_ignored(signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }
 
-/// How long a good end may take.
+/// How long a clean end may take.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -1,4 +1,4 @@
-//! `toolgate status`: how a running gateway and its servers are.
+//! `toolgate status`: shows the state of a running gateway and its servers.
 
 pub mod report;
 mod watch;
@@ -15,10 +15,10 @@ use super::remote::{GatewayArgs, RemoteGateway};
 use super::{context, style, table};
 use report::{GatewayInfo, ServerReport, StatusReport, age, milliseconds};
 
-/// Which gateway, and for how long.
+/// The arguments of `toolgate status`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Go on and show what changes, until Ctrl-C
+    /// Keep running and show what changes, until Ctrl-C
     #[arg(long)]
     watch: bool,
     /// How long to wait for an answer, such as 30s or 2m
@@ -27,12 +27,12 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    // Last, since its heading counts for all that follow.
+    // Last, because its help heading applies to all options that follow.
     #[command(flatten)]
     gateway: GatewayArgs,
 }
 
-/// Shows how the gateway is.
+/// Prints the state of the gateway.
 pub async fn run(args: &Args, secrets: &Arc<Mutex<Secrets>>) -> Result<ExitCode, CliError> {
     let remote = RemoteGateway::find(&args.gateway, args.timeout.unwrap_or(LIMIT), secrets).await?;
     if args.watch {
@@ -51,13 +51,13 @@ fn read(remote: &RemoteGateway, page: &str) -> Result<StatusReport, CliError> {
     serde_json::from_str(page).map_err(|error| remote.unexpected_answer(&error))
 }
 
-/// What the gateway said, all of it.
+/// Prints the whole answer of the gateway as JSON.
 fn print_json(remote: &RemoteGateway, page: &str) -> Result<(), CliError> {
     let page = serde_json::from_str::<JsonObject>(page).map_err(|error| remote.unexpected_answer(&error))?;
     remote.printer.print_json(&page)
 }
 
-/// All that is known, for people; on a narrow terminal, what matters most.
+/// Draws the report for people; a narrow terminal gets fewer columns.
 fn draw(report: &StatusReport) -> String {
     let table = match table::width() {
         Some(..WIDE) => {
@@ -69,11 +69,11 @@ fn draw(report: &StatusReport) -> String {
         }
         _ => table::draw_figures(HEAD, report.servers.iter().map(row)),
     };
-    let table = if table.is_empty() { "it has no servers\n".to_owned() } else { table };
+    let table = if table.is_empty() { "the gateway has no servers\n".to_owned() } else { table };
     format!("{}\n\n{table}", headline(report))
 }
 
-/// The gateway itself, on one line.
+/// Describes the gateway on one line.
 fn headline(report: &StatusReport) -> String {
     let style = style::stdout();
     let ready = if report.ready { style.green("ready") } else { style.red("not ready") };
@@ -127,9 +127,9 @@ const HEAD: [&str; 15] = [
     "PID",
     "LAST ERROR",
 ];
-/// The columns that a narrow terminal has room for.
+/// The columns that fit on a narrow terminal.
 const NARROW: [usize; 9] = [0, 1, 2, 4, 5, 6, 8, 11, 14];
-/// The least width for all of them.
+/// The least width for all columns.
 const WIDE: u16 = 140;
 const PAGE: &str = "api/v1/servers";
 /// How long a gateway may take to answer.

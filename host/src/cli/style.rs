@@ -1,19 +1,18 @@
-//! Colour where a terminal shows it, and nothing where it does not.
+//! Colours for terminals, and text that is safe to show there.
 
 use std::borrow::Cow;
 use std::fmt::{Arguments, Write as _};
 use std::io::{IsTerminal, Write as _};
 
-/// Writes to standard error. Lines after the first are marked as belonging to it: they may be a server's words, which must
-/// not look like a line of ours. That nobody can read it is no reason to stop, or to end otherwise.
+/// Writes to standard error. Lines after the first are marked, since they may come from a server and must not look like
+/// ours. Errors are ignored: a closed standard error must not end the command.
 pub fn write_stderr(text: Arguments<'_>) {
     let text = text.to_string().replace('\t', "\\t");
     let marked = text.lines().collect::<Vec<_>>().join("\n    | ");
     let _ = writeln!(std::io::stderr(), "{marked}");
 }
 
-/// A text without characters that steer a terminal: names and texts of servers may hold any. Tabs and the ends of lines
-/// are no harm.
+/// Escapes characters that control a terminal, except tabs and line breaks; names and texts of servers may contain any.
 pub fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
@@ -24,17 +23,17 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// A text as one line that steers nothing, for the log in either of its forms: JSON means the same after.
+/// Escapes a text into one harmless line for the log; a line of JSON keeps its meaning.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_terminal_control)
 }
 
-/// The same for JSON, where all but these characters are escaped already. JSON means the same after.
+/// Escapes the control characters that JSON leaves unescaped; the JSON keeps its meaning.
 pub fn clean_json(text: &str) -> Cow<'_, str> {
     escaped(text, |letter| is_terminal_control(letter) && letter >= '\u{7f}')
 }
 
-/// A text with these characters written as JSON escapes them.
+/// Writes these characters as JSON escapes.
 fn escaped(text: &str, these: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&these) {
         return Cow::Borrowed(text);
@@ -52,7 +51,7 @@ fn escaped(text: &str, these: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a character moves what a terminal shows: control characters, ends of lines and marks of direction.
+/// Reports whether a character changes what a terminal shows: control characters, line separators and direction marks.
 fn is_terminal_control(letter: char) -> bool {
     letter.is_control()
         || matches!(
@@ -61,18 +60,18 @@ fn is_terminal_control(letter: char) -> bool {
         )
 }
 
-/// How to write to one stream.
+/// Colours for one output stream.
 #[derive(Clone, Copy)]
 pub struct Style {
     colour: bool,
 }
 
-/// How to write to standard output.
+/// Returns the colours for standard output.
 pub fn stdout() -> Style {
     Style::new(std::io::stdout().is_terminal())
 }
 
-/// How to write to standard error.
+/// Returns the colours for standard error.
 pub fn stderr() -> Style {
     Style::new(std::io::stderr().is_terminal())
 }
@@ -84,32 +83,32 @@ impl Style {
         Style { colour: terminal && wanted && able }
     }
 
-    /// Whether it has colours at all.
+    /// Reports whether colours are used.
     pub fn is_colourful(self) -> bool {
         self.colour
     }
 
-    /// What stands out.
+    /// Formats text that stands out.
     pub fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    /// What stands back.
+    /// Formats text that matters less.
     pub fn dim(self, text: &str) -> String {
         self.paint("2", text)
     }
 
-    /// What went wrong.
+    /// Formats an error.
     pub fn red(self, text: &str) -> String {
         self.paint("1;31", text)
     }
 
-    /// What went well.
+    /// Formats a success.
     pub fn green(self, text: &str) -> String {
         self.paint("1;32", text)
     }
 
-    /// What deserves a look.
+    /// Formats a warning.
     pub fn yellow(self, text: &str) -> String {
         self.paint("1;33", text)
     }

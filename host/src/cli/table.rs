@@ -1,27 +1,27 @@
-//! Tables for people, as wide as their terminal.
+//! Tables for people, as wide as the terminal.
 
 use comfy_table::{Attribute, Cell, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use super::style;
 
-/// Draws rows under a head. On a terminal long cells are wrapped; elsewhere each row is one line.
+/// Draws rows under a header; long cells wrap on a terminal, and elsewhere each row is one line.
 pub fn draw<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    // Names are to be copied, so they are never broken.
+    // People copy names, so names never wrap.
     lay(head, rows, 1)
 }
 
-/// The same for rows of figures, of which only the last cell is a text.
+/// Draws rows of figures under a header; only the last column wraps.
 pub fn draw_figures<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
     lay(head, rows, N - 1)
 }
 
-/// How many columns the terminal has, where there is one.
+/// Returns the width of the terminal, if there is one.
 pub fn width() -> Option<u16> {
-    // One that does not know its size says 0.
+    // A terminal that does not know its size reports 0.
     Table::new().width().map(|width| if width == 0 { USUAL } else { width })
 }
 
-/// Draws rows whose first so many cells are never broken.
+/// Draws rows whose first `whole` columns never wrap.
 fn lay<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>, whole: usize) -> String {
     let style = style::stdout();
     let mut table = Table::new();
@@ -35,7 +35,7 @@ fn lay<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; 
     }));
     let mut count = 0;
     for row in rows {
-        // A cell is a line: what a server names must not look like another row.
+        // A cell is one line, so that text from a server cannot look like another row.
         table.add_row(row.map(|cell| style::clean(&cell).replace('\n', " ")));
         count += 1;
     }
@@ -47,7 +47,7 @@ fn lay<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; 
         if place < whole {
             column.set_constraint(ColumnConstraint::ContentWidth);
         } else if place + 1 == N {
-            // A narrow terminal leaves it room for words.
+            // Leave room for words on a narrow terminal.
             column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(20)));
         }
     }
@@ -56,7 +56,7 @@ fn lay<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; 
     lines.join("\n") + "\n"
 }
 
-/// The first line of a text, cut to what a table can show.
+/// Returns the first line of a text, cut to what fits in a table.
 pub fn first_line(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default().trim();
     match line.char_indices().nth(CELL) {
@@ -65,7 +65,7 @@ pub fn first_line(text: &str) -> String {
     }
 }
 
-/// The first line of a text and the last, which of what a server wrote mostly says why.
+/// Returns the first and the last line of a text; the last line that a server wrote often says why it failed.
 pub fn first_and_last_line(text: &str) -> String {
     let first = first_line(text);
     match text.trim().lines().skip(1).last() {
@@ -75,5 +75,5 @@ pub fn first_and_last_line(text: &str) -> String {
 }
 
 const CELL: usize = 160;
-/// How wide a terminal is where nobody knows.
+/// The width of a terminal that does not report it.
 const USUAL: u16 = 80;

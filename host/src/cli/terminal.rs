@@ -1,4 +1,4 @@
-//! The person at the terminal, if there is one: questions, approvals, and how far things are.
+//! The person at the terminal: prompts, approvals and progress.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -15,19 +15,19 @@ use toolgate::transport::BoxFuture;
 
 use super::style;
 
-/// The person at the terminal. What was answered once is not asked again.
+/// Prompts the person at the terminal, and asks for each input only once.
 #[derive(Default)]
 pub struct TerminalPrompter {
     answers: Mutex<HashMap<String, Option<String>>>,
 }
 
 impl TerminalPrompter {
-    /// Whether there is somebody to ask: they must see the question and be able to type.
+    /// Reports whether a person can see a prompt and type an answer.
     pub fn is_interactive() -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Asks for a yes; `None` where nobody is there.
+    /// Asks a yes-or-no question, or returns `None` if nobody can answer.
     pub fn confirm(question: &str) -> Option<bool> {
         let answer = ask(&style::clean(question), false)?;
         Some(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
@@ -51,20 +51,20 @@ impl InputPrompter for TerminalPrompter {
     }
 }
 
-/// Asks at the terminal whether a call may be made.
+/// Asks at the terminal whether a call may run.
 pub struct TerminalApprover(pub Arc<Registry>);
 
 impl Approve for TerminalApprover {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Consent> {
         let text = ApprovalText::new(question, &self.0.secrets());
         let ApprovalText { tool, server, rule, bytes, arguments } = text;
-        // The question comes last: what is long scrolls away what stands before it.
+        // The question comes last, because long arguments would scroll it away.
         let text = format!(
             "{APPROVAL}: {rule}\narguments, {bytes} bytes, as they will be sent:\n{arguments}\ncall the tool {tool} of the \
              server {server} with these arguments? [y/N] "
         );
         Box::pin(async move {
-            // The servers go on talking while a person thinks.
+            // Block another thread: the servers keep running while a person thinks.
             match tokio::task::spawn_blocking(move || TerminalPrompter::confirm(&text)).await {
                 Ok(Some(true)) => Consent::Yes,
                 Ok(Some(false)) => Consent::No,
@@ -74,7 +74,7 @@ impl Approve for TerminalApprover {
     }
 }
 
-/// Asks one question on standard error and reads one line; `None` where nobody is there.
+/// Prints a prompt to standard error and reads one line, or returns `None` if nobody can answer.
 fn ask(question: &str, hidden: bool) -> Option<String> {
     if !TerminalPrompter::is_interactive() {
         return None;
@@ -87,14 +87,14 @@ fn ask(question: &str, hidden: bool) -> Option<String> {
     Some(line)
 }
 
-/// While this lives, what is typed is not shown.
+/// Hides typed text while it exists.
 struct EchoOff;
 
-/// How the terminal was before, while it is quiet.
+/// The terminal settings from before text was hidden.
 #[cfg(unix)]
 static BEFORE: Mutex<Option<rustix::termios::Termios>> = Mutex::new(None);
 
-/// Makes the terminal show again what is typed, where it does not; also if who asked was never answered.
+/// Shows typed text again if it is hidden, even if the prompt was never answered.
 pub fn restore_echo() {
     #[cfg(unix)]
     if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -125,14 +125,14 @@ impl Drop for EchoOff {
     }
 }
 
-/// Shows the progress of a call, on a terminal only.
+/// A progress bar for a call, which only a terminal shows.
 pub struct CallProgressBar(Option<ProgressBar>);
 
-/// Makes a text fit to be shown.
+/// A function that makes a text safe to show.
 pub type TextCleaner = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 impl CallProgressBar {
-    /// A bar that shows itself at the first progress.
+    /// Creates a bar that appears with the first progress.
     pub fn new(name: &str) -> Self {
         if !io::stderr().is_terminal() {
             return CallProgressBar(None);
@@ -142,13 +142,13 @@ impl CallProgressBar {
         CallProgressBar(Some(bar))
     }
 
-    /// The same where the call is a gateway's.
+    /// Returns a listener for the progress of a call through a gateway.
     pub fn progress(&self, clean: TextCleaner) -> Option<OnProgress> {
         let listener = self.listener(clean)?;
         Some(Arc::new(move |progress| listener(CallEvent::Progress(progress))))
     }
 
-    /// Takes the progress of the call.
+    /// Returns a listener for the events of a call.
     pub fn listener(&self, clean: TextCleaner) -> Option<OnEvent> {
         let bar = self.0.clone()?;
         Some(Arc::new(move |event| {
@@ -171,7 +171,7 @@ fn show(bar: &ProgressBar, progress: Progress, clean: &TextCleaner) {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
-    // Progress may be fractions of one; a bar counts whole steps.
+    // Progress may be a fraction; a bar counts whole steps.
     let steps = |value: f64| (value * 1000.0).max(0.0) as u64;
     match total {
         Some(total) => {

@@ -1,4 +1,4 @@
-//! `toolgate tools`: what there is to call, for people, for programs, and ready for the API of a model.
+//! `toolgate tools`: lists tools for people, for programs, or for the API of a model provider.
 
 mod entry;
 
@@ -21,23 +21,23 @@ use super::requests::FailedServer;
 use super::{style, table};
 use entry::ToolEntry;
 
-/// Which tools, and in which form.
+/// The arguments of `toolgate tools`.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     pub servers: ServerArgs,
-    /// Print them ready for this API, with names and schemas that it accepts
+    /// Print them for this API, with names and schemas that it accepts
     #[arg(long, value_enum)]
     format: Option<ApiFormat>,
     /// Exit with 3 if any server cannot be used
     #[arg(long)]
     strict: bool,
-    // Last, since its heading counts for all that follow.
+    // Last, because its help heading applies to all options that follow.
     #[command(flatten)]
     pub gateway: GatewayArgs,
 }
 
-/// Whose tools they are to be.
+/// The API that the tools are printed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ApiFormat {
     /// OpenAI's API: the `tools` of a chat completion
@@ -56,7 +56,7 @@ struct ToolsOutput {
     failed: Vec<FailedServer>,
 }
 
-/// Lists the tools of all servers; those that cannot be used are warned of.
+/// Lists the tools of all servers, and warns about servers that cannot be used.
 pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError> {
     let mut failed = Vec::new();
     let mut connected = 0_usize;
@@ -74,7 +74,7 @@ pub async fn run(context: &CliContext, args: &Args) -> Result<ExitCode, CliError
     print(context, args, entries, failed, connected > 0)
 }
 
-/// The same of a gateway that runs.
+/// Lists the tools of a running gateway.
 pub async fn run_at_gateway(
     args: &Args,
     logic: impl FnOnce() -> Result<Supervisor, CliError>,
@@ -96,7 +96,7 @@ pub async fn run_at_gateway(
         entries.iter().any(|tool| &tool.server == *id) || failed.iter().any(|failed| &failed.server == *id)
     };
     if let Some(id) = args.servers.server.iter().find(|id| !is_there(id)) {
-        return Err(CliError::NotFound(format!("the gateway has no tools of a server {id:?}")));
+        return Err(CliError::NotFound(format!("the gateway shows no tools of server {id:?}")));
     }
     if let Some(target) = args.format.and_then(ApiFormat::target) {
         entry::fit(&mut entries, target, &mut logic()?)?;
@@ -131,7 +131,7 @@ fn print(
 }
 
 impl ApiFormat {
-    /// Whose rules for names and schemas count, where it is not MCP's.
+    /// Returns the target whose rules for names and schemas apply, or none for MCP.
     fn target(self) -> Option<naming::Target> {
         match self {
             ApiFormat::Openai => Some(naming::Target::Openai),
@@ -146,7 +146,7 @@ fn fitted_style(target: naming::Target) -> naming::NamingStyle {
     naming::NamingStyle::Fitted(entry::audience(target))
 }
 
-/// What the API of a model takes as it is.
+/// Returns the tools as JSON that the API accepts.
 fn to_api_json(format: ApiFormat, tools: &[ToolEntry]) -> Box<RawValue> {
     let described = |tool: &ToolEntry, schema_key: &str| {
         let mut out = JsonObject::default();
@@ -188,5 +188,5 @@ fn empty_schema() -> JsonObject {
     JsonObject::read(r#"{"type":"object","properties":{}}"#).expect("the text is a JSON object")
 }
 
-/// How long a gateway may take; it waits for its servers.
+/// How long a gateway may take to answer, including its servers.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Which era a request is of, and how results look in it.
+//! Finds the era of a request, and formats results for it.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -8,7 +8,7 @@ use super::message::{self, DemoError, DemoParams};
 
 /// The versions with a handshake, newest first.
 pub(super) const HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", WITH_BATCHES, "2024-11-05"];
-/// The only version that has batches.
+/// The only version with batches.
 pub(super) const WITH_BATCHES: &str = "2025-03-26";
 /// The version without a handshake.
 const STATELESS: &str = "2026-07-28";
@@ -16,26 +16,26 @@ const STATELESS: &str = "2026-07-28";
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// How a request wants to be answered.
+/// The era of a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum DemoEra {
-    /// As the handshake said, or before it.
+    /// The request belongs to a handshake, or comes before it.
     Handshake,
-    /// By what the request itself carries.
+    /// The request carries its own protocol version.
     Stateless,
 }
 
-/// Whether a client may keep a result.
+/// Whether a client may cache a result.
 #[derive(Clone, Copy)]
 pub(super) enum CacheHint {
-    /// It is the same for everyone, for ever.
+    /// The result never changes and is the same for everyone.
     Public,
-    /// It belongs to this request alone.
+    /// The result belongs to this request alone.
     Never,
 }
 
 impl DemoEra {
-    /// The era of a request, if it carries what that era asks for.
+    /// Returns the era of a request, if the request carries what that era requires.
     pub(super) fn of(method: &str, params: &DemoParams, shaken: bool) -> Result<DemoEra, DemoError> {
         let stateless = params.meta.contains_key(VERSION_KEY) || method == "server/discover";
         if !stateless && (shaken || method == "ping") {
@@ -50,7 +50,7 @@ impl DemoEra {
         Ok(DemoEra::Stateless)
     }
 
-    /// The result in the clothes of this era.
+    /// Adds the fields that this era requires to a result.
     pub(super) fn wrap_result(self, body: impl Serialize, keep: CacheHint) -> Box<RawValue> {
         #[derive(Serialize)]
         struct EraResult<T> {
@@ -82,12 +82,12 @@ impl DemoEra {
     }
 }
 
-/// All versions, newest first.
+/// Returns all supported versions, newest first.
 pub(super) fn supported() -> Vec<&'static str> {
     [STATELESS].into_iter().chain(HANDSHAKE).collect()
 }
 
-/// What the server says it is.
+/// Returns the server's name and version.
 pub(super) fn server_info() -> Value {
     json!({"name": "toolgate-demo", "version": env!("CARGO_PKG_VERSION")})
 }

@@ -1,11 +1,11 @@
-//! Weather without a sky: invented from the name of the city.
+//! Weather forecasts that are invented from the name of the city.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The weather of the coming days.
+/// The weather for the coming days.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Forecast {
     city: String,
@@ -23,7 +23,7 @@ struct Day {
     rain_percent: u8,
 }
 
-/// The forecast for a city: the same city, in any case of letters, always has the same.
+/// Invents the forecast for a city; the same city, in upper or lower case, always gets the same one.
 pub(super) fn of(city: String, days: i64) -> Result<Forecast, String> {
     if city.trim().is_empty() {
         return Err("\"city\" is empty".to_owned());
@@ -31,10 +31,10 @@ pub(super) fn of(city: String, days: i64) -> Result<Forecast, String> {
     let days = u8::try_from(days).ok().filter(|days| (1..=14).contains(days));
     let days = days.ok_or("\"days\" must be from 1 to 14")?;
     let climate = hash(city.trim().to_lowercase().bytes());
-    // Cities differ by their climate, the days of one city only a little.
+    // Cities have different climates; the days of one city differ only a little.
     let mild = (climate % 25) as i8;
     let day = |day: u8| {
-        // The day comes first, so that all the bytes after it stir it.
+        // The day comes first, so that all bytes after it mix it into the hash.
         let luck = hash(std::iter::once(day).chain(climate.to_le_bytes()));
         let (sky, rain) = SKIES[(luck % 5) as usize];
         let low = mild + (luck >> 8 & 3) as i8;
@@ -43,7 +43,7 @@ pub(super) fn of(city: String, days: i64) -> Result<Forecast, String> {
     Ok(Forecast { days: (1..=days).map(day).collect(), city, unit: "celsius" })
 }
 
-/// What a forecast looks like.
+/// Returns the JSON Schema of a forecast.
 pub(super) fn schema() -> Value {
     let day = json!({
         "type": "object",
@@ -76,12 +76,12 @@ impl fmt::Display for Forecast {
     }
 }
 
-/// FNV-1a, which never changes, unlike the hashers of the standard library.
+/// Hashes with FNV-1a, which never changes, unlike the hashers of the standard library.
 fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// Skies, and how likely rain is at least.
+/// Skies, and the lowest chance of rain for each.
 const SKIES: [(&str, u8); 5] = [("sunny", 0), ("fair", 5), ("cloudy", 20), ("showers", 55), ("rain", 85)];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The demo server within the process: no program is started, and nothing but memory lies between.
+//! The demo server inside this process, connected through memory.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use super::server::DemoServer;
 use crate::failure::{Failure, RequestError};
 use crate::transport::{BoxFuture, Connect, Delivery, Outgoing, Receive, Transport};
 
-/// Connects to a demo server of one's own, within the process.
+/// Connects to a demo server inside this process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InProcessDemo;
 
@@ -46,7 +46,7 @@ impl Transport for DemoConnection {
     }
 }
 
-/// Hands each line that the server writes to the receiver.
+/// Passes each line that the server writes to the receiver.
 struct LineForwarder {
     receiver: Arc<dyn Receive>,
     line: Vec<u8>,

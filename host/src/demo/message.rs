@@ -1,4 +1,4 @@
-//! JSON-RPC as the demo server reads and writes it.
+//! JSON-RPC messages of the demo server.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// A request, a notification or an answer.
+/// A request, a notification or a response.
 #[derive(Deserialize)]
 pub(super) struct DemoMessage {
     pub(super) id: Option<Box<RawValue>>,
@@ -17,7 +17,7 @@ pub(super) struct DemoMessage {
     pub(super) error: Option<IgnoredAny>,
 }
 
-/// The parameters of all methods together. Numbers stay text, so that they keep every digit.
+/// The parameters of all methods together; numbers stay text, so that they keep every digit.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct DemoParams {
@@ -65,16 +65,16 @@ impl DemoError {
         DemoError { code: -32602, message, data: None }
     }
 
-    /// An error of MCP itself, whose data says more.
+    /// Creates an error with additional data.
     pub(super) fn with_data(code: i32, message: String, data: Value) -> DemoError {
         DemoError { code, message, data: Some(data) }
     }
 }
 
-/// A result as it goes out.
+/// A result or an error, ready to be sent.
 pub(super) type DemoResult = Result<Box<RawValue>, DemoError>;
 
-/// The line that answers the request with this id; an id that could not be read is null.
+/// Returns the line that answers the request with this id; an unreadable id becomes null.
 pub(super) fn response_line(id: Option<&RawValue>, answer: &DemoResult) -> String {
     #[derive(Serialize)]
     struct ResponseJson<'a> {
@@ -89,7 +89,7 @@ pub(super) fn response_line(id: Option<&RawValue>, answer: &DemoResult) -> Strin
     json(&ResponseJson { jsonrpc: "2.0", id, result, error: answer.as_ref().err() }).get().to_owned()
 }
 
-/// Any shape of ours as JSON text on one line.
+/// Serializes a value to JSON text on one line.
 pub(super) fn json(shape: &impl Serialize) -> Box<RawValue> {
     to_raw_value(shape).expect("shapes have string keys and finite numbers only, so they are always JSON")
 }

@@ -1,4 +1,4 @@
-//! What the demo server answers to everything but `initialize` and `tools/call`.
+//! The demo server's answers to everything but `initialize` and `tools/call`.
 
 use std::sync::LazyLock;
 
@@ -8,11 +8,11 @@ use super::era::{CacheHint, DemoEra, supported};
 use super::message::{DemoError, DemoParams, DemoResult};
 use super::tools;
 
-/// What the server can do.
+/// The server's capabilities.
 pub(super) static CAPABILITIES: LazyLock<Value> =
     LazyLock::new(|| json!({"tools": {}, "resources": {}, "prompts": {}}));
 
-/// What a model should know of the server.
+/// The server's instructions for a model.
 pub(super) const INSTRUCTIONS: &str = "A server for trying things. Nothing it does has an effect, and its weather is \
                                        invented: the same for the same city, whatever the day.";
 
@@ -65,7 +65,7 @@ fn read(params: &DemoParams, era: DemoEra) -> Result<Value, DemoError> {
     }
     let number = uri.strip_prefix(SQUARE_URI).and_then(|number| number.parse::<i64>().ok());
     let Some(number) = number.map(i128::from) else {
-        // 2026-07-28 has no code of its own for this.
+        // 2026-07-28 has no error code of its own for this.
         let code = if era == DemoEra::Stateless { -32602 } else { -32002 };
         return Err(DemoError::with_data(code, format!("no such resource: {uri}"), json!({"uri": uri})));
     };

@@ -1,4 +1,4 @@
-//! Where answers go: each on a line of its own, or all of a batch on one.
+//! The demo server's output: one line for each answer, or one for a whole batch.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ impl DemoOutput {
         DemoOutput(Arc::new(Mutex::new(output)))
     }
 
-    /// Writes one line, whole.
+    /// Writes one complete line.
     pub(super) fn line(&self, text: &str) -> io::Result<()> {
         let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         output.write_all(format!("{text}\n").as_bytes())?;
@@ -23,9 +23,9 @@ impl DemoOutput {
 /// Where the answer to one request goes.
 #[derive(Clone)]
 pub(super) enum ReplyTarget {
-    /// To the output, at once.
+    /// The output, at once.
     Line(DemoOutput),
-    /// To the other answers of its batch.
+    /// The other answers of its batch.
     Batch(Arc<BatchReply>),
 }
 
@@ -41,7 +41,7 @@ impl ReplyTarget {
     }
 }
 
-/// The answers of a batch. Each of its requests holds it; when the last one lets go, they are written as one array.
+/// The answers of a batch, written as one array when the last of its requests drops this.
 pub(super) struct BatchReply {
     output: DemoOutput,
     answers: Mutex<Vec<String>>,
@@ -56,9 +56,9 @@ impl BatchReply {
 impl Drop for BatchReply {
     fn drop(&mut self) {
         let answers = self.answers.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // A batch of notifications is not answered at all.
+        // A batch of notifications gets no answer.
         if !answers.is_empty() {
-            // There is nobody to tell of a broken output but the reading loop, which meets it at its next answer.
+            // The reading loop finds a broken output with its next answer.
             let _ = self.output.line(&format!("[{}]", answers.join(",")));
         }
     }

@@ -4,16 +4,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// The picture as a block of content.
+/// Returns the picture as a content block.
 pub(super) fn content() -> Value {
     json!({"type": "image", "mimeType": "image/png", "data": STANDARD.encode(png())})
 }
 
-/// Four colours, two bits a point, stored without compression: small enough, and no codec is needed.
+/// Encodes the picture with four colours, two bits per pixel and no compression: small, and without a codec.
 fn png() -> Vec<u8> {
     let side = (DRAWING.len() * SCALE) as u32;
     let mut header = [side.to_be_bytes(), side.to_be_bytes()].concat();
-    // Two bits a point, of a palette; then compression, filter and interlacing as usual.
+    // Two bits per pixel, with a palette; then the standard compression, filter and interlacing.
     header.extend([2, 3, 0, 0, 0]);
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
     for (kind, data) in [(b"IHDR", header), (b"PLTE", PALETTE.concat()), (b"IDAT", zlib(&points())), (b"IEND", vec![])]
@@ -26,7 +26,7 @@ fn png() -> Vec<u8> {
     png
 }
 
-/// The rows of the picture, each led by the number of its filter, which is none.
+/// Returns the rows of pixels, each after its filter byte, which is 0.
 fn points() -> Vec<u8> {
     let row = |line: &&str| {
         let colours = line.bytes().map(|sign| SIGNS.iter().position(|other| *other == sign).unwrap_or(0) as u8);
@@ -38,7 +38,7 @@ fn points() -> Vec<u8> {
     DRAWING.iter().flat_map(row).collect()
 }
 
-/// A zlib stream of one stored block (RFC 1950, RFC 1951 §3.2.4).
+/// Wraps data in a zlib stream of one stored block (RFC 1950, RFC 1951 §3.2.4).
 fn zlib(data: &[u8]) -> Vec<u8> {
     let length = u16::try_from(data.len()).expect("the drawing is far smaller than a block");
     let (low, high) = data.iter().fold((1u32, 0u32), |(low, high), byte| {
@@ -53,17 +53,17 @@ fn zlib(data: &[u8]) -> Vec<u8> {
     stream
 }
 
-/// The CRC of PNG (its annex D), bit by bit, since it is needed for a kilobyte.
+/// Computes the CRC of PNG (annex D) bit by bit, which is fast enough for a kilobyte.
 fn crc(data: &[u8]) -> u32 {
     !data.iter().fold(!0, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 })
     })
 }
 
-/// Each sign of the drawing becomes a square of so many points a side.
+/// The side of the square, in pixels, that each character of the drawing becomes.
 const SCALE: usize = 4;
 
-/// The signs of the drawing, in the order of the palette.
+/// The characters of the drawing, in the order of the palette.
 const SIGNS: &[u8; 4] = b" .#o";
 
 /// Sky, ground, gate, lamp.

@@ -1,4 +1,4 @@
-//! The demo server's loop: a line in, its answer out.
+//! The main loop of the demo server: reads a line and writes its answer.
 
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::output::{BatchReply, DemoOutput, ReplyTarget};
 use super::sleeps::{RunningSleeps, SleepRequest};
 use super::tools::{self, DemoCallOutcome, DemoToolResult};
 
-/// Serves MCP, a message a line, until the input ends. Sleeps that still run then are dropped.
+/// Serves MCP, one message per line, until the input ends; sleeps that still run are dropped.
 pub fn serve(mut input: impl BufRead, output: impl Write + Send + 'static) -> io::Result<()> {
     let mut server = DemoServer::new(output);
     let mut line = Vec::new();
@@ -26,10 +26,10 @@ pub fn serve(mut input: impl BufRead, output: impl Write + Send + 'static) -> io
     Ok(())
 }
 
-/// One connection of the demo server.
+/// A connection of the demo server.
 pub(super) struct DemoServer {
     output: DemoOutput,
-    /// What the handshake agreed on, where there was one.
+    /// The version that the handshake agreed on, if there was one.
     version: Option<&'static str>,
     sleeps: RunningSleeps,
 }
@@ -41,12 +41,12 @@ enum RequestOutcome {
 }
 
 impl DemoServer {
-    /// A server that writes its lines there.
+    /// Creates a server that writes its lines to this output.
     pub(super) fn new(output: impl Write + Send + 'static) -> Self {
         DemoServer { output: DemoOutput::new(output), version: None, sleeps: RunningSleeps::default() }
     }
 
-    /// Takes a line.
+    /// Handles one line of input.
     pub(super) fn handle_line(&mut self, line: &[u8]) -> io::Result<()> {
         let text: Box<RawValue> = match serde_json::from_slice(line) {
             Ok(text) => text,
@@ -85,7 +85,7 @@ impl DemoServer {
                 self.notification(&method, message.params.as_deref());
                 Ok(())
             }
-            // An answer, though nothing was asked.
+            // Ignore a response, since nothing was asked.
             (None, _) if message.result.is_some() || message.error.is_some() => Ok(()),
             (None, id) => {
                 outlet.send(response_line(id.as_deref(), &Err(DemoError::invalid_request("no method".to_owned()))))
@@ -144,7 +144,7 @@ impl DemoServer {
         Ok(DemoEra::Handshake.wrap_result(result, CacheHint::Never))
     }
 
-    /// Notifications are never answered, so one that makes no sense is passed over.
+    /// Handles a notification; notifications get no answer, so invalid ones are ignored.
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
         if method == "notifications/cancelled"
             && let Ok(DemoParams { request_id: Some(id), .. }) = DemoParams::read(params)

@@ -1,4 +1,4 @@
-//! The sleeps that run, each on a thread of its own, so that other requests need not wait for them.
+//! Running sleeps, each on a thread of its own, so that other requests need not wait.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,33 +14,33 @@ use super::message::{json, response_line};
 use super::output::{DemoOutput, ReplyTarget};
 use super::tools::DemoToolResult;
 
-/// A sleep that was asked for.
+/// A requested sleep.
 pub(super) struct SleepRequest {
     pub(super) duration: Duration,
     /// The era of the request.
     pub(super) era: DemoEra,
-    /// The name under which its progress is wanted.
+    /// The token for its progress notifications.
     pub(super) token: Option<Box<RawValue>>,
 }
 
-/// The sleeps that run, by the id of their request. Dropping them ends them, unanswered.
+/// The running sleeps by request id; dropping them ends them without an answer.
 #[derive(Default)]
 pub(super) struct RunningSleeps(HashMap<String, SleepThread>);
 
 struct SleepThread {
-    /// Dropped, it wakes the sleeper.
+    /// Dropping it wakes the sleeper.
     waker: Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl RunningSleeps {
-    /// Whether one more may run: each costs a thread.
+    /// Reports whether another sleep may run, since each needs a thread.
     pub(super) fn have_room(&mut self) -> bool {
         self.0.retain(|_, running| !running.thread.is_finished());
         self.0.len() < MOST
     }
 
-    /// Begins a sleep, which answers by itself when it is over.
+    /// Starts a sleep, which sends its own answer at the end.
     pub(super) fn start(
         &mut self,
         id: Box<RawValue>,
@@ -51,7 +51,7 @@ impl RunningSleeps {
         let (waker, woken) = mpsc::channel();
         let key = id.get().to_owned();
         let thread = thread::Builder::new().name("sleep".to_owned()).spawn(move || {
-            // Where the output is broken, the reading loop meets it too, and ends.
+            // If the output is broken, the reading loop finds out too, and ends.
             let _ = sleep.run(&woken, &id, &outlet, &output);
         })?;
         if let Some(older) = self.0.insert(key, SleepThread { waker, thread }) {
@@ -60,7 +60,7 @@ impl RunningSleeps {
         Ok(())
     }
 
-    /// Ends the sleep of this request; after this, nothing more is said of it.
+    /// Ends the sleep of this request without an answer.
     pub(super) fn cancel(&mut self, id: &RawValue) {
         if let Some(running) = self.0.remove(id.get()) {
             running.end();
@@ -77,7 +77,7 @@ impl Drop for RunningSleeps {
 impl SleepThread {
     fn end(self) {
         drop(self.waker);
-        // A sleeper that panicked has ended, which is all that is wanted here.
+        // A sleeper that panicked has ended too.
         let _ = self.thread.join();
     }
 }
@@ -127,5 +127,5 @@ fn progress(token: &RawValue, passed: Duration, total: Duration) -> String {
 /// How many sleeps may run at once.
 const MOST: usize = 1000;
 
-/// How often progress is told.
+/// How often progress is reported.
 const TICK: Duration = Duration::from_millis(100);

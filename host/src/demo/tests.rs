@@ -20,7 +20,7 @@ impl Client {
         Client { input, output: BufReader::new(output).lines(), server }
     }
 
-    /// A client that has shaken hands.
+    /// Starts a client and completes the handshake.
     fn of(version: &str) -> Client {
         let mut client = Client::start();
         let result = client.result("initialize", json!({"protocolVersion": version, "capabilities": {}}));
@@ -60,7 +60,7 @@ impl Client {
         self.result("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// Ends the input, and gives what still came.
+    /// Closes the input, and returns the remaining lines.
     fn end(self) -> Vec<String> {
         drop(self.input);
         self.server.join().unwrap().unwrap();
@@ -72,7 +72,7 @@ fn request(id: i32, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// The same parameters, with what a stateless request carries.
+/// Adds what a stateless request carries to the parameters.
 fn stateless(mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use super::message::{self, DemoError, DemoParams};
 use super::{SERVERS, forecast, picture};
 
-/// What a call comes to.
+/// What a call leads to.
 pub(super) enum DemoCallOutcome {
-    /// It is done.
+    /// The call is done.
     Done(DemoToolResult),
-    /// It is done after a while.
+    /// The call is done after this time.
     Sleeping(Duration),
 }
 
@@ -47,7 +47,7 @@ impl DemoToolResult {
     }
 }
 
-/// All tools as `tools/list` shows them, in the catalog's order.
+/// Lists all tools for `tools/list`, in the order of the catalog.
 pub(super) fn list() -> Vec<Value> {
     let describe = |tool: &CatalogTool| {
         let mut described = json!({
@@ -66,7 +66,7 @@ pub(super) fn list() -> Vec<Value> {
     TOOLS.iter().map(describe).collect()
 }
 
-/// Calls a tool. A tool that is not there is the caller's mistake; arguments that do not fit are for the model to read.
+/// Calls a tool; an unknown tool is a protocol error, and wrong arguments are a tool error that the model can read.
 pub(super) fn call(params: &DemoParams) -> Result<DemoCallOutcome, DemoError> {
     let name = params.name.as_deref().ok_or_else(|| DemoError::invalid_params("tools/call needs a name".to_owned()))?;
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
@@ -92,7 +92,7 @@ fn run(name: &str, arguments: &CallArguments<'_>) -> Result<DemoCallOutcome, Str
             let forecast = forecast::of(arguments.read("city", "a string")?, days)?;
             DemoToolResult::structured(forecast.to_string(), &forecast)
         }
-        // Only a catalog with a tool too many comes here.
+        // Reached only if the catalog has a tool that is not implemented.
         _ => DemoToolResult::error(format!("the tool {name:?} is not made yet")),
     }))
 }
@@ -139,7 +139,7 @@ fn sum_schema() -> Value {
 struct CallArguments<'a>(&'a BTreeMap<String, Box<RawValue>>);
 
 impl CallArguments<'_> {
-    /// Names all required properties that are missing, not only the first.
+    /// Checks for missing required properties, and names all of them.
     fn require(&self, schema: &Value) -> Result<(), String> {
         let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let missing: Vec<String> = required
@@ -155,7 +155,7 @@ impl CallArguments<'_> {
     }
 
     fn number(&self, name: &str) -> Result<Number, String> {
-        // A JSON string keeps its quotes here, so that it is no number.
+        // A JSON string keeps its quotes here, so it never parses as a number.
         match self.0.get(name).and_then(|value| value.get().parse().ok()) {
             Some(whole) => Ok(Number::Whole(whole)),
             None => self.read(name, "a number").map(Number::Float),

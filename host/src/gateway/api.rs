@@ -1,4 +1,4 @@
-//! What operators ask of the gateway: how servers are, which tools there are, which calls were made; and what they do.
+//! The API for operators: the state of servers, tools, recent calls and the shadow policy, and actions on servers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,28 +20,28 @@ use crate::registry::{Link, ReadinessReport, ServerStatus, state_name};
 use crate::shadow::{self, Divergence, ShadowCounts};
 use crate::words::NamedCase;
 
-/// An answer to an operator.
+/// A response to an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiResponse {
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
     /// The JSON text.
     pub body: String,
 }
 
-/// What an operator may do to a server.
+/// An operator's action on a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerAction {
-    /// Switch it on.
+    /// Enables the server.
     Enable,
-    /// Switch it off.
+    /// Disables the server.
     Disable,
-    /// Begin anew.
+    /// Reconnects to the server.
     Reconnect,
 }
 
 impl ServerAction {
-    /// Reads the last part of the path.
+    /// Parses the last part of the path.
     pub fn read(text: &str) -> Option<Self> {
         match text {
             "enable" => Some(ServerAction::Enable),
@@ -53,7 +53,7 @@ impl ServerAction {
 }
 
 impl Gateway {
-    /// Whether the gateway is ready, by the configured measure. What is wrong with a server is for those who may use it.
+    /// Reports whether the gateway is ready, by the configured rule; a principal also gets the warnings of its servers.
     pub fn ready(&self, principal: Option<&Principal>) -> ApiResponse {
         let readiness = self.registry().readiness();
         let status = if readiness.ready { 200 } else { 503 };
@@ -64,8 +64,10 @@ impl Gateway {
         reply(status, &answer)
     }
 
-    /// How the servers are that the principal may use, and the gateway itself; what it was told, and its doors where tokens
-    /// are asked for, is for admins, who see all servers, as does everybody who is bounded by no rule of their own.
+    /// Describes the gateway, and the servers that the principal may use.
+    ///
+    /// Admins and principals without rules of their own see all servers. Only admins see the configuration file and, if
+    /// the gateway asks for tokens, the listeners.
     pub fn servers(&self, principal: &Principal) -> ApiResponse {
         let readiness = self.registry().readiness();
         let seen = self.visible_to(principal);
@@ -82,7 +84,7 @@ impl Gateway {
         )
     }
 
-    /// The servers that are shown to a principal: those of which it may use a tool, or all that is beside the tools.
+    /// Returns the servers that a principal sees: those with a tool, a resource or a prompt that it may use.
     fn visible_to(&self, principal: &Principal) -> VisibleServers {
         if principal.admin {
             return VisibleServers::All;
@@ -102,7 +104,7 @@ impl Gateway {
         }
     }
 
-    /// What does not work, and rules that fit no tool. What others may use is for admins.
+    /// Returns problems of servers, and rules that match no tool; only admins see the rules of others.
     fn warnings(&self, readiness: &ReadinessReport, principal: &Principal, seen: &VisibleServers) -> Value {
         let mut rules = self.registry().unmatched_rules();
         rules.retain(|rule| principal.admin || rule.principal.as_ref().is_none_or(|name| *name == principal.name));
@@ -121,7 +123,7 @@ impl Gateway {
             let file = self.registry().config().file.as_ref().map(|file| file.display().to_string());
             about["file"] = file.into();
         }
-        // Where no token is asked for, whoever asks has found the door.
+        // A client without a token knows the address already.
         if principal.admin || *principal == Principal::anybody() {
             let doors = self.listeners().into_iter().map(|door| {
                 let stats = door.load.stats();
@@ -136,7 +138,7 @@ impl Gateway {
         about
     }
 
-    /// Does something to a server.
+    /// Enables, disables or reconnects a server.
     pub fn act(&self, server: &str, action: ServerAction) -> ApiResponse {
         let registry = self.registry();
         let known = match action {
@@ -150,7 +152,7 @@ impl Gateway {
         }
     }
 
-    /// The tools that this principal may use. Servers that have never listed any are connected for it, for a while.
+    /// Lists the tools that the principal may use; servers that never listed any are connected, within a time limit.
     pub async fn tools(&self, principal: &Principal) -> ApiResponse {
         let gate = match self.operator_gate(principal) {
             Ok(gate) => gate,
@@ -188,7 +190,7 @@ impl Gateway {
             out.set("tool", &tool.tool.tool);
             let definition = gate.definition(&tool.tool).and_then(|raw| JsonObject::read(raw.get()));
             let mut definition = definition.unwrap_or_default();
-            // What a server writes there does not say whose tool it is.
+            // A server must not choose the name or the owner of its tool.
             definition.retain(|name| !matches!(name, "name" | "server" | "tool"));
             if let Some(description) = &tool.description {
                 definition.set("description", description);
@@ -207,7 +209,7 @@ impl Gateway {
         ApiResponse { status: 200, body: self.redact(&out.to_text()) }
     }
 
-    /// The calls of late, the newest first: the principal's own, or everybody's for admins.
+    /// Lists recent calls, newest first: the principal's own, or all for admins.
     pub fn calls(&self, principal: &Principal, most: usize) -> ApiResponse {
         let own = |call: &RecentCall| principal.admin || call.principal == principal.name;
         let calls = self.recent().last(most, own).into_iter().map(|call| {
@@ -229,8 +231,9 @@ impl Gateway {
         ApiResponse { status: 200, body: self.redact(&json!({"calls": calls}).to_string()) }
     }
 
-    /// Whether anything is asked beside the logic that decides, and what it would have decided otherwise, the newest first: of
-    /// the principal's own calls, or of everybody's for admins. What it is and how it does on all calls is for admins.
+    /// Reports on the shadow policy, with the calls that it would have decided differently, newest first.
+    ///
+    /// Principals see their own calls. Only admins see all calls, the counts, and which policy it is.
     pub fn shadow_report(&self, principal: &Principal, most: usize) -> ApiResponse {
         let own = |divergence: &Divergence| principal.admin || divergence.principal == principal.name;
         let shadow = self.shadow().map(|shadow| {
@@ -265,7 +268,7 @@ impl Gateway {
         ApiResponse { status: 200, body: self.redact(&json!({"shadow": shadow}).to_string()) }
     }
 
-    /// Calls a tool for an operator who tries it.
+    /// Calls a tool for an operator who tries it out.
     pub async fn try_call(&self, principal: &Principal, body: &[u8]) -> ApiResponse {
         #[derive(Deserialize)]
         struct Body {
@@ -313,7 +316,7 @@ impl Gateway {
         ApiResponse { status: 200, body: self.redact(&body) }
     }
 
-    /// The figures for Prometheus, of the servers and tools that the principal may use.
+    /// Renders the metrics for Prometheus, for the servers and tools that the principal may use.
     pub fn metrics(&self, principal: &Principal) -> String {
         let (doors, shadow) = (self.listeners(), self.shadow());
         super::metrics::render(
@@ -369,13 +372,13 @@ impl Gateway {
         json!({"server": warning.server, "text": self.redact(&warning.text), "since": timestamp(warning.since)})
     }
 
-    /// A text without secrets.
+    /// Removes secrets from a text.
     fn redact(&self, text: &str) -> String {
         self.registry().secrets().redact(text).into_owned()
     }
 }
 
-/// The servers that somebody is shown, and their tools.
+/// The servers and tools that a principal may see.
 pub(super) enum VisibleServers {
     All,
     Only { servers: HashSet<String>, tools: HashSet<(String, String)> },
@@ -409,10 +412,10 @@ fn timestamp(time: SystemTime) -> String {
     Utc::from(time).to_string()
 }
 
-/// Whole seconds that have passed; a clock that was set back has passed none.
+/// Returns the whole seconds since this time, or 0 if the clock was set back.
 fn seconds_since(time: SystemTime) -> u64 {
     time.elapsed().unwrap_or_default().as_secs()
 }
 
-/// How long a list of tools waits for servers.
+/// How long listing tools waits for servers.
 const CONNECT: Duration = Duration::from_secs(10);

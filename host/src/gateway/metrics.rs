@@ -1,4 +1,4 @@
-//! Figures for Prometheus.
+//! Metrics for Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,12 +19,12 @@ use crate::registry::{Registry, state_name};
 use crate::shadow::{self, Shadow, ShadowCounts};
 use crate::words::NamedCase;
 
-/// Counts calls by tool and by how they ended.
+/// Counts calls by tool and result code.
 #[derive(Debug, Default)]
 pub(super) struct ToolCallCounts(Mutex<BTreeMap<(String, String, &'static str), u64>>);
 
 impl ToolCallCounts {
-    /// Counts a call. Names come from clients and servers, so there is a limit to how many are told apart.
+    /// Counts a call; the number of different names is limited, since they come from clients and servers.
     pub(super) fn add(&self, tool: Option<&ToolRef>, code: Code) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (server, tool) = tool.map_or(("", ""), |tool| (&tool.server, &tool.tool));
@@ -35,7 +35,7 @@ impl ToolCallCounts {
         *counts.entry(key).or_default() += 1;
     }
 
-    /// The counts of what somebody is shown. Tools whose names are the same without secrets are counted together.
+    /// Returns the counts that a principal may see; tools whose names differ only in secrets are counted together.
     fn visible_counts(
         &self,
         seen: &VisibleServers,
@@ -43,7 +43,7 @@ impl ToolCallCounts {
     ) -> BTreeMap<(String, String, &'static str), u64> {
         let mut shown = BTreeMap::new();
         for ((server, tool, code), count) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            // Names that led nowhere are counted together.
+            // Calls with unknown names are counted together, and everybody sees them.
             if server.is_empty() || seen.has_tool(server, tool) {
                 let [server, tool] = [server, tool].map(|name| secrets.redact(name).into_owned());
                 *shown.entry((server, tool, *code)).or_default() += count;
@@ -53,7 +53,7 @@ impl ToolCallCounts {
     }
 }
 
-/// All figures of what somebody is shown, in the text format of Prometheus.
+/// Renders all metrics that a principal may see, in the text format of Prometheus.
 pub(super) fn render(
     registry: &Registry,
     tally: &ToolCallCounts,
@@ -62,7 +62,7 @@ pub(super) fn render(
     seen: &VisibleServers,
 ) -> String {
     let mut page = MetricsPage::default();
-    page.family("toolgate_calls_total", "counter", "Calls of tools, by how they ended.");
+    page.family("toolgate_calls_total", "counter", "Tool calls, by result code.");
     for ((server, tool, code), count) in tally.visible_counts(seen, &registry.secrets()) {
         page.sample("toolgate_calls_total", &[("server", &server), ("tool", &tool), ("code", code)], count);
     }
@@ -81,22 +81,22 @@ pub(super) fn render(
     }
     let mut statuses = registry.statuses();
     statuses.retain(|status| seen.has(&status.server));
-    page.family("toolgate_calls_in_flight", "gauge", "Calls under way.");
+    page.family("toolgate_calls_in_flight", "gauge", "Calls in flight.");
     for status in &statuses {
         page.sample("toolgate_calls_in_flight", &[("server", &status.server)], status.calls.in_flight);
     }
-    page.family("toolgate_server_state", "gauge", "Where a server stands: 1 for the state that it is in.");
+    page.family("toolgate_server_state", "gauge", "The state of a server: 1 for the current one.");
     for status in &statuses {
         for state in STATES {
             let labels = [("server", status.server.as_str()), ("state", state_name(state))];
             page.sample("toolgate_server_state", &labels, u64::from(status.state == state));
         }
     }
-    page.family("toolgate_server_restarts_total", "counter", "How often a server was to be brought up again.");
+    page.family("toolgate_server_restarts_total", "counter", "Restarts of a server.");
     for status in &statuses {
         page.sample("toolgate_server_restarts_total", &[("server", &status.server)], status.restarts);
     }
-    // The samples of a family stand together.
+    // Prometheus wants all samples of a family in one place.
     let mut queues = registry.queues();
     let used = |name: &str| statuses.iter().any(|status| status.queues.iter().any(|queue| queue.name == name));
     queues.retain(|queue| matches!(seen, VisibleServers::All) || used(&queue.name));
@@ -106,17 +106,17 @@ pub(super) fn render(
             page.sample(name, &[("queue", queue.name.as_str())], figure(queue));
         }
     };
-    queue("toolgate_queue_running", "gauge", "Calls that have their turn.", |queue| queue.running as u64);
-    queue("toolgate_queue_waiting", "gauge", "Calls that wait for their turn.", |queue| queue.waiting as u64);
+    queue("toolgate_queue_running", "gauge", "Calls that hold a slot.", |queue| queue.running as u64);
+    queue("toolgate_queue_waiting", "gauge", "Calls that wait for a slot.", |queue| queue.waiting as u64);
     let refused = |queue: &QueueStats| queue.refused + queue.timed_out;
-    queue("toolgate_queue_refused_total", "counter", "Calls that a queue turned away.", refused);
+    queue("toolgate_queue_refused_total", "counter", "Calls that the queue refused.", refused);
     write_listeners(&mut page, doors);
     if let Some(recorder) = registry.recorder() {
         write_records(&mut page, recorder.stats());
     }
-    page.family("toolgate_ready", "gauge", "Whether the gateway is ready, by the configured measure.");
+    page.family("toolgate_ready", "gauge", "Whether the gateway is ready, by the configured rule.");
     page.sample("toolgate_ready", &[], u64::from(registry.readiness().ready));
-    page.family("toolgate_component_traps_total", "counter", "How often the component broke off and was replaced.");
+    page.family("toolgate_component_traps_total", "counter", "How often the component crashed and was replaced.");
     page.sample("toolgate_component_traps_total", &[], logic::traps());
     if let Some(shadow) = shadow {
         write_shadow(&mut page, shadow);
@@ -124,23 +124,27 @@ pub(super) fn render(
     page.0
 }
 
-/// How the candidate in the shade does.
+/// Writes the metrics of the shadow policy.
 fn write_shadow(page: &mut MetricsPage, shadow: &Shadow) {
     let report = shadow.report();
-    page.family("toolgate_shadow_running", "gauge", "Whether the candidate in the shade is asked.");
+    page.family("toolgate_shadow_running", "gauge", "Whether the shadow policy is running.");
     page.sample("toolgate_shadow_running", &[], u64::from(report.state() == shadow::ShadowState::Running));
-    page.family("toolgate_shadow_calls_total", "counter", "Calls that the candidate was to be asked about.");
+    page.family("toolgate_shadow_calls_total", "counter", "Calls for the shadow policy, by outcome.");
     let ShadowCounts { same, different, dropped, failed } = report.counts();
     for (outcome, count) in [("same", same), ("different", different), ("dropped", dropped), ("failed", failed)] {
         page.sample("toolgate_shadow_calls_total", &[("outcome", outcome)], count);
     }
-    page.family("toolgate_shadow_divergences_total", "counter", "Calls that it would have decided otherwise, by how.");
+    page.family(
+        "toolgate_shadow_divergences_total",
+        "counter",
+        "Calls that it would have decided differently, by kind.",
+    );
     for (kind, count) in report.kinds() {
         page.sample("toolgate_shadow_divergences_total", &[("kind", kind.name())], count);
     }
 }
 
-/// What the doors carry, and what they turned away.
+/// Writes the metrics of the listeners.
 fn write_listeners(page: &mut MetricsPage, doors: &[OpenListener]) {
     let doors: Vec<_> = doors.iter().map(|door| (door.name, door.load.stats())).collect();
     let mut each = |name: &str, kind: &str, help: &str, figure: fn(&LoadStats) -> u64| {
@@ -150,12 +154,12 @@ fn write_listeners(page: &mut MetricsPage, doors: &[OpenListener]) {
         }
     };
     each("toolgate_door_connections", "gauge", "Open connections.", |stats| stats.connections as u64);
-    each("toolgate_door_requests_in_flight", "gauge", "Requests of MCP in flight.", |stats| stats.requests as u64);
-    each("toolgate_door_bytes_in_flight", "gauge", "The content of requests and answers.", |stats| stats.bytes as u64);
-    each("toolgate_door_event_bytes", "gauge", "Events that wait or are kept.", |stats| stats.event_bytes as u64);
+    each("toolgate_door_requests_in_flight", "gauge", "MCP requests in flight.", |stats| stats.requests as u64);
+    each("toolgate_door_bytes_in_flight", "gauge", "Bytes of requests and answers.", |stats| stats.bytes as u64);
+    each("toolgate_door_event_bytes", "gauge", "Bytes of waiting and kept events.", |stats| stats.event_bytes as u64);
     each("toolgate_door_sessions", "gauge", "Sessions of the initialize era.", |stats| stats.sessions as u64);
-    each("toolgate_door_requests_total", "counter", "Requests of MCP that were let in.", |stats| stats.accepted);
-    page.family("toolgate_door_refused_total", "counter", "What was turned away, by why.");
+    each("toolgate_door_requests_total", "counter", "MCP requests that were accepted.", |stats| stats.accepted);
+    page.family("toolgate_door_refused_total", "counter", "Refused connections and requests, by reason.");
     for (door, stats) in &doors {
         for (reason, count) in stats.refused() {
             page.sample("toolgate_door_refused_total", &[("door", door), ("reason", reason)], count);
@@ -163,14 +167,14 @@ fn write_listeners(page: &mut MetricsPage, doors: &[OpenListener]) {
     }
 }
 
-/// What is recorded, and what is not.
+/// Writes the metrics of the recorder.
 fn write_records(page: &mut MetricsPage, stats: RecordStats) {
     let RecordStats { written, dropped, failed, withheld, bytes } = stats;
-    page.family("toolgate_records_total", "counter", "Calls that are recorded.");
+    page.family("toolgate_records_total", "counter", "Calls that were recorded.");
     page.sample("toolgate_records_total", &[], written);
     page.family("toolgate_record_bytes_total", "counter", "Bytes of records that were written.");
     page.sample("toolgate_record_bytes_total", &[], bytes);
-    page.family("toolgate_records_dropped_total", "counter", "Calls that are not recorded, by why.");
+    page.family("toolgate_records_dropped_total", "counter", "Calls that were not recorded, by reason.");
     for (reason, count) in [("pressure", dropped), ("disk", failed), ("withheld", withheld)] {
         page.sample("toolgate_records_dropped_total", &[("reason", reason)], count);
     }

@@ -1,4 +1,4 @@
-//! What the gateway serves beside MCP: health, figures, the API of operators, and the dashboard.
+//! The gateway's pages beside MCP: health checks, metrics, the API for operators, and the dashboard.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::client::Principal;
 use super::http::{PageBody, PageEvent, PageHandler, PageRequest, PageResponse};
 use crate::transport::BoxFuture;
 
-/// The pages of a gateway.
+/// Serves the pages of a gateway.
 pub struct GatewayPages(pub Arc<Gateway>);
 
 impl PageHandler for GatewayPages {
@@ -66,7 +66,7 @@ async fn api(
         ["mcp", "tools"] if get => gateway.tools(principal).await,
         ["calls"] if get => gateway.calls(principal, limit(request.query.as_deref())),
         ["shadow"] if get => gateway.shadow_report(principal, limit(request.query.as_deref())),
-        // Nobody has shown a token to a door that asks for none.
+        // A listener without tokens lets everybody read, but only a token may change something.
         ["servers", ..] | ["mcp", "call"] if post && *principal == Principal::anybody() => {
             return Some(unauthorized(TOKEN));
         }
@@ -82,11 +82,11 @@ async fn api(
     Some(json(reply.status, reply.body))
 }
 
-/// Tells whenever something has changed, at most ten times a second.
+/// Sends an event whenever something has changed, at most ten times a second.
 fn events(gateway: &Arc<Gateway>) -> PageResponse {
     let (sender, receiver) = mpsc::channel(4);
     let gateway = Arc::clone(gateway);
-    // It ends when nobody listens any more.
+    // The task ends when the client disconnects.
     tokio::spawn(async move {
         let registry = gateway.registry();
         let mut servers = registry.states_changed();
@@ -116,7 +116,7 @@ fn events(gateway: &Arc<Gateway>) -> PageResponse {
 }
 
 fn dashboard() -> PageResponse {
-    // The keys are the system's random numbers.
+    // `RandomState` takes its keys from the system's random numbers.
     let draw = || RandomState::new().build_hasher().finish();
     let nonce = format!("{:016x}{:016x}", draw(), draw());
     let policy = format!(
@@ -145,14 +145,14 @@ fn unauthorized(error: &str) -> PageResponse {
 }
 
 fn not_allowed(method: &Method, allowed: &'static str) -> PageResponse {
-    let error = json!({"error": format!("{method} is not for this address: use {allowed}")});
+    let error = json!({"error": format!("{method} is not allowed here: use {allowed}")});
     let mut response = json(405, error.to_string());
     response.headers.push((ALLOW, HeaderValue::from_static(allowed)));
     response
 }
 
 fn forbidden() -> ApiResponse {
-    ApiResponse { status: 403, body: json!({"error": "this token may look, and do nothing"}).to_string() }
+    ApiResponse { status: 403, body: json!({"error": "this token is read-only; admin: true is needed"}).to_string() }
 }
 
 fn json(status: u16, body: String) -> PageResponse {
@@ -162,10 +162,10 @@ fn json(status: u16, body: String) -> PageResponse {
     response
 }
 
-/// What is said to those who want to change something on a gateway without tokens.
-const TOKEN: &str = "this needs a token: open the dashboard by the link that `toolgate serve --http` prints on a terminal, or \
-                     give an admin a token in gateway.tokens";
-/// The methods of a page that is only read.
+/// The error for changes to a gateway without tokens.
+const TOKEN: &str = "this needs a token: open the dashboard with the link that `toolgate serve --http` prints on a \
+                     terminal, or give an admin a token in gateway.tokens";
+/// The methods of a read-only page.
 const READ: &str = "GET, HEAD";
 const DASHBOARD: &str = include_str!("dashboard.html");
 const PAUSE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! The calls of late, for operators.
+//! Recent calls, for operators.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use super::bounds::cut;
 use crate::logic::types::ToolRef;
 use crate::logic::types::execution::Code;
 
-/// A call that is over. Neither arguments nor answers are kept, and of long names and notes the beginning alone.
+/// A finished call, without arguments and answers; long names and notes are cut.
 #[derive(Debug, Clone)]
 pub struct RecentCall {
-    /// The gateway's id of the call, as it stands in the log.
+    /// The gateway's id of the call, as in the log.
     pub id: String,
     /// When it ended.
     pub at: SystemTime,
@@ -21,7 +21,7 @@ pub struct RecentCall {
     pub principal: String,
     /// The name as the client wrote it.
     pub name: String,
-    /// The tool that was meant, if one was found.
+    /// The tool that the name means, if one was found.
     pub tool: Option<ToolRef>,
     /// How it ended.
     pub code: Code,
@@ -29,12 +29,12 @@ pub struct RecentCall {
     pub attempts: u32,
     /// How long it took.
     pub latency: Duration,
-    /// How it was decided.
+    /// The trace of the decision.
     pub trace: Vec<String>,
 }
 
 impl RecentCall {
-    /// The same with as much of each text as is worth keeping.
+    /// Cuts each text to its limit.
     fn shortened(mut self) -> Self {
         let tool = self.tool.iter_mut().flat_map(|tool| [&mut tool.server, &mut tool.tool]);
         for name in [&mut self.principal, &mut self.name].into_iter().chain(tool) {
@@ -48,7 +48,7 @@ impl RecentCall {
         self
     }
 
-    /// How many bytes it takes, or a little less.
+    /// Returns its approximate size in bytes.
     fn size(&self) -> usize {
         let tool = self.tool.iter().flat_map(|tool| [&tool.server, &tool.tool]);
         let texts = [&self.id, &self.principal, &self.name].into_iter().chain(tool).map(String::len).sum::<usize>();
@@ -57,7 +57,7 @@ impl RecentCall {
     }
 }
 
-/// The calls of late.
+/// The recent calls, within limits on their number and size.
 #[derive(Debug)]
 pub struct RecentCalls {
     buffer: Mutex<CallBuffer>,
@@ -77,7 +77,7 @@ impl Default for RecentCalls {
 }
 
 impl RecentCalls {
-    /// Keeps a call, and forgets the oldest.
+    /// Adds a call, and drops the oldest ones that exceed the limits.
     pub(super) fn add(&self, call: RecentCall) {
         let call = call.shortened();
         let mut kept = self.buffer();
@@ -88,7 +88,7 @@ impl RecentCalls {
             kept.bytes -= oldest.size();
         }
         drop(kept);
-        // To tell nobody costs as much as to tell somebody.
+        // Notify only if somebody listens: a notification without receivers costs as much.
         let heard = self.count.receiver_count() > 0;
         self.count.send_if_modified(|count| {
             *count += 1;
@@ -96,12 +96,12 @@ impl RecentCalls {
         });
     }
 
-    /// The last so many that are wanted, the newest first.
+    /// Returns up to `most` matching calls, newest first.
     pub fn last(&self, most: usize, wanted: impl Fn(&RecentCall) -> bool) -> Vec<RecentCall> {
         self.buffer().calls.iter().rev().filter(|call| wanted(call)).take(most).cloned().collect()
     }
 
-    /// Counts the calls: who waits for it to change hears of each.
+    /// Returns a count of calls, which changes with each call.
     pub fn changed(&self) -> watch::Receiver<u64> {
         self.count.subscribe()
     }
@@ -111,15 +111,15 @@ impl RecentCalls {
     }
 }
 
-/// The most calls that are kept.
+/// The most calls to keep.
 const MOST: usize = 500;
-/// The most bytes that they take together.
+/// The most bytes that they may take together.
 const MOST_BYTES: usize = 2 << 20;
-/// The most bytes that are kept of a name.
+/// The most bytes to keep of a name.
 const MOST_NAME: usize = 256;
-/// The most bytes that are kept of a note.
+/// The most bytes to keep of a note.
 const MOST_NOTE: usize = 512;
-/// The most notes that are kept of a call.
+/// The most notes to keep of a call.
 const MOST_NOTES: usize = 64;
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
         assert!(newest.principal.len() <= MOST_NAME && newest.tool.as_ref().unwrap().tool.len() <= MOST_NAME);
         assert!(newest.trace.iter().all(|note| note.len() <= MOST_NOTE));
         assert_eq!((newest.trace.len(), newest.trace.last().unwrap().as_str()), (MOST_NOTES, "… (37 more)"));
-        // Small ones push the large ones out, and then only their number counts.
+        // Small calls replace the large ones, and then only their number is limited.
         for _ in 0..600 {
             recent.add(call("a", vec!["note".to_owned()]));
         }

@@ -1,4 +1,4 @@
-//! Makes room in the folder: what is too old goes, then the oldest, until the next text fits.
+//! Makes room in the folder: removes expired texts, then the oldest, until the next text fits.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use super::name::{self, SpillFile};
 
 /// Removes texts from before `expired`, and then the oldest until the rest has at most `most` bytes.
 ///
-/// Only whoever holds the lock of the folder writes to it, so what is only a part was left by a process that died.
+/// Only the holder of the folder's lock writes to it, so a partial file was left by a process that died.
 pub(super) fn make_room(dir: &Path, expired: Option<&str>, most: u64) -> Result<(), SpillError> {
     let mut kept = texts(dir).map_err(|source| SpillError::Folder { dir: dir.to_owned(), source })?;
     kept.sort_by(|one, other| (&one.stamp, &one.path).cmp(&(&other.stamp, &other.path)));
@@ -30,13 +30,13 @@ pub(super) fn make_room(dir: &Path, expired: Option<&str>, most: u64) -> Result<
 }
 
 struct SpilledText {
-    /// When it was written; nothing for a part, which comes before all.
+    /// When it was written; empty for a partial file, which sorts first.
     stamp: String,
     path: PathBuf,
     bytes: u64,
 }
 
-/// All files of ours, parts included.
+/// Lists all of our files, including partial ones.
 fn texts(dir: &Path) -> io::Result<Vec<SpilledText>> {
     let mut texts = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -47,7 +47,7 @@ fn texts(dir: &Path) -> io::Result<Vec<SpilledText>> {
             Some(SpillFile::Partial) => String::new(),
             None => continue,
         };
-        // Neither a link nor a folder is of ours; what is gone by now needs no room.
+        // Links and folders are not ours, and a file that is gone needs no room.
         let Ok(found) = entry.metadata() else { continue };
         if found.is_file() {
             texts.push(SpilledText { stamp, path: entry.path(), bytes: found.len() });

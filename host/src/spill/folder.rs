@@ -1,4 +1,4 @@
-//! The folder of kept texts: where it is by default, that it is private, and who may write to it now.
+//! The folder of kept texts: its default location, and the lock for its writers.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::SpillError;
 use crate::private_files;
 
-/// The folder where nobody names one: the user's place for caches, else one for each user among temporary files.
+/// Returns the default folder: in the user's cache folder, or else one per user among temporary files.
 pub fn default_dir() -> PathBuf {
     dir_from(|name| env::var_os(name))
 }
@@ -21,7 +21,7 @@ fn dir_from(variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
     let caches = path("XDG_CACHE_HOME").or_else(|| path("HOME").map(|home| home.join(".cache")));
     match caches {
         Some(caches) => caches.join("toolgate").join("results"),
-        // One level: whoever made a level above ours could exchange what is in it.
+        // One level only: the owner of a level above ours could replace what is in it.
         None => env::temp_dir().join(format!("toolgate-results{}", of_user())),
     }
 }
@@ -31,18 +31,18 @@ fn of_user() -> String {
     format!("-{}", rustix::process::geteuid().as_raw())
 }
 
-/// Elsewhere each user has a folder for temporary files.
+/// Returns nothing, because other systems have a temporary folder for each user.
 #[cfg(not(unix))]
 fn of_user() -> String {
     String::new()
 }
 
-/// The same path from the root on and without a slash at its end, through which a link would not be seen as one.
+/// Makes the path absolute and removes a trailing slash, which would hide that it is a link.
 pub(super) fn absolute_dir(dir: &Path) -> PathBuf {
     std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()).components().collect()
 }
 
-/// Waits until no other process writes to the folder. The lock ends with the file that is returned, or with us.
+/// Waits until no other process writes to the folder; dropping the returned file, or exiting, releases the lock.
 pub(super) fn lock(dir: &Path, after: Duration) -> Result<File, SpillError> {
     let failed = |source| SpillError::Folder { dir: dir.to_owned(), source };
     let file = open_lock(&dir.join(LOCK)).map_err(failed)?;
@@ -54,7 +54,7 @@ pub(super) fn lock(dir: &Path, after: Duration) -> Result<File, SpillError> {
             Err(TryLockError::WouldBlock) if start.elapsed() >= after => {
                 return Err(SpillError::Busy { dir: dir.to_owned(), after });
             }
-            // The system would tell us of the end of the wait, but not wait for a limited time.
+            // A blocking lock would have no time limit.
             Err(TryLockError::WouldBlock) => std::thread::sleep(TURN),
         }
     }
@@ -63,9 +63,9 @@ pub(super) fn lock(dir: &Path, after: Duration) -> Result<File, SpillError> {
 fn open_lock(path: &Path) -> io::Result<File> {
     match private_files::create_file(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Others cannot have put it here, but its owner could; opening a pipe would wait for ever.
+            // Others cannot have put it here, but its owner could; opening a pipe would block forever.
             if !fs::symlink_metadata(path)?.is_file() {
-                return Err(io::Error::other(format!("{} is no file", path.display())));
+                return Err(io::Error::other(format!("{} is not a regular file", path.display())));
             }
             OpenOptions::new().write(true).open(path)
         }

@@ -1,46 +1,46 @@
-//! Names of kept texts: safe whatever servers and tools are called, and known again as ours.
+//! File names of kept texts: safe whatever servers and tools are called, and recognizable as ours.
 //!
-//! `jira-search_issues-20260729T101530123Z-0123456789abcdef.txt`: server, tool, when, and a random number.
+//! `jira-search_issues-20260729T101530123Z-0123456789abcdef.txt`: server, tool, time, and a random number.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::SystemTime;
 
 use crate::calendar::Utc;
 
-/// The name of a text that is about to be written.
+/// The file name of a text that is about to be written.
 pub(super) struct SpillName {
     stem: String,
 }
 
 impl SpillName {
-    /// A name that nobody can guess, so that no two texts have the same.
+    /// Creates a name with a random part, so that no two texts share it.
     pub(super) fn new(server: &str, tool: &str, now: SystemTime) -> Self {
-        // The keys are the system's random numbers.
+        // `RandomState` takes its keys from the system's random numbers.
         let random = RandomState::new().build_hasher().finish();
         SpillName { stem: format!("{}-{}-{}-{random:016x}", safe(server), safe(tool), stamp(now)) }
     }
 
-    /// The name of the whole text.
+    /// Returns the name of the complete text.
     pub(super) fn final_name(&self) -> String {
         format!("{}.{WHOLE}", self.stem)
     }
 
-    /// The name while it is written.
+    /// Returns the name while the text is being written.
     pub(super) fn partial_name(&self) -> String {
         format!("{}.{PART}", self.stem)
     }
 }
 
-/// A file with a name of ours.
+/// A file whose name is ours.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SpillFile<'a> {
-    /// A whole text, and when it was written, as `stamp` says it.
+    /// A complete text, and when it was written, as `stamp` formats it.
     Complete(&'a str),
     /// A text that is being written.
     Partial,
 }
 
-/// Whether a file's name is one of ours. Anything else in the folder is not touched.
+/// Recognizes one of our file names; other files in the folder are not touched.
 pub(super) fn parse_name(name: &str) -> Option<SpillFile<'_>> {
     let (stem, extension) = name.rsplit_once('.')?;
     let mut parts = stem.rsplitn(3, '-');
@@ -61,18 +61,18 @@ pub(super) fn parse_name(name: &str) -> Option<SpillFile<'_>> {
     }
 }
 
-/// A time of the world's clock to the millisecond, such that later times come later in the alphabet.
+/// Formats a time to the millisecond, so that later times sort later.
 pub(super) fn stamp(time: SystemTime) -> String {
     let Utc { year, month, day, hour, minute, second, milli } = time.into();
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}{milli:03}Z")
 }
 
-/// A word in which nothing means anything to a file system or a shell.
+/// Replaces every character that could mean something to a file system or a shell.
 fn safe(word: &str) -> String {
     let safe: String =
         word.chars().take(MOST).map(|c| if c.is_ascii() && is_safe(c as u8) { c } else { '_' }).collect();
     match safe.as_bytes().first() {
-        // Neither hidden, nor an option of a command.
+        // Neither hidden nor a command-line option.
         Some(b'.' | b'-') => format!("_{}", &safe[1..]),
         Some(_) => safe,
         None => "_".to_owned(),
@@ -85,7 +85,7 @@ fn is_safe(byte: u8) -> bool {
 
 const WHOLE: &str = "txt";
 const PART: &str = "part";
-/// The longest word of a name; file systems take 255 bytes for all of it.
+/// The longest part of a name; file systems allow 255 bytes for all of it.
 const MOST: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Real folders: what is kept, what makes room, and what is refused.
+//! Tests with real folders: what is kept, what makes room, and what is refused.
 
 use std::error::Error;
 
@@ -14,7 +14,7 @@ fn at(seconds: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + DAY * 20_000 + Duration::from_secs(seconds)
 }
 
-/// What is in the folder, by name, without the lock.
+/// Returns the files in the folder, sorted, without the lock.
 fn names(dir: &Path) -> Vec<String> {
     let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<_> = names.filter(|name| name != ".lock").collect();
@@ -22,7 +22,7 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// The message of an error with its causes.
+/// Returns the message of an error with its cause.
 fn words(error: SpillError) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
@@ -145,11 +145,11 @@ fn a_folder_that_is_not_private_is_refused() {
     check(&link, "it is a link");
     check(&link.join(""), "it is a link");
     check(&link.join("."), "it is a link");
-    check(&file, "it is no folder");
+    check(&file, "it is not a folder");
     check(&file.join("below"), "ot a directory");
     check(Path::new("/proc/toolgate"), "");
     assert_eq!(names(&real), [""; 0]);
-    // Only root can give a folder away, and only others than root are refused by a read-only one.
+    // Only root can give a folder away, and a read-only folder refuses everybody but root.
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&real, Some(12345), None).unwrap();
         check(&real, "belongs to user 12345");
@@ -166,10 +166,10 @@ fn a_text_that_cannot_be_written_leaves_nothing() {
     let root = tempfile::tempdir().unwrap();
     let (part, taken) = (root.path().join("part"), root.path().join("taken"));
     fs::create_dir(&taken).unwrap();
-    // It can be written, but not be given its name.
+    // It can be written but not renamed.
     write(&part, &taken, "text").unwrap_err();
     assert_eq!(names(root.path()), ["taken"]);
-    // What is there already is not ours to overwrite or remove.
+    // An existing file is not ours to overwrite or remove.
     fs::write(&part, "before").unwrap();
     assert_eq!(write(&part, &root.path().join("whole"), "text").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(fs::read_to_string(&part).unwrap(), "before");
@@ -195,12 +195,12 @@ fn many_writers_stay_within_the_bound_and_never_show_a_part() {
         for number in 0..4 {
             let (dir, text) = (root.path(), &text);
             scope.spawn(move || {
-                // Not clones: they take turns as processes do, at the lock file.
+                // No clones, so that they wait at the lock file, as processes do.
                 let spill = spill(dir, 3500, DAY);
                 for _ in 0..50 {
                     spill.keep(&number.to_string(), "tool", "call", text).unwrap();
                     for name in names(dir).iter().filter(|name| name.ends_with(".txt")) {
-                        // Another may have made room since.
+                        // Another thread may have made room since.
                         let size = fs::metadata(dir.join(name)).map_or(1000, |found| found.len());
                         assert_eq!(size, 1000);
                     }

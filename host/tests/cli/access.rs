@@ -201,7 +201,7 @@ fn people_get_a_table_and_can_ask_for_a_part_of_it() {
         .ends(5)
         .says("no principal \"zoe\"; there are: ann, bob, cat, dan, eve, local");
     place.run(&["access", "--server", "none"]).ends(5).says("no server \"none\" is configured");
-    place.run(&["access", "--can-call", "nothing*"]).ends(0).says("nothing fits");
+    place.run(&["access", "--can-call", "nothing*"]).ends(0).says("no tool matches");
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn a_server_that_cannot_be_asked_is_not_taken_for_a_change() {
     let typo = json!({"servers": {"demo": demo(), "files": and(fixture("ok"), json!({"denny": ["look"]}))}});
     let typo = place.file("home/typo.yaml", typo.to_string());
     for file in [&file, &typo] {
-        let ran = place.run(&["access", "--diff", file.to_str().unwrap()]).ends(3).says("could not be asked: files");
+        let ran = place.run(&["access", "--diff", file.to_str().unwrap()]).ends(3).says("could not be reached: files");
         assert!(!ran.stderr.contains("nobody may do more"), "{ran:?}");
     }
     // A change that is found is the graver thing.

@@ -158,7 +158,7 @@ fn an_error_is_shown_with_all_that_the_server_says_of_it() {
 #[test]
 fn a_tool_that_fails_without_a_word_is_said_to_have_failed() {
     let ran = Place::with(json!({"mute": fixture("fails-silently")})).run(&["call", "mute.do"]).ends(1);
-    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "tool-error: the tool failed, and does not say why\n"));
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "tool-error: the tool failed without a message\n"));
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_hint_names_the_limit_that_held_where_it_is_set() {
     let file = place.file("home/mcp.json", json!({"mcpServers": {"hangs": hangs}}).to_string());
     let check = ["check", "--config", file.to_str().unwrap()];
     place.run(&check).ends(3).prints("raise mcpServers.hangs.timeouts.initialize");
-    place.run(&[&check[..], &["--timeout", "300ms"]].concat()).ends(3).prints("hint: give it more with --timeout");
+    place.run(&[&check[..], &["--timeout", "300ms"]].concat()).ends(3).prints("hint: raise --timeout");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn trust_is_remembered_in_the_folder_for_state() {
 #[test]
 fn there_is_nothing_to_trust_where_there_is_no_file() {
     let place = Place::new();
-    place.run(&["trust"]).ends(2).says("there is no configuration file here to trust");
+    place.run(&["trust"]).ends(2).says("there is no configuration file to trust in this folder");
     place.run(&["trust", "no.json"]).ends(2).says("no.json\", which the argument names");
     place.file("work/broken.json", "{\"mcpServers\": ");
     place.run(&["trust", "broken.json"]).ends(2).says("broken.json:1:");

@@ -86,10 +86,10 @@ fn a_new_policy_is_tried_on_what_was_recorded() {
     run(&place, &["replay", "records", "--since", "1h"]).ends(0).prints("4 calls");
     for filter in [["--tool", "no.such"], ["--principal", "nobody"]] {
         let ran = run(&place, &[&["replay", "records"][..], &filter].concat()).ends(0);
-        assert_eq!(ran.stdout, "0 calls (4 left out): no call was compared\n");
+        assert_eq!(ran.stdout, "0 calls (4 skipped): no call was compared\n");
         // A check that looks at nothing finds nothing.
         let arguments = [&arguments[..], &filter, &["--fail-on", "denied"]].concat();
-        run(&place, &arguments).ends(1).says("warning: no call was compared, which is no pass for --fail-on");
+        run(&place, &arguments).ends(1).says("warning: no call was compared, so --fail-on does not pass");
         let report = run(&place, &[&arguments[..], &["--json"]].concat()).ends(1).json();
         assert_eq!((&report["ok"], &report["compared"]), (&json!(false), &json!(0)), "{report}");
     }
@@ -210,7 +210,7 @@ fn a_call_of_which_something_hidden_decided_is_judged_by_the_rules_and_else_no_p
             let kept_out = candidate == json!({"deny": ["add"]});
             assert_eq!(ran.stdout.contains("calls demo.add → not-allowed: ") || !sent, kept_out || !sent, "{ran:?}");
             assert_eq!(ran.stderr.contains("1 call cannot be replayed"), !kept_out, "{ran:?}");
-            let unjudged = ran.stderr.contains("not all calls could be judged, which is no pass for --fail-on ");
+            let unjudged = ran.stderr.contains("not all calls could be judged, so this does not pass: --fail-on ");
             assert_eq!(unjudged, code == 1 && !kept_out, "{ran:?}");
             let report = run(&place, &[&arguments[..], &["--json"]].concat()).ends(code).json();
             let counts = [&report["unreplayable"], &report["rules_unjudged"], &report["compared"]];
@@ -229,7 +229,7 @@ fn servers_that_were_left_out_by_choice_are_left_out_of_a_replay() {
     }
     place.file("work/same.yaml", config.to_string());
     let arguments = ["replay", "records", "--config", "same.yaml", "--fail-on", "denied,allowed,rerouted,result,trace"];
-    run(&place, &arguments).ends(0).prints("3 calls of 20").prints(": all would be decided alike\n");
+    run(&place, &arguments).ends(0).prints("3 calls of 20").prints(": all would be decided the same way\n");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn the_gravest_stands_first_and_what_nobody_could_see_does_not_flood() {
     let ran = run(&place, &["replay", "records", "--config", "new.yaml"]).ends(0);
     let lines: Vec<&str> = ran.stdout.lines().skip(3).collect();
     assert!(lines[0].starts_with("newly denied") && lines[1].starts_with("other reasons  demo__none7"), "{ran:?}");
-    assert_eq!((lines.len(), lines[6]), (7, "4 more groups differ in reasons alone; --json has all"), "{ran:?}");
+    assert_eq!((lines.len(), lines[6]), (7, "4 more groups differ only in reasons; --json lists all"), "{ran:?}");
     assert!(!ran.stdout.contains(&long) && ran.stdout.lines().all(|line| line.chars().count() < 450), "{ran:?}");
     let report = run(&place, &["replay", "records", "--config", "new.yaml", "--json"]).ends(0).json();
     assert_eq!(report["groups"].as_array().unwrap().len(), 10, "{report}");
@@ -261,7 +261,7 @@ fn one_call_is_explained_step_by_step() {
         "  name:      demo__add",
         "  arguments: a: 20, b: 3",
         " 1. → connect demo",
-        "   ← connected, and with it other tools",
+        "   ← connected, with a new list of tools",
         " 2. → call \"add\" of server \"demo\" with {\"a\":20,\"b\":3}",
         "   ← answered: {\"content\":",
         " 3. → done: ok",

@@ -58,7 +58,7 @@ fn an_edited_file_brings_other_servers_and_drops_no_call() {
             "old": old,
         }}),
     );
-    serving.logged(&["was read again: added added; removed removed; updated updated; 2 unchanged"]);
+    serving.logged(&["was reloaded: added added; removed removed; updated updated; 2 unchanged"]);
     LISTS.iter().for_each(|list| drop(serving.told(list)));
     let after = serving.tools();
     assert_eq!(after.iter().filter(|name| name.ends_with("__do")).count(), 4, "{after:?}");
@@ -104,7 +104,7 @@ fn a_file_that_does_not_read_is_told_with_its_place_and_the_old_one_stays() {
     fs::remove_file(place.path(FILE)).unwrap();
     serving.logged(&["the configuration stays as it was: ", "servers.yaml"]);
     write(&place, &json!({"servers": {"a": fixture("ok"), "b": fixture("ok"), "c": {"command": 7, "url": "x"}}}));
-    serving.logged(&["was read again: added b, c; 1 unchanged"]);
+    serving.logged(&["was reloaded: added b, c; 1 unchanged"]);
     serving.logged(&["WARN", "it cannot be used", "servers.yaml:1:"]);
     assert_eq!(serving.tools(), ["a__do", "a__look", "b__do", "b__look"]);
 }
@@ -124,7 +124,7 @@ fn a_swapped_link_is_a_change() {
     folder("..2026_2", json!({"b": fixture("ok")}));
     symlink("..2026_2", place.path("work/mounted/..data_tmp")).unwrap();
     fs::rename(place.path("work/mounted/..data_tmp"), place.path("work/mounted/..data")).unwrap();
-    serving.logged(&["was read again: added b; removed a"]);
+    serving.logged(&["was reloaded: added b; removed a"]);
     assert_eq!(serving.tools(), ["b__do", "b__look"]);
 }
 
@@ -138,10 +138,10 @@ fn a_hangup_reads_again_what_the_file_names() {
     assert_eq!(serving.call("a__do")["result"]["content"][0]["text"], "4 letters");
     serving.call("b__do");
     serving.signal(Signal::HUP);
-    serving.logged(&["was read again: nothing has changed"]);
+    serving.logged(&["was reloaded: nothing has changed"]);
     place.file("home/word", "seven 7");
     serving.signal(Signal::HUP);
-    serving.logged(&["was read again: updated a; 1 unchanged"]);
+    serving.logged(&["was reloaded: updated a; 1 unchanged"]);
     assert_eq!(serving.call("a__do")["result"]["content"][0]["text"], "7 letters");
     assert_eq!(serving.end().code(), Some(0), "it is no reason to end");
 }
@@ -154,10 +154,10 @@ fn a_variable_that_becomes_the_secret_of_another_server_is_not_passed_on_any_mor
     assert!(told(&mut serving).contains("OF_ANOTHER"));
     let other = and(fixture("ok"), json!({"env": {"KEY": "${OF_ANOTHER}"}}));
     write(&place, &json!({"servers": {"a": fixture("tells-environment"), "b": other}}));
-    serving.logged(&["was read again: added b; 1 unchanged"]);
+    serving.logged(&["was reloaded: added b; 1 unchanged"]);
     // Its process goes on as it is until it is asked for.
     serving.signal(Signal::HUP);
-    serving.logged(&["was read again: updated a; 1 unchanged"]);
+    serving.logged(&["was reloaded: updated a; 1 unchanged"]);
     assert!(!told(&mut serving).contains("OF_ANOTHER"));
 }
 
@@ -175,7 +175,7 @@ fn a_queue_that_gets_more_slots_lets_a_waiting_call_in() {
     began(&place, "a");
     let waiting = serving.begin("tools/call", json!({"name": "b__do", "arguments": {}}));
     write(&place, &config(2));
-    serving.logged(&["was read again: other settings; 2 unchanged"]);
+    serving.logged(&["was reloaded: changed settings; 2 unchanged"]);
     assert_eq!(serving.answer(waiting)["result"]["content"][0]["text"], "done");
     release(&place, "a");
     assert_eq!(serving.answer(running)["result"]["content"][0]["text"], "done");
@@ -193,7 +193,7 @@ fn a_changed_file_of_the_working_directory_is_used_once_it_is_trusted() {
     serving.logged(&["WARN", "is not trusted as it is now", "run `toolgate trust`"]);
     assert_eq!(serving.tools(), ["a__do", "a__look"]);
     place.run(&["trust"]).ends(0);
-    serving.logged(&["was read again: added b; 1 unchanged"]);
+    serving.logged(&["was reloaded: added b; 1 unchanged"]);
     assert_eq!(serving.tools().len(), 4);
 }
 
@@ -228,7 +228,7 @@ fn tokens_come_go_and_change_what_they_open() {
     let of_cat = json!({"principal": "cat", "token": CAT});
     config(json!([of_bob, of_cat]), json!({"hosts": ["gate.example"], "max_body_bytes": 2000, "names": "dot"}));
     serving.logged(&[
-        "new tokens of cat; no more tokens of ann; another token or other rights of bob; 1 session ended; 2 unchanged",
+        "new tokens of cat; removed tokens of ann; changed token or rights of bob; 1 session ended; 2 unchanged",
     ]);
     assert_eq!(ann.tools(), Err(401));
     assert_eq!(Web { session: ann.session.clone(), ..web(CAT) }.tools(), Err(404), "her session has ended");
@@ -241,7 +241,7 @@ fn tokens_come_go_and_change_what_they_open() {
 
     // Bob's token changes in its file.
     fs::write(&bob, "bob-has-another-one-now").unwrap();
-    serving.logged(&["another token or other rights of bob"]);
+    serving.logged(&["changed token or rights of bob"]);
     assert_eq!(bob_now.modern_tools(), Err(401));
     let other = Web { token: Some("bob-has-another-one-now"), session: bob_now.session.clone(), ..web(CAT) };
     assert_eq!(other.tools(), Ok(vec!["a.look".to_owned()]), "he is still Bob");
@@ -261,7 +261,7 @@ fn what_cannot_change_while_it_runs_is_said_aloud() {
     let serving = Serving::start(&place, &["--http"]);
     let address = serving.address();
     config("127.0.0.2:0", false);
-    serving.logged(&["was read again"]);
+    serving.logged(&["was reloaded"]);
     serving.logged(&["WARN", "a change of the address needs a restart"]);
     serving.logged(&["WARN", "a change of gateway.socket needs a restart"]);
     let mut web = Web { address: &address, token: None, session: None };

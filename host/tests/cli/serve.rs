@@ -136,7 +136,10 @@ fn names_are_as_the_command_line_says() {
 fn what_cannot_be_served_is_said_before_anything_is_started() {
     let place = Place::with(json!({"demo": demo(), "other": fixture("ok")}));
     place.run(&["serve", "--expose", "nope"]).ends(5).says(r#"no server "nope" is configured; there are: demo, other"#);
-    place.run(&["serve", "--http", "nowhere"]).ends(2).says(r#""nowhere" is no address; write it as 127.0.0.1:8808"#);
+    place
+        .run(&["serve", "--http", "nowhere"])
+        .ends(2)
+        .says(r#""nowhere" is not an address; write it as 127.0.0.1:8808"#);
     place
         .run(&["serve", "--http", "0.0.0.0:0"])
         .ends(2)

@@ -48,7 +48,7 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
     let serving = Serving::start(&place, &["--http", "127.0.0.1:0"]);
     // The gateway does not wait for it.
     let address = serving.address();
-    let line = serving.logged(&["in the shade, for 100 % of all calls"]);
+    let line = serving.logged(&[", 100 % of calls"]);
     assert!(line.contains("with next.yaml"), "{line}");
     let mut web = Web { address: &address, token: Some(TOKEN), session: None };
     assert_eq!(web.greet().status, 200);
@@ -69,7 +69,7 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
 
     // Another candidate begins at nothing.
     std::fs::write(&next, candidate("add")).unwrap();
-    serving.logged(&["in the shade, for 100 % of all calls"]);
+    serving.logged(&[", 100 % of calls"]);
     assert_eq!(shadow(&web)["different"], 0);
     assert_eq!(call(&web, "demo__add")["result"]["structuredContent"]["sum"], 3);
     serving.logged(&["the shadow would decide \"demo__add\" otherwise"]);
@@ -77,13 +77,13 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
     // A server that cannot be used is told of, and counts as gone.
     std::fs::write(&next, candidate("add").replace("\"deny\"", "\"denny\"")).unwrap();
     serving.logged(&["in the shade it cannot be used", "unknown key \"denny\"", "server=\"demo\""]);
-    serving.logged(&["in the shade, for 100 % of all calls"]);
+    serving.logged(&[", 100 % of calls"]);
     assert_eq!(call(&web, "demo__add")["result"]["structuredContent"]["sum"], 3);
     serving.logged(&["the shadow would decide \"demo__add\" otherwise", "kind=\"denied\""]);
 
     // One that does not read is told, and the gateway goes on.
     std::fs::write(&next, "servers: [").unwrap();
-    serving.logged(&["the shadow cannot be tried, and all else goes on", "next.yaml"]);
+    serving.logged(&["the shadow policy is off, and the gateway runs without it", "next.yaml"]);
     let shown = shadow(&web);
     assert_eq!(shown["running"], false);
     assert!(shown["off"].as_str().unwrap().contains("next.yaml"), "{shown}");
@@ -91,7 +91,7 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
 
     // And none is none.
     place.file("home/servers.yaml", config(Value::Null).to_string());
-    serving.logged(&["the shadow has ended"]);
+    serving.logged(&["shadow policy off"]);
     assert_eq!(shadow(&web), Value::Null);
 }
 
@@ -104,7 +104,7 @@ fn a_candidate_that_is_not_there_keeps_no_gateway_from_starting() {
     ] {
         let place = place(shadow);
         let mut serving = Serving::greet(&place, &[]);
-        let line = serving.logged(&["the shadow cannot be tried, and all else goes on", why]);
+        let line = serving.logged(&["the shadow policy is off, and the gateway runs without it", why]);
         assert!(line.matches("os error").count() <= 1, "{line}");
         assert_eq!(serving.tools().len(), 6);
     }

@@ -116,7 +116,7 @@ async fn a_login_that_cannot_be_ends_with_what_is_wrong() {
 #[tokio::test]
 async fn where_no_server_wants_an_authorization_that_is_said() {
     let place = Place::with(json!({"program": {"command": "true"}}));
-    let status = run(&place, &["auth", "status"]).await.ends(0).says("no server wants an authorization");
+    let status = run(&place, &["auth", "status"]).await.ends(0).says("no server needs an OAuth login");
     assert_eq!(status.stdout, "");
     assert_eq!(run(&place, &["auth", "status", "--json"]).await.ends(0).json(), json!([]));
 }

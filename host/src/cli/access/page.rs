@@ -1,9 +1,9 @@
 //! The page of `toolgate access --html`: one file that needs nothing else.
 
-/// The page over these data, which are JSON.
+/// Returns the page with this JSON as its data.
 pub fn page(json: &str) -> String {
-    // Within a script, only the beginning of a tag or of a comment could end it, and both begin so; in JSON a `<` stands in
-    // texts alone.
+    // Only the start of a tag or of a comment could end a script early, and both start with `<`. In JSON, `<` occurs
+    // only in strings.
     let (before, after) = PAGE.split_once(HERE).expect("the page has a place for its data");
     [before, &json.replace('<', "\\u003c"), after].concat()
 }

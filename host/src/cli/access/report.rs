@@ -1,4 +1,4 @@
-//! Rights and changes of rights, as a table, JSON, comma-separated values or a page.
+//! Prints rights, and changes of rights, as a table, JSON, CSV or an HTML page.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use crate::cli::error::CliError;
 use crate::cli::requests::FailedServer;
 use crate::cli::table;
 
-/// What was found out, for programs.
+/// The report, as `--json` prints it.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub struct AccessReport {
     #[serde(flatten)]
     found: ReportRows,
     failed: Vec<FailedServer>,
-    /// Rules that fit no tool.
+    /// Rules that match no tool.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<RuleWarning>,
 }
 
-/// Something that is probably not as it was meant.
+/// A rule that is probably a mistake.
 #[derive(Serialize)]
 struct RuleWarning {
     server: String,
@@ -35,13 +35,13 @@ struct RuleWarning {
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ReportRows {
-    /// Who may call what.
+    /// The rights of all principals.
     Access(Vec<AccessRow>),
-    /// What is not as before.
+    /// The rights that have changed.
     Changes(Vec<ChangeRow>),
 }
 
-/// One principal and one tool.
+/// The right of one principal to one tool.
 #[derive(Serialize)]
 struct AccessRow {
     principal: String,
@@ -51,7 +51,7 @@ struct AccessRow {
     right: RowVerdict,
 }
 
-/// A right that is not as before.
+/// A changed right of one principal to one tool.
 #[derive(Serialize)]
 struct ChangeRow {
     principal: String,
@@ -79,7 +79,7 @@ struct RowVerdict {
 }
 
 impl AccessReport {
-    /// Who may call what.
+    /// Creates a report of who may call what.
     pub fn rights(rows: Vec<(&str, &AccessTool, &AccessRight)>, failed: Vec<FailedServer>) -> Self {
         let row = |(principal, tool, right): (&str, &AccessTool, &AccessRight)| AccessRow {
             principal: principal.to_owned(),
@@ -89,7 +89,7 @@ impl AccessReport {
         AccessReport { found: ReportRows::Access(rows.into_iter().map(row).collect()), failed, warnings: Vec::new() }
     }
 
-    /// What is not as before.
+    /// Creates a report of changed rights.
     pub fn changes(found: &[AccessChange], failed: Vec<FailedServer>) -> Self {
         let changed = |change: &AccessChange| ChangeRow {
             principal: change.principal.clone(),
@@ -101,7 +101,7 @@ impl AccessReport {
         AccessReport { found: ReportRows::Changes(found.iter().map(changed).collect()), failed, warnings: Vec::new() }
     }
 
-    /// The same with the rules that fit no tool, which the log tells people of.
+    /// Adds the rules that match no tool, which people see in the log.
     pub fn with_warnings(mut self, rules: Vec<UnmatchedRule>) -> Self {
         let warned = |rule: UnmatchedRule| RuleWarning { server: rule.warning.server, text: rule.warning.text };
         self.warnings = rules.into_iter().map(warned).collect();
@@ -110,7 +110,7 @@ impl AccessReport {
 }
 
 impl RowTool {
-    /// By the first name that the principal is shown; by that of whoever may use all, where it is shown none.
+    /// Describes a tool by the name that the principal sees, or else by the name that an unrestricted principal sees.
     fn of(item: &AccessTool, rights: &[&AccessRight]) -> Self {
         let shown = rights.iter().find_map(|right| right.name.as_ref());
         RowTool {
@@ -134,7 +134,7 @@ impl RowVerdict {
     }
 }
 
-/// Prints what was found out in the form that was asked for.
+/// Prints the report in the format that the options select.
 pub fn print(context: &CliContext, args: &Args, answer: &AccessReport) -> Result<(), CliError> {
     match (args.servers.json, args.csv, args.html) {
         (true, _, _) => context.print_json(answer),
@@ -175,7 +175,7 @@ fn draw_table(answer: &AccessReport) -> String {
     }
 }
 
-/// The rule that keeps it out or asks now, or that did so before.
+/// Returns the rule that denies or asks now, or that did so before.
 fn why(change: &ChangeRow) -> String {
     match change.after.verdict {
         "allow" => format!("before: {}", change.before.rule),
@@ -183,10 +183,10 @@ fn why(change: &ChangeRow) -> String {
     }
 }
 
-/// How much was found, beside the table.
+/// Prints the counts below the table.
 fn summary(answer: &AccessReport) {
     match &answer.found {
-        ReportRows::Access(rows) if rows.is_empty() => print_note("nothing fits what was asked for"),
+        ReportRows::Access(rows) if rows.is_empty() => print_note("no tool matches"),
         ReportRows::Access(rows) => {
             let mut counts = BTreeMap::<_, usize>::new();
             rows.iter().for_each(|row| *counts.entry(row.right.verdict).or_default() += 1);
@@ -208,13 +208,13 @@ fn summary(answer: &AccessReport) {
             }
             if !failed.is_empty() {
                 let (servers, asked) = (failed.join(", "), if failed.len() == 1 { "it" } else { "they" });
-                print_note(&format!("not compared, since {asked} could not be asked: {servers}"));
+                print_note(&format!("not compared, because {asked} could not be reached: {servers}"));
             }
         }
     }
 }
 
-/// Comma-separated values, as RFC 4180 has them.
+/// Formats the report as comma-separated values (RFC 4180).
 fn csv(answer: &AccessReport) -> String {
     let mut out = String::new();
     let mut line = |cells: &[&str]| {
@@ -275,7 +275,7 @@ fn csv(answer: &AccessReport) -> String {
     out
 }
 
-/// One value. Names come from servers, and a table program takes what begins like a formula for one.
+/// Quotes one value. Names come from servers, so a text that a spreadsheet would take for a formula is escaped.
 fn field(text: &str) -> String {
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
     let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text };

@@ -1,4 +1,4 @@
-//! What a gateway answers to a call: the result of MCP, and how the call was decided.
+//! A gateway's answer to a call: the MCP result, and how the call was decided.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -11,20 +11,20 @@ use toolgate::words::{ErrorText, NamedCase};
 
 use crate::cli::error::CliError;
 
-/// What a gateway answered to a call.
+/// A gateway's answer to a call.
 pub struct GatewayResult {
-    /// How it ended.
+    /// How the call ended.
     pub code: Code,
-    /// What there is to read.
+    /// The text of the answer or of the error.
     pub text: String,
     content: Vec<Box<RawValue>>,
     structured: Option<Box<RawValue>>,
-    /// What the gateway says of the call.
+    /// The gateway's report on the call, from the `_meta` of the result.
     outcome: JsonObject,
 }
 
 impl GatewayResult {
-    /// Reads the result; the component says what is text in it.
+    /// Reads the result; the component extracts its text.
     pub fn read(json: &str, logic: &mut Supervisor) -> Result<Self, CliError> {
         let extracted = logic.extract(&json.to_owned())?;
         let extracted =
@@ -34,19 +34,19 @@ impl GatewayResult {
         let said = |name: &str| member::<String>(&outcome, name);
         let told = said("code").and_then(|code| Code::parse(&code).ok());
         let code = told.unwrap_or(if extracted.is_error { Code::ToolError } else { Code::Ok });
-        // Who answered was the server: then the text is in the answer. Otherwise the gateway says what is to be said.
+        // If the server answered, its text is in the result; otherwise the gateway's report has the text.
         let text = match code {
             Code::Ok | Code::ToolError => extracted.text,
             _ => said("text").unwrap_or(extracted.text),
         };
         let part = |json: String| RawValue::from_string(json).ok();
-        // What was written only to have an answer at all is none of the server's.
+        // Other results carry content only for clients that expect some; it is not the server's.
         let is_answer = matches!(code, Code::Ok | Code::ToolError);
         let content = extracted.blocks.into_iter().filter(|_| is_answer).filter_map(part).collect();
         Ok(GatewayResult { code, text, content, structured: extracted.structured.and_then(part), outcome })
     }
 
-    /// Cuts the text to this size.
+    /// Cuts the text to this many bytes.
     pub fn cut(&mut self, logic: &mut Supervisor, most: u64) -> Result<(), CliError> {
         let cut = logic.truncate(&self.text, most, "the answer is larger than the limit")?;
         if cut != self.text {
@@ -56,17 +56,17 @@ impl GatewayResult {
         Ok(())
     }
 
-    /// The last words of the server's process, where it ended.
+    /// Returns the last lines that the server's process wrote to its standard error before it exited.
     pub fn stderr(&self) -> Option<String> {
         member(&self.outcome, "stderr")
     }
 
-    /// What the server says beside the error that it answered with.
+    /// Returns the additional data of the server's error.
     pub fn error_data(&self) -> Option<Box<RawValue>> {
         member::<JsonObject>(&self.outcome, "error")?.remove("data")
     }
 
-    /// The call as `call --json` shows it without a gateway.
+    /// Returns the JSON that `call --json` prints without a gateway.
     pub fn to_json(&self) -> JsonObject {
         let null = to_raw(&());
         let told = |name: &str| self.outcome.get(name).unwrap_or(&null);

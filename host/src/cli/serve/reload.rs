@@ -1,4 +1,4 @@
-//! The configuration, read again while the gateway runs: on SIGHUP, and when its file changes.
+//! Reloads the configuration while the gateway runs: on SIGHUP, and when its file changes.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -26,7 +26,7 @@ use crate::cli::LogicArgs;
 use crate::cli::context::ConfigFile;
 use crate::cli::signals::Signals;
 
-/// Keeps a gateway true to its configuration file.
+/// Keeps a gateway in step with its configuration file.
 pub struct Reloader {
     args: Args,
     origin: ConfigFile,
@@ -37,29 +37,29 @@ pub struct Reloader {
     logic: LogicArgs,
     secrets: Arc<Mutex<Secrets>>,
     watched: Vec<WatchedFile>,
-    /// The file as it is now waits to be trusted.
+    /// True while the changed file waits to be trusted.
     untrusted: bool,
 }
 
-/// Why the configuration is read again.
+/// Why the configuration is reloaded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReloadReason {
-    /// Its file has changed, or one that a token is in.
+    /// Its file, or a file with a token, has changed.
     Changed,
-    /// Somebody asked for it; what else it names may have changed too.
+    /// A signal asks for it; other files that it names may have changed too.
     Requested,
 }
 
-/// Why a configuration is not taken.
+/// Why a configuration is not applied.
 enum ReloadError {
     /// It is not trusted yet.
     Untrusted,
-    /// There is something wrong with it.
+    /// It is invalid; the text says why.
     Invalid(String),
 }
 
 impl Reloader {
-    /// For a gateway that was set up from this file.
+    /// Creates the reloader of a gateway that was set up from this file.
     pub fn new(
         args: &Args,
         origin: ConfigFile,
@@ -86,15 +86,14 @@ impl Reloader {
         }
     }
 
-    /// Shows the candidate that is to come, before anybody can ask for it.
+    /// Shows the configured shadow policy as pending before anybody asks for it.
     pub fn show_pending_shadow(&self, gateway: &Gateway) {
         ShadowLoader::show_pending(gateway, self.shadow.as_ref());
     }
 
-    /// Puts the candidate that is to be tried beside the gateway, and then reads the configuration again whenever there is a
-    /// reason to.
+    /// Loads the shadow policy, and then reloads the configuration whenever there is a reason to.
     pub(super) async fn run(mut self, gateway: &Gateway, door: ListenerControl, signals: &Signals) -> Infallible {
-        // A gateway that is open already does not wait until a candidate is compiled.
+        // The gateway is already open, and does not wait until a candidate is compiled.
         self.shadow_loader.update(gateway, &self.logic, self.shadow.clone(), false).await;
         loop {
             let why = tokio::select! {
@@ -103,7 +102,7 @@ impl Reloader {
             };
             match self.reload(gateway, &door, why).await {
                 Ok(()) => self.untrusted = false,
-                // It was told once, and may be trusted at any time.
+                // It was logged once, and may be trusted at any time.
                 Err(ReloadError::Untrusted) if self.untrusted && why == ReloadReason::Changed => {}
                 Err(ReloadError::Untrusted) => {
                     self.untrusted = true;
@@ -121,7 +120,7 @@ impl Reloader {
         }
     }
 
-    /// Waits until a file has changed, and then until no more changes come.
+    /// Waits until a file has changed and no more changes follow.
     async fn wait_for_change(&mut self) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -138,7 +137,7 @@ impl Reloader {
         }
     }
 
-    /// Looks at all files, beside the runtime: a file system may be slow.
+    /// Checks all files on another thread, because a file system may be slow.
     async fn check_files(&mut self) -> bool {
         let mut watched = self.watched.clone();
         let look = move || {
@@ -175,12 +174,12 @@ impl Reloader {
         let socket = (before.settings.gateway.socket != config.settings.gateway.socket).then_some("gateway.socket");
         let changes =
             gateway.reload(config, &anew, options).map_err(|error| ReloadError::Invalid(format_chain(&error)))?;
-        // After the views: a token never opens more than it is to open.
+        // After the views, so that a token never grants more than it should.
         let applied = prepared.map(PreparedChange::apply).unwrap_or_default();
         if let ListenerControl::Stdio(door) = door {
             door.set(&limits);
         }
-        info!("the configuration was read again: {}", summary(&changes, &self.tokens, &tokens, &applied));
+        info!("the configuration was reloaded: {}", summary(&changes, &self.tokens, &tokens, &applied));
         for what in loosened {
             warn!("a rule is looser than before: {what}");
         }
@@ -197,7 +196,7 @@ impl Reloader {
         if self.tokens != tokens || self.shadow != shadow {
             let file = self.watched.swap_remove(0);
             let others = token_files(&tokens).chain(ShadowLoader::watched_files(shadow.as_ref()));
-            // What is known of a file is older than what was read of it, so that no change since then is missed.
+            // Keep the older state of files that are already watched, so that no change since then is missed.
             let known = |other: WatchedFile| {
                 self.watched.iter().find(|known| known.path == other.path).cloned().unwrap_or(other)
             };
@@ -207,15 +206,18 @@ impl Reloader {
         Ok(())
     }
 
-    /// Reads the file and all that the gateway needs of what it names, beside the runtime: a command may take its time.
+    /// Reads the file and what the gateway needs of it on another thread, because a command may take its time.
     async fn read(&self) -> Result<GatewaySetup, ReloadError> {
         let (args, variables) = (self.args.clone(), self.variables.clone());
         let ConfigFile { path, found_in, .. } = self.origin.clone();
         let read = move || {
             let wrong = |error: config::ConfigError| ReloadError::Invalid(error.to_string());
-            // A pipe gives what it has once, and may keep whoever reads it waiting.
+            // A pipe can be read only once, and reading it may block.
             if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-                return Err(ReloadError::Invalid(format!("{} is no regular file, so it is read once", path.display())));
+                return Err(ReloadError::Invalid(format!(
+                    "{} is not a regular file, so it cannot be reloaded",
+                    path.display()
+                )));
             }
             let text = config::read_text(&path).map_err(wrong)?;
             let free = found_in != ConfigLocation::WorkingDirectory;
@@ -226,7 +228,7 @@ impl Reloader {
             GatewaySetup::new(&args, config, &variables).map_err(|failure| ReloadError::Invalid(failure.to_string()))
         };
         let read = tokio::task::spawn_blocking(read).await;
-        read.unwrap_or_else(|_| Err(ReloadError::Invalid("it could not be read: this is a mistake of ours".to_owned())))
+        read.unwrap_or_else(|_| Err(ReloadError::Invalid("it could not be read: this is a bug in toolgate".to_owned())))
     }
 }
 
@@ -234,7 +236,7 @@ fn token_files(tokens: &[ResolvedToken]) -> impl Iterator<Item = WatchedFile> {
     tokens.iter().filter_map(|token| token.file.clone()).map(WatchedFile::new)
 }
 
-/// What has changed, in one line.
+/// Describes what has changed on one line.
 fn summary(
     changes: &ConfigChanges,
     before: &[ResolvedToken],
@@ -250,15 +252,15 @@ fn summary(
         ("removed", changes.removed.clone()),
         ("updated", changes.updated.clone()),
         ("new tokens of", among(after, &|token| of(before, &token.principal).is_none())),
-        ("no more tokens of", among(before, &|token| of(after, &token.principal).is_none())),
-        ("another token or other rights of", {
+        ("removed tokens of", among(before, &|token| of(after, &token.principal).is_none())),
+        ("changed token or rights of", {
             among(after, &|token| of(before, &token.principal).is_some_and(|old| old != *token))
         }),
     ];
     let there = lists.iter().filter(|(_, names)| !names.is_empty());
     let mut parts: Vec<_> = there.map(|(what, names)| format!("{what} {}", names.join(", "))).collect();
     if changes.settings {
-        parts.push("other settings".to_owned());
+        parts.push("changed settings".to_owned());
     }
     match applied.ended_sessions {
         0 => {}
@@ -272,9 +274,9 @@ fn summary(
     }
 }
 
-/// How often files are looked at.
+/// How often files are checked.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long no change must come before one is taken for whole.
+/// How long a file must stay unchanged before it counts as complete.
 const SETTLE: Duration = Duration::from_millis(150);
-/// How often a file that changes all the time is waited for.
+/// How often to wait for a file that keeps changing.
 const MOST_LOOKS: usize = 20;

@@ -1,4 +1,4 @@
-//! What the configuration and the command line together say of the gateway.
+//! The gateway's settings, from the configuration and the command line.
 
 use std::net::ToSocketAddrs;
 
@@ -15,26 +15,26 @@ use toolgate::gateway::http::{self, Tokens};
 use super::Args;
 use crate::cli::error::CliError;
 
-/// How the gateway is to be.
+/// The settings of a gateway.
 pub struct GatewaySetup {
     /// The configuration.
     pub config: Config,
-    /// How it shows itself.
+    /// How tools are named, and what each principal may use.
     pub options: gateway::GatewayOptions,
-    /// How much it takes at once, and how long.
+    /// Limits on sizes, counts and times.
     pub limits: http::GatewayLimits,
-    /// How its door to the network is to be, where it has one.
+    /// The settings of the HTTP listener, if there is one.
     pub http: Option<http::HttpOptions>,
-    /// Who may use it.
+    /// The tokens of its clients.
     pub tokens: Vec<ResolvedToken>,
-    /// What is to be tried in the shade.
+    /// The shadow policy to try, if there is one.
     pub shadow: Option<ResolvedShadow>,
-    /// What must not be seen of it.
+    /// The secrets to hide.
     pub secrets: Secrets,
 }
 
 impl GatewaySetup {
-    /// Fills in what the configuration says of the gateway.
+    /// Resolves the gateway's settings.
     pub fn new(args: &Args, config: Config, variables: &Variables) -> Result<Self, CliError> {
         if let Some(server) = &args.expose
             && !config.servers.iter().any(|known| &known.id == server)
@@ -59,7 +59,7 @@ impl GatewaySetup {
     }
 }
 
-/// How much a door takes at once, and how long it waits.
+/// Returns the limits of a listener.
 fn limits(rules: &GatewayRules) -> http::GatewayLimits {
     http::GatewayLimits {
         max_body_bytes: usize::try_from(rules.max_body_bytes).unwrap_or(usize::MAX),
@@ -73,7 +73,7 @@ fn limits(rules: &GatewayRules) -> http::GatewayLimits {
     }
 }
 
-/// How the door to the network is to be.
+/// Returns the settings of the HTTP listener.
 fn http_options(
     address: Option<&str>,
     config: &Config,
@@ -84,7 +84,7 @@ fn http_options(
     let text = address.or(rules.http.as_deref()).unwrap_or(DEFAULT_ADDRESS);
     let address = text.to_socket_addrs().ok().and_then(|mut found| found.next());
     let address =
-        address.ok_or_else(|| CliError::Usage(format!("{text:?} is no address; write it as 127.0.0.1:8808")))?;
+        address.ok_or_else(|| CliError::Usage(format!("{text:?} is not an address; write it as 127.0.0.1:8808")))?;
     let tokens = filled
         .tokens
         .iter()

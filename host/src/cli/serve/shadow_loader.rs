@@ -1,4 +1,4 @@
-//! The candidate that the configuration wants tried in the shade: read, loaded, and put beside the gateway.
+//! Loads the shadow policy that the configuration names, and starts it beside the gateway.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,16 +17,16 @@ use super::watch::WatchedFile;
 use crate::cli::LogicArgs;
 use crate::cli::context::print_note;
 
-/// What is tried beside a gateway, as its files were when they were read.
+/// The shadow policy of a gateway, as its files were when they were read.
 #[derive(Default)]
 pub struct ShadowLoader {
-    /// What the configuration asks for, and what was in the files.
+    /// The configured shadow policy, and digests of its files.
     loaded: Option<(ResolvedShadow, Vec<Option<[u8; 32]>>)>,
 }
 
 impl ShadowLoader {
-    /// Has a gateway try what is wanted now; one that is tried already goes on, unless it is to begin `anew`. What cannot be
-    /// tried is told, and changes nothing else.
+    /// Starts the wanted shadow policy; a running one continues if nothing has changed and `anew` is false. A failure
+    /// is logged and affects nothing else.
     pub async fn update(&mut self, gateway: &Gateway, logic: &LogicArgs, wanted: Option<ResolvedShadow>, anew: bool) {
         ShadowLoader::show_pending(gateway, wanted.as_ref());
         let logic = logic.clone();
@@ -35,7 +35,7 @@ impl ShadowLoader {
             let held = files(&wanted).map(digest).collect::<Vec<_>>();
             Some((wanted, held))
         };
-        // A file system may be slow, and a component takes its time to be compiled.
+        // A file system may be slow.
         let wanted = tokio::task::spawn_blocking(read).await.unwrap_or_default();
         if wanted == self.loaded && !anew {
             return;
@@ -45,7 +45,7 @@ impl ShadowLoader {
             Some((wanted, _)) => {
                 let wanted = wanted.clone();
                 let start = move || start(&logic, &wanted);
-                let failed = |_| Shadow::off("", "it could not be loaded: this is a mistake of ours");
+                let failed = |_| Shadow::off("", "it could not be loaded: this is a bug in toolgate");
                 Some(tokio::task::spawn_blocking(start).await.unwrap_or_else(failed))
             }
         };
@@ -54,21 +54,17 @@ impl ShadowLoader {
         match (shadow, &wanted) {
             (Some(shadow), Some((ResolvedShadow { sample, .. }, _))) => match shadow.report().state() {
                 ShadowState::Running => {
-                    print_note(&format!(
-                        "in the shade, for {} of all calls: {}",
-                        share(*sample),
-                        shadow.report().about
-                    ));
+                    print_note(&format!("shadow policy on: {1}, {0} of calls", share(*sample), shadow.report().about));
                 }
-                ShadowState::Off(why) => warn!("the shadow cannot be tried, and all else goes on: {why}"),
+                ShadowState::Off(why) => warn!("the shadow policy is off, and the gateway runs without it: {why}"),
             },
-            _ if self.loaded.is_some() => info!("the shadow has ended"),
+            _ if self.loaded.is_some() => info!("shadow policy off"),
             _ => {}
         }
         self.loaded = wanted;
     }
 
-    /// Shows that a candidate is to come, where there is none yet.
+    /// Shows the wanted shadow policy as pending if none runs yet.
     pub fn show_pending(gateway: &Gateway, wanted: Option<&ResolvedShadow>) {
         if let Some(wanted) = wanted
             && gateway.shadow().is_none()
@@ -77,7 +73,7 @@ impl ShadowLoader {
         }
     }
 
-    /// The files that are worth another look.
+    /// Returns the files to watch.
     pub fn watched_files(wanted: Option<&ResolvedShadow>) -> impl Iterator<Item = WatchedFile> {
         wanted.into_iter().flat_map(files).map(|path| WatchedFile::new(path.to_owned()))
     }
@@ -88,28 +84,28 @@ fn files(wanted: &ResolvedShadow) -> impl Iterator<Item = &Path> {
 }
 
 fn digest(path: &Path) -> Option<[u8; 32]> {
-    // What is no regular file may keep whoever reads it waiting.
+    // Reading a pipe or other special file may block.
     path.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
     Some(Sha256::digest(bytes).into())
 }
 
-/// The candidate, running, or off with the reason why it cannot be tried.
+/// Starts the shadow policy; one that cannot be started is off and says why.
 fn start(logic: &LogicArgs, wanted: &ResolvedShadow) -> Shadow {
     let options = ShadowOptions { sample: wanted.sample, ..ShadowOptions::default() };
     try_start(logic, wanted, options).unwrap_or_else(|why| Shadow::off(&file_names(wanted), &why))
 }
 
-/// The files of a candidate, by their names.
+/// Returns the paths of the shadow policy's files.
 fn file_names(wanted: &ResolvedShadow) -> String {
     files(wanted).map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn try_start(logic: &LogicArgs, wanted: &ResolvedShadow, options: ShadowOptions) -> Result<Shadow, String> {
-    // A pipe gives what it has once, and may keep whoever reads it waiting.
+    // A pipe can be read only once, and reading it may block.
     if let Some(path) = files(wanted).find(|path| path.metadata().is_ok_and(|metadata| !metadata.is_file())) {
-        return Err(format!("{} is no regular file", path.display()));
+        return Err(format!("{} is not a regular file", path.display()));
     }
     let config = match &wanted.config {
         Some(file) => Some(config::load(file).map_err(|error| error.to_string())?),
@@ -119,7 +115,7 @@ fn try_start(logic: &LogicArgs, wanted: &ResolvedShadow, options: ShadowOptions)
     Shadow::start(component, config, options).map_err(|error| format_chain(&error))
 }
 
-/// More than any component or configuration may have.
+/// More than any component or configuration has.
 const MOST: u64 = 65 << 20;
 
 fn share(sample: f64) -> String {

@@ -1,8 +1,8 @@
-//! Whether files have changed: edited in place, replaced, reached over another link, or given other rights.
+//! Detects changed files: edited in place, replaced, reached through another link, or with other permissions.
 //!
-//! They are looked at once a second. That needs nothing of the system: it works on network file systems, in containers and
-//! over a chain of links (as Kubernetes swaps `..data`), where events of the file system are lost, come for the link or for
-//! its target alone, or cost a watch that there may be too few of. A look is one `stat` a file.
+//! Files are checked once a second, with one `stat` each. This also works on network file systems, in containers and
+//! through chains of links (as Kubernetes swaps `..data`), where file system events get lost, report only the link or
+//! only its target, or need more watches than there are.
 
 use std::fs::{self, File, Metadata};
 use std::io::Read;
@@ -11,35 +11,35 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
-/// A file that is watched.
+/// A watched file.
 #[derive(Debug, Clone)]
 pub struct WatchedFile {
     /// The file.
     pub path: PathBuf,
     stamp: Option<FileStamp>,
-    /// What it held; none where it could not be read.
+    /// A digest of its content; none if it could not be read.
     content: Option<[u8; 32]>,
-    /// Who could change it: one that was refused for that may be used now. None where nobody has looked yet.
+    /// Its permissions, since a file that was refused for them may be usable now; none before the first check.
     permissions: Option<FilePermissions>,
 }
 
 impl WatchedFile {
-    /// Watches a file that holds what it holds now.
+    /// Starts to watch a file with its current content.
     pub fn new(path: PathBuf) -> Self {
         let mut watched = WatchedFile { path, stamp: None, content: None, permissions: None };
         watched.check_changed();
         watched
     }
 
-    /// The same for a file that was read before, and may have changed since.
+    /// Starts to watch a file that was read before, and may have changed since.
     pub fn with_content(path: PathBuf, text: &str) -> Self {
         WatchedFile { path, stamp: None, content: Some(Sha256::digest(text).into()), permissions: None }
     }
 
-    /// Whether it holds something else than at the last look, or others can change it than could then.
+    /// Reports whether the content or the permissions have changed since the last check.
     pub fn check_changed(&mut self) -> bool {
         let metadata = fs::metadata(&self.path).ok();
-        // What is no regular file, such as a pipe, gives what it has once, and may keep whoever reads it waiting.
+        // A pipe or other special file can be read only once, and reading it may block.
         if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) {
             return false;
         }
@@ -47,7 +47,7 @@ impl WatchedFile {
         let rights = metadata.as_ref().map(rights);
         let other_rights = self.permissions.is_some() && rights.is_some() && self.permissions != rights;
         self.permissions = rights.or(self.permissions);
-        // Two writes within a tick of the clock leave the same time behind.
+        // Two writes within a tick of the clock leave the same time.
         let fresh = metadata.as_ref().and_then(|metadata| metadata.modified().ok()).is_none_or(is_fresh);
         if stamp == self.stamp && !fresh {
             return other_rights;
@@ -64,7 +64,7 @@ fn digest(path: &Path) -> Option<[u8; 32]> {
     Some(Sha256::digest(bytes).into())
 }
 
-/// What changes when a file is written or replaced.
+/// The metadata that changes when a file is written or replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileStamp(Option<SystemTime>, u64, u64);
 
@@ -89,7 +89,7 @@ fn rights(_: &Metadata) -> FilePermissions {
 }
 
 fn is_fresh(modified: SystemTime) -> bool {
-    // One that is of the future is looked at each time.
+    // A file from the future is read every time.
     modified.elapsed().map_or(true, |age| age < FRESH)
 }
 
@@ -103,9 +103,9 @@ fn node(_: &Metadata) -> u64 {
     0
 }
 
-/// How long a file counts as just written: longer than the clock of any file system ticks.
+/// How long a file counts as just written: longer than a tick of any file system's clock.
 const FRESH: Duration = Duration::from_secs(3);
-/// More than any configuration may have.
+/// More than any configuration has.
 const MOST: u64 = 64 << 20;
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! What a gateway says of itself and of its servers.
+//! A gateway's report on itself and its servers, as its API sends it.
 
 use serde::Deserialize;
 
 use crate::cli::table;
 
-/// The whole page.
+/// The whole report.
 #[derive(Debug, Deserialize)]
 pub struct StatusReport {
     /// The gateway itself.
     pub gateway: Option<GatewayInfo>,
-    /// It is ready, by the configured measure.
+    /// True if it is ready, by the configured rule.
     pub ready: bool,
     /// Its servers.
     pub servers: Vec<ServerReport>,
@@ -22,22 +22,22 @@ pub struct GatewayInfo {
     pub pid: u32,
     /// The version of its program.
     pub version: String,
-    /// For how long it has run.
+    /// How long it has been running, in seconds.
     pub for_s: u64,
-    /// Its configuration; only admins are told.
+    /// Its configuration file, which only admins see.
     #[serde(default)]
     pub file: Option<String>,
-    /// Its doors; only admins are told.
+    /// Its listeners, which only admins see.
     #[serde(default)]
     pub doors: Vec<ListenerInfo>,
 }
 
-/// One of its doors.
+/// A listener of the gateway.
 #[derive(Debug, Deserialize)]
 pub struct ListenerInfo {
     door: String,
     address: String,
-    /// What was turned away.
+    /// How many connections and requests it refused.
     pub refused: u64,
 }
 
@@ -46,54 +46,54 @@ pub struct ListenerInfo {
 pub struct ServerReport {
     /// Its id.
     pub server: String,
-    /// Where it stands.
+    /// Its state.
     pub state: String,
-    /// For how long.
+    /// How long it has been in that state, in seconds.
     pub for_s: u64,
-    /// The era that it speaks.
+    /// The protocol era that it speaks.
     pub era: Option<String>,
     /// The version of MCP that it speaks.
     pub version: Option<String>,
     /// How many tools it has.
     pub tools: Option<u64>,
-    /// How its calls went.
+    /// Statistics of its calls.
     pub calls: CallCounts,
-    /// How often it was brought up again.
+    /// How often it was restarted.
     pub restarts: u64,
-    /// Its process.
+    /// Its process id.
     pub pid: Option<u32>,
     problem: Option<String>,
     last_error: Option<LastErrorReport>,
-    /// Which of its lists are longer than is taken.
+    /// Its lists that are longer than the limit.
     #[serde(default)]
     cut_lists: Vec<String>,
-    /// The queues that its calls pass.
+    /// The queues that its calls wait in.
     pub queues: Vec<QueueReport>,
 }
 
-/// How the calls of a server went.
+/// Statistics of a server's calls.
 #[derive(Debug, Deserialize, Clone, PartialEq)]
 pub struct CallCounts {
-    /// All of them.
+    /// All calls.
     pub calls: u64,
-    /// Those that failed.
+    /// Calls that failed.
     pub failures: u64,
-    /// Those of which nobody knows whether they ran.
+    /// Calls that failed although the tool may have run.
     pub unknown: u64,
-    /// Those under way.
+    /// Calls in flight.
     pub in_flight: u64,
-    /// Half of them took no longer.
+    /// The median latency.
     pub p50_ms: Option<f64>,
-    /// Nine of ten took no longer.
+    /// The 90th percentile of the latencies.
     pub p90_ms: Option<f64>,
-    /// All but one of a hundred took no longer.
+    /// The 99th percentile of the latencies.
     pub p99_ms: Option<f64>,
 }
 
 /// A queue of calls.
 #[derive(Debug, Deserialize, Clone, PartialEq)]
 pub struct QueueReport {
-    /// The calls that wait.
+    /// How many calls wait.
     pub waiting: u64,
 }
 
@@ -104,31 +104,31 @@ struct LastErrorReport {
 }
 
 impl GatewayInfo {
-    /// Where it listens for clients, if it does.
+    /// Returns the address of the HTTP listener, if there is one.
     pub fn address(&self) -> Option<&str> {
         self.doors.iter().find(|door| door.door == "http").map(|door| door.address.as_str())
     }
 }
 
 impl ServerReport {
-    /// What is or was wrong with it.
+    /// Returns what is wrong with the server now, or was last.
     pub fn last_problem(&self) -> Option<String> {
         let error = || {
             let LastErrorReport { text, ago_s } = self.last_error.as_ref()?;
             Some(format!("{} ({} ago)", table::first_and_last_line(text), age(*ago_s)))
         };
-        let cut = || self.cut_lists.first().map(|cut| format!("some is left out: {cut}"));
+        let cut = || self.cut_lists.first().map(|cut| format!("the list is incomplete: {cut}"));
         self.problem.as_deref().map(table::first_line).or_else(error).or_else(cut)
     }
 
-    /// What a person would call news if it were otherwise.
+    /// Returns the parts whose change a person would want to see.
     pub fn notable_state(&self) -> impl PartialEq + use<> {
         let error = self.last_error.as_ref().map(|error| error.text.clone());
         (self.state.clone(), self.version.clone(), self.tools, self.restarts, self.pid, self.problem.clone(), error)
     }
 }
 
-/// A time span in one unit.
+/// Formats a time span in one unit.
 pub fn age(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),
@@ -138,7 +138,7 @@ pub fn age(seconds: u64) -> String {
     }
 }
 
-/// A short time span to two or three figures.
+/// Formats a short time span with two or three digits.
 pub fn milliseconds(time: f64) -> String {
     match time {
         ..1.0 => format!("{time:.2}ms"),

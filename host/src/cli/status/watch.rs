@@ -1,4 +1,4 @@
-//! `toolgate status --watch`: a table that is kept true on a terminal, and elsewhere a line for each change.
+//! `toolgate status --watch`: a live table on a terminal, and a line for each change elsewhere.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -13,7 +13,7 @@ use crate::cli::error::CliError;
 use crate::cli::remote::RemoteGateway;
 use crate::cli::{printer, style};
 
-/// Shows what changes for as long as the gateway runs.
+/// Shows changes for as long as the gateway runs.
 pub async fn run(remote: &RemoteGateway, json: bool) -> Result<ExitCode, CliError> {
     let listened = remote.operator().listen("api/v1/events").await;
     let mut changes = listened.map_err(|failed| remote.failure(&failed))?;
@@ -29,7 +29,7 @@ pub async fn run(remote: &RemoteGateway, json: bool) -> Result<ExitCode, CliErro
             remote.printer.print_colored(&screen(&draw(&report), rows()))?;
         } else {
             let news = lines.changed_lines(&report);
-            // What is told to programs is all of it, whenever a person would be told a line.
+            // Programs get the whole report whenever a person would get a line.
             if json && !news.is_empty() {
                 print_json(remote, &page)?;
             } else if !json {
@@ -41,15 +41,15 @@ pub async fn run(remote: &RemoteGateway, json: bool) -> Result<ExitCode, CliErro
         }
         tokio::select! {
             more = changes.next() => if !more.unwrap_or(false) {
-                return Err(CliError::Unavailable("the gateway has ended".to_owned()));
+                return Err(CliError::Unavailable("the gateway has stopped".to_owned()));
             },
-            // Times go on by themselves.
+            // Ages grow even if nothing changes.
             () = tokio::time::sleep(TICK), if on_terminal => {}
         }
     }
 }
 
-/// What was told last.
+/// The state that was printed last.
 #[derive(Default)]
 struct LastStatus {
     ready: Option<bool>,
@@ -57,7 +57,7 @@ struct LastStatus {
 }
 
 impl LastStatus {
-    /// A line for each thing that is news.
+    /// Returns a line for each change.
     fn changed_lines(&mut self, report: &StatusReport) -> String {
         let now = Utc::from(SystemTime::now());
         let mut out = String::new();
@@ -97,18 +97,18 @@ fn line(server: &ServerReport) -> String {
     if let Some(trouble) = server.last_problem() {
         line += &format!(" error={trouble:?}");
     }
-    // A line is a line, whatever servers write.
+    // Text from servers must not start another line.
     style::clean(&line).replace('\n', " ")
 }
 
-/// A text over all that the terminal showed before, as much of it as there is room for.
+/// Draws a text over the whole terminal, as much of it as fits.
 fn screen(text: &str, rows: usize) -> String {
     let lines = text.lines().take(rows.saturating_sub(1));
     let lines: String = lines.map(|line| format!("{line}{REST_OF_LINE}\n")).collect();
     format!("{HOME}{lines}{REST_OF_SCREEN}")
 }
 
-/// How many lines the terminal has.
+/// Returns the height of the terminal.
 fn rows() -> usize {
     #[cfg(unix)]
     if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
@@ -123,7 +123,7 @@ const CLEAR: &str = "\x1b[2J";
 const HOME: &str = "\x1b[H";
 const REST_OF_LINE: &str = "\x1b[K";
 const REST_OF_SCREEN: &str = "\x1b[J";
-/// How often a terminal is drawn where nothing has changed.
+/// How often the terminal is redrawn if nothing changes.
 const TICK: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One tool of a list, wherever the list came from.
+//! A tool in a list, from a gate or from a gateway.
 
 use toolgate::decide::Decide;
 use toolgate::gate::Gate;
@@ -10,24 +10,24 @@ use toolgate::words::ErrorText;
 use crate::cli::error::CliError;
 use crate::cli::requests;
 
-/// One tool.
+/// A tool in a list.
 pub struct ToolEntry {
     /// The name to show and to call.
     pub name: String,
-    /// The server that has it.
+    /// Its server.
     pub server: String,
-    /// What it does.
+    /// Its description.
     pub description: Option<String>,
     /// The schema of its arguments.
     pub schema: Option<String>,
     /// Its name on its server.
     tool: String,
-    /// All that its server says of it.
+    /// Its definition, as its server lists it.
     definition: JsonObject,
 }
 
 impl ToolEntry {
-    /// The tools of a gate, with what is masked in them.
+    /// Returns the tools of a gate, with masked descriptions and schemas.
     pub fn all(tools: Vec<ExposedTool>, gate: &Gate) -> Result<Vec<Self>, CliError> {
         let said = |tool: &ExposedTool| {
             let mut said = JsonObject::default();
@@ -60,7 +60,7 @@ impl ToolEntry {
         Ok(tools.into_iter().zip(said).map(entry).collect())
     }
 
-    /// A tool as `tools --json` and a gateway list it.
+    /// Reads a tool from the JSON of `tools --json` or of a gateway.
     pub fn from_json(mut listed: JsonObject) -> Option<Self> {
         let text = |name: &str| requests::member_text(&listed, name);
         let (name, server, tool) = (text("name")?, text("server")?, text("tool")?);
@@ -71,7 +71,7 @@ impl ToolEntry {
         Some(ToolEntry { name, server, description, schema, tool, definition: listed })
     }
 
-    /// The server's own definition under the name that is shown.
+    /// Returns the server's definition under the name that is shown.
     pub fn renamed_definition(&self) -> JsonObject {
         let mut definition = self.definition.clone();
         definition.set("name", &self.name);
@@ -81,7 +81,7 @@ impl ToolEntry {
         definition
     }
 
-    /// For programs: its name, whose it is, and all that its server says of it.
+    /// Returns JSON for programs: the name, the server, and the server's definition.
     pub fn to_json(&self) -> JsonObject {
         let mut out = JsonObject::default();
         out.set("name", &self.name);
@@ -94,7 +94,7 @@ impl ToolEntry {
     }
 }
 
-/// Who the names and schemas are for.
+/// Returns the audience for a target, without a prefix.
 pub fn audience(target: naming::Target) -> naming::Audience {
     naming::Audience { target, prefix: String::new() }
 }

@@ -224,7 +224,7 @@ fn a_yes_to_other_rules_counts_no_more() {
     let call = modern_call("x__do", &json!({}));
     let asked = serving.ask("tools/call", call.clone())["result"].clone();
     place.file(FILE, config(json!({"ask": ["d*"]})));
-    serving.logged(&["was read again"]);
+    serving.logged(&["was reloaded"]);
     let again = serving.ask("tools/call", answered(&call, &asked, &yes()));
     assert!(message(&again["result"]).contains("Rule: ask: \"d*\""), "{again}");
     drop(serving);
@@ -234,12 +234,12 @@ fn a_yes_to_other_rules_counts_no_more() {
     let id = serving.begin("tools/call", json!({"name": "x__do", "arguments": {}}));
     let asked = serving.told("elicitation/create");
     place.file(FILE, config(json!({})));
-    serving.logged(&["was read again"]);
+    serving.logged(&["was reloaded"]);
     serving.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": yes()}));
     let asked = serving.told("elicitation/create");
     assert!(asked["params"]["message"].as_str().unwrap().contains("Rule: ask: \"do\""), "{asked}");
     place.file(FILE, config(json!({"deny": ["do"]})));
-    serving.logged(&["was read again"]);
+    serving.logged(&["was reloaded"]);
     serving.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": yes()}));
     let denied = serving.answer(id);
     assert_eq!(denied["error"]["code"], -32602, "{denied}");

@@ -141,7 +141,7 @@ fn a_list_without_end_is_cut_and_said_and_the_others_go_on() {
     let place = Place::with(json!({"endless": entry, "other": fixture("plain")}));
     let ran = place.run(&["check"]).ends(0);
     assert_eq!(ran.stdout.matches('✓').count(), 2, "{ran:#?}");
-    ran.prints("some is left out: tools/list is longer than 1048576 bytes; raise max_list_bytes");
+    ran.prints("the list is incomplete: tools/list is longer than 1048576 bytes; raise max_list_bytes");
     let pages = server.seen().iter().filter(|seen| seen.method() == "tools/list").count();
     assert!(pages <= 6, "{pages} pages of 250 kB were asked for");
 
@@ -151,7 +151,7 @@ fn a_list_without_end_is_cut_and_said_and_the_others_go_on() {
     assert!((15..=20).contains(&kept), "{names:?}");
     assert!(names.iter().any(|name| name.starts_with("other")), "{names:?}");
     serving.logged(&["WARN", "the rest of a list is left out"]);
-    place.run(&["status"]).ends(0).prints("some is left out");
+    place.run(&["status"]).ends(0).prints("the list is incomplete");
     serving.end();
 }
 

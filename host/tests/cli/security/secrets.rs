@@ -170,7 +170,7 @@ fn a_credential_that_a_reload_brings_in_is_hidden_from_then_on() {
     let later =
         json!({"later": {"url": "http://127.0.0.1:1/mcp", "auth": {"type": "bearer", "token": "Later-7f3a9b2c41"}}});
     place.file("home/servers.yaml", json!({"version": 1, "servers": config(later)}).to_string());
-    serving.logged(&["was read again"]);
+    serving.logged(&["was reloaded"]);
     let after = serving.call("tells__do").to_string();
     assert!(!after.contains("Later-7f3a9b2c41") && after.contains("[REDACTED] and more"), "{after}");
 }

@@ -111,7 +111,7 @@ fn a_gateway_warns_when_tools_become_known_and_when_rules_change() {
     assert_eq!(warnings(ADMIN).len(), 2);
     // What was mended is no warning any more.
     place.file("home/servers.yaml", config("git_reset", "git_log").to_string());
-    serving.logged(&["was read again", "updated git"]);
+    serving.logged(&["was reloaded", "updated git"]);
     assert!(web(ADMIN).modern_tools().is_ok());
     assert!(warnings(ADMIN).is_empty());
     assert!(serving.logged_so_far().iter().all(|line| !line.contains("fits none")));

@@ -157,7 +157,7 @@ fn a_reload_refuses_what_others_may_write_until_the_chmod_is_done() {
     serving.signal(Signal::HUP);
     serving.logged(&["the configuration stays as it was", "chmod o-w"]);
     set(&place.path(FILE), 0o644);
-    serving.logged(&["was read again: added new"]);
+    serving.logged(&["was reloaded: added new"]);
     assert!(serving.tools().contains(&"new__do".to_owned()));
 }
 
@@ -193,7 +193,7 @@ fn links_of_the_users_own_are_followed_as_kubernetes_swaps_them() {
     let serving = Serving::greet(&place, &["--config", file.to_str().unwrap()]);
     symlink("..2", mount.join("..data_tmp")).unwrap();
     fs::rename(mount.join("..data_tmp"), mount.join("..data")).unwrap();
-    serving.logged(&["was read again: added two; removed one"]);
+    serving.logged(&["was reloaded: added two; removed one"]);
 }
 
 #[test]

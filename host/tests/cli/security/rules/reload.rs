@@ -68,7 +68,7 @@ fn no_file_takes_the_last_token_away_however_it_lost_it() {
     }
     // The way back is open.
     place.file(FILE, guarded(json!({"max_sessions": 9})).to_string());
-    serving.logged(&["INFO", "was read again"]);
+    serving.logged(&["INFO", "was reloaded"]);
     stays_shut(&address);
 }
 
@@ -131,7 +131,7 @@ fn address_hosts_and_origins_are_never_widened_and_nothing_else_of_such_a_file_i
     }
     // Narrower is taken at once.
     place.file(FILE, at("127.0.0.1:0", &[], &[]).to_string());
-    serving.logged(&["INFO", "was read again"]);
+    serving.logged(&["INFO", "was reloaded"]);
     assert_eq!((status("old.example", &[]), status("localhost", &[])), (403, 200));
 }
 
@@ -174,7 +174,7 @@ fn each_rule_that_a_reload_loosens_is_a_warning_that_names_it() {
     serving.address();
     let loose = config(json!({}), json!({}), json!({"admin": true}));
     place.file(FILE, loose.to_string());
-    serving.logged(&["INFO", "was read again"]);
+    serving.logged(&["INFO", "was reloaded"]);
     for expected in [
         "read_only is off",
         "destructive is allow in place of deny",
@@ -191,7 +191,7 @@ fn each_rule_that_a_reload_loosens_is_a_warning_that_names_it() {
     }
     // To be stricter again needs no word.
     place.file(FILE, strict.to_string());
-    serving.logged(&["INFO", "was read again"]);
+    serving.logged(&["INFO", "was reloaded"]);
     serving.signal(Signal::HUP);
     let lines = serving.logged_until(&["nothing has changed"]);
     assert!(!lines.iter().any(|line| line.contains("looser")), "{lines:#?}");
