@@ -40,7 +40,7 @@ fn claude_desktop_and_claude_code_are_read_as_they_are() {
   sock:
     type: websocket
     url: "wss://x/ws"
-notice claude_desktop_config.json:7:52: mcpServers.old: "headersHelper" cannot be done here: write the header under `headers`, with a variable such as ${TOKEN}
+notice claude_desktop_config.json:7:52: mcpServers.old: "headersHelper" is not supported: write the header under `headers`, with a variable such as ${TOKEN}
 notice claude_desktop_config.json:9:23: mcpServers.inner: left out, since type "sdk" makes sense inside its own program only
 "#;
     assert_eq!(said("claude_desktop_config.json", text), expected);
@@ -236,7 +236,7 @@ approval_mode = "approve"
     pass_env: [HOME_TOKEN]
     timeouts:
       initialize: 20500ms
-notice config.toml:19:1: mcp_servers.y: what is said of the tool "search" is left out
+notice config.toml:19:1: mcp_servers.y: the settings of tool "search" are ignored: they are for Codex itself
 "#;
     assert_eq!(said("config.toml", text), expected);
 }

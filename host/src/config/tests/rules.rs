@@ -239,7 +239,7 @@ fn what_does_not_fit_or_is_misspelt_beside_the_servers_is_an_error() {
     for (beside, expected) in [
         (
             r#""maskng": {"groups": ["all"]}"#,
-            "unknown key \"maskng\" looks like a rule, and no rule is passed over; did you mean \"masking\"?",
+            "unknown key \"maskng\" looks like a rule, and rules are never ignored; did you mean \"masking\"?",
         ),
         (r#""readonyl": true"#, "did you mean \"read_only\"?"),
         (r#""destructiv": "deny""#, "did you mean \"destructive\"?"),
@@ -252,7 +252,7 @@ fn what_does_not_fit_or_is_misspelt_beside_the_servers_is_an_error() {
         (r#""masking": ["all"]"#, "masking: expected a map"),
         (r#""masking": null"#, "masking: has no value"),
         (r#""read_only": "yes""#, "read_only: expected true or false"),
-        (r#""read_only": true, "readOnly": false"#, "says the same as \"read_only\""),
+        (r#""read_only": true, "readOnly": false"#, "means the same as \"read_only\""),
         (r#""destructive": "denied""#, "destructive: \"denied\" is not one of"),
         (r#""gateway": {"tokens": [{"principal": "p"}]}"#, "gateway.tokens[0]: needs a `token`"),
         (r#""gateway": {"tokns": []}"#, "gateway: unknown key \"tokns\""),
