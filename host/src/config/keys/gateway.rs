@@ -103,7 +103,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         |gateway, field, _| {
             gateway.max_body_bytes = field.bytes()?;
             if gateway.max_body_bytes < 1024 {
-                return Err(field.error("expected at least 1KiB; the handshake needs more than that"));
+                return Err(field.error("expected at least 1KiB, enough for a handshake"));
             }
             Ok(())
         },

@@ -212,7 +212,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         |draft, field, _| {
             draft.server.max_message_bytes = field.bytes()?;
             if draft.server.max_message_bytes < 1024 {
-                return Err(field.error("expected at least 1KiB; the handshake needs more than that"));
+                return Err(field.error("expected at least 1KiB, enough for a handshake"));
             }
             Ok(())
         },

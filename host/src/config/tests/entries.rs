@@ -78,7 +78,7 @@ fn a_bad_entry_of_our_own_file_is_a_problem_with_its_place() {
         ),
         (
             "{command: x, max_message_bytes: 3}",
-            "problem toolgate.yaml:2:38: servers.a.max_message_bytes: expected at least 1KiB; the handshake needs more than that",
+            "problem toolgate.yaml:2:38: servers.a.max_message_bytes: expected at least 1KiB, enough for a handshake",
         ),
         ("{url: x, auth: {type: bearer}}", "problem toolgate.yaml:2:21: servers.a.auth: type bearer needs a `token`"),
         (

@@ -149,7 +149,7 @@ fn what_does_not_fit_is_said() {
         ("{tls: {ceritficate: x}}", "1:17: gateway.tls: unknown key \"ceritficate\"; did you mean \"certificate\"?"),
         (
             "{max_body_bytes: 9}",
-            "1:27: gateway.max_body_bytes: expected at least 1KiB; the handshake needs more than that",
+            "1:27: gateway.max_body_bytes: expected at least 1KiB, enough for a handshake",
         ),
         (
             "{max_inflight_bytes: 1MiB}",
