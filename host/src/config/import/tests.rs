@@ -153,7 +153,7 @@ fn what_cannot_come_along_is_said() {
     assert_eq!(
         notices,
         [
-            ".claude.json:1:89: the servers of the project \"/p\" are left out: c",
+            ".claude.json:1:89: the servers of the project \"/p\" are ignored: c",
             ".claude.json:1:31: server \"a\" is left out: invalid transport type \"grpc\"; there are: stdio, http, sse, websocket",
         ]
     );

@@ -46,7 +46,7 @@ pub(super) fn resolve_program(resolver: &mut ConfigResolver<'_>, config: &Config
     if let Some(text) = &server.command
         && is_this_program(&line, file, env.get("PATH").map(String::as_str), folder)
     {
-        return Err(resolver.problem(text, "is toolgate itself, which would start itself again without end"));
+        return Err(resolver.problem(text, "is toolgate itself, which would start itself in an endless loop"));
     }
     Ok(Program {
         command,

@@ -42,7 +42,7 @@ fn a_bad_entry_of_our_own_file_is_a_problem_with_its_place() {
         ),
         (
             "{command: x, url: 'http://x'}",
-            "problem toolgate.yaml:2:3: servers.a: both command and url are given; keep one of them, or say with type which is meant",
+            "problem toolgate.yaml:2:3: servers.a: both command and url are given; keep one of them, or choose one with type",
         ),
         (
             "{command: x, args: [a, {b: c}]}",
@@ -159,11 +159,11 @@ fn a_foreign_entry_goes_on_where_a_key_means_nothing_to_us() {
         ),
         (
             r#"{"type": "claudeai-proxy", "url": "x"}"#,
-            "notice m.json:1:31: mcpServers.a: left out, since type \"claudeai-proxy\" makes sense inside its own program only",
+            "notice m.json:1:31: mcpServers.a: skipped: type \"claudeai-proxy\" only works inside its own program",
         ),
         (
             r#"{"type": "sse-ide", "url": "x"}"#,
-            "notice m.json:1:31: mcpServers.a: left out, since type \"sse-ide\" makes sense inside its own program only",
+            "notice m.json:1:31: mcpServers.a: skipped: type \"sse-ide\" only works inside its own program",
         ),
         (
             r#"{"type": "grpc", "url": "x"}"#,
@@ -171,11 +171,11 @@ fn a_foreign_entry_goes_on_where_a_key_means_nothing_to_us() {
         ),
         (
             r#"{"command": "toolgate", "args": ["serve"]}"#,
-            "notice m.json:1:17: mcpServers.a: left out, since it would start `toolgate serve` again without end",
+            "notice m.json:1:17: mcpServers.a: skipped: it would start `toolgate serve` in an endless loop",
         ),
         (
             r#"{"command": "npx -y p"}"#,
-            "notice m.json:1:34: mcpServers.a: command is read as a program and 2 arguments; better write them under `args`",
+            "notice m.json:1:34: mcpServers.a: command is split into a program and 2 arguments; write them under `args` instead",
         ),
         (
             r#"{"command": "x", "timeout": 60000}"#,

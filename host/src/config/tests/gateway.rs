@@ -147,10 +147,7 @@ fn what_does_not_fit_is_said() {
         ("{tls: {certificate: x}}", "1:16: gateway.tls: certificate needs a `key`"),
         ("{tls: {key: x}}", "1:16: gateway.tls: key needs a `certificate`"),
         ("{tls: {ceritficate: x}}", "1:17: gateway.tls: unknown key \"ceritficate\"; did you mean \"certificate\"?"),
-        (
-            "{max_body_bytes: 9}",
-            "1:27: gateway.max_body_bytes: expected at least 1KiB, enough for a handshake",
-        ),
+        ("{max_body_bytes: 9}", "1:27: gateway.max_body_bytes: expected at least 1KiB, enough for a handshake"),
         (
             "{max_inflight_bytes: 1MiB}",
             "1:10: gateway: max_inflight_bytes is less than max_body_bytes; make it at least as much",

@@ -39,7 +39,7 @@ fn a_summarizer_is_a_program_or_an_endpoint() {
     assert_eq!(settings("summarize_above_tokens: 1").summarize_above_tokens, 1);
     assert_eq!(
         complaints("toolgate.yaml", "summarizer: {command: sum -x}"),
-        "notice toolgate.yaml:1:23: summarizer: command is read as a program and 1 arguments; better write them under `args`"
+        "notice toolgate.yaml:1:23: summarizer: command is split into a program and 1 arguments; write them under `args` instead"
     );
 }
 
