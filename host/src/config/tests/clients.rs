@@ -284,7 +284,7 @@ fn claude_code_counts_in_milliseconds() {
             assert_eq!(config.servers[0].timeouts.call.as_secs_f64(), seconds, "{file}: {timeout}");
             let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
             assert_eq!(
-                notices.iter().any(|notice| notice.contains("as Claude Code has it")),
+                notices.iter().any(|notice| notice.contains("as Claude Code does")),
                 seconds < 1.0,
                 "{notices:?}"
             );
