@@ -166,17 +166,17 @@ fn something_malformed_names_its_place_and_a_way_out() {
         ("ää ${", "at character 4: \"${\" has no closing"),
         ("a ${VAR:-x", "at character 3: \"${\" has no closing"),
         ("${X:-${VAR}", "at character 1: \"${\" has no closing"),
-        ("${}", "at character 1: after \"${\" stands one name"),
-        ("${1}", "stands one name"),
-        ("${A-B}", "stands one name"),
-        ("${ VAR }", "stands one name"),
+        ("${}", "at character 1: after \"${\", write one name"),
+        ("${1}", "write one name"),
+        ("${A-B}", "write one name"),
+        ("${ VAR }", "write one name"),
         ("${VAR:=x}", "\"${VAR:\" is not known"),
-        ("${env:}", "stands one name"),
+        ("${env:}", "write one name"),
         ("${foo:bar}", "at character 1: \"${foo:\" is not known; there are: ${VAR}"),
         ("${command:x.y}", "\"${command:\" is not known"),
         ("{{.VAR", "at character 1: \"{{\" has no closing \"}}\"; for a plain \"{{\" write {{'{{'}}"),
-        ("x {{call .X}}", "at character 3: between \"{{\" and \"}}\" stands a dot and one name, as in {{.TOKEN}}"),
-        ("{{API_KEY}}", "stands a dot and one name"),
+        ("x {{call .X}}", "at character 3: between \"{{\" and \"}}\", write a dot and one name, as in {{.TOKEN}}"),
+        ("{{API_KEY}}", "write a dot and one name"),
         ("${A:-${A:-${A:-${A:-${A:-${A:-${A:-${A:-${A:-x}}}}}}}}}", "nested more than 8 deep"),
     ] {
         case.refuse(text, expected);
@@ -261,7 +261,7 @@ fn files_are_read_from_beside_the_configuration() {
     }
     case.check("${file:two}", "a\n");
     case.refuse("${file:missing}", "missing\": ");
-    case.refuse("${file:.}", "is no regular file");
+    case.refuse("${file:.}", "is not a regular file");
     case.refuse("${file:binary}", "is not UTF-8 text");
     case.refuse("${file:big}", "has more than 64 KiB");
     case.refuse("${file:token", "no closing");

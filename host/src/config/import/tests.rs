@@ -121,7 +121,7 @@ fn a_token_becomes_a_variable_and_a_secret_in_plain_text_gets_a_word_of_advice()
     );
     assert!(
         yaml.contains(
-            "      # A secret in plain text: better export API_KEY and write ${API_KEY}.\n      api-key: hunter2\n"
+            "      # A secret in plain text: export API_KEY and write ${API_KEY} instead.\n      api-key: hunter2\n"
         ),
         "{yaml}"
     );
@@ -154,7 +154,7 @@ fn what_cannot_come_along_is_said() {
         notices,
         [
             ".claude.json:1:89: the servers of the project \"/p\" are ignored: c",
-            ".claude.json:1:31: server \"a\" is left out: invalid transport type \"grpc\"; there are: stdio, http, sse, websocket",
+            ".claude.json:1:31: server \"a\" is skipped: invalid transport type \"grpc\"; there are: stdio, http, sse, websocket",
         ]
     );
     let imported = import(

@@ -228,7 +228,7 @@ mod tests {
             (one("file: two"), "gateway.tokens[0].file: contains a space, a line break or a character"),
             (one("file: ./none"), "none\": "),
             (one("file: ''"), "gateway.tokens[0].file: is empty; name a file"),
-            (one("file: ."), "is no regular file"),
+            (one("file: ."), "is not a regular file"),
             (
                 two("token: s3cret-of-a-0123456789"),
                 "gateway.tokens[1]: \"a\" and \"b\" have the same token; give each its own",
