@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 
 use super::*;
 
-/// The tree as one line, with `line:column` before each key and value.
+/// Formats the tree as one line, with `line:column` before each key and value.
 fn show(node: &Node, out: &mut String) {
     write!(out, "{}:{}", node.place.line, node.place.column).unwrap();
     match &node.value {

@@ -132,7 +132,7 @@ mod tests {
             ("pwd", Ok("/\n")),
             ("echo s3cret; echo s3cret >&2; exit 3", Err("failed with exit status: 3; run it in a shell to see why")),
             ("kill -9 $$", Err("failed with signal: 9 (SIGKILL); run it in a shell to see why")),
-            ("printf '\\377'", Err("wrote what is not UTF-8 text")),
+            ("printf '\\377'", Err("wrote output that is not UTF-8 text")),
             ("/bin/cat /dev/zero", Err("")),
         ];
         for (line, expected) in rows {

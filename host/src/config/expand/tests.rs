@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use crate::config::variables::InputPrompter;
 
-/// A scope for a test: the variables, a folder, and all else that it may want to change.
+/// A scope for a test: the variables, a folder, and everything else that a test may change.
 struct Case {
     variables: Variables,
     env_file: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ impl Case {
         }
     }
 
-    /// The error is said in words that contain the expected ones.
+    /// Checks that expansion fails with a message that contains `expected`.
     fn refuse(&self, text: &str, expected: &str) {
         match self.expand(text) {
             Ok(expanded) => panic!("{text:?} became {expanded:?}"),
@@ -183,8 +183,8 @@ fn something_malformed_names_its_place_and_a_way_out() {
     }
 }
 
-/// What the project behind the first seed expects. Ours expands `${VAR}` too, and what it leaves as it stands or fills
-/// with nothing is an error here.
+/// The expectations of the first seed project. toolgate also expands `${VAR}`, and refuses what the seed leaves as it
+/// is or replaces by nothing.
 #[test]
 fn templates_of_the_first_seed_mean_the_same_or_are_refused() {
     type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], Result<&'a str, &'a str>);

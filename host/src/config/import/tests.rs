@@ -4,7 +4,7 @@ use super::super::model::{ServerAuth, ServerConfig, UnexpandedText};
 use super::super::parse;
 use super::*;
 
-/// What a server says, without where it says it.
+/// Returns the content of a server without its positions.
 fn essence(server: &ServerConfig) -> String {
     let texts = |all: &[UnexpandedText]| all.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
     let pairs = |all: &[(String, UnexpandedText)]| {
@@ -53,7 +53,7 @@ fn essence(server: &ServerConfig) -> String {
     )
 }
 
-/// The import loads without a word, and says what the client's file says.
+/// Checks that the import loads without notices and means the same as the client's file.
 fn check(client: ImportClient, file: &str, text: &str) -> (String, Vec<String>) {
     let imported = import(client, text, Path::new(file)).unwrap();
     let native =
@@ -137,7 +137,7 @@ fn the_client_says_what_a_number_without_a_unit_means() {
         (ImportClient::Cursor, "call: 5000s", 1),
     ];
     for (client, call, notices) in rows {
-        // Whatever the file is called.
+        // The name of the file does not matter.
         for file in ["m.json", ".mcp.json"] {
             let imported = import(client, text, Path::new(file)).unwrap();
             assert!(imported.yaml.contains(call), "{client:?}: {}", imported.yaml);

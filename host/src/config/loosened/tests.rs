@@ -3,14 +3,14 @@ use std::path::Path;
 use super::super::parse;
 use super::*;
 
-/// The lines for a change from one file to another.
+/// Returns the lines for a change from one file to another.
 fn lines(before: &str, after: &str) -> Vec<String> {
     let [before, after] = [before, after]
         .map(|text| parse(text, Path::new("toolgate.yaml")).unwrap_or_else(|error| panic!("{text}: {error}")));
     find_loosened(&before, &after)
 }
 
-/// One change, which is told in one line and whose reverse is not told.
+/// Checks changes that are reported in one line, and whose reverse is not reported.
 fn check(rows: &[(&str, &str, &str)], within: impl Fn(&str) -> String) {
     for (before, after, expected) in rows {
         let (before, after) = (within(before), within(after));

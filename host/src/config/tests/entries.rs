@@ -4,7 +4,7 @@ pub fn native(entry: &str) -> String {
     complaints("toolgate.yaml", &format!("servers:\n  a: {entry}\n"))
 }
 
-/// All rows that differ are shown together.
+/// Collects all rows that differ and shows them together.
 pub fn check<const N: usize>(rows: [(&str, &str); N], found: impl Fn(&str) -> String) {
     let wrong: Vec<String> = rows
         .iter()
@@ -241,7 +241,7 @@ fn the_aliases_that_people_use_are_read() {
             ("list.json", format!(r#"[{{"name": "a", {}]"#, &entry[1..])),
             ("toolgate.yaml", format!("servers: {{a: {entry}}}")),
         ] {
-            // In our own file `tools` has one meaning, and no type was ever called otherwise.
+            // In toolgate's own file, `tools` has one meaning and these old names do not exist.
             if file == "toolgate.yaml" && (entry.contains("tools\"") || entry.contains("disallowed")) {
                 continue;
             }

@@ -168,7 +168,7 @@ fn what_does_not_fit_is_said() {
             "{grace: soon}",
             "1:18: gateway.grace: expected a duration such as \"30s\", \"2m\" or \"500ms\", found \"soon\"",
         ),
-        // What comes after is still named as it should be.
+        // Errors after the section still have the right path.
         ("{grace: 1s}\nretry: x", "2:8: retry: \"x\" is not one of: safe, always, never"),
     ];
     check(rows, |section| {

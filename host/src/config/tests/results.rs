@@ -148,7 +148,7 @@ fn what_does_not_fit_is_said() {
         ),
         ("record: {raw: x}", "toolgate.yaml:1:15: record.raw: expected true or false, found text"),
         ("spill: {dir: [a]}", "toolgate.yaml:1:14: spill.dir: expected text, found a list"),
-        // What comes after is still named as it should be.
+        // Errors after the section still have the right path.
         ("spill: {max_age: 1h}\nretry: x", "toolgate.yaml:2:8: retry: \"x\" is not one of: safe, always, never"),
     ];
     check(rows, |text| complaints("toolgate.yaml", text));
