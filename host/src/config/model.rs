@@ -115,7 +115,7 @@ pub struct ServerConfig {
     pub auth: ServerAuth,
     /// TLS settings.
     pub tls: ServerTls,
-    /// Which MCP to speak.
+    /// Which version of MCP to speak.
     pub protocol: Protocol,
     /// Time limits for requests to the server.
     pub timeouts: Timeouts,

@@ -186,7 +186,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "protocol",
         KeyForm::Choice(&["auto", "legacy", "2026-07-28"]),
         "\"auto\"",
-        "Which MCP to speak: `auto` asks the server, `legacy` uses `initialize`, and 2026-07-28 is that version.",
+        "Which version of MCP to speak: `auto` asks the server, `legacy` is any with `initialize`, or 2026-07-28.",
         |draft, field, _| {
             draft.server.protocol = field.choice(PROTOCOL)?;
             Ok(())
