@@ -1,4 +1,4 @@
-//! Configuration files: our own and those of the popular clients, read into one model.
+//! Configuration files: toolgate's own and those of popular clients, read into one model.
 
 pub mod bytes;
 mod command;
@@ -35,12 +35,12 @@ pub use native::is_id;
 
 use crate::ownership::{self, OwnershipError};
 
-/// Reads a configuration file of any known shape.
+/// Reads a configuration file of any known format.
 pub fn load(file: &Path) -> Result<Config, ConfigError> {
     parse(&read_text(file)?, file)
 }
 
-/// The same from a text; the file is for messages, and its name helps to tell the format.
+/// Parses the text of a configuration file; the path is used in messages, and its name helps to detect the format.
 pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
     let document = document::read(text, &Arc::from(file))?;
     let found = shape::find_servers(&document, file)?;
@@ -53,11 +53,11 @@ pub fn parse(text: &str, file: &Path) -> Result<Config, ConfigError> {
     Ok(Config { file: Some(file.to_path_buf()), shape, settings, servers, notices })
 }
 
-/// The configuration where there is no file: the demo server inside our own program, whose path this is.
+/// Returns the configuration to use without a file: the demo server of this program, whose path is `command`.
 pub fn demo(command: String) -> Config {
     let position = FilePosition { file: Arc::from(Path::new("built-in")), line: 1, column: 1 };
     let text = |field: &str, text: String| UnexpandedText { text, place: position.clone(), field: field.to_owned() };
-    // What is not read from a file has no variables in it.
+    // The path of a program contains no variables, so escape what looks like one.
     let literal = command.replace("${", "$${").replace("{{", "{{'{{'}}");
     let mut server = ServerConfig::new("demo", position.clone(), TransportKind::Stdio);
     server.command = Some(text("command", literal));
@@ -71,14 +71,14 @@ pub fn demo(command: String) -> Config {
     }
 }
 
-/// The text of a file, if it is one that could be a configuration and nobody else can change it.
+/// Reads the text of a file that could be a configuration and that only its owner can change.
 pub fn read_text(file: &Path) -> Result<String, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { file: file.to_path_buf(), source };
     let metadata = std::fs::metadata(file).map_err(unreadable)?;
     if metadata.is_dir() {
         return Err(ConfigError::Folder(file.to_path_buf()));
     }
-    // To open a pipe that has a name may never end. What was opened for us has no other name.
+    // Opening a named pipe may block forever. A pipe that was opened for this process has no name.
     if !metadata.is_file() && !ownership::is_inherited_fd(file) {
         return Err(ConfigError::NoFile(file.to_path_buf()));
     }
@@ -104,13 +104,13 @@ pub fn read_text(file: &Path) -> Result<String, ConfigError> {
     })
 }
 
-/// Whether it is called as our own files are.
+/// Reports whether a file is named like toolgate's own files.
 fn has_our_name(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("toolgate."))
 }
 
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
-/// Other clients keep more than their servers in such a file: Claude Code, what was typed in every project.
+/// Other clients keep more than servers in such a file; Claude Code also keeps the prompt history of each project.
 const MAX_FOREIGN_BYTES: u64 = 64 * 1024 * 1024;
 
 #[cfg(test)]

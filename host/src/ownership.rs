@@ -1,11 +1,12 @@
-//! Whether anybody but root and the user can change what a path leads to.
+//! Checks that only root and the user can change what a path points to.
 //!
-//! Whoever can write our configuration, a token or compiled code can act as the user. So every file that we trust is judged
-//! before it is opened: it, each link on the way to it and each folder above it must belong to root or to the user, and
-//! nobody else may write to them. A sticky folder such as `/tmp` passes, since there nobody can exchange what is another's.
+//! Anyone who can write the configuration, a token or compiled code can act as the user. So every trusted file is
+//! checked before it is opened: the file, each link on the way to it and each folder above it must belong to root or
+//! the user, and nobody else may write to them. A sticky folder such as `/tmp` passes, because there nobody can replace
+//! the files of others.
 //!
-//! A path is walked from the root down, and each folder is judged before anything in it is looked at. So nobody else can
-//! exchange what has passed, and a path that has passed can be opened by its name.
+//! A path is walked from the root down, and each folder is checked before anything in it is. So nobody else can replace
+//! what has passed, and a path that has passed can be opened by name.
 
 #[cfg(unix)]
 mod groups;
@@ -22,81 +23,81 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Which symbolic links may be on the way to a file.
+/// Which symbolic links are allowed on the way to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkPolicy {
-    /// Those that root or the user made.
+    /// Links that belong to root or the user.
     Own,
-    /// None but those by which root arranges the machine, such as `/tmp` on macOS: they lie in `/`, or in a folder that only
-    /// root can write to while the user is another.
+    /// Only links of the system, such as `/tmp` on macOS: root's links in `/`, or in a folder that only root can write
+    /// while the user is not root.
     System,
 }
 
-/// What somebody else can change.
+/// A path that another user can change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExposedPath {
     /// The file, folder or link.
     pub path: PathBuf,
-    /// What it is.
+    /// The kind of path.
     pub kind: PathKind,
-    /// Who can change it, and by which right.
+    /// Who can change it, and why.
     pub fault: ExposureCause,
 }
 
-/// What a path names.
+/// The kind of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
     /// A file.
     File,
-    /// A folder, in which whoever may write to it can replace everything.
+    /// A folder; whoever can write to it can replace everything in it.
     Folder,
     /// A symbolic link.
     Link,
 }
 
-/// Why somebody else can change a file, folder or link.
+/// The reason why another user can change a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExposureCause {
-    /// It belongs to the user with this id.
+    /// The path belongs to the user with this id.
     Owner(u32),
-    /// It may be written by others, or by a group that has more members than the user.
+    /// Others can write to the path, or a group that has members other than the user.
     Writable {
-        /// The group with this id may write.
+        /// The group that can write.
         group: Option<u32>,
-        /// Everybody may write.
+        /// Whether everybody can write.
         others: bool,
     },
-    /// It is a link where none may be.
+    /// The path is a link where none is allowed.
     IsLink,
 }
 
-/// Why a path is not used.
+/// The reason why a path is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnershipError {
-    /// Somebody else can change what it leads to.
+    /// Another user can change the path.
     #[error(transparent)]
     Exposed(ExposedPath),
-    /// The same, where [`allow_shared_files`] would have made it a warning.
+    /// Another user can change the path; [`allow_shared_files`] would make this a warning.
     #[error("{0}; --allow-shared-files makes this a warning")]
     Refused(ExposedPath),
-    /// It cannot be looked at.
+    /// The path cannot be inspected.
     #[error(transparent)]
     Unreadable(#[from] io::Error),
 }
 
-/// From now on, what somebody else can change is used with a warning. This is for systems whose file modes say nothing, such
-/// as WSL and bind mounts; only the user may ask for it, never a file.
+/// Makes exposed paths a warning from now on. This is for systems whose file modes mean nothing, such as WSL and bind
+/// mounts; only the user may ask for it, never a file.
 pub fn allow_shared_files() {
     SHARED_FILES.store(true, Ordering::Relaxed);
 }
 
-/// Judges a path that is about to be trusted. After [`allow_shared_files`], what is wrong with it is a warning.
+/// Checks a path that is about to be trusted. After [`allow_shared_files`], a fault is only a warning.
 pub fn check(path: &Path) -> Result<(), OwnershipError> {
     tolerate(judge(path, LinkPolicy::Own))
 }
 
-/// Opens a file that nobody else can change. What was opened for us, such as `/dev/stdin`, has no path that could be
-/// judged, so only the file itself is.
+/// Opens a file that only root and the user can change. Something opened before this process started, such as
+/// `/dev/stdin`, has no path to check, so only the file itself is checked.
 pub fn open(path: &Path) -> Result<File, OwnershipError> {
     if !is_inherited_fd(path) {
         check(path)?;
@@ -106,26 +107,26 @@ pub fn open(path: &Path) -> Result<File, OwnershipError> {
     Ok(file)
 }
 
-/// Reads a file that nobody else can change.
+/// Reads a file that only root and the user can change.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     io::Read::read_to_end(&mut open(path)?, &mut bytes)?;
     Ok(bytes)
 }
 
-/// Judges a path, whatever is allowed.
+/// Checks a path, even after [`allow_shared_files`].
 #[cfg(unix)]
 pub fn judge(path: &Path, links: LinkPolicy) -> Result<(), OwnershipError> {
     walk::judge(path, links)
 }
 
-/// Elsewhere the system's own rules protect a user's files.
+/// On other systems, the system's own rules protect a user's files.
 #[cfg(not(unix))]
 pub fn judge(_path: &Path, _links: LinkPolicy) -> Result<(), OwnershipError> {
     Ok(())
 }
 
-/// Whether this is a name for something that was opened for us before we were started.
+/// Reports whether a path names something that was opened before this process started.
 pub fn is_inherited_fd(path: &Path) -> bool {
     let folder = path.parent().unwrap_or(path);
     path == Path::new("/dev/stdin") || HANDED_OVER.iter().any(|known| folder == Path::new(known))
@@ -134,7 +135,7 @@ pub fn is_inherited_fd(path: &Path) -> bool {
 #[cfg(unix)]
 fn judge_opened(path: &Path, file: &File) -> Result<(), OwnershipError> {
     let metadata = file.metadata()?;
-    // A pipe or a terminal has no content that could be exchanged.
+    // A pipe or terminal has no content that could be replaced.
     if metadata.is_file() { walk::judge_metadata(path, &metadata) } else { Ok(()) }
 }
 
@@ -149,9 +150,9 @@ fn tolerate(judged: Result<(), OwnershipError>) -> Result<(), OwnershipError> {
         return Err(OwnershipError::Refused(exposed));
     }
     let text = exposed.to_string();
-    // A file is read at every start of its server, and one warning of it is enough.
+    // A file is read at every start of its server, and one warning is enough.
     if WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
-        tracing::warn!("{text}; it is used all the same, since shared files are allowed");
+        tracing::warn!("{text}; it is used anyway, because shared files are allowed");
     }
     Ok(())
 }
@@ -163,7 +164,7 @@ impl fmt::Display for ExposedPath {
         let danger = match kind {
             PathKind::File => "can change it",
             PathKind::Folder => "can replace what is in it",
-            PathKind::Link => "can lead it elsewhere",
+            PathKind::Link => "can redirect it",
         };
         let path = shell_word(&path.to_string_lossy());
         match fault {
@@ -181,7 +182,7 @@ impl fmt::Display for ExposedPath {
                 write!(f, "{shown} may be written by {who}, who {danger}; run `chmod {letters}-w {path}`")
             }
             ExposureCause::IsLink => {
-                write!(f, "{shown} is a link, and none is followed here; name the folder that it leads to")
+                write!(f, "{shown} is a link, and links are not followed here; name the folder that it points to")
             }
         }
     }
@@ -200,7 +201,7 @@ impl From<OwnershipError> for io::Error {
     }
 }
 
-/// The text as one word of a shell.
+/// Quotes the text as one word for a shell.
 fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:=,".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }

@@ -1,6 +1,6 @@
-//! Amounts of bytes as people write them: `64MiB`, `500 kB`, or a number of bytes.
+//! Numbers of bytes as people write them: `64MiB`, `500 kB`, or a plain number.
 
-/// Reads an amount of bytes.
+/// Parses a number of bytes.
 pub fn parse(text: &str) -> Result<u64, String> {
     let unreadable = || format!("expected an amount of bytes such as \"64MiB\" or 1048576, found {text:?}");
     let trimmed = text.trim();
@@ -20,7 +20,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(unreadable)
 }
 
-/// The shortest way to write an amount of bytes.
+/// Formats a number of bytes in the shortest exact way.
 pub fn write(bytes: u64) -> String {
     let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match units.iter().find(|(size, _)| bytes >= *size && bytes.is_multiple_of(*size)) {

@@ -1,11 +1,11 @@
-//! Command lines: those written as one text, and those that would start us again.
+//! Command lines: splitting those written as one string, and detecting those that would start this gateway again.
 
 use std::path::{Path, PathBuf};
 
 use super::field::ReadContext;
 use super::model::{ServerConfig, TransportKind, UnexpandedText};
 
-/// Splits `npx -y pkg` into a program and its arguments, where no program could have such a name.
+/// Splits a command such as `npx -y pkg` into a program and its arguments, unless it looks like a path with spaces.
 pub fn split(server: &mut ServerConfig, context: &mut ReadContext) {
     let Some(command) = server.command.as_ref().filter(|_| server.kind == TransportKind::Stdio) else { return };
     let Some(mut words) = words(command.text.trim()).filter(|words| words.len() > 1) else { return };
@@ -13,7 +13,7 @@ pub fn split(server: &mut ServerConfig, context: &mut ReadContext) {
         return;
     }
     let text =
-        format!("command is read as a program and {} arguments; better write them under `args`", words.len() - 1);
+        format!("command is split into a program and {} arguments; write them under `args` instead", words.len() - 1);
     let position = command.place.clone();
     context.add_notice(&position, text);
     let located = |text: String| UnexpandedText { text, place: position.clone(), field: String::new() };
@@ -25,7 +25,7 @@ pub fn split(server: &mut ServerConfig, context: &mut ReadContext) {
     }
 }
 
-/// Whether the words are a program with arguments, and not the path of a program with spaces in it.
+/// Reports whether the words are a program with arguments, and not a path that contains spaces.
 fn is_line(words: &[String], without_args: bool) -> bool {
     let is_flag = |word: &String| word.len() > 1 && word.starts_with('-');
     let is_path = words[0].contains(['/', '\\']);
@@ -33,12 +33,12 @@ fn is_line(words: &[String], without_args: bool) -> bool {
     match (is_path, without_args) {
         (false, true) => true,
         (true, true) => words[1..].iter().any(|word| is_flag(word) || begins_anew(word)),
-        // With arguments of its own, only a flag shows that the text is a line.
+        // If the server also has `args`, only a flag shows that the command is a line.
         (_, false) => words[1..].iter().any(is_flag),
     }
 }
 
-/// The words of a shell's line; none where a quote has no end. What stands in `${…}` is never cut.
+/// Splits a command line into words as a shell does, never inside `${…}`; returns `None` if a quote is not closed.
 pub fn words(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -68,7 +68,7 @@ pub fn words(line: &str) -> Option<Vec<String>> {
                     }
                 }
             }
-            // Before a space it escapes; elsewhere it is a part of a Windows path.
+            // A backslash escapes a space; elsewhere it is part of a Windows path.
             '\\' if letters.peek().is_some_and(|next| next.is_whitespace()) => {
                 word.get_or_insert_default().extend(letters.next());
             }
@@ -80,15 +80,16 @@ pub fn words(line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Whether the server's program is our own gateway by its name, plainly or through a launcher, with the file that the
-/// server is from. A gateway with a configuration of its own is a server like others.
+/// Reports whether the server is this gateway by name, directly or through a launcher, with the same configuration
+/// file. A gateway with another configuration is a server like any other.
 pub fn starts_gateway(server: &ServerConfig) -> bool {
     let Some(command) = server.command.as_ref().filter(|_| server.kind == TransportKind::Stdio) else { return false };
     let line: Vec<&str> = std::iter::once(command).chain(&server.args).map(|word| word.text.as_str()).collect();
     is_gateway(&line, &server.place.file, &|_| false, 0)
 }
 
-/// The same of a program that is about to be started: then it is known by its file, whatever that is called.
+/// Reports whether a command line that is about to run starts this program, compared by file, with the same
+/// configuration.
 pub fn is_this_program(line: &[&str], config: &Path, path: Option<&str>, folder: &Path) -> bool {
     let Some(this) = std::env::current_exe().and_then(std::fs::canonicalize).ok() else { return false };
     let is_this = |program: &str| {
@@ -123,7 +124,7 @@ fn is_gateway(line: &[&str], config: &Path, is_this: &dyn Fn(&str) -> bool, dept
     }
 }
 
-/// Whether these arguments have us serve this configuration; where they name none, it may be this one.
+/// Reports whether these arguments serve this configuration; if they name none, it may be this one.
 fn serves(args: &[&str], config: &Path) -> bool {
     let real = |file: &Path| std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let named = args.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--config") {
@@ -134,7 +135,7 @@ fn serves(args: &[&str], config: &Path) -> bool {
     args.contains(&"serve") && named.is_none_or(|named| real(Path::new(named)) == real(config))
 }
 
-/// `toolgate` of `/usr/bin/toolgate`, `toolgate.exe` and `@scope/toolgate@1.2`.
+/// Returns `toolgate` for `/usr/bin/toolgate`, `toolgate.exe` and `@scope/toolgate@1.2`.
 fn program_name(program: &str) -> String {
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program).to_ascii_lowercase();
     let name = name.strip_suffix(".exe").unwrap_or(&name);
@@ -192,7 +193,7 @@ mod tests {
             ("toolgate", &["serve"], true),
             ("/opt/bin/toolgate", &["--config", "f", "serve", "--stdio"], true),
             ("/opt/bin/toolgate", &["--config=f", "serve"], true),
-            // One that has another configuration is no loop.
+            // A gateway with another configuration is not a loop.
             ("/opt/bin/toolgate", &["--config", "x", "serve"], false),
             ("sh", &["-c", "exec toolgate serve --config=x"], false),
             ("C:\\bin\\ToolGate.exe", &["serve"], true),

@@ -1,4 +1,4 @@
-//! One tree with places, whatever format the text has.
+//! A tree of values with file positions, the same for YAML, JSON and TOML.
 
 mod jsonc;
 mod line_index;
@@ -12,29 +12,29 @@ use std::sync::Arc;
 use super::error::ConfigError;
 use super::model::FilePosition;
 
-/// A file's tree and the format that it was written in.
+/// The tree of a file and the format of its text.
 pub struct Document {
     /// The outermost value.
     pub root: Node,
     /// The format.
     pub format: FileFormat,
-    /// What is wrong in a way that leaves the rest readable: an error in a file of ours, and worth a word in others.
+    /// Faults that leave the rest readable: errors in toolgate's own files, notices in others.
     pub faults: Vec<DocumentFault>,
 }
 
-/// Something that is wrong in a file whose rest can be read.
+/// A fault in a file whose rest can be read.
 pub struct DocumentFault {
-    /// Where it stands.
+    /// The position of the fault.
     pub place: FilePosition,
     /// What is wrong, and what was read instead.
     pub text: String,
-    /// The outermost key that it stands under; none where the file is no map.
+    /// The top-level key that contains the fault; `None` if the file is not a map.
     pub top_key: Option<String>,
-    /// The key that is given twice, where that is what is wrong.
+    /// The key that is given twice, if that is the fault.
     pub duplicate_key: Option<String>,
 }
 
-/// How a file is written.
+/// The syntax of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileFormat {
     /// YAML.
@@ -45,39 +45,39 @@ pub enum FileFormat {
     Toml,
 }
 
-/// A value and where it stands.
+/// A value with its position.
 #[derive(Clone)]
 pub struct Node {
-    /// Where it begins.
+    /// The position where the value begins.
     pub place: FilePosition,
-    /// What it is.
+    /// The value.
     pub value: NodeValue,
 }
 
-/// What a value is.
+/// A scalar, a list or a map.
 #[derive(Clone)]
 pub enum NodeValue {
-    /// Anything without parts.
+    /// A value without parts.
     Scalar(Scalar),
     /// A list.
     List(Vec<Node>),
-    /// A map, in the order of the file; no key is there twice.
+    /// A map in the order of the file, with unique keys.
     Map(Vec<MapEntry>),
 }
 
-/// A value without parts. Its text is kept, so that `1.10` and `0755` stay what they are where text is wanted.
+/// A value without parts. Its text is kept, so that `1.10` and `0755` stay unchanged if text is expected.
 #[derive(Clone)]
 pub struct Scalar {
     /// The text, without quotes and escapes.
     pub text: String,
-    /// How the format reads it.
+    /// The type that the syntax gives it.
     pub kind: ScalarKind,
 }
 
-/// How a format reads a value without parts.
+/// The type of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScalarKind {
-    /// Nothing.
+    /// No value.
     Null,
     /// `true` or `false`.
     Bool,
@@ -87,18 +87,18 @@ pub enum ScalarKind {
     Text,
 }
 
-/// A key of a map, and its value.
+/// A key of a map with its value.
 #[derive(Clone)]
 pub struct MapEntry {
     /// The key.
     pub key: String,
-    /// Where the key stands.
+    /// The position of the key.
     pub place: FilePosition,
     /// The value.
     pub value: Node,
 }
 
-/// Reads a text; the name of the file says the format, or else the text itself does.
+/// Parses a text; the extension of the file decides the syntax, or else the text itself.
 pub fn read(text: &str, file: &Arc<Path>) -> Result<Document, ConfigError> {
     // Windows editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -115,7 +115,7 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<Document, ConfigError> {
 }
 
 impl Node {
-    /// The entries, if this is a map.
+    /// Returns the entries if this is a map.
     pub fn entries(&self) -> Option<&[MapEntry]> {
         match &self.value {
             NodeValue::Map(entries) => Some(entries),
@@ -123,17 +123,17 @@ impl Node {
         }
     }
 
-    /// The value of this key, if this is a map that has it.
+    /// Returns the value of a key if this is a map that has it.
     pub fn at(&self, key: &str) -> Option<&Node> {
         self.entries()?.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// The file gives nothing here.
+    /// Reports whether there is no value here.
     pub fn is_null(&self) -> bool {
         matches!(&self.value, NodeValue::Scalar(scalar) if scalar.kind == ScalarKind::Null)
     }
 
-    /// What it is, in words; never the value itself, which may be a secret.
+    /// Describes the kind of value in words; never the value itself, which may be a secret.
     pub fn describe(&self) -> &'static str {
         match &self.value {
             NodeValue::List(_) => "a list",
@@ -148,16 +148,16 @@ impl Node {
     }
 }
 
-/// A map that is being read.
+/// A map under construction.
 #[derive(Default)]
 struct MapBuilder {
     all: Vec<MapEntry>,
-    /// Where each key is in the list: a hostile file may have many.
+    /// The index of each key in the list, because a hostile file may have many.
     index: HashMap<String, usize>,
 }
 
 impl MapBuilder {
-    /// Adds an entry, or says where its key was given before.
+    /// Adds an entry; fails if its key was given before.
     fn insert(&mut self, entry: MapEntry) -> Result<(), ConfigError> {
         match self.describe_duplicate(&entry) {
             Some(text) => Err(ConfigError::syntax(entry.place, text)),
@@ -168,13 +168,13 @@ impl MapBuilder {
         }
     }
 
-    /// Where the key of this entry was given before, in words.
+    /// Describes where the key of this entry was given before.
     fn describe_duplicate(&self, entry: &MapEntry) -> Option<String> {
         let FilePosition { line, column, .. } = self.index.get(&entry.key).map(|at| &self.all[*at].place)?;
         Some(format!("key {:?} is given twice; first at line {line}, column {column}", entry.key))
     }
 
-    /// Adds an entry, in place of one with the same key.
+    /// Adds an entry, replacing one with the same key.
     fn replace(&mut self, entry: MapEntry) {
         match self.index.get(&entry.key) {
             Some(at) => self.all[*at] = entry,
@@ -182,7 +182,7 @@ impl MapBuilder {
         }
     }
 
-    /// Adds an entry, unless its key is there.
+    /// Adds an entry unless its key already exists.
     fn add(&mut self, entry: MapEntry) {
         if !self.index.contains_key(&entry.key) {
             self.index.insert(entry.key.clone(), self.all.len());
@@ -205,7 +205,7 @@ fn guess(text: &str) -> FileFormat {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let Some(line) = lines.next() else { return FileFormat::Yaml };
     let head = line.split(" #").next().unwrap_or(line).trim_end();
-    // `[table]` alone on its line is TOML; a JSON list would hold entries, which begin with `{`.
+    // A line with only `[table]` is TOML; a JSON list would contain maps, which begin with `{`.
     let table = head.starts_with('[') && head.ends_with(']') && !head.contains(['{', ',']) && head.len() > 2;
     let assigns = line.find('=').is_some_and(|equals| !line[..equals].contains([':', '{', '[']));
     if table || assigns {
@@ -217,7 +217,7 @@ fn guess(text: &str) -> FileFormat {
     }
 }
 
-/// No configuration is nested deeper; the bound keeps hostile files from exhausting the stack.
+/// No real configuration is nested deeper; the limit keeps hostile files from exhausting the stack.
 const MAX_DEPTH: usize = 64;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Spans of time as people write them: `30s`, `1.5m`, `1h30m`, or a number in the unit of the file.
+//! Durations as people write them: `30s`, `1.5m`, `1h30m`, or a number in the unit of the file.
 
 use std::time::Duration;
 
-/// The unit of a number that has none.
+/// The unit of a number without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DurationUnit {
     /// Seconds.
@@ -11,7 +11,7 @@ pub enum DurationUnit {
     Milliseconds,
 }
 
-/// Reads a span of time; `off` is none.
+/// Parses a duration; `off` is `None`.
 pub fn parse(text: &str, unit: DurationUnit) -> Result<Option<Duration>, String> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("off") {
@@ -27,7 +27,7 @@ pub fn parse(text: &str, unit: DurationUnit) -> Result<Option<Duration>, String>
         let letters = after.find(|next: char| !next.is_ascii_alphabetic()).unwrap_or(after.len());
         let (word, after) = after.split_at(letters);
         let number: f64 = number.parse().map_err(|_| unreadable(text))?;
-        // A number alone may leave its unit out; in `1h30` nobody could tell.
+        // A single number may omit its unit; in `1h30` the unit would be a guess.
         let word = if word.is_empty() && rest.len() == text.len() && after.is_empty() { bare } else { word };
         seconds += number * length(word).ok_or_else(|| unreadable(text))?;
         rest = after.trim_start();
@@ -41,7 +41,7 @@ pub fn parse(text: &str, unit: DurationUnit) -> Result<Option<Duration>, String>
     Duration::try_from_secs_f64(seconds).map(Some).map_err(|_| unreadable(text))
 }
 
-/// The shortest way to write a span of time.
+/// Formats a duration in the shortest exact way.
 pub fn write(span: Duration) -> String {
     let milliseconds = span.as_millis();
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")];

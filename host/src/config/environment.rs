@@ -1,4 +1,4 @@
-//! The environment that a subprocess gets.
+//! The environment of a subprocess.
 
 mod dotenv;
 
@@ -14,7 +14,7 @@ use super::model::{
 use super::secrets::looks_secret;
 use super::variables::Variables;
 
-/// What the program of this server gets: ours as far as `inherit_env` lets it, those of its file, and its own.
+/// Returns the environment of a server's program: what `inherit_env` allows, the env file, and its own variables.
 pub fn environment(
     server: &ServerConfig,
     config: &Config,
@@ -38,22 +38,22 @@ pub fn environment(
     for (name, value) in env_file.iter().map(clone).chain(own) {
         set(&mut environment, name, value);
     }
-    // Whatever else it gets: what does not know who started it could start us without end.
+    // Pass the lineage on in any case: a program without it could start toolgate without end.
     if let Some(lineage) = variables.environment.get(LINEAGE) {
         set(&mut environment, LINEAGE.to_owned(), lineage.clone());
     }
     environment
 }
 
-/// Variables that the configuration uses for other servers, to summarize or for the gateway, and not for this one. What
-/// every program needs is not among them, whoever else uses it.
+/// Returns the variables that the configuration uses for other servers, the summarizer or the gateway, but not for this
+/// server. Variables that every program needs are excluded.
 fn variables_of_others<'c>(server: &ServerConfig, config: &'c Config) -> BTreeSet<&'c str> {
     let rules = ExpandRules { commands: config.settings.allow_commands, bare_dollar: config.settings.bare_dollar };
     let mut foreign: BTreeSet<&str> = config.servers.iter().flat_map(|other| variables_of(other, rules)).collect();
     let summarizer = config.settings.summarizer.iter().flat_map(summarizer_texts);
     let beside = summarizer.chain(gateway_texts(&config.settings.gateway));
     foreign.extend(beside.flat_map(|text| variables_used(&text.text, rules)));
-    // Whether or not the file has it as one of its servers.
+    // Also if the server is not one of the file's own.
     for name in variables_of(server, rules) {
         foreign.remove(name);
     }
@@ -93,20 +93,20 @@ fn auth_texts(auth: &ServerAuth) -> Vec<&UnexpandedText> {
     }
 }
 
-/// Answers to inputs and our own tokens, which no server needs.
+/// Reports whether a variable is an answer to an input or a token of toolgate, which no server needs.
 fn is_ours(name: &str) -> bool {
     name.starts_with(INPUT_PREFIX) || (name.starts_with("TOOLGATE_") && looks_secret(name))
 }
 
-/// Whether programs need this variable to run at all. `npx`, `uvx` and `docker` must: they look for their caches,
-/// registries, proxies and daemons. A credential for one of these is not needed to run.
+/// Reports whether programs need this variable to run. `npx`, `uvx` and `docker` look for caches, registries, proxies
+/// and daemons; credentials for those are not needed to run.
 fn is_basic(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     let known = BASIC.contains(&upper.as_str()) || BASIC_PREFIXES.iter().any(|prefix| upper.starts_with(prefix));
     known && !looks_secret(&upper)
 }
 
-/// On Windows a variable has one value, however its name is written.
+/// Sets a variable; on Windows, names that differ only in case are the same variable.
 fn set(environment: &mut BTreeMap<String, String>, name: String, value: String) {
     if cfg!(windows) {
         environment.retain(|other, _| !other.eq_ignore_ascii_case(&name));
@@ -115,7 +115,7 @@ fn set(environment: &mut BTreeMap<String, String>, name: String, value: String) 
 }
 
 const BASIC: &[&str] = &[
-    // Who and where.
+    // User, terminal and folders.
     "HOME",
     "USER",
     "LOGNAME",
@@ -130,7 +130,7 @@ const BASIC: &[&str] = &[
     "TMPDIR",
     "TMP",
     "TEMP",
-    // Certificates and proxies; programs read the names of proxies in both cases.
+    // Certificates and proxies; programs read the names of proxies in either case.
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "REQUESTS_CA_BUNDLE",
@@ -139,7 +139,7 @@ const BASIC: &[&str] = &[
     "HTTPS_PROXY",
     "ALL_PROXY",
     "NO_PROXY",
-    // What launchers and interpreters look for.
+    // Launchers and interpreters.
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
     "NVM_DIR",

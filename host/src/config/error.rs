@@ -1,4 +1,4 @@
-//! Why a configuration file cannot be used at all.
+//! Errors that make a whole configuration file unusable.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::model::{FilePosition, Problem};
 use crate::ownership::OwnershipError;
 
-/// Why a configuration file cannot be used at all.
+/// An error that makes a whole configuration file unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -14,60 +14,60 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Somebody else can change the file.
+    /// Another user can change the file.
     #[error("{}: not used: {source}", file.display())]
     Exposed {
         /// The file.
         file: PathBuf,
-        /// Who can, and how to mend it.
+        /// Who can change the file, and how to fix that.
         source: OwnershipError,
     },
-    /// There is a folder where a file should be.
+    /// The path is a folder.
     #[error("{}: this is a folder; name the file in it", .0.display())]
     Folder(PathBuf),
-    /// There is something else where a file should be.
-    #[error("{}: this is no regular file; name one, or /dev/stdin", .0.display())]
+    /// The path is neither a file nor a folder.
+    #[error("{}: this is not a regular file; name one, or /dev/stdin", .0.display())]
     NoFile(PathBuf),
     /// The file is too large to be a configuration.
-    #[error("{}: larger than {limit} bytes, so it is hardly a configuration", file.display())]
+    #[error("{}: larger than {limit} bytes, which is too large for a configuration", file.display())]
     TooLarge {
         /// The file.
         file: PathBuf,
-        /// The most bytes that are read.
+        /// The largest size that is read.
         limit: u64,
     },
-    /// The file has bytes that are no text.
+    /// The file is not UTF-8.
     #[error("{place}: not UTF-8 text; save the file as UTF-8")]
     NotText {
-        /// The first byte that is no text.
+        /// The position of the first invalid byte.
         place: FilePosition,
     },
-    /// The file says nothing.
+    /// The file is empty.
     #[error("{}: the file is empty; begin with `servers:`, or see `toolgate schema`", .0.display())]
     Empty(PathBuf),
-    /// The file is no YAML, JSON or TOML.
+    /// The file is not valid YAML, JSON or TOML.
     #[error("{place}: {text}")]
     Syntax {
-        /// Where reading stopped.
+        /// The position where parsing stopped.
         place: FilePosition,
-        /// What is wrong there. The line itself is not shown, since it may hold a secret.
+        /// What is wrong there. The line itself is not shown, because it may contain a secret.
         text: String,
     },
-    /// Something outside the servers is wrong.
+    /// Something outside the servers is invalid.
     #[error("{0}")]
     Invalid(Problem),
 }
 
 impl ConfigError {
-    /// Something is wrong with the file as a whole, or with a key outside the servers.
+    /// Creates an error about the file as a whole, or about a key outside the servers.
     pub(super) fn invalid(position: FilePosition, text: impl Into<String>) -> Self {
         ConfigError::Invalid(Problem { place: position, field: None, text: text.into() })
     }
 
-    /// The text breaks the grammar of its format.
+    /// Creates an error about text that breaks the grammar of its format.
     pub(super) fn syntax(position: FilePosition, text: impl Into<String>) -> Self {
         ConfigError::Syntax { place: position, text: text.into() }
     }

@@ -1,6 +1,6 @@
-//! Fills in what a file leaves open: `${VAR}`, `{{.VAR}}`, `${file:PATH}` and their kin.
+//! Expands `${VAR}`, `{{.VAR}}`, `${file:PATH}` and similar placeholders.
 //!
-//! A text is read once, and what is put in is never read again: a secret that contains `$` or `{{` survives.
+//! A text is expanded once, and inserted values are never expanded again: a secret that contains `$` or `{{` survives.
 
 mod command;
 mod template;
@@ -17,71 +17,71 @@ use super::variables::Variables;
 use crate::ownership;
 use template::{TemplatePart, TextTemplate, ValueSource};
 
-/// What a file may use beyond the plain forms.
+/// Optional forms that a file may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExpandRules {
-    /// `${cmd:…}` runs a command.
+    /// Whether `${cmd:…}` runs a command.
     pub commands: bool,
-    /// `$VAR` without braces is a variable too.
+    /// Whether `$VAR` without braces is a variable too.
     pub bare_dollar: bool,
 }
 
-/// What the places of a text are filled with.
+/// The values for the placeholders of a text.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpandScope<'a> {
-    /// The environment, the home folder and who is asked.
+    /// The environment, the home folder and the prompter.
     pub variables: &'a Variables,
-    /// Variables of the server's own file; they come before those of the environment.
+    /// Variables of the server's env file, which override the environment.
     pub env_file: &'a BTreeMap<String, String>,
-    /// What relative paths are relative to, and where commands run.
+    /// The base of relative paths, and the folder in which commands run.
     pub folder: &'a Path,
-    /// What `${workspaceFolder}` is.
+    /// The value of `${workspaceFolder}`.
     pub workspace: &'a Path,
     /// The inputs that the file declares.
     pub inputs: &'a [ConfigInput],
-    /// What `{{.SESSION_ID}}` is.
+    /// The value of `{{.SESSION_ID}}`.
     pub session: Option<&'a str>,
-    /// What the file may use.
+    /// The optional forms that the file may use.
     pub rules: ExpandRules,
 }
 
-/// Why a text cannot be expanded. No case shows what something was expanded to.
+/// The reason why a text cannot be expanded. No case shows an expanded value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpandError {
-    /// The text itself is wrong.
+    /// The text is malformed.
     #[error("at character {column}: {text}")]
     Malformed {
-        /// Where in the text, in characters from 1.
+        /// The position in the text, in characters from 1.
         column: usize,
-        /// What is wrong, and how to mend it.
+        /// What is wrong, and how to fix it.
         text: String,
     },
     /// A variable is not set and has no default.
     #[error("variable {0:?} is not set; export it or write ${{{0}:-default}}")]
     Unset(String),
     /// The text needs a session and there is none.
-    #[error("{{{{.SESSION_ID}}}} is known only within a session; outside one it can stand in a header alone")]
+    #[error("{{{{.SESSION_ID}}}} is known only within a session; outside one, use it only in a header")]
     NoSession,
-    /// Nobody gave this input.
+    /// The input has no answer.
     #[error("input {id:?} is not given; set {variable}")]
     NoInput {
         /// The input.
         id: String,
-        /// The variable that would give it.
+        /// The variable that can provide the answer.
         variable: String,
     },
-    /// Somebody gave something else than the file has to choose from.
+    /// The answer is not one of the options.
     #[error("input {id:?} must be one of: {}", options.join(", "))]
     NoOption {
         /// The input.
         id: String,
-        /// What there is to choose from.
+        /// The options.
         options: Vec<String>,
     },
-    /// The home folder is not known.
+    /// The home folder is unknown.
     #[error("the home folder is not known; set HOME")]
     NoHome,
-    /// A file cannot be taken.
+    /// A file cannot be used.
     #[error("file {path:?}: {why}")]
     File {
         /// The file.
@@ -90,14 +90,14 @@ pub enum ExpandError {
         why: String,
     },
     /// The file may not run commands.
-    #[error("${{cmd:…}} runs a command, which this file does not allow; allow_commands: true in toolgate.yaml does")]
+    #[error("${{cmd:…}} runs a command, which this file does not allow; set allow_commands: true in toolgate.yaml")]
     CommandsNotAllowed,
-    /// A command failed. Its output is not shown, since it is what was to be kept secret.
+    /// A command failed. Its output is not shown, because it may be the secret.
     #[error("the command of ${{cmd:…}} {0}")]
     Command(String),
 }
 
-/// Fills in every place of the text. What was put in and may be secret is added to the secrets, even where this fails.
+/// Expands a text. Inserted values that may be secret are added to `secrets`, even if this fails.
 pub fn expand(text: &str, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
     let template = template::parse(text, scope.rules.bare_dollar).map_err(|malformed| ExpandError::Malformed {
         column: text[..malformed.at].chars().count() + 1,
@@ -106,30 +106,31 @@ pub fn expand(text: &str, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> Res
     fill(&template, scope, secrets)
 }
 
-/// Fills in what this scope has, and a hole where it has nothing: whoever looks for secrets wants the others all the same.
-/// What was put in and may be secret is added to the secrets; a text that is none of ours stands for itself.
+/// Expands what this scope can provide and leaves a hole for the rest, to find as many secrets as possible. Inserted
+/// values that may be secret are added to `secrets`; a malformed text is returned unchanged.
 pub(super) fn expand_partly(text: &str, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> String {
     let Ok(template) = template::parse(text, scope.rules.bare_dollar) else { return text.to_owned() };
     fill_or(&template, scope, secrets, |_| Ok(HOLE.to_string())).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The variables that the text uses, without expanding it. What stands before a mistake in it counts too.
+/// Returns the variables that a text uses, without expanding it; those before a syntax error count too.
 pub fn variables_used(text: &str, rules: ExpandRules) -> BTreeSet<&str> {
     template::variables(text, rules.bare_dollar)
 }
 
-/// The path that is meant: `~/` is the home folder, and a relative path begins at the folder of the file.
+/// Resolves a path: `~/` is the home folder, and a relative path starts in the folder of the file.
 pub fn resolve_path(text: &str, scope: &ExpandScope<'_>) -> Result<PathBuf, ExpandError> {
     let below_home = text.strip_prefix("~/").or_else(|| text.strip_prefix(r"~\").filter(|_| cfg!(windows)));
     let path = match below_home.or((text == "~").then_some("")) {
         Some(rest) => scope.variables.home.as_ref().ok_or(ExpandError::NoHome)?.join(rest),
         None => scope.folder.join(text),
     };
-    // Without single dots, and without a separator at the end.
+    // This removes single dots and a trailing separator.
     Ok(path.components().collect())
 }
 
-/// A small text file whole that nobody else can change. Its size is bounded, and what is no regular file is refused, since reading it may not end.
+/// Reads a whole small text file that only its owner can change. Refuses anything but a regular file, since reading it
+/// may block.
 pub(super) fn read_text_file(path: &Path) -> Result<String, ExpandError> {
     let failed = |why: String| ExpandError::File { path: path.to_owned(), why };
     let read = || -> io::Result<Option<Vec<u8>>> {
@@ -141,7 +142,7 @@ pub(super) fn read_text_file(path: &Path) -> Result<String, ExpandError> {
         Ok(Some(bytes))
     };
     let bytes =
-        read().map_err(|error| failed(error.to_string()))?.ok_or_else(|| failed("is no regular file".into()))?;
+        read().map_err(|error| failed(error.to_string()))?.ok_or_else(|| failed("is not a regular file".into()))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(failed(format!("has more than {} KiB", MAX_BYTES / 1024)));
     }
@@ -152,7 +153,7 @@ fn fill(template: &TextTemplate<'_>, scope: &ExpandScope<'_>, secrets: &mut Secr
     fill_or(template, scope, secrets, Err)
 }
 
-/// Fills in every place; what has no value is what `otherwise` says.
+/// Expands a template; `otherwise` decides what to insert for a missing value.
 fn fill_or(
     template: &TextTemplate<'_>,
     scope: &ExpandScope<'_>,
@@ -165,7 +166,7 @@ fn fill_or(
             TemplatePart::Text(text) => filled.push_str(text),
             TemplatePart::Value { source, default } => {
                 filled.push_str(&match (value(source, scope, secrets), default) {
-                    // As in a shell, a default is also for what is set but empty.
+                    // As in a shell, the default also replaces an empty value.
                     (Ok(value), Some(default)) if value.is_empty() => fill_or(default, scope, secrets, otherwise)?,
                     (Err(error), Some(default)) if error.is_absence() => fill_or(default, scope, secrets, otherwise)?,
                     (value, _) => value.or_else(otherwise)?,
@@ -177,7 +178,7 @@ fn fill_or(
 }
 
 impl ExpandError {
-    /// There is no value, and a default would do.
+    /// Reports whether the value is missing, so that a default applies.
     fn is_absence(&self) -> bool {
         matches!(self, ExpandError::Unset(_) | ExpandError::NoInput { .. } | ExpandError::NoHome)
     }
@@ -217,7 +218,7 @@ fn value(source: &ValueSource<'_>, scope: &ExpandScope<'_>, secrets: &mut Secret
     }
 }
 
-/// From its variable, else from a person, else as the file says.
+/// Returns the answer to an input: from its variable, else from a person, else the default.
 fn input(id: &str, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> Result<String, ExpandError> {
     let variable = input_variable(id);
     let declared = scope.inputs.iter().find(|input| input.id == id);
@@ -225,7 +226,7 @@ fn input(id: &str, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> Result<Str
     let given = given.or_else(|| scope.variables.prompter.ask(declared?)).or_else(|| declared?.default.clone());
     let given = given.ok_or_else(|| ExpandError::NoInput { id: id.to_owned(), variable: variable.clone() })?;
     match declared {
-        // One of a list that the file itself shows is no secret.
+        // An option that the file itself lists is not a secret.
         Some(ConfigInput { options, .. }) if options.contains(&given) => Ok(given),
         Some(ConfigInput { options, .. }) if !options.is_empty() => {
             Err(ExpandError::NoOption { id: id.to_owned(), options: options.clone() })
@@ -241,7 +242,7 @@ fn input(id: &str, scope: &ExpandScope<'_>, secrets: &mut Secrets) -> Result<Str
     }
 }
 
-/// The variable that gives this input.
+/// Returns the name of the variable that answers an input.
 pub fn input_variable(id: &str) -> String {
     let id: String = id.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
     format!("{INPUT_PREFIX}{id}")
@@ -252,9 +253,9 @@ fn without_last_newline(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-/// How the names of variables for inputs begin.
+/// The prefix of the variables that answer inputs.
 pub(super) const INPUT_PREFIX: &str = "TOOLGATE_INPUT_";
-/// Stands for what is not known; nothing that is used may have it.
+/// A placeholder for an unknown value; no value in use contains it.
 pub(super) const HOLE: char = '\0';
-/// Far more than any key or certificate chain.
+/// Far more than any key or certificate chain needs.
 const MAX_BYTES: u64 = 64 * 1024;

@@ -1,4 +1,4 @@
-//! Typed values out of a tree, and what went wrong on the way.
+//! Typed values from the tree of a file, and the errors found on the way.
 
 use std::time::Duration;
 
@@ -7,42 +7,42 @@ use super::model::{FilePosition, FileShape, Notice, Problem, UnexpandedText};
 use super::nearest;
 use super::{bytes, duration};
 
-/// What is known while a file, or one of its servers, is read.
+/// The state while a file, or one of its servers, is read.
 pub struct ReadContext {
-    /// Whose kind of file it is.
+    /// The format of the file.
     pub shape: FileShape,
-    /// A key that is not known is a mistake: all of a file of ours is read so, and every section of ours in other files.
+    /// Whether an unknown key is an error: so in all of toolgate's own files, and in its own sections of other files.
     pub strict: bool,
-    /// Where in the file we are, such as `servers.jira`; empty at the top.
+    /// The position in the file, such as `servers.jira`; empty at the top.
     pub path: String,
-    /// It is known to be a file of Claude Code, which counts in milliseconds.
+    /// Whether the file is known to be Claude Code's, which counts in milliseconds.
     pub claude_code: bool,
-    /// What the reader of the file should know.
+    /// Notices for the author of the file.
     pub notices: Vec<Notice>,
-    /// What is wrong.
+    /// Errors found so far.
     pub problems: Vec<Problem>,
 }
 
-/// A value that does not fit.
+/// A value that is not valid for its key.
 pub struct FieldError {
-    /// Where it stands.
+    /// The position of the value.
     pub place: FilePosition,
-    /// What it is within the server, such as `args[2]`.
+    /// The name of the value within its server, such as `args[2]`.
     pub field: String,
-    /// What is wrong, and never the value itself where it may be a secret.
+    /// What is wrong; never the value itself if it may be a secret.
     pub text: String,
 }
 
-/// A value of the file, and what it is called there.
+/// A value of the file with its name.
 pub struct ConfigField<'n> {
     /// The value.
     pub node: &'n Node,
-    /// What it is within the server, such as `timeouts.call`.
+    /// The name of the value within its server, such as `timeouts.call`.
     pub field: String,
 }
 
 impl ReadContext {
-    /// Begins to read a file.
+    /// Creates the state for a file of this format.
     pub fn new(shape: FileShape) -> Self {
         let strict = shape == FileShape::Native;
         ReadContext {
@@ -55,12 +55,12 @@ impl ReadContext {
         }
     }
 
-    /// Our own files are read strictly, those of others with tolerance.
+    /// Reports whether unknown keys are errors, as in toolgate's own files, and not just notices.
     pub fn is_strict(&self) -> bool {
         self.strict
     }
 
-    /// Reads a section that only we have, strictly in files of whatever shape.
+    /// Reads a section that only toolgate has, strictly in files of every format.
     pub fn read_strictly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let outer = std::mem::replace(&mut self.strict, true);
         let found = read(self);
@@ -68,14 +68,14 @@ impl ReadContext {
         found
     }
 
-    /// Something that the reader of the file should know.
+    /// Adds a notice for the author of the file.
     pub fn add_notice(&mut self, position: &FilePosition, text: impl Into<String>) {
         let text = text.into();
         let text = if self.path.is_empty() { text } else { format!("{}: {text}", self.path) };
         self.notices.push(Notice { place: position.clone(), text });
     }
 
-    /// Something is wrong.
+    /// Adds an error.
     pub fn add_problem(&mut self, error: FieldError) {
         let field = match (self.path.as_str(), error.field.as_str()) {
             ("", "") => None,
@@ -88,7 +88,7 @@ impl ReadContext {
 }
 
 impl<'n> ConfigField<'n> {
-    /// A value that does not fit.
+    /// Creates an error about this value.
     pub fn error(&self, text: impl Into<String>) -> FieldError {
         FieldError { place: self.node.place.clone(), field: self.field.clone(), text: text.into() }
     }
@@ -97,7 +97,7 @@ impl<'n> ConfigField<'n> {
         self.error(format!("expected {what}, found {}", self.node.describe()))
     }
 
-    /// Text; numbers and the like are taken as they are written.
+    /// Returns the value as text; numbers and booleans are taken as written.
     pub fn text(&self) -> Result<String, FieldError> {
         match &self.node.value {
             NodeValue::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(scalar.text.clone()),
@@ -105,12 +105,12 @@ impl<'n> ConfigField<'n> {
         }
     }
 
-    /// Text that is expanded later.
+    /// Returns the value as text that is expanded later.
     pub fn unexpanded_text(&self) -> Result<UnexpandedText, FieldError> {
         Ok(UnexpandedText { text: self.text()?, place: self.node.place.clone(), field: self.field.clone() })
     }
 
-    /// `true` or `false`.
+    /// Returns the value as `true` or `false`.
     pub fn flag(&self) -> Result<bool, FieldError> {
         match self.text().map(|text| text.to_ascii_lowercase()).as_deref() {
             Ok("true") => Ok(true),
@@ -119,7 +119,7 @@ impl<'n> ConfigField<'n> {
         }
     }
 
-    /// One of these words.
+    /// Returns the choice that the value names.
     pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, FieldError> {
         let text = self.text()?;
         if let Some((_, choice)) = choices.iter().find(|(name, _)| nearest::is_same_word(name, &text)) {
@@ -129,19 +129,19 @@ impl<'n> ConfigField<'n> {
         Err(self.error(format!("{text:?} is not one of: {}", names.join(", "))))
     }
 
-    /// A span of time, in seconds where a number has no unit; `off` is none.
+    /// Returns the value as a duration, with `unit` for a bare number; `off` is `None`.
     pub fn span(&self, unit: duration::DurationUnit) -> Result<Option<Duration>, FieldError> {
         let text = self.text().map_err(|_| self.expected_error("a duration such as \"30s\""))?;
         duration::parse(&text, unit).map_err(|text| self.error(text))
     }
 
-    /// An amount of bytes.
+    /// Returns the value as a number of bytes.
     pub fn bytes(&self) -> Result<u64, FieldError> {
         let text = self.text().map_err(|_| self.expected_error("an amount of bytes such as \"64MiB\""))?;
         bytes::parse(&text).map_err(|text| self.error(text))
     }
 
-    /// A whole number between these.
+    /// Returns the value as a whole number in this inclusive range.
     pub fn number(&self, least: u64, most: u64) -> Result<u64, FieldError> {
         let number = self.text().ok().and_then(|text| text.parse().ok());
         number.filter(|number| (least..=most).contains(number)).ok_or_else(|| {
@@ -149,12 +149,12 @@ impl<'n> ConfigField<'n> {
         })
     }
 
-    /// The same, of things that are counted.
+    /// Returns the value as a count in this inclusive range.
     pub fn count(&self, least: u64, most: u64) -> Result<usize, FieldError> {
         Ok(usize::try_from(self.number(least, most)?).unwrap_or(usize::MAX))
     }
 
-    /// A number from 0 to 1.
+    /// Returns the value as a number from 0 to 1.
     pub fn fraction(&self) -> Result<f64, FieldError> {
         const WHAT: &str = "a number from 0 to 1";
         match self.text().ok().and_then(|text| text.parse().ok()) {
@@ -164,7 +164,7 @@ impl<'n> ConfigField<'n> {
         }
     }
 
-    /// A list of texts; a text alone is a list of one.
+    /// Returns the value as a list of strings; a single string counts as a list of one.
     pub fn texts(&self) -> Result<Vec<String>, FieldError> {
         match &self.node.value {
             NodeValue::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(vec![scalar.text.clone()]),
@@ -172,8 +172,8 @@ impl<'n> ConfigField<'n> {
         }
     }
 
-    /// A list of names and globs of tools. One that uses what other globs have and ours do not would fit nothing, or
-    /// something else than was meant, so it is no list.
+    /// Returns the value as a list of names and globs of tools. Refuses syntax of other globs, which would match
+    /// nothing, or something the author does not expect.
     pub fn patterns(&self) -> Result<Vec<String>, FieldError> {
         match &self.node.value {
             NodeValue::Scalar(scalar) if scalar.kind != ScalarKind::Null => Ok(vec![self.pattern()?]),
@@ -185,7 +185,7 @@ impl<'n> ConfigField<'n> {
         self.check_pattern(&self.text()?)
     }
 
-    /// The same for a text that stands here or is the key of what stands here.
+    /// Checks a name or glob of a tool, which is this value or its key.
     pub fn check_pattern(&self, text: &str) -> Result<String, FieldError> {
         let pattern = text.trim();
         if pattern.is_empty() {
@@ -193,14 +193,14 @@ impl<'n> ConfigField<'n> {
         }
         if pattern.starts_with('!') || pattern.contains(|c: char| "[]{}\\".contains(c) || c.is_control()) {
             return Err(self.error(format!(
-                "{pattern:?} is no glob of ours: only `*` (any run of characters) and `?` (any one character) have a \
+                "{pattern:?} is not a valid glob: only `*` (any run of characters) and `?` (any one character) have a \
                  meaning; write `?` for such a character in the name of a tool"
             )));
         }
         Ok(text.to_owned())
     }
 
-    /// The items of a list, each with its number.
+    /// Returns the items of a list, each named by its index.
     pub fn items(&self) -> Result<Vec<ConfigField<'n>>, FieldError> {
         match &self.node.value {
             NodeValue::List(items) => Ok(items
@@ -212,27 +212,28 @@ impl<'n> ConfigField<'n> {
         }
     }
 
-    /// The entries of a map, each under its key.
+    /// Returns the entries of a map, each with its key.
     pub fn entries(&self) -> Result<Vec<(&'n str, ConfigField<'n>)>, FieldError> {
         Ok(self.map()?.iter().map(|entry| (entry.key.as_str(), self.child(entry))).collect())
     }
 
-    /// The map that this is.
+    /// Returns the value as a map.
     pub fn map(&self) -> Result<&'n [MapEntry], FieldError> {
         self.node.entries().ok_or_else(|| self.expected_error("a map"))
     }
 
-    /// An entry of this map.
+    /// Returns the field for an entry of this map.
     pub fn child(&self, entry: &'n MapEntry) -> ConfigField<'n> {
         ConfigField { node: &entry.value, field: join(&self.field, &entry.key) }
     }
 
-    /// A map from names to texts that are expanded later. `null` takes nothing away, so it is left out with a notice.
+    /// Returns a map from names to text that is expanded later. In files of other clients, `null` is skipped with a
+    /// notice.
     pub fn unexpanded_map(&self, context: &mut ReadContext) -> Result<Vec<(String, UnexpandedText)>, FieldError> {
         let mut map = Vec::new();
         for (name, value) in self.entries()? {
             if value.node.is_null() && !context.is_strict() {
-                context.add_notice(&value.node.place, format!("{} says nothing and is left out", value.field));
+                context.add_notice(&value.node.place, format!("{} has no value and is ignored", value.field));
                 continue;
             }
             map.push((name.to_owned(), value.unexpanded_text()?));
@@ -241,7 +242,7 @@ impl<'n> ConfigField<'n> {
     }
 }
 
-/// A name within a field.
+/// Joins the name of a field and the name of a key in it.
 pub fn join(field: &str, name: &str) -> String {
     if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") }
 }

@@ -1,4 +1,4 @@
-//! Files of other clients: read with tolerance, since they say things that are not for us.
+//! Files of other clients: read with tolerance, because they also contain what only those clients need.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::native::{ConfigParts, is_id};
 use super::server_entry::{self, ServerEntry};
 use super::shape::ServersSection;
 
-/// Reads the servers of another client's file.
+/// Reads the servers and toolgate's own settings from another client's file.
 pub fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigParts, ConfigError> {
     let root = &document.root;
     refuse_doubled_rules(document, found)?;
@@ -25,7 +25,7 @@ pub fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigPar
             Vec::new()
         });
     }
-    // What is wrong with an input shows again where a server uses it.
+    // A wrong input shows up again as a problem of the server that uses it.
     notices.extend(context.notices);
     notices.extend(document.faults.iter().filter(|fault| is_among_servers(fault, found)).map(|fault| {
         let DocumentFault { place: position, text, .. } = fault;
@@ -36,7 +36,7 @@ pub fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigPar
     check_count(named.len(), settings.max_servers, found.servers)?;
     let mut servers: Vec<ServerConfig> = Vec::new();
     let choice = ServerChoice::of(root, found.shape)?;
-    // A name that is an id is nobody else's, wherever it stands.
+    // A name that is a valid id is reserved for its server, wherever in the file it is.
     let written: BTreeSet<&str> = named.iter().map(|named| named.name).filter(|name| is_id(name)).collect();
     for NamedEntry { name, place: position, node } in named {
         let id = id_of(name, &servers, &written, &position, &mut notices);
@@ -56,14 +56,18 @@ pub fn read(document: &Document, found: &ServersSection<'_>) -> Result<ConfigPar
     notice_projects(root, &mut notices);
     for (path, node) in &found.ignored {
         let names: Vec<&str> = node.entries().unwrap_or_default().iter().map(|entry| entry.key.as_str()).collect();
-        let text = format!("{path} is left out, since {} is read: {}; put all under one", found.path, names.join(", "));
+        let text = format!(
+            "{path} is ignored, because {} is used: {}; put all servers under one key",
+            found.path,
+            names.join(", ")
+        );
         notices.push(Notice { place: node.place.clone(), text });
     }
     Ok((settings, servers, notices))
 }
 
-/// The entries beside the servers of another client that are keys of ours: they hold as they do in a file of ours. The
-/// version of such a file is not ours, and its inputs are read for themselves.
+/// Returns the top-level entries of another client's file that are settings of toolgate; they apply as they do in
+/// `toolgate.yaml`. The file's version is not toolgate's, and its inputs are read separately.
 pub fn settings_entries<'n>(root: &'n Node, found: &ServersSection<'_>) -> impl Iterator<Item = &'n MapEntry> {
     let others = found.path.split('.').next().unwrap_or_default();
     let entries = root.entries().filter(|_| !found.path.is_empty()).unwrap_or_default();
@@ -73,7 +77,7 @@ pub fn settings_entries<'n>(root: &'n Node, found: &ServersSection<'_>) -> impl 
     })
 }
 
-/// Reads what holds for all servers, as strictly as in a file of ours, and refuses what looks like it and is misspelt.
+/// Reads toolgate's settings as strictly as in `toolgate.yaml`, and refuses keys that look like misspelt rules.
 fn read_settings(root: &Node, found: &ServersSection<'_>, settings: &mut Settings) -> Result<Vec<Notice>, ConfigError> {
     let ours =
         Node { place: root.place.clone(), value: NodeValue::Map(settings_entries(root, found).cloned().collect()) };
@@ -104,7 +108,7 @@ fn read_settings(root: &Node, found: &ServersSection<'_>, settings: &mut Setting
     Ok(context.notices)
 }
 
-/// What to say of rules for servers that stand under `servers`, where the servers that are read stand elsewhere.
+/// Returns the error for rules under `servers` if the servers are read from another key.
 fn rule_of_unread(servers: &MapEntry, path: &str) -> Option<String> {
     let is_rule = |entry: &MapEntry| server::SERVER.iter().any(|key| key.is_rule && key.is_called(&entry.key));
     let ruled = |server: &&MapEntry| server.value.entries().is_some_and(|entries| entries.iter().any(is_rule));
@@ -115,7 +119,7 @@ fn rule_of_unread(servers: &MapEntry, path: &str) -> Option<String> {
     ))
 }
 
-/// Refuses a rule that is given twice in one map: which of them counts is nothing to guess.
+/// Refuses a rule that appears twice in one map, since either could be the intended one.
 fn refuse_doubled_rules(document: &Document, found: &ServersSection<'_>) -> Result<(), ConfigError> {
     let of_server = |name: &str| server::SERVER.iter().any(|key| key.is_rule && key.is_called(name));
     let of_masking = |name: &str| settings::MASKING.iter().any(|key| key.is_called(name));
@@ -131,12 +135,12 @@ fn refuse_doubled_rules(document: &Document, found: &ServersSection<'_>) -> Resu
         .map_or(Ok(()), |DocumentFault { place: position, text, .. }| Err(ConfigError::syntax(position.clone(), text)))
 }
 
-/// Whether it stands where the servers are; what else a client keeps in its file is not for us.
+/// Reports whether a fault is among the servers; the rest of the file belongs to the client.
 fn is_among_servers(fault: &DocumentFault, found: &ServersSection<'_>) -> bool {
     found.path.is_empty() || fault.top_key.as_deref() == found.path.split('.').next()
 }
 
-/// Refuses a file that would start more programs than anyone means to.
+/// Refuses a file with more servers than `max_servers`.
 pub fn check_count(count: usize, most: usize, node: &Node) -> Result<(), ConfigError> {
     if count > most {
         return Err(ConfigError::invalid(node.place.clone(), format!("{count} servers, but max_servers is {most}")));
@@ -174,7 +178,7 @@ fn named_entries<'n>(
                     Some(name) => named.push(NamedEntry { name, place: node.place.clone(), node }),
                     None => notices.push(Notice {
                         place: node.place.clone(),
-                        text: "left out, since it has no `name`".to_owned(),
+                        text: "skipped: this server has no `name`".to_owned(),
                     }),
                 }
             }
@@ -189,7 +193,7 @@ fn named_entries<'n>(
     }
 }
 
-/// Makes an id of a name: `My Server!` becomes `My-Server`, and a second one `My-Server-2`.
+/// Makes an id from a name: `My Server!` becomes `My-Server`, and a second one `My-Server-2`.
 fn id_of(
     name: &str,
     servers: &[ServerConfig],
@@ -222,17 +226,17 @@ fn id_of(
     id
 }
 
-/// Which of its servers Gemini CLI uses: it lists them under `mcp`, and in older files at the top.
+/// The servers that Gemini CLI uses: it lists them under `mcp`, and in older files at the top.
 #[derive(Default)]
 struct ServerChoice {
-    /// Lists that each name the servers to use.
+    /// Lists of servers to use; a server must be in all of them.
     allowed: Vec<Vec<String>>,
-    /// Servers that are not to be used.
+    /// Servers not to use.
     excluded: Vec<String>,
 }
 
 impl ServerChoice {
-    /// Reads the lists. One that cannot be read is an error, since it must not let every server in.
+    /// Reads the lists; an unreadable one is an error, because ignoring it would enable every server.
     fn of(root: &Node, shape: FileShape) -> Result<Self, ConfigError> {
         let mut choice = ServerChoice::default();
         if shape != FileShape::Gemini {
@@ -258,14 +262,14 @@ impl ServerChoice {
         Ok(choice)
     }
 
-    /// Whether a server is used that is written so, and has this id here.
+    /// Reports whether a server with this name and id is used.
     fn has(&self, name: &str, id: &str) -> bool {
         let lists = |names: &Vec<String>| names.iter().any(|listed| listed == name || listed == id);
         self.allowed.iter().all(lists) && !lists(&self.excluded)
     }
 }
 
-/// opencode writes `{env:VAR}` and `{file:PATH}` where we write `${env:VAR}` and `${file:PATH}`.
+/// Translates opencode's `{env:VAR}` and `{file:PATH}` to `${env:VAR}` and `${file:PATH}`.
 fn translate_placeholders(text: &str) -> String {
     let mut ours = String::with_capacity(text.len());
     let mut rest = text;
@@ -282,7 +286,8 @@ fn translate_placeholders(text: &str) -> String {
     ours + rest
 }
 
-/// Claude Code keeps servers of single projects in the same file; which of them is meant here nobody can tell.
+/// Adds a notice for servers that Claude Code keeps per project in the same file; toolgate cannot tell which project is
+/// meant.
 fn notice_projects(root: &Node, notices: &mut Vec<Notice>) {
     for project in root.at("projects").and_then(Node::entries).into_iter().flatten() {
         let servers = project.value.at("mcpServers").and_then(Node::entries).unwrap_or_default();
@@ -290,10 +295,10 @@ fn notice_projects(root: &Node, notices: &mut Vec<Notice>) {
             continue;
         }
         let names: Vec<&str> = servers.iter().map(|entry| entry.key.as_str()).collect();
-        let text = format!("the servers of the project {:?} are left out: {}", project.key, names.join(", "));
+        let text = format!("the servers of the project {:?} are ignored: {}", project.key, names.join(", "));
         notices.push(Notice { place: project.place.clone(), text });
     }
 }
 
-/// Keys by which the settings of Claude Code are known: they have more than servers in them.
+/// Keys that identify the settings of Claude Code, which contain more than servers.
 const OF_CLAUDE_CODE: [&str; 3] = ["numStartups", "projects", "oauthAccount"];

@@ -1,4 +1,4 @@
-//! A `toolgate.yaml` made from another client's file.
+//! Converts another client's file to a `toolgate.yaml`.
 
 pub(super) mod write;
 
@@ -9,7 +9,7 @@ use super::error::ConfigError;
 use super::model::{Config, FileShape, Notice, ServerConfig};
 use super::{document, foreign, shape};
 
-/// A client whose files can be taken over.
+/// A client whose files can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImportClient {
     /// Claude Desktop: `claude_desktop_config.json`.
@@ -37,7 +37,7 @@ impl ImportClient {
         ImportClient::Codex,
     ];
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             ImportClient::ClaudeDesktop => "claude-desktop",
@@ -49,7 +49,7 @@ impl ImportClient {
         }
     }
 
-    /// The client of this name.
+    /// Returns the client with this name.
     pub fn from_name(name: &str) -> Option<ImportClient> {
         ImportClient::ALL.into_iter().find(|client| client.name() == name)
     }
@@ -64,11 +64,11 @@ impl ImportClient {
     }
 }
 
-/// What was made of another client's file. Its `Debug` does not show the text, which may hold secrets.
+/// The result of an import. `Debug` does not show the text, which may contain secrets.
 pub struct ImportedConfig {
     /// The text of a `toolgate.yaml`.
     pub yaml: String,
-    /// What did not come along, or came along changed.
+    /// Notices about what was skipped or changed.
     pub notices: Vec<Notice>,
 }
 
@@ -78,7 +78,7 @@ impl std::fmt::Debug for ImportedConfig {
     }
 }
 
-/// Makes a `toolgate.yaml` that means the same as the client's file.
+/// Converts a client's file to an equivalent `toolgate.yaml`.
 pub fn import(client: ImportClient, text: &str, file: &Path) -> Result<ImportedConfig, ConfigError> {
     let document = document::read(text, &Arc::from(file))?;
     let mut found = shape::find_servers(&document, file)?;
@@ -87,7 +87,7 @@ pub fn import(client: ImportClient, text: &str, file: &Path) -> Result<ImportedC
             let text = "this is a toolgate.yaml already; there is nothing to import";
             return Err(ConfigError::invalid(document.root.place.clone(), text));
         }
-        // The same root means different things to different clients; here we are told which one it is.
+        // The same top-level key means different things to different clients; here the caller says which client it is.
         FileShape::McpServers | FileShape::Gemini if client.shape() != FileShape::VsCode => {
             found.shape = client.shape()
         }
@@ -109,7 +109,7 @@ pub fn import(client: ImportClient, text: &str, file: &Path) -> Result<ImportedC
     Ok(ImportedConfig { yaml, notices: config.notices })
 }
 
-/// Other clients look for a program in the folder that it is to run in; a path of ours begins at the file.
+/// Rebases a relative program: other clients resolve it in the working directory, toolgate in the folder of the file.
 fn rebase_command(server: &mut ServerConfig) {
     let (Some(command), Some(folder)) = (&mut server.command, &server.working_dir) else { return };
     if command.text.contains('/') && !command.text.starts_with(['/', '~', '$', '{']) {
@@ -119,7 +119,7 @@ fn rebase_command(server: &mut ServerConfig) {
 }
 
 fn left_out(id: &str, why: &str) -> String {
-    format!("server {id:?} is left out: {why}")
+    format!("server {id:?} is skipped: {why}")
 }
 
 #[cfg(test)]

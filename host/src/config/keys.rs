@@ -1,4 +1,5 @@
-//! The keys of a configuration: one table drives reading, hints for typing errors, and the schema.
+//! The keys of a configuration file: one table per section drives parsing, hints for misspelt keys, and the JSON
+//! Schema.
 
 pub mod auth;
 pub mod gateway;
@@ -16,63 +17,63 @@ use super::field::{ConfigField, FieldError, ReadContext};
 use super::model::FilePosition;
 use super::{field, nearest};
 
-/// A key of some part of the configuration that is read into a `T`.
+/// A key of one section of the configuration, whose value is stored in a `T`.
 pub struct ConfigKey<T: 'static> {
-    /// Its name.
+    /// The name of the key.
     pub name: &'static str,
-    /// Other names that are understood. Case, `_` and `-` make no difference, so `envFile` need not be here.
+    /// Other accepted names. Case, `_` and `-` are ignored, so `envFile` need not be listed.
     pub aliases: &'static [&'static str],
-    /// What stands there.
+    /// The kind of value that the key takes.
     pub form: KeyForm,
-    /// The value where none is given, as JSON; empty where there is none.
+    /// The default value as JSON; empty if there is none.
     pub default: &'static str,
-    /// What it is for, in a sentence.
+    /// What the key is for, as one sentence.
     pub about: &'static str,
-    /// It is in the schema; the others are read because people write them.
+    /// Whether the key is in the schema; hidden keys are accepted because people write them.
     pub in_schema: bool,
-    /// It says what may not be done, so it is never passed over without a word: not where it has no value, nor where it is
-    /// misspelt or given twice, in files of whatever shape.
+    /// Whether the key restricts something. A rule is never skipped silently: without a value, misspelt or given twice,
+    /// it is an error in every file format.
     pub is_rule: bool,
     set: SetValue<T>,
 }
 
-/// Puts a value where it belongs.
+/// Stores a value in its target.
 pub type SetValue<T> = fn(&mut T, &ConfigField<'_>, &mut ReadContext) -> Result<(), FieldError>;
 
-/// What stands at a key.
+/// The kind of value that a key takes.
 pub enum KeyForm {
     /// `true` or `false`.
     Flag,
     /// Text.
     Text,
-    /// One of these words.
+    /// One of the listed words.
     Choice(&'static [&'static str]),
-    /// A span of time.
+    /// A duration.
     Span,
-    /// A list of at least one and at most this many spans of time.
+    /// A list of one duration or more, up to the given number.
     Spans(usize),
-    /// An amount of bytes.
+    /// A number of bytes.
     Bytes,
-    /// A whole number between these.
+    /// A whole number in this inclusive range.
     Number(u64, u64),
     /// A number from 0 to 1.
     Fraction,
-    /// A list of texts.
+    /// A list of strings.
     Texts,
     /// A program, or a list of a program and its arguments.
     Command,
-    /// A map from names to texts.
+    /// A map from names to strings.
     TextMap,
-    /// A map with the keys of another table.
+    /// A map whose keys have their own table.
     Section(fn() -> serde_json::Value),
-    /// A list of such maps.
+    /// A list of maps whose keys have their own table.
     Sections(fn() -> serde_json::Value),
-    /// A map from names to such maps.
+    /// A map from names to maps whose keys have their own table.
     NamedSections(fn() -> serde_json::Value),
 }
 
 impl<T> ConfigKey<T> {
-    /// A key of the schema.
+    /// Creates a key that is in the schema.
     pub const fn new(
         name: &'static str,
         form: KeyForm,
@@ -83,7 +84,7 @@ impl<T> ConfigKey<T> {
         ConfigKey { name, aliases: &[], form, default, about, in_schema: true, is_rule: false, set }
     }
 
-    /// A key that is read because people write it, but has no place in the schema.
+    /// Creates a key that is accepted because people write it, but is not in the schema.
     pub const fn hidden(name: &'static str, set: SetValue<T>) -> Self {
         ConfigKey {
             name,
@@ -97,37 +98,37 @@ impl<T> ConfigKey<T> {
         }
     }
 
-    /// The same key under other names too.
+    /// Adds other names to a key.
     pub const fn aliased(aliases: &'static [&'static str], mut key: Self) -> Self {
         key.aliases = aliases;
         key
     }
 
-    /// The same key as one that says what may not be done.
+    /// Marks a key as a rule.
     pub const fn as_rule(mut key: Self) -> Self {
         key.is_rule = true;
         key
     }
 
-    /// Whether it is meant by this name.
+    /// Reports whether `name` is one of this key's names.
     pub fn is_called(&self, name: &str) -> bool {
         self.names().any(|known| nearest::is_same_word(known, name))
     }
 
-    /// All its names.
+    /// Returns all names of this key.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<T> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 }
 
-/// Reads a map by its table. What is wrong goes to the reading, so that one mistake does not hide the next.
+/// Reads a map by its table; errors go to `context`, so that one mistake does not hide the next.
 pub fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &ConfigField<'_>, context: &mut ReadContext) {
     let entries = match given.map() {
         Ok(entries) => entries,
         Err(error) => return context.add_problem(error),
     };
     if entries.len() > MAX_KEYS {
-        return context.add_problem(given.error(format!("{} keys are too many to be meant", entries.len())));
+        return context.add_problem(given.error(format!("{} keys are too many for one map", entries.len())));
     }
     let mut taken: Vec<(&str, &str)> = Vec::new();
     for entry in entries {
@@ -137,16 +138,16 @@ pub fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &ConfigField<'
             continue;
         };
         let field = || field::join(&given.field, name);
-        // What stands there without a value is not given. Of a rule nobody can tell what was meant to stand there.
+        // A key without a value counts as not given. For a rule, that would guess what the author wants to forbid.
         if entry.value.is_null() {
             if key.is_rule {
-                let text = "has no value; write what is meant, such as [] for none, or take the key out".to_owned();
+                let text = "has no value; write one, such as [] for none, or remove the key".to_owned();
                 context.add_problem(FieldError { place: entry.place.clone(), field: field(), text });
             }
             continue;
         }
         if let Some((_, first)) = taken.iter().find(|(taken, _)| *taken == key.name) {
-            let text = format!("{name:?} says the same as {first:?}; keep one of them");
+            let text = format!("{name:?} means the same as {first:?}; keep one of them");
             match key.is_rule {
                 true => {
                     context.add_problem(FieldError { place: entry.place.clone(), field: given.field.clone(), text })
@@ -163,7 +164,8 @@ pub fn read_keys<T>(keys: &[ConfigKey<T>], target: &mut T, given: &ConfigField<'
     }
 }
 
-/// Reads a part of the file of which some is filled in later. Its values are named within it, as those of a server are.
+/// Reads a section of the file whose values are expanded later; field names start at the section, as those of a server
+/// do.
 pub fn read_section<T>(
     field: &ConfigField<'_>,
     context: &mut ReadContext,
@@ -182,7 +184,7 @@ fn report_unknown<T>(keys: &[ConfigKey<T>], entry: &MapEntry, field: &str, conte
         return;
     }
     if let Some((_, advice)) = CANNOT.iter().find(|(known, _)| nearest::is_same_word(known, name)) {
-        return report_or_notice(context, position, field, format!("{name:?} cannot be done here: {advice}"), "");
+        return report_or_notice(context, position, field, format!("{name:?} is not supported: {advice}"), "");
     }
     let meant = misspelt::intended_rule(keys, entry);
     if let Some(meant) = meant.filter(|_| !context.is_strict()) {
@@ -194,10 +196,10 @@ fn report_unknown<T>(keys: &[ConfigKey<T>], entry: &MapEntry, field: &str, conte
         (hint, Some(meant)) if hint.is_empty() => misspelt::hint(meant),
         (hint, _) => hint,
     };
-    report_or_notice(context, position, field, format!("unknown key {name:?}{hint}"), " (left out)");
+    report_or_notice(context, position, field, format!("unknown key {name:?}{hint}"), " (ignored)");
 }
 
-/// In our own files a key that does nothing is a mistake; in those of others it is worth a word.
+/// Reports an unusable key: as an error in toolgate's own files, and as a notice in those of other clients.
 fn report_or_notice(context: &mut ReadContext, position: &FilePosition, field: &str, text: String, otherwise: &str) {
     match context.is_strict() {
         true => context.add_problem(FieldError { place: position.clone(), field: field.to_owned(), text }),
@@ -205,13 +207,13 @@ fn report_or_notice(context: &mut ReadContext, position: &FilePosition, field: &
     }
 }
 
-/// Keys of other programs that say nothing about how a server is reached.
+/// Reports whether a key of another program says nothing about how to reach a server.
 pub fn is_ignorable(name: &str) -> bool {
     name.starts_with(['_', '$', '/', '#']) || IDLE.iter().any(|idle| nearest::is_same_word(idle, name))
 }
 
-/// Among them keys that look like rules of ours and that clients are known to write: they say when the client itself asks
-/// its user, and most of them say when it does not.
+/// Keys that other clients write and toolgate ignores. Some look like rules, but they say when the client itself asks
+/// its user, and most of them when it does not.
 const IDLE: [&str; 29] = [
     "name",
     "id",
@@ -245,12 +247,12 @@ const IDLE: [&str; 29] = [
 ];
 
 const CANNOT: [(&str, &str); 6] = [
-    ("lifecycle", "a server has its keys without it, such as `idle_timeout: 10m`"),
+    ("lifecycle", "in a server, write its keys directly, such as `idle_timeout: 10m`"),
     ("headersHelper", "write the header under `headers`, with a variable such as ${TOKEN}"),
     ("authProviderType", "write the token under `auth`, with a variable such as ${TOKEN}"),
     ("targetServiceAccount", "write the token under `auth`, with a variable such as ${TOKEN}"),
-    ("sandbox", "the program runs with the rights of toolgate"),
-    ("sandboxEnabled", "the program runs with the rights of toolgate"),
+    ("sandbox", "the program runs with toolgate's own rights"),
+    ("sandboxEnabled", "the program runs with toolgate's own rights"),
 ];
 
 const MAX_KEYS: usize = 1000;

@@ -1,7 +1,7 @@
-//! Which of us started this one: a gateway that starts itself again, by whatever name or wrapper, would do so without end.
+//! The chain of toolgate processes that started this one, which stops a gateway from starting itself without end.
 //!
-//! Every program that we start is given a variable with an entry for each of us above it, whatever else of the
-//! environment it gets.
+//! Every program that toolgate starts gets a variable with one entry for each toolgate above it, whatever else it
+//! inherits.
 
 use std::path::Path;
 
@@ -9,39 +9,39 @@ use sha2::{Digest, Sha256};
 
 use super::variables::Variables;
 
-/// The variable that names those above, the first first.
+/// The variable that lists the toolgate processes above, the outermost first.
 pub const LINEAGE: &str = "TOOLGATE_LINEAGE";
 
-/// Why nothing is started.
+/// The reason why a toolgate refuses to start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineageError {
-    /// One above serves the same configuration.
+    /// A toolgate above serves the same configuration.
     #[error(
-        "{file} is served already by the toolgate that started this one, which would start itself again without end; \
-         take out the entry that starts `toolgate serve`, or give that another configuration"
+        "{file} is served already by the toolgate that started this one, so toolgate would start itself without end; \
+         remove the entry that starts `toolgate serve`, or give it another configuration"
     )]
     Again {
         /// The configuration.
         file: String,
     },
-    /// There are too many above.
+    /// Too many toolgates are above.
     #[error(
-        "{MOST} toolgates stand in a row above this one, each started by the one before it; \
-         take out the entry that starts the next, or unset {LINEAGE}"
+        "{MOST} toolgates are already running in a row, each started by the one before it; \
+         remove the entry that starts the next, or unset {LINEAGE}"
     )]
     TooDeep,
 }
 
-/// What one of us is started for.
+/// The purpose of a toolgate process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// To serve, for as long as its client is there.
+    /// To serve until its client disconnects.
     Gateway,
-    /// To do one thing, as a server's own program may have it done.
+    /// To run one command, as a server's own program may do.
     Command,
 }
 
-/// Enters this process below those above it, so that what it starts is told; refuses where there would be no end.
+/// Adds this process to the chain that its children inherit; fails if the chain would have no end.
 pub fn enter(variables: &mut Variables, config: Option<(&Path, &str)>, role: Role) -> Result<(), LineageError> {
     let above = variables.non_empty(LINEAGE).unwrap_or_default().to_owned();
     let own = config.map_or_else(LineageEntry::default, |(file, text)| LineageEntry::new(file, text));
@@ -61,7 +61,7 @@ pub fn enter(variables: &mut Variables, config: Option<(&Path, &str)>, role: Rol
     Ok(())
 }
 
-/// A configuration by where it is and by what it says. Digests, since paths may hold anything.
+/// A configuration, identified by digests of its path and of its content, since paths may contain any character.
 #[derive(Default)]
 struct LineageEntry {
     path: String,
@@ -86,16 +86,16 @@ fn digest(bytes: &[u8]) -> String {
     digest
 }
 
-/// More than anyone means to have, and few enough to see what happens.
+/// More than anyone needs, and few enough to see what happens.
 const MOST: usize = 8;
-/// Enough to tell configurations apart, and short enough for eight of them.
+/// Enough hex digits to tell configurations apart, and short enough for eight of them.
 const LETTERS: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Enters gateways of these configurations, each below the one before it.
+    /// Enters gateways with these configurations, each below the one before it.
     fn row(configs: &[(&str, &str)]) -> Result<Variables, LineageError> {
         let mut variables = Variables::of_test(&[]);
         for (file, text) in configs {

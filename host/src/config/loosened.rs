@@ -1,4 +1,4 @@
-//! What a new configuration permits that the one before did not, so that no rule is loosened without a word.
+//! Finds what a new configuration permits that the old one did not, so that every loosened rule is reported.
 
 mod lists;
 
@@ -10,8 +10,8 @@ use super::model::{
 };
 use lists::{added_patterns, is_same, removed_patterns};
 
-/// Every rule, filter, mask and limit that is looser than before, a line each. Servers and principals are known by
-/// their names: one that comes under another name is new.
+/// Returns one line for every rule, filter, mask and limit that is looser than before. Servers and principals are
+/// compared by name: one with another name is new.
 pub fn find_loosened(before: &Config, after: &Config) -> Vec<String> {
     let mut rules = LoosenedRules { scope: String::new(), lines: Vec::new() };
     compare_settings(&before.settings, &after.settings, &mut rules);
@@ -22,7 +22,7 @@ pub fn find_loosened(before: &Config, after: &Config) -> Vec<String> {
             compare_server(old, new, &after.settings.masking, &mut rules);
         }
     }
-    // Where no token was asked for, everybody was let in.
+    // Without tokens, everybody had access already.
     if !before.settings.gateway.tokens.is_empty() {
         for new in &after.settings.gateway.tokens {
             rules.scope = format!("principal {:?}: ", new.principal);
@@ -36,9 +36,9 @@ pub fn find_loosened(before: &Config, after: &Config) -> Vec<String> {
     rules.lines
 }
 
-/// What was found so far.
+/// The lines found so far.
 struct LoosenedRules {
-    /// Whose rules are compared, as the lines begin; empty for those that hold for all.
+    /// The start of each line, which names whose rules are compared; empty for the settings of all servers.
     scope: String,
     lines: Vec<String>,
 }
@@ -54,32 +54,32 @@ impl LoosenedRules {
         }
     }
 
-    /// Compares a bound; none is no bound.
+    /// Compares a limit; `None` means no limit.
     fn compare_bound<T: Ord + Copy>(&mut self, key: &str, before: Option<T>, after: Option<T>, show: fn(T) -> String) {
         let shown = |bound: Option<T>| bound.map_or_else(|| "no limit".to_owned(), show);
         let looser = before.is_some_and(|before| after.is_none_or(|after| after > before));
         if looser {
-            self.add(format!("{key} is {} in place of {}", shown(after), shown(before)));
+            self.add(format!("{key} is {} instead of {}", shown(after), shown(before)));
         }
     }
 }
 
 fn compare_settings(before: &Settings, after: &Settings, rules: &mut LoosenedRules) {
-    rules.add_if(before.read_only && !after.read_only, "read_only is off, so that tools may change things");
+    rules.add_if(before.read_only && !after.read_only, "read_only is off, so tools may change things");
     let strict = |destructive| match destructive {
         DestructiveRule::Allow => (0, "allow"),
         DestructiveRule::Ask => (1, "ask"),
         DestructiveRule::Deny => (2, "deny"),
     };
     let ((old, was), (new, is)) = (strict(before.destructive), strict(after.destructive));
-    rules.add_if(new < old, &format!("destructive is {is} in place of {was}"));
+    rules.add_if(new < old, &format!("destructive is {is} instead of {was}"));
     let strict = |retry| match retry {
         RetryRule::Always => (0, "always"),
         RetryRule::Safe => (1, "safe"),
         RetryRule::Never => (2, "never"),
     };
     let ((old, was), (new, is)) = (strict(before.retry), strict(after.retry));
-    rules.add_if(new < old, &format!("retry is {is} in place of {was}"));
+    rules.add_if(new < old, &format!("retry is {is} instead of {was}"));
     rules.add_if(before.check_arguments && !after.check_arguments, "check_arguments is off");
     rules.add_if(!before.allow_commands && after.allow_commands, "allow_commands is on");
     compare_masking(&before.masking, &[&after.masking], rules);
@@ -92,8 +92,8 @@ fn compare_settings(before: &Settings, after: &Settings, rules: &mut LoosenedRul
         bytes::write,
     );
     let raw = |settings: &Settings| settings.record.as_ref().is_some_and(|record| record.raw);
-    rules.add_if(!raw(before) && raw(after), "record.raw is on, so that secrets are recorded as they are");
-    rules.add_if(before.record.is_some() && after.record.is_none(), "record is gone, so that no call is recorded");
+    rules.add_if(!raw(before) && raw(after), "record.raw is on, so secrets are recorded unmasked");
+    rules.add_if(before.record.is_some() && after.record.is_none(), "record is gone, so no call is recorded");
     for old in &before.queues {
         let Some(new) = after.queues.iter().find(|new| new.name == old.name) else { continue };
         rules.compare_bound(&format!("queues.{}.slots", old.name), old.slots, new.slots, number_text);
@@ -120,11 +120,11 @@ fn compare_gateway(before: &GatewayRules, after: &GatewayRules, rules: &mut Loos
 }
 
 fn compare_server(before: &ServerConfig, after: &ServerConfig, masks_of_all: &Masking, rules: &mut LoosenedRules) {
-    rules.add_if(!before.enabled && after.enabled, "enabled is true, so that it may be used");
+    rules.add_if(!before.enabled && after.enabled, "enabled is true, so it may be used");
     match (&before.allow, &after.allow) {
-        (Some(_), None) => rules.add("allow is gone, so that every tool exists"),
+        (Some(_), None) => rules.add("allow is gone, so every tool is offered"),
         (Some(old), Some(new)) => {
-            added_patterns(old, new).for_each(|tool| rules.add(format!("allow lets {tool:?} through")))
+            added_patterns(old, new).for_each(|tool| rules.add(format!("allow now includes {tool:?}")))
         }
         (None, _) => {}
     }
@@ -142,7 +142,7 @@ fn compare_server(before: &ServerConfig, after: &ServerConfig, masks_of_all: &Ma
         Some(after.max_message_bytes),
         bytes::write,
     );
-    rules.add_if(before.tls.verify && !after.tls.verify, "tls.verify is off, so that any certificate will do");
+    rules.add_if(before.tls.verify && !after.tls.verify, "tls.verify is off, so any certificate is accepted");
     let given = |inherit| match inherit {
         InheritEnv::None => (0, "none"),
         InheritEnv::Minimal => (1, "minimal"),
@@ -150,13 +150,13 @@ fn compare_server(before: &ServerConfig, after: &ServerConfig, masks_of_all: &Ma
         InheritEnv::All => (3, "all"),
     };
     let ((old, was), (new, is)) = (given(before.inherit_env), given(after.inherit_env));
-    rules.add_if(new > old, &format!("inherit_env is {is} in place of {was}"));
+    rules.add_if(new > old, &format!("inherit_env is {is} instead of {was}"));
     for variable in after.pass_env.iter().filter(|name| !before.pass_env.contains(name)) {
         rules.add(format!("pass_env has {variable:?}"));
     }
 }
 
-/// Compares what is said of single tools. Of a tool that is not mentioned nothing is said.
+/// Compares the rules of single tools; a tool that is not mentioned has none.
 fn compare_tools(before: &[ToolRules], after: &[ToolRules], told: &mut LoosenedRules) {
     let nothing = |tool: &str| ToolRules { tool: tool.to_owned(), ..ToolRules::default() };
     let of = |rules: &[ToolRules], tool: &str| rules.iter().find(|rules| is_same(&rules.tool, tool)).cloned();
@@ -171,7 +171,7 @@ fn compare_tools(before: &[ToolRules], after: &[ToolRules], told: &mut LoosenedR
         for ((key, old, harmless), (_, said, _)) in
             harmless(&old.annotations).into_iter().zip(harmless(&new.annotations))
         {
-            // What the server says of its tool counts where nothing is said here.
+            // Without an override, the server's own annotation counts.
             let looser = old != said && old != Some(harmless) && (said == Some(harmless) || said.is_none());
             let says = said.map_or_else(|| "as its server says".to_owned(), |said| said.to_string());
             told.add_if(looser, &format!("tools.{}.annotations.{key} is {says}", new.tool));
@@ -185,7 +185,7 @@ fn compare_requires(key: &str, before: &[String], after: &[String], rules: &mut 
     }
 }
 
-/// Compares masks; what is masked by one of the new ones is still masked.
+/// Compares masks; a value that any of the new masks covers is still masked.
 fn compare_masking(before: &Masking, after: &[&Masking], rules: &mut LoosenedRules) {
     let all = after.iter().any(|masking| masking.groups.iter().any(|group| group == "all"));
     for group in &before.groups {
@@ -201,11 +201,11 @@ fn compare_masking(before: &Masking, after: &[&Masking], rules: &mut LoosenedRul
         let name = mask.name.as_ref().unwrap_or(&mask.pattern);
         match same {
             None => rules.add(format!("masking.custom no longer has {name:?}")),
-            // What stands in place of a secret may quote it.
+            // A replacement may quote the secret.
             Some(new) => {
                 rules.add_if(
                     new.replacement != mask.replacement,
-                    &format!("masking.custom replaces {name:?} otherwise"),
+                    &format!("masking.custom has another replacement for {name:?}"),
                 );
             }
         }
@@ -231,7 +231,7 @@ fn compare_principal(before: &TokenRules, after: &TokenRules, rules: &mut Loosen
         (None, _) => {}
     }
     match (&before.capabilities, &after.capabilities) {
-        (Some(_), None) => rules.add("needs no capabilities any more"),
+        (Some(_), None) => rules.add("no longer needs capabilities"),
         (Some(old), Some(new)) => {
             for capability in new.iter().filter(|capability| !old.contains(capability)) {
                 rules.add(format!("has the capability {capability:?}"));

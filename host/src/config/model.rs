@@ -1,4 +1,4 @@
-//! What a configuration file says, as typed values; nothing is expanded yet.
+//! The content of a configuration file as typed values, not yet expanded.
 
 mod auth;
 mod gateway;
@@ -25,25 +25,25 @@ pub use results::{SpillSettings, SummarizerKind, SummarizerRules};
 pub use settings::{ConfigInput, CustomMask, DestructiveRule, Masking, NamesStyle, ReadinessRule, RetryRule, Settings};
 pub use shadow::ShadowRules;
 
-/// A configuration file that was read. Its `Debug` shows no value that may be a secret.
+/// A configuration file that has been read. `Debug` shows no value that may be a secret.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// The file; none for the built-in configuration.
+    /// The file; `None` for the built-in configuration.
     pub file: Option<PathBuf>,
-    /// Whose kind of file it is.
+    /// The format of the file.
     pub shape: FileShape,
-    /// What holds for all servers.
+    /// The settings for all servers.
     pub settings: Settings,
     /// The servers, in the order of the file.
     pub servers: Vec<ServerConfig>,
-    /// What the reader should know: entries left out, keys not understood, names changed.
+    /// Notices for the author of the file: skipped entries, unknown keys, changed names.
     pub notices: Vec<Notice>,
 }
 
-/// Whose kind of file it is.
+/// The format of a configuration file, named after the client that writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileShape {
-    /// Our own `toolgate.yaml`.
+    /// toolgate's own `toolgate.yaml`.
     Native,
     /// `mcpServers`, as Claude Desktop, Claude Code and Cursor write it.
     McpServers,
@@ -57,14 +57,14 @@ pub enum FileShape {
     Zed,
     /// `mcp` of opencode.
     OpenCode,
-    /// A map from names to entries, with nothing around it.
+    /// A map from names to servers at the top of the file.
     Bare,
-    /// A list of entries, each with a `name`.
+    /// A list of servers, each with a `name`.
     List,
 }
 
 impl FileShape {
-    /// The shape in words, for messages.
+    /// Returns the name of the format, for messages.
     pub fn name(self) -> &'static str {
         match self {
             FileShape::Native => "toolgate.yaml",
@@ -80,77 +80,77 @@ impl FileShape {
     }
 }
 
-/// One server, as it is written.
+/// One server as written in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerConfig {
-    /// Its id: letters, digits, `_` and `-`; one that is not is said in `problem`.
+    /// The id: letters, digits, `_` and `-`; an invalid id is reported in `problem`.
     pub id: String,
-    /// Where its entry begins.
+    /// The position where the entry begins.
     pub place: FilePosition,
-    /// It may be used.
+    /// Whether the server may be used.
     pub enabled: bool,
-    /// Why it cannot be used; the other servers can.
+    /// Why the server cannot be used; the other servers can.
     pub problem: Option<Problem>,
-    /// How it is reached.
+    /// The transport.
     pub kind: TransportKind,
-    /// The program to run, where it is a subprocess.
+    /// The program to run, for a subprocess.
     pub command: Option<UnexpandedText>,
-    /// The arguments of the program.
+    /// The program's arguments.
     pub args: Vec<UnexpandedText>,
-    /// Variables for the program; they win over all others.
+    /// Environment variables for the program; they override all others.
     pub env: Vec<(String, UnexpandedText)>,
     /// A file with more variables.
     pub env_file: Option<UnexpandedText>,
-    /// Which of our own variables the program gets.
+    /// Which of toolgate's variables the program inherits.
     pub inherit_env: InheritEnv,
-    /// Variables of ours that the program gets where they are set, whatever `inherit_env` says.
+    /// Variables that the program always inherits if they are set, whatever `inherit_env` says.
     pub pass_env: Vec<String>,
-    /// Where the program runs.
+    /// The program's working directory.
     pub working_dir: Option<UnexpandedText>,
-    /// The address, where it is no subprocess.
+    /// The address, for a server on the network.
     pub url: Option<UnexpandedText>,
-    /// Headers for every request.
+    /// HTTP headers for every request.
     pub headers: Vec<(String, UnexpandedText)>,
-    /// How we prove who we are.
+    /// How toolgate authenticates to the server.
     pub auth: ServerAuth,
-    /// Files and switches for TLS.
+    /// TLS settings.
     pub tls: ServerTls,
-    /// Which era of MCP to speak.
+    /// Which version of MCP to speak.
     pub protocol: Protocol,
-    /// How long things may take.
+    /// Time limits for requests to the server.
     pub timeouts: Timeouts,
-    /// The largest message that the server may send.
+    /// The largest message to accept from the server.
     pub max_message_bytes: u64,
-    /// How many bytes of each of its lists are taken.
+    /// The most bytes to keep of each list of the server.
     pub max_list_bytes: u64,
-    /// How long the program may take to end, before each stronger means.
+    /// How long the program may take to exit before each stronger measure.
     pub grace: Duration,
-    /// When it is started, watched, restarted and stopped.
+    /// When the server is started, checked, restarted and stopped.
     pub lifecycle: LifecycleRules,
-    /// The queue in which its calls wait for their turn.
+    /// The queue for calls of this server.
     pub queue: Option<String>,
-    /// The queues of single tools, by names and globs; the first that fits is used, and `queue` where none does.
+    /// Queues for single tools, by name or glob; the first match is used, or else `queue`.
     pub tool_queues: Vec<(String, String)>,
-    /// The most calls at a time.
+    /// The most concurrent calls.
     pub max_concurrent: Option<usize>,
-    /// Names and globs of the tools that exist; none means all.
+    /// Names and globs of the only tools to offer; `None` means all.
     pub allow: Option<Vec<String>>,
-    /// Names and globs of the tools that do not exist, whatever `allow` says.
+    /// Names and globs of tools to hide; `deny` wins over `allow`.
     pub deny: Vec<String>,
-    /// Names and globs of the tools that a person must approve.
+    /// Names and globs of tools whose calls a person must approve.
     pub ask: Vec<String>,
-    /// Capabilities that all are needed to use any of its tools.
+    /// Capabilities that a principal needs, all of them, to use this server.
     pub requires: Vec<String>,
-    /// What is said of single tools.
+    /// Rules for single tools.
     pub tools: Vec<ToolRules>,
-    /// What is masked in its answers, beyond what is masked for all.
+    /// What to mask in this server's results, in addition to the settings for all servers.
     pub masking: Masking,
-    /// Text for the model in place of what the server says of itself.
+    /// Instructions for the model that replace the server's own.
     pub instructions: Option<String>,
 }
 
 impl ServerConfig {
-    /// A server with this id of which nothing else is said.
+    /// Creates a server with this id and defaults for everything else.
     pub fn new(id: impl Into<String>, position: FilePosition, kind: TransportKind) -> Self {
         ServerConfig {
             id: id.into(),
@@ -189,21 +189,21 @@ impl ServerConfig {
     }
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransportKind {
     /// A subprocess.
     Stdio,
-    /// Streamable HTTP of either era; it falls back to SSE where the server is an old one.
+    /// Streamable HTTP of either protocol version; falls back to SSE for an older server.
     Http,
-    /// HTTP with Server-Sent Events, the way before Streamable HTTP.
+    /// HTTP with Server-Sent Events, the predecessor of Streamable HTTP.
     Sse,
     /// WebSocket.
     WebSocket,
 }
 
 impl TransportKind {
-    /// The name that the configuration has for it.
+    /// Returns the name that the configuration uses.
     pub fn name(self) -> &'static str {
         match self {
             TransportKind::Stdio => "stdio",
@@ -214,30 +214,30 @@ impl TransportKind {
     }
 }
 
-/// Which of our own variables a program gets.
+/// Which of toolgate's variables a program inherits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum InheritEnv {
     /// All.
     All,
-    /// All but those that the configuration uses for other servers, to summarize or for the gateway.
+    /// All but those that the configuration uses for other servers, the summarizer or the gateway.
     #[default]
     Scoped,
-    /// Those that programs need to run at all.
+    /// Those that programs need to run.
     Minimal,
     /// None.
     None,
 }
 
-/// Files and switches for TLS.
+/// TLS settings of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerTls {
-    /// The server's certificate is checked.
+    /// Whether to check the server's certificate.
     pub verify: bool,
-    /// A PEM file of authorities to trust beside the system's.
+    /// A PEM file of CAs to trust in addition to the system's.
     pub ca: Option<UnexpandedText>,
-    /// A PEM file with our certificate.
+    /// A PEM file with a client certificate.
     pub client_certificate: Option<UnexpandedText>,
-    /// A PEM file with the key of our certificate.
+    /// A PEM file with the key of the client certificate.
     pub client_key: Option<UnexpandedText>,
 }
 
@@ -247,20 +247,20 @@ impl Default for ServerTls {
     }
 }
 
-/// How long things may take.
+/// Time limits for requests to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// An answer to a call; progress begins it anew.
+    /// How long to wait for the result of a call; progress restarts the clock.
     pub call: Duration,
-    /// A call in all, however much progress there is.
+    /// How long a call may take in total, whatever its progress.
     pub total: Duration,
-    /// The first handshake, the start of the program included.
+    /// How long the first handshake may take, including the start of the program.
     pub initialize: Duration,
-    /// A handshake after a lost session.
+    /// How long the handshake after a lost session may take.
     pub reinitialize: Duration,
-    /// An answer to a list of tools, resources or prompts.
+    /// How long to wait for a list of tools, resources or prompts.
     pub list: Duration,
-    /// A TCP connection.
+    /// How long connecting over TCP may take.
     pub connect: Duration,
 }
 
@@ -277,29 +277,29 @@ impl Default for Timeouts {
     }
 }
 
-/// What is said of one tool.
+/// Rules for one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolRules {
     /// The name of the tool on its server.
     pub tool: String,
-    /// Overrides of what the server says of it; none says nothing.
+    /// Overrides of the server's annotations.
     pub annotations: AnnotationOverrides,
-    /// Capabilities that all are needed to use it.
+    /// Capabilities that a principal needs, all of them, to use the tool.
     pub requires: Vec<String>,
-    /// Text for the model beside the tool's description.
+    /// Text to add to the tool's description.
     pub note: Option<String>,
 }
 
-/// Overrides of what a server says of a tool.
+/// Overrides of a tool's annotations; `None` keeps what the server says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AnnotationOverrides {
     /// The tool changes nothing.
     pub read_only: Option<bool>,
     /// The tool may delete or overwrite.
     pub destructive: Option<bool>,
-    /// Calling the tool twice is calling it once.
+    /// Calling the tool twice has the same effect as calling it once.
     pub idempotent: Option<bool>,
-    /// The tool reaches beyond a closed world.
+    /// The tool reaches an open set of things, such as the web.
     pub open_world: Option<bool>,
 }
 

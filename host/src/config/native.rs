@@ -1,4 +1,4 @@
-//! Our own `toolgate.yaml`: read strictly, since a key that does nothing is a mistake.
+//! toolgate's own `toolgate.yaml`: read strictly, because a key that does nothing is a mistake.
 
 use super::document::Node;
 use super::error::ConfigError;
@@ -8,10 +8,10 @@ use super::keys::{self, settings};
 use super::model::{FileShape, Notice, Problem, ServerConfig, Settings};
 use super::server_entry::{self, ServerEntry};
 
-/// What a file says: what holds for all, the servers, and what the reader should know.
+/// The content of a file: its settings, its servers, and notices for its author.
 pub type ConfigParts = (Settings, Vec<ServerConfig>, Vec<Notice>);
 
-/// Reads our own shape.
+/// Reads a `toolgate.yaml`.
 pub fn read(root: &Node) -> Result<ConfigParts, ConfigError> {
     let mut context = ReadContext::new(FileShape::Native);
     let mut settings = Settings::default();
@@ -53,7 +53,7 @@ pub fn read(root: &Node) -> Result<ConfigParts, ConfigError> {
     Ok((settings, servers, notices))
 }
 
-/// Whether the text can be the id of a server.
+/// Reports whether the text is a valid id of a server.
 pub fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }

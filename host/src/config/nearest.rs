@@ -1,8 +1,8 @@
-//! The word that was probably meant.
+//! Finds the known word that a misspelt one probably stands for.
 
-/// The known word nearest to this one, where it is near enough to be meant.
+/// Returns the known word nearest to this one, if it is near enough.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    // Nothing that long was ever meant, and to compare it would cost.
+    // No known word is that long, and the comparison would be slow.
     if word.len() > 64 {
         return None;
     }
@@ -11,23 +11,23 @@ pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     known
         .into_iter()
         .map(|known| (strsim::damerau_levenshtein(&plain, &fold(known)), known))
-        // A third of the letters may be wrong, and one in a short word.
+        // A third of the letters may differ, and one in a short word.
         .filter(|(distance, known)| *distance <= (longest(known) / 3).max(1) && *distance < longest(known))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)
 }
 
-/// The end of a message about an unknown word: what was probably meant, or nothing.
+/// Returns the end of a message about an unknown word: a suggestion, or an empty string.
 pub fn hint<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     nearest(word, known).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default()
 }
 
-/// Whether two words are one but for what people write in different ways: `envFile`, `env_file` and `env-file`.
+/// Reports whether two words differ only in case, `_` and `-`, such as `envFile`, `env_file` and `env-file`.
 pub fn is_same_word(one: &str, other: &str) -> bool {
     letters(one).eq(letters(other))
 }
 
-/// A word without what people write in different ways.
+/// Returns a word in lower case without `_`, `-` and spaces.
 pub fn fold(word: &str) -> String {
     letters(word).collect()
 }

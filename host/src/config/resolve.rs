@@ -1,4 +1,4 @@
-//! Makes of a server as it is written one that can be reached: everything filled in, checked and put in its place.
+//! Resolves a server as written in a file into an endpoint: expands variables, checks values and makes paths absolute.
 
 mod gateway;
 mod known;
@@ -28,7 +28,7 @@ pub use record::resolve_record_dir;
 pub use results::{ResolvedSpill, ResolvedSummarizer, ResolvedSummarizerKind, resolve_spill, resolve_summarizer};
 pub use shadow::{ResolvedShadow, resolve_shadow};
 
-/// Fills in everything about the server. `session` is what `{{.SESSION_ID}}` stands for.
+/// Resolves a server into an endpoint; `session` is the value of `{{.SESSION_ID}}`.
 pub fn resolve(
     server: &ServerConfig,
     config: &Config,
@@ -44,7 +44,7 @@ pub fn resolve(
     Ok(endpoint.with_secrets(secrets))
 }
 
-/// What is filled in, and what must not be seen of it. `path` is where the file has what the server stands for.
+/// Runs `fill` and returns its result with the secrets it found; `path` is the path of the server in the file.
 fn resolve_with<T>(
     server: &ServerConfig,
     path: &str,
@@ -67,7 +67,7 @@ fn resolve_with<T>(
     let mut secrets = Secrets::default();
     match fill(&mut ConfigResolver { server, path, scope, secrets: &mut secrets }) {
         Ok(filled) => Ok((filled, secrets)),
-        // A problem names files, and a part of a path may be a secret.
+        // A problem names files, and part of a path may be a secret.
         Err(problem) => Err(Problem { text: secrets.redact(&problem.text).into_owned(), ..problem }),
     }
 }
@@ -81,7 +81,7 @@ fn endpoint(resolver: &mut ConfigResolver<'_>, config: &Config) -> Result<Endpoi
     })
 }
 
-/// Fills in with what the server's file of variables has, too.
+/// Runs `fill` with the variables of the server's env file in scope.
 fn with_env_file<T>(
     resolver: &mut ConfigResolver<'_>,
     fill: impl FnOnce(&mut ConfigResolver<'_>) -> Result<T, Problem>,
@@ -96,10 +96,10 @@ fn with_env_file<T>(
     })
 }
 
-/// What relative paths begin at, and the workspace.
+/// Returns the base of relative paths, and the workspace.
 ///
-/// That is the folder of the file, and where we work. Many clients keep their file in a folder of their own within a
-/// project, and start its servers in the project; there both are the project.
+/// Usually these are the folder of the file and the working directory. Many clients keep their file in a folder of
+/// their own within a project and start its servers in the project; then both are the project.
 fn base_folders(config: &Config, variables: &Variables) -> (PathBuf, PathBuf) {
     let working = &variables.workspace;
     let Some(file) = &config.file else { return (working.clone(), working.clone()) };
@@ -107,14 +107,14 @@ fn base_folders(config: &Config, variables: &Variables) -> (PathBuf, PathBuf) {
     let folder = file.parent().unwrap_or(working);
     let of_client = WITHIN_PROJECTS.iter().find(|name| folder.ends_with(name));
     match of_client.and_then(|name| folder.ancestors().nth(Path::new(name).components().count())) {
-        // The user's own file serves every project.
+        // The user's own file applies to every project.
         Some(home) if Some(home) == variables.home.as_deref() => (home.to_owned(), working.clone()),
         Some(project) => (project.to_owned(), project.to_owned()),
         None => (folder.to_owned(), working.clone()),
     }
 }
 
-/// Where a file of this shape has the server.
+/// Returns the path of a server in a file of this format.
 pub fn server_path(shape: FileShape, id: &str) -> String {
     let map = match shape {
         FileShape::Native | FileShape::VsCode => "servers.",
@@ -137,7 +137,7 @@ fn env_file(resolver: &mut ConfigResolver<'_>) -> Result<BTreeMap<String, String
     Ok(variables)
 }
 
-/// A server while it is filled in.
+/// A server while it is being resolved.
 struct ConfigResolver<'a> {
     server: &'a ServerConfig,
     path: &'a str,
@@ -153,7 +153,7 @@ impl ConfigResolver<'_> {
     fn text(&mut self, located: &UnexpandedText) -> Result<String, Problem> {
         let text = self.expand(located).map_err(|error| self.problem(located, error))?;
         if text.contains('\0') {
-            return Err(self.problem(located, "has a zero byte in it, which no program can be given"));
+            return Err(self.problem(located, "contains a zero byte, which cannot be passed to a program"));
         }
         Ok(text)
     }
@@ -170,13 +170,13 @@ impl ConfigResolver<'_> {
         text.map(|text| self.path(text)).transpose()
     }
 
-    /// A problem with what stands there.
+    /// Creates a problem about a value.
     fn problem(&self, text: &UnexpandedText, reason: impl fmt::Display) -> Problem {
         let field = Some(format!("{}.{}", self.path, text.field));
         Problem { place: text.place.clone(), field, text: reason.to_string() }
     }
 
-    /// A problem with something that does not stand there.
+    /// Creates a problem about a missing value.
     fn missing_problem(&self, text: &str) -> Problem {
         Problem { place: self.server.place.clone(), field: Some(self.path.to_owned()), text: text.to_owned() }
     }
@@ -186,11 +186,12 @@ impl ConfigResolver<'_> {
     }
 }
 
-/// Whether the text is a path and no name of a program to look for.
+/// Reports whether the text is a path, and not the name of a program to look up.
 fn is_path(text: &str) -> bool {
     text.contains('/') || (cfg!(windows) && text.contains('\\')) || Path::new(text).is_absolute()
 }
 
-/// Where clients keep the file of a project. Paths in `.codex/config.toml` begin in `.codex`, as its documentation has it.
+/// Folders where clients keep the file of a project. Paths in `.codex/config.toml` start in `.codex`, as Codex
+/// documents.
 const WITHIN_PROJECTS: [&str; 8] =
     [".vscode", ".cursor", ".gemini", ".roo", ".kiro/settings", ".zed", ".opencode", ".amazonq"];

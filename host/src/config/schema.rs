@@ -1,10 +1,10 @@
-//! The JSON Schema of `toolgate.yaml`, made from the tables that read it.
+//! The JSON Schema of `toolgate.yaml`, generated from the tables of keys.
 
 use serde_json::{Map, Value, json};
 
 use super::keys::{ConfigKey, KeyForm, settings};
 
-/// The JSON Schema of `toolgate.yaml`.
+/// Returns the JSON Schema of `toolgate.yaml`.
 pub fn schema() -> Value {
     let mut schema = object(settings::TOP);
     if let Value::Object(map) = &mut schema {
@@ -27,14 +27,14 @@ pub fn schema() -> Value {
     schema
 }
 
-/// The schema of a map with these keys.
+/// Returns the schema of a map with these keys.
 pub fn object<T>(keys: &[ConfigKey<T>]) -> Value {
     let properties: Map<String, Value> =
         keys.iter().filter(|key| key.in_schema).map(|key| (key.name.to_owned(), property(key))).collect();
     json!({"type": "object", "properties": properties, "additionalProperties": false})
 }
 
-/// The schema of such a map that may also be written as a value of this kind.
+/// Returns the schema of a map with these keys that may also be a value of type `kind`.
 pub fn object_or<T>(kind: &str, keys: &[ConfigKey<T>]) -> Value {
     let mut schema = object(keys);
     schema["type"] = json!(["object", kind]);
@@ -63,7 +63,7 @@ fn property<T>(key: &ConfigKey<T>) -> Value {
     if !key.default.is_empty() {
         schema["default"] = serde_json::from_str(key.default).unwrap_or_default();
     } else if !key.is_rule {
-        // An empty value is no value, as the example has it; only of a rule it is a mistake.
+        // An empty value counts as no value, as in the example; only for a rule it is an error.
         match schema.get_mut("type") {
             Some(Value::Array(kinds)) => kinds.push(json!("null")),
             Some(kind) => *kind = json!([kind, "null"]),
@@ -77,9 +77,9 @@ fn span() -> Value {
     json!({"type": ["string", "number"], "pattern": SPAN})
 }
 
-/// The form of a span of time; what it means, and whether it is too long, the file's reader says.
+/// The form of a duration; parsing checks its unit and its limits.
 const SPAN: &str = r"^\s*([Oo][Ff][Ff]|[0-9.]+|([0-9.]+\s*[A-Za-z]+\s*)+)\s*$";
-/// The form of an amount of bytes.
+/// The form of a number of bytes.
 const BYTES: &str = r"^\s*[0-9]+\s*([Bb]|[KkMmGg]([Ii]?[Bb])?)?\s*$";
 const ABOUT: &str = "The configuration of toolgate. \
     A duration is text such as \"30s\", \"2m\" or \"500ms\", or a number of seconds. \

@@ -1,61 +1,61 @@
-//! Which configuration file is used: the first that is found.
+//! Finds the configuration file to use: the first one of a list of places.
 
 use std::path::{Path, PathBuf};
 
 use super::variables::Variables;
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchResult {
     /// A file.
     File {
         /// The file, as an absolute path.
         path: PathBuf,
-        /// Where it was found.
+        /// Where the file was found.
         found_in: ConfigLocation,
     },
-    /// No file.
+    /// No file was found.
     Nothing {
-        /// Where it was looked for, in this order.
+        /// The paths that were tried, in order.
         searched: Vec<PathBuf>,
     },
 }
 
-/// Where a file was found.
+/// The place where a file was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigLocation {
-    /// The command line named it.
+    /// On the command line.
     Flag,
-    /// The variable `TOOLGATE_CONFIG` named it.
+    /// In the variable `TOOLGATE_CONFIG`.
     Variable,
-    /// It lies in the working directory, so it is used only once it is trusted.
+    /// In the working directory, so it must be trusted before it is used.
     WorkingDirectory,
-    /// It lies in the user's own configuration folder.
+    /// In the user's configuration folder.
     UserFolder,
 }
 
-/// Why the file that was named cannot be used.
+/// The reason why a named file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SearchError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no file {path:?}, which {named_by} names")]
     Missing {
         /// The file.
         path: PathBuf,
-        /// What names it: `--config`, an argument or `TOOLGATE_CONFIG`.
+        /// What names the file: `--config`, an argument or `TOOLGATE_CONFIG`.
         named_by: &'static str,
     },
-    /// It is a folder.
+    /// The path is a folder.
     #[error("{path:?}, which {named_by} names, is a folder; name the file in it")]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What names it: `--config`, an argument or `TOOLGATE_CONFIG`.
+        /// What names the folder: `--config`, an argument or `TOOLGATE_CONFIG`.
         named_by: &'static str,
     },
 }
 
-/// Looks for the file: the one that is named, else those of the working directory, else those of the user.
+/// Finds the file: the one that is named, else one in the working directory, else one in the user's folder.
 pub fn find(flag: Option<&Path>, variables: &Variables) -> Result<SearchResult, SearchError> {
     if let Some(path) = flag {
         return find_named(path, "--config", variables);
@@ -77,7 +77,7 @@ pub fn find(flag: Option<&Path>, variables: &Variables) -> Result<SearchResult, 
     Ok(SearchResult::Nothing { searched })
 }
 
-/// The file that this option or argument names.
+/// Finds the file that an option or argument names.
 pub fn find_named(path: &Path, named_by: &'static str, variables: &Variables) -> Result<SearchResult, SearchError> {
     named(path, named_by, ConfigLocation::Flag, variables)
 }
@@ -88,22 +88,22 @@ fn named(
     found_in: ConfigLocation,
     variables: &Variables,
 ) -> Result<SearchResult, SearchError> {
-    // A shell fills in `~` only where it stands alone, and not in `--config=~/x` or in a file of variables.
+    // A shell expands `~` only at the start of a word, not in `--config=~/x` or in an env file.
     let below_home = path.strip_prefix("~").ok().zip(variables.home.as_ref()).map(|(rest, home)| home.join(rest));
     let path = below_home.unwrap_or_else(|| variables.workspace.join(path));
     match std::fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => Err(SearchError::Folder { path, named_by }),
-        // What else may be wrong with it, reading it will tell.
+        // Other faults are reported when the file is read.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(SearchError::Missing { path, named_by }),
         _ => Ok(SearchResult::File { path, found_in }),
     }
 }
 
-/// The folders of the user's own configuration, the likelier first.
+/// Returns the user's configuration folders, the most likely first.
 fn user_folders(variables: &Variables) -> Vec<PathBuf> {
     let absolute = |name: &str| variables.non_empty(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = variables.home.as_ref();
-    // A relative XDG folder is to be ignored, says the specification of these folders.
+    // The XDG specification says that relative folders are to be ignored.
     let config = absolute("XDG_CONFIG_HOME").or_else(|| home.map(|home| home.join(".config")));
     let mac = home.filter(|_| cfg!(target_os = "macos")).map(|home| home.join("Library/Application Support"));
     let windows = absolute("APPDATA").filter(|_| cfg!(windows));
@@ -146,7 +146,7 @@ mod tests {
             self
         }
 
-        /// The file below the root and where it was found.
+        /// Returns the file below the root, and where it was found.
         fn find(&self, flag: Option<&str>) -> Option<(String, ConfigLocation)> {
             match find(flag.map(Path::new), &self.variables).unwrap() {
                 SearchResult::File { path, found_in } => {

@@ -1,11 +1,12 @@
-//! What must never be shown, and how it is taken out of a text.
+//! Values that must never be shown, and how they are removed from a text.
 //!
-//! What a variable, a file, a command, a header or a setting for credentials brings in is a secret, wherever it stands:
-//! in a text, a name or a key. One rule keeps our own words and the names of tools whole: **an ordinary word is a secret
-//! only where its name says so**. `orders` from `DB_NAME` is none, `orders` from `DB_PASSWORD` is one, and so is whatever
-//! is no single short word, from either.
+//! Values from variables, files, commands, headers and credential settings are secrets, wherever they appear: in a
+//! text, a name or a key. One rule keeps toolgate's own words and the names of tools readable: **an ordinary word is a
+//! secret only if its name says so**. `orders` from `DB_NAME` is not a secret, `orders` from `DB_PASSWORD` is. Anything
+//! but a single short word is a secret from either.
 //!
-//! Some secrets are credentials (`rules`): these are hidden from clients too, in whatever a server says (`credentials`).
+//! Some secrets are credentials (`rules`): these are also hidden from clients, in everything that a server says
+//! (`credentials`).
 
 mod credentials;
 mod encodings;
@@ -26,14 +27,14 @@ pub use credentials::Credentials;
 pub use names::{is_harmless_variable, looks_secret};
 use rules::{SecretOrigin, is_credential};
 
-/// Values that must never be shown. Its `Debug` shows how many there are.
+/// Values that must never be shown. `Debug` shows only how many there are.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// Each value, and whether it is a credential.
     values: BTreeMap<String, bool>,
-    /// All forms of all values at once; built when first needed.
+    /// Finds all forms of all values; built when first needed.
     finder: OnceLock<Option<Arc<AhoCorasick>>>,
-    /// The credentials among them; built when first needed.
+    /// The credentials among the values; built when first needed.
     credentials: OnceLock<Arc<Credentials>>,
 }
 
@@ -46,7 +47,7 @@ impl PartialEq for Secrets {
 impl Eq for Secrets {}
 
 impl Secrets {
-    /// Adds a value. One that would hide half of every text is left out: a few bytes, a small number, a common word.
+    /// Adds a value. Skips values that would hide half of every text: a few bytes, a small number, a common word.
     pub fn add(&mut self, value: &str) {
         self.add_from(SecretOrigin::Setting, value);
     }
@@ -60,7 +61,7 @@ impl Secrets {
         let value = value.trim();
         self.insert(value, is_credential(origin, value));
         if value.contains('\n') {
-            // The first and last line of every key are known to all.
+            // The first and last lines of a key file are the same for everybody.
             for line in value.lines().map(str::trim).filter(|line| !line.starts_with("-----")) {
                 let generated = names::is_generated(line);
                 if generated || line.len() >= MIN_LINE {
@@ -74,14 +75,15 @@ impl Secrets {
         self.add_json(value);
     }
 
-    /// Adds the value of a variable, unless it is known to hold no secret or holds an ordinary word and does not tell.
+    /// Adds the value of a variable, unless the variable is known to be harmless, or the value is an ordinary word and
+    /// the name does not suggest a secret.
     pub fn add_variable(&mut self, name: &str, value: &str) {
         if !is_harmless_variable(name) {
             self.add_unless_ordinary(SecretOrigin::Named(name), name, value);
         }
     }
 
-    /// Adds the value of a header: a credential without the word before it, and the parts of cookies.
+    /// Adds the value of a header: a credential without its scheme, and the parts of cookies.
     pub fn add_header(&mut self, name: &str, value: &str) {
         if names::is_harmless_header(name) {
             return;
@@ -100,7 +102,7 @@ impl Secrets {
         }
     }
 
-    /// Adds what of a named value is secret by the looks of its name, and what the value itself calls a secret.
+    /// Adds a value if its name suggests a secret, and the secrets inside the value.
     pub fn add_named(&mut self, name: &str, value: &str) {
         if looks_secret(name) {
             self.add_header(name, value);
@@ -109,8 +111,8 @@ impl Secrets {
         self.add_json(value);
     }
 
-    /// Adds what is secret of a variable that the configuration itself sets for a program: as `add_named`, and a value that
-    /// a machine has made, whatever its name is.
+    /// Adds the secrets of a variable that the configuration sets for a program: like `add_named`, and also a generated
+    /// value under any name.
     pub fn add_env(&mut self, name: &str, value: &str) {
         self.add_named(name, value);
         if !is_harmless_variable(name) && is_credential(SecretOrigin::Named(name), value) {
@@ -118,8 +120,8 @@ impl Secrets {
         }
     }
 
-    /// Adds what is secret of a variable that a program gets: by its name, or by what the value itself calls one. A number or
-    /// a path is none, whatever its variable is called: MAX_TOKENS, SSH_AUTH_SOCK.
+    /// Adds the secrets of a variable that a program inherits, by its name or inside its value. A number or a path is
+    /// never a secret, whatever its name: MAX_TOKENS, SSH_AUTH_SOCK.
     pub fn add_inherited_env(&mut self, name: &str, value: &str) {
         let plain = rules::is_path(value) || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         if !plain {
@@ -127,8 +129,8 @@ impl Secrets {
         }
     }
 
-    /// Adds what is secret in an argument by the looks of it: `--api-key=…`, `TOKEN=…`, `Authorization: …`, addresses.
-    /// `before` is the argument before it, which may be `--api-key`.
+    /// Adds the secrets in an argument by their look: `--api-key=…`, `TOKEN=…`, `Authorization: …`, addresses. `before`
+    /// is the argument before it, which may be `--api-key`.
     pub fn add_argument(&mut self, before: Option<&str>, argument: &str) {
         let announced = before.filter(|before| before.starts_with('-') && !before.contains('='));
         if announced.is_some_and(looks_secret) && !argument.starts_with('-') {
@@ -136,7 +138,7 @@ impl Secrets {
         }
         self.add_env("", argument);
         let mut rest = argument.trim_start_matches('-');
-        // One within the other, as in `--header=Authorization: …`.
+        // One may contain the other, as in `--header=Authorization: …`.
         while let Some((name, value)) = rest.split_once(['=', ':']) {
             rest = value.trim_start();
             if name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
@@ -145,8 +147,8 @@ impl Secrets {
         }
     }
 
-    /// Adds the password of an address, or its user where that stands alone, what its query calls a secret, and parts of its
-    /// path that a machine has made: who knows these may call.
+    /// Adds the secrets of an address: its password, or the user if there is none; query parameters named like secrets;
+    /// and generated parts of its path, which often grant access.
     pub fn add_address(&mut self, address: &str) {
         let Some((_, rest)) = address.split_once("://") else { return };
         let (before_query, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -166,31 +168,31 @@ impl Secrets {
         }
     }
 
-    /// Adds all values of the other.
+    /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Secrets) {
         other.values.iter().for_each(|(value, credential)| self.insert_value(value, *credential));
     }
 
-    /// Takes a value out again that is one no longer.
+    /// Removes a value that is no longer a secret.
     pub fn remove(&mut self, value: &str) {
         if self.values.remove(value.trim()).is_some() {
             self.clear_caches();
         }
     }
 
-    /// Takes all out that have this character.
+    /// Removes all values that contain this character.
     pub(super) fn remove_containing(&mut self, character: char) {
         self.values.retain(|value, _| !value.contains(character));
         self.clear_caches();
     }
 
-    /// There is none.
+    /// Reports whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The text with `[REDACTED]` in place of every secret, also where it is escaped, percent-encoded, in base64 or
-    /// in lower case as hosts are. What was JSON stays JSON.
+    /// Replaces every secret in a text by `[REDACTED]`, also if it is escaped, percent-encoded, in base64, or in lower
+    /// case as in host names. JSON stays JSON.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let found = match self.finder.get_or_init(|| build(&self.values)) {
             Some(finder) if finder.is_match(text) => find_all(finder, text),
@@ -199,7 +201,8 @@ impl Secrets {
         if found.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(json::replace(text, &found, REDACTED)) }
     }
 
-    /// The credentials among them, which are hidden in whatever a server says. Cheap where nothing was added since.
+    /// Returns the credentials, which are hidden in everything that a server says. Cheap if nothing was added since the
+    /// last call.
     pub fn credentials(&self) -> Arc<Credentials> {
         let build = || {
             let credentials = self.values.iter().filter(|(_, credential)| **credential);
@@ -220,7 +223,7 @@ impl Secrets {
         }
     }
 
-    /// Keeps a value; what is a credential anywhere is one everywhere.
+    /// Keeps a value; a credential from one origin is a credential everywhere.
     fn insert_value(&mut self, value: &str, credential: bool) {
         match self.values.get_mut(value) {
             Some(known) if *known || !credential => return,
@@ -237,7 +240,7 @@ impl Secrets {
         self.credentials = OnceLock::new();
     }
 
-    /// Adds what an object calls a secret, as in the key file of a service.
+    /// Adds the members of a JSON object that are named like secrets, as in the key file of a service.
     fn add_json(&mut self, text: &str) {
         if !text.starts_with('{') {
             return;
@@ -284,13 +287,13 @@ fn build(values: &BTreeMap<String, bool>) -> Option<Arc<AhoCorasick>> {
     Some(Arc::new(AhoCorasick::new(forms).expect("a configuration holds far fewer bytes than a finder can")))
 }
 
-/// Where secrets stand, in order.
+/// Returns the ranges of secrets in order.
 fn find_all(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
     let places = finder.find_overlapping_iter(text).map(|found| found.range());
     merge_ranges(places.filter(|place| !names::is_within_word(text, place)))
 }
 
-/// Places in the order of their ends, in order. Those that overlap are one, so that no end of a secret is left beside another.
+/// Merges ranges that are sorted by their ends. Overlapping ones become one, so that no end of a secret is left over.
 fn merge_ranges(places: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for mut one in places {
@@ -302,9 +305,9 @@ fn merge_ranges(places: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>>
     found
 }
 
-/// What stands in place of a secret.
+/// The replacement for a secret.
 pub const REDACTED: &str = "[REDACTED]";
-/// Lines of a secret with many lines that are this long are secrets of their own, whatever they say.
+/// Lines of this length in a multi-line secret are secrets of their own.
 const MIN_LINE: usize = 16;
 
 #[cfg(test)]

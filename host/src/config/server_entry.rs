@@ -1,4 +1,4 @@
-//! One entry of a file as a server: its keys, then what they mean together.
+//! Reads one server entry of a file: first its keys, then what they mean together.
 
 use super::command;
 use super::document::Node;
@@ -7,23 +7,23 @@ use super::keys::{self, server};
 use super::model::{FilePosition, FileShape, LifecycleRules, Notice, Problem, ServerConfig, TransportKind};
 use super::nearest;
 
-/// An entry of a file.
+/// A server entry of a file.
 pub struct ServerEntry<'n> {
     /// The id of the server.
     pub id: String,
-    /// Where the entry begins.
+    /// The position where the entry begins.
     pub place: FilePosition,
-    /// What it says.
+    /// The content of the entry.
     pub node: &'n Node,
-    /// What it is called in messages, such as `servers.jira`.
+    /// The name of the entry in messages, such as `servers.jira`.
     pub path: String,
-    /// What holds where it does not say otherwise.
+    /// The lifecycle defaults, which the entry may override.
     pub lifecycle: LifecycleRules,
-    /// It is known to be one of Claude Code.
+    /// Whether the entry is known to be Claude Code's.
     pub claude_code: bool,
 }
 
-/// Reads an entry. One that is not for us is left out with a notice; one that is wrong becomes a server with a problem.
+/// Reads an entry: one for another program is skipped with a notice, and a bad one becomes a server with a problem.
 pub fn read(entry: ServerEntry<'_>, shape: FileShape, notices: &mut Vec<Notice>) -> Option<ServerConfig> {
     let mut context = ReadContext { path: entry.path, claude_code: entry.claude_code, ..ReadContext::new(shape) };
     let server = build_server(
@@ -36,7 +36,7 @@ pub fn read(entry: ServerEntry<'_>, shape: FileShape, notices: &mut Vec<Notice>)
     let mut server = server?;
     let mut problems = problems.into_iter();
     server.problem = problems.next();
-    // The first problem is enough to disable the server; the rest help to mend all at once.
+    // The first problem disables the server; the notices about the rest help to fix all of them at once.
     notices.extend(problems.map(|Problem { place: position, field, text }| Notice {
         place: position,
         text: field.map_or_else(|| text.clone(), |field| format!("{field}: {text}")),
@@ -57,7 +57,7 @@ fn build_server(server: ServerConfig, node: &Node, context: &mut ReadContext) ->
         Err(error) => context.add_problem(error),
     }
     let server::ServerDraft { mut server, http_url, command_args, total_given, .. } = draft;
-    // Gemini CLI prefers it too where both are given.
+    // Gemini CLI also prefers `httpUrl` if both are given.
     server.url = http_url.or(server.url);
     server.args.splice(0..0, command_args);
     for (at, arg) in server.args.iter_mut().enumerate() {
@@ -69,13 +69,13 @@ fn build_server(server: ServerConfig, node: &Node, context: &mut ReadContext) ->
     command::split(&mut server, context);
     if command::starts_gateway(&server) {
         let position = server.place.clone();
-        context.add_notice(&position, "left out, since it would start `toolgate serve` again without end");
+        context.add_notice(&position, "skipped: it would start `toolgate serve` in an endless loop");
         return None;
     }
     Some(server)
 }
 
-/// What each kind cannot do without.
+/// Checks the keys that each transport requires.
 fn check_required(server: &mut ServerConfig, total_given: bool, context: &mut ReadContext) {
     let blank =
         |text: &Option<super::model::UnexpandedText>| text.as_ref().is_none_or(|text| text.text.trim().is_empty());
@@ -99,7 +99,7 @@ fn check_required(server: &mut ServerConfig, total_given: bool, context: &mut Re
     }
 }
 
-/// How the server is reached; none where that makes sense to another program only.
+/// Returns the transport of a server; `None` if only another program can use the entry.
 fn kind_of(draft: &server::ServerDraft, context: &mut ReadContext) -> Result<Option<TransportKind>, FieldError> {
     let server = &draft.server;
     let url = draft.http_url.as_ref().or(server.url.as_ref());
@@ -109,7 +109,7 @@ fn kind_of(draft: &server::ServerDraft, context: &mut ReadContext) -> Result<Opt
             (Some(_), Some(_)) => Err(FieldError {
                 place: server.place.clone(),
                 field: String::new(),
-                text: "both command and url are given; keep one of them, or say with type which is meant".to_owned(),
+                text: "both command and url are given; keep one of them, or choose one with type".to_owned(),
             }),
             (None, Some(_)) if is_socket => Ok(Some(TransportKind::WebSocket)),
             // In Gemini CLI `httpUrl` is Streamable HTTP and `url` is SSE.
@@ -117,9 +117,9 @@ fn kind_of(draft: &server::ServerDraft, context: &mut ReadContext) -> Result<Opt
                 Ok(Some(TransportKind::Sse))
             }
             (None, Some(_)) => Ok(Some(TransportKind::Http)),
-            // Settings of an extension that Zed itself knows how to start.
+            // Settings of an extension that only Zed knows how to start.
             (None, None) if context.shape == FileShape::Zed && context.problems.is_empty() => {
-                context.add_notice(&server.place, "left out, since it says neither command nor url");
+                context.add_notice(&server.place, "skipped: it has neither command nor url");
                 Ok(None)
             }
             _ => Ok(Some(TransportKind::Stdio)),
@@ -132,8 +132,7 @@ fn kind_of(draft: &server::ServerDraft, context: &mut ReadContext) -> Result<Opt
         "sse" => Ok(Some(TransportKind::Sse)),
         "ws" | "websocket" => Ok(Some(TransportKind::WebSocket)),
         "sdk" | "claudeaiproxy" | "sseide" | "wside" | "builtin" | "platform" | "inprocess" if !context.is_strict() => {
-            context
-                .add_notice(position, format!("left out, since type {word:?} makes sense inside its own program only"));
+            context.add_notice(position, format!("skipped: type {word:?} only works inside its own program"));
             Ok(None)
         }
         _ => Err(FieldError {

@@ -1,4 +1,4 @@
-//! Whose kind of file this is, by what is in it.
+//! Detects the format of a file, that is, which client it is for, by its content.
 
 use std::path::Path;
 
@@ -8,23 +8,23 @@ use super::keys::settings::TOP;
 use super::model::FileShape;
 use super::nearest;
 
-/// Where the servers of a file are.
+/// The servers of a file and the file's format.
 pub struct ServersSection<'n> {
-    /// Whose kind of file it is.
+    /// The format of the file.
     pub shape: FileShape,
     /// The map or list of servers.
     pub servers: &'n Node,
-    /// What it is called in messages; empty where it is the whole file.
+    /// The key of the servers, for messages; empty if they are the whole file.
     pub path: &'static str,
-    /// What the file asks of a person.
+    /// The `inputs` of the file.
     pub inputs: Option<&'n Node>,
-    /// It is known to be a file of Claude Code.
+    /// Whether the file is known to be Claude Code's.
     pub claude_code: bool,
-    /// Servers that stand elsewhere in the file, as other clients look for them, and are not read.
+    /// Servers under keys of other clients, which are not read.
     pub ignored: Vec<(&'static str, &'n Node)>,
 }
 
-/// Decides whose kind of file it is.
+/// Detects the format of a file and finds its servers.
 pub fn find_servers<'n>(document: &'n Document, file: &Path) -> Result<ServersSection<'n>, ConfigError> {
     let mut found = detect_shape(document, file)?;
     let places = [&["mcpServers"][..], &["mcp", "servers"], &["mcp", "mcpServers"], &["mcp"], &["servers"]];
@@ -103,7 +103,7 @@ fn detect_shape<'n>(document: &'n Document, file: &Path) -> Result<ServersSectio
     Err(ConfigError::invalid(root.place.clone(), format!("no servers in this file; {hint}")))
 }
 
-/// Gemini CLI has the same root as others; its own keys and its file give it away.
+/// Tells Gemini CLI from other clients with the same top-level key, by its own keys and its folder.
 fn mcp_servers(servers: &Node, file: &Path) -> FileShape {
     let in_folder = file.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".gemini");
     let has_own = |node: &Node| GEMINI.iter().any(|key| node.at(key).is_some());

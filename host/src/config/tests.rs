@@ -16,7 +16,7 @@ use super::import::write::yaml;
 use super::model::Config;
 use super::parse;
 
-/// What is read from a text: the servers as YAML without what is default, then problems and notices.
+/// Returns what is read from a text: the servers as YAML without defaults, then problems and notices.
 fn said(file: &str, text: &str) -> String {
     match parse(text, Path::new(file)) {
         Ok(config) => format!("{}{}", servers(&config), remarks(&config)),
@@ -35,7 +35,7 @@ fn remarks(config: &Config) -> String {
     problems.chain(config.notices.iter().map(|notice| format!("notice {notice}\n"))).collect()
 }
 
-/// The problems and notices, or the error, of a text.
+/// Returns the problems and notices, or the error, of a text.
 fn complaints(file: &str, text: &str) -> String {
     match parse(text, Path::new(file)) {
         Ok(config) => remarks(&config).trim_end().to_owned(),

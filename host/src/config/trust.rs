@@ -1,8 +1,8 @@
-//! Which configuration files the user trusts.
+//! The configuration files that the user trusts.
 //!
-//! A file in the working directory may have come with a download, and it can run commands. It is used once the user has
-//! said so, which is remembered by its path and its content: a file that changes or moves must be trusted again. Each
-//! yes is a small file of its own, so that two processes never overwrite each other.
+//! A file in the working directory may have come with a download, and it can run commands. toolgate uses it only after
+//! the user trusts it. Trust is for one path and one content: a file that changes or moves must be trusted again. Each
+//! decision is a small file of its own, so that two processes never overwrite each other.
 
 use std::fs;
 use std::io;
@@ -13,21 +13,20 @@ use sha2::{Digest, Sha256};
 use super::variables::Variables;
 use crate::private_files;
 
-/// The files that the user trusts.
+/// The store of configuration files that the user trusts.
 #[derive(Debug, Clone)]
 pub struct TrustStore {
     folder: Option<PathBuf>,
 }
 
 impl TrustStore {
-    /// The store of this user, in the folder for state.
+    /// Returns the store of this user, in the folder for state.
     pub fn user(variables: &Variables) -> Self {
         TrustStore { folder: state_folder(variables).map(|folder| folder.join("toolgate").join("trusted")) }
     }
 
-    /// Whether the user trusts this content at this path: what is then used must be this very content, not the file read
-    /// once more. A store that cannot be read, or that others can write to, trusts
-    /// nothing, and the log says why.
+    /// Reports whether the user trusts this content at this path. Use this very content afterwards; do not read the
+    /// file again. A store that cannot be read, or that others can write, trusts nothing, and the log says why.
     pub fn is_trusted(&self, path: &Path, content: &[u8]) -> bool {
         let (Some(folder), Ok(record)) = (&self.folder, TrustRecord::new(path, content)) else { return false };
         let file = folder.join(record.file_name());
@@ -35,17 +34,14 @@ impl TrustStore {
             Ok(found) if found == record.text() => true,
             Ok(_) => {
                 tracing::warn!(
-                    "{} is damaged, so the file that it is about is not trusted; trust it again",
+                    "{} is damaged, so its configuration file is not trusted; run `toolgate trust` again",
                     file.display()
                 );
                 false
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,
             Err(error) => {
-                tracing::warn!(
-                    "{} cannot be used, so the file that it is about is not trusted: {error}",
-                    file.display()
-                );
+                tracing::warn!("{} cannot be used, so its configuration file is not trusted: {error}", file.display());
                 false
             }
         }
@@ -53,7 +49,7 @@ impl TrustStore {
 
     /// Trusts this content at this path from now on.
     pub fn trust(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        let no_home = || io::Error::new(io::ErrorKind::NotFound, "there is no folder to remember it in; set HOME");
+        let no_home = || io::Error::new(io::ErrorKind::NotFound, "there is no folder to store this in; set HOME");
         let folder = self.folder.as_ref().ok_or_else(no_home)?;
         let record = TrustRecord::new(path, content)?;
         private_files::ensure_folder(folder)?;
@@ -61,15 +57,15 @@ impl TrustStore {
     }
 }
 
-/// One yes.
+/// One file that the user trusts.
 struct TrustRecord {
     path: PathBuf,
     digest: String,
 }
 
 impl TrustRecord {
-    /// The folder is followed to where it really is. The file is not: one that is linked to from elsewhere would find
-    /// other programs beside it.
+    /// Resolves symbolic links in the folder, but not of the file itself: relative programs are found beside the link,
+    /// not beside its target.
     fn new(path: &Path, content: &[u8]) -> io::Result<Self> {
         let absolute = std::path::absolute(path)?;
         let path = match (absolute.parent(), absolute.file_name()) {
@@ -85,7 +81,7 @@ impl TrustRecord {
     }
 
     fn text(&self) -> String {
-        // The lossy path is for people; the name of the file has it whole.
+        // The lossy path is for people; the name of the record covers the exact one.
         serde_json::json!({ "path": self.path.to_string_lossy(), "sha256": self.digest }).to_string() + "\n"
     }
 }
@@ -94,7 +90,7 @@ fn hex(hash: Sha256) -> String {
     format!("{:x}", hash.finalize())
 }
 
-/// The user's folder for what programs remember.
+/// Returns the user's folder for the state of programs.
 pub(crate) fn state_folder(variables: &Variables) -> Option<PathBuf> {
     let absolute = |name: &str| variables.non_empty(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = variables.home.as_ref();
@@ -109,7 +105,7 @@ pub(crate) fn state_folder(variables: &Variables) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A home, a configuration file in a folder beside it, and the store.
+    /// Creates a home folder, a configuration file in a project folder, and the store.
     fn machine() -> (tempfile::TempDir, PathBuf, TrustStore) {
         let root = tempfile::tempdir().unwrap();
         let mut variables = Variables::of_test(&[]);

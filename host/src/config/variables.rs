@@ -1,4 +1,4 @@
-//! Where values come from: the environment, the folders and a person. Nothing else reads them from the process.
+//! The sources of values: the environment, the folders and a person. Nothing else reads them from the process.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,28 +7,28 @@ use std::sync::Arc;
 
 use super::model::ConfigInput;
 
-/// What expansion may draw on. Its `Debug` shows no value of a variable.
+/// The sources that expansion may use. `Debug` shows no values.
 #[derive(Clone)]
 pub struct Variables {
-    /// The variables of the environment.
+    /// The environment variables.
     pub environment: BTreeMap<String, String>,
     /// The user's home folder.
     pub home: Option<PathBuf>,
-    /// The folder that we work in.
+    /// The working directory.
     pub workspace: PathBuf,
-    /// Who answers `${input:…}`.
+    /// Answers `${input:…}`.
     pub prompter: Arc<dyn InputPrompter>,
 }
 
-/// A person who can be asked.
+/// Asks a person.
 ///
-/// Every use of an input asks, so whoever implements this remembers the answers, or a person is asked twice.
+/// Every use of an input asks, so an implementation should remember the answers, or a person is asked twice.
 pub trait InputPrompter: Send + Sync {
-    /// The answer; none where nobody answers.
+    /// Asks for the value of an input; returns `None` if there is no answer.
     fn ask(&self, input: &ConfigInput) -> Option<String>;
 }
 
-/// There is no person.
+/// A prompter that never answers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoPrompter;
 
@@ -39,21 +39,22 @@ impl InputPrompter for NoPrompter {
 }
 
 impl Variables {
-    /// What this process was given, as it is now. Variables that are not UTF-8 are left out, and nobody is asked.
+    /// Takes the environment of this process as it is now. Variables that are not UTF-8 are skipped, and inputs stay
+    /// unanswered.
     pub fn from_process() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         Variables {
             environment: std::env::vars_os().filter_map(text).collect(),
-            // An empty or relative home would make every file beneath it one of the working directory.
+            // With an empty or relative home, every path below it would be in the working directory.
             home: std::env::home_dir().filter(|home| home.is_absolute()),
             workspace: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             prompter: Arc::new(NoPrompter),
         }
     }
 
-    /// The variable, where it is set and not empty.
+    /// Returns a variable if it is set and not empty.
     pub fn non_empty(&self, name: &str) -> Option<&str> {
         self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -69,7 +70,7 @@ impl fmt::Debug for Variables {
 
 #[cfg(test)]
 impl Variables {
-    /// Variables of a test, with `/home/me` and `/project` for folders and nobody to ask.
+    /// Creates variables for a test, with the folders `/home/me` and `/project` and no answers to inputs.
     pub(crate) fn of_test(environment: &[(&str, &str)]) -> Self {
         Variables {
             environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),

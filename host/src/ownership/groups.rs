@@ -1,12 +1,13 @@
-//! Whether a group is the user's private one, so that a file which it may write is still the user's alone.
+//! Decides whether a group is the user's private one, so that a file which it can write still belongs to the user
+//! alone.
 //!
-//! Many systems give each user such a group and let it write (`umask 002`). A group counts as private if `/etc/passwd` has
-//! it as the user's own group, nobody else has it there, and `/etc/group` lists no other member. Where these files do not
-//! know the user or the group, as with a directory service, nobody can tell, and the group does not count as private.
+//! Many systems give each user such a group and let it write (`umask 002`). A group is private if `/etc/passwd` lists
+//! it as the user's own group and as nobody else's, and `/etc/group` lists no other member. If these files do not know
+//! the user or the group, as with a directory service, the group does not count as private.
 
 use super::user;
 
-/// Whether the user is the only member of this group.
+/// Reports whether the user is the only member of this group.
 pub(super) fn is_private(group: u32) -> bool {
     let read = |path| std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let (Ok(users), Ok(groups)) = (read("/etc/passwd"), read("/etc/group")) else { return false };
@@ -29,7 +30,7 @@ fn has_one_member(group: u32, user: u32, users: &str, groups: &str) -> bool {
         (fields.next()?.parse() == Ok(group)).then(|| fields.next().unwrap_or_default())
     });
     let alone = |members: &str| members.split(',').map(str::trim).all(|member| member.is_empty() || member == *name);
-    // Two lines may be about one group.
+    // Two lines may describe one group.
     let first = listed.next();
     in_group.iter().all(|(_, id, _)| *id == user) && first.is_some_and(alone) && listed.all(alone)
 }
@@ -51,7 +52,7 @@ mod tests {
         check(1000, 1000, "me:x:1000:you\n", false);
         check(1000, 1000, "me:x:1000:me,you\n", false);
         check(1000, 1000, "me:x:1000:\nalias:x:1000:you\n", false);
-        // Known to neither file, or another's.
+        // In neither file, or another user's.
         check(1000, 1000, "root:x:0:\n", false);
         check(5000, 5000, "x:x:5000:\n", false);
         check(100, 1000, "users:x:100:\n", false);

@@ -1,5 +1,5 @@
-//! Paths as other users of the machine could have prepared them. Root alone can give a file to another user, so what needs
-//! that is tried where the tests run as root.
+//! Paths as other users of the machine could have prepared them. Only root can give a file to another user, so tests
+//! that need this run only as root.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
@@ -26,7 +26,7 @@ fn file(path: PathBuf) -> PathBuf {
     path
 }
 
-/// Who can change it, where somebody can.
+/// Returns the path that another user can change, and why.
 fn fault(path: &Path, links: LinkPolicy) -> Option<(PathBuf, ExposureCause)> {
     match judge(path, links) {
         Ok(()) => None,
@@ -78,7 +78,7 @@ fn a_folder_above_that_others_may_write_fails_unless_it_is_sticky() {
 
 #[test]
 fn links_of_the_users_own_are_followed_and_what_they_lead_to_is_judged() {
-    // As Kubernetes mounts a secret: config.yaml -> ..data/config.yaml, ..data -> ..2026
+    // The layout of a Kubernetes secret: config.yaml -> ..data/config.yaml, ..data -> ..2026
     let here = folder();
     let real = file(here.path().join("..2026/config.yaml"));
     symlink("..2026", here.path().join("..data")).unwrap();
@@ -131,7 +131,7 @@ fn what_belongs_to_another_user_fails_wherever_it_is_on_the_way() {
     assert!(text.contains(&format!("belongs to user {SOMEBODY}")) && text.contains("chown 0 "), "{text}");
     chown(&file, Some(0), None).unwrap();
     let above = here.path().join("a");
-    // Its owner may remove what is in it, sticky or not.
+    // The owner of a folder may remove what is in it, sticky or not.
     set(&above, 0o1777);
     chown(&above, Some(SOMEBODY), None).unwrap();
     fails(&file, &above);

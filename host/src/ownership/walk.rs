@@ -1,4 +1,4 @@
-//! Walks a path from the root down and judges each step of it.
+//! Walks a path from the root down and checks each step.
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{ExposedPath, ExposureCause, LinkPolicy, OwnershipError, PathKind, groups, user};
 
-/// Judges each folder, each link and at last the file or folder that the path leads to.
+/// Checks each folder and link on the way, and finally the file or folder that the path points to.
 pub(super) fn judge(path: &Path, links: LinkPolicy) -> Result<(), OwnershipError> {
     let mut here = PathBuf::from("/");
     let mut at = fs::symlink_metadata(&here)?;
@@ -18,7 +18,7 @@ pub(super) fn judge(path: &Path, links: LinkPolicy) -> Result<(), OwnershipError
     while let Some(step) = ahead.pop() {
         match step {
             PathStep::Root => here = PathBuf::from("/"),
-            // No link is in `here`, so the folder above it is the one that the system means too.
+            // `here` contains no link, so its parent is also the parent that the system would use.
             PathStep::Up => drop(here.pop()),
             PathStep::Into(name) => {
                 let next = here.join(name);
@@ -44,7 +44,7 @@ pub(super) fn judge(path: &Path, links: LinkPolicy) -> Result<(), OwnershipError
     Ok(())
 }
 
-/// Judges one file, folder or link by its owner and mode.
+/// Checks one file, folder or link by its owner and mode.
 pub(super) fn judge_metadata(path: &Path, found: &Metadata) -> Result<(), OwnershipError> {
     let kind = match () {
         () if found.is_symlink() => PathKind::Link,
@@ -55,7 +55,7 @@ pub(super) fn judge_metadata(path: &Path, found: &Metadata) -> Result<(), Owners
         return Err(exposure_error(path, kind, ExposureCause::Owner(found.uid())));
     }
     let sticky = kind == PathKind::Folder && found.mode() & STICKY != 0;
-    // The mode of a link means nothing.
+    // The mode of a link is meaningless.
     if kind == PathKind::Link || sticky {
         return Ok(());
     }
@@ -68,13 +68,13 @@ pub(super) fn judge_metadata(path: &Path, found: &Metadata) -> Result<(), Owners
     }
 }
 
-/// Whether a link is one by which root arranges the machine, given the folder that it lies in.
+/// Reports whether a link in this folder is one of the system's.
 fn is_of_system(folder: &Path, at: &Metadata, link: &Metadata) -> bool {
     let only_root = at.uid() == 0 && at.mode() & (GROUP_WRITES | OTHERS_WRITE) == 0;
     link.uid() == 0 && only_root && (user() != 0 || folder == Path::new("/"))
 }
 
-/// Whether more users than the mode shows may have rights: then the bits of the group are the most that any of them has.
+/// Reports whether the path has an ACL; then the group bits are the most rights that any listed user has.
 fn has_access_list(path: &Path) -> bool {
     #[cfg(target_os = "linux")]
     return rustix::fs::lgetxattr(path, "system.posix_acl_access", &mut [0_u8; 0][..]).is_ok_and(|bytes| bytes > 0);
@@ -95,7 +95,7 @@ enum PathStep {
     Into(OsString),
 }
 
-/// The steps of a path, the first one last.
+/// Returns the steps of a path in reverse order.
 fn steps(path: &Path) -> Vec<PathStep> {
     let step = |component: Component<'_>| match component {
         Component::RootDir | Component::Prefix(_) => Some(PathStep::Root),
@@ -111,5 +111,5 @@ fn steps(path: &Path) -> Vec<PathStep> {
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
-/// As many as Linux follows.
+/// The same limit as Linux has.
 const MAX_LINKS: usize = 40;

@@ -99,7 +99,7 @@ fn json_names_the_file_and_has_every_figure() {
     assert_eq!(report["file"], file.to_str().unwrap());
     let notices: Vec<_> = report["notices"].as_array().unwrap().iter().map(|notice| notice.as_str().unwrap()).collect();
     assert!(notices.iter().any(|notice| notice.ends_with("server \"my demo\" is called \"my-demo\" here")));
-    assert!(notices.iter().any(|notice| notice.contains("it would start `toolgate serve` again without end")));
+    assert!(notices.iter().any(|notice| notice.contains("it would start `toolgate serve` in an endless loop")));
     let mut checked = of(&report, "my-demo").clone();
     let start = checked.as_object_mut().unwrap().remove("start_ms");
     assert!(start.is_some_and(|start| start.is_u64()));

@@ -179,7 +179,7 @@ fn a_gateway_does_not_start_itself_again_by_whatever_name() {
     });
     place.file("home/servers.yaml", json!({"version": 1, "servers": servers}).to_string());
     let ran = place.run(&["tools", "--config", &config]).ends(0).prints("well__look");
-    let ran = ran.says("is toolgate itself, which would start itself again without end");
+    let ran = ran.says("is toolgate itself, which would start itself in an endless loop");
     ran.says("is served already by the toolgate that started this one");
     let count = std::fs::read_to_string(&started).unwrap().lines().count();
     assert!(count <= 2, "the wrapper was started {count} times");

@@ -1,4 +1,4 @@
-//! JSON as people write it: with comments and trailing commas.
+//! Parses JSON with comments and trailing commas.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -11,7 +11,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use super::line_index::LineIndex;
 use super::{ConfigError, DocumentFault, MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
-/// Reads JSON; none where there is no value at all. What no other reader of JSON minds is told beside it.
+/// Parses JSON; the root is `None` if there is no value. Returns faults that other JSON parsers accept separately.
 pub fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<DocumentFault>), ConfigError> {
     let lines = LineIndex::new(text, file);
     let options = ParseOptions {
@@ -38,7 +38,7 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<DocumentF
         }
         _ => Vec::new(),
     };
-    let half = "half of a pair of surrogates, which is no character; read as U+FFFD";
+    let half = "half of a surrogate pair is not a character; read as U+FFFD";
     let mut reader = JsonReader { lines, faults: halves.into_iter().map(|at| (at, half.to_owned(), None)).collect() };
     let root = reader.node(root, 0);
     let JsonReader { lines, mut faults } = reader;
@@ -52,7 +52,7 @@ pub fn read(text: &str, file: &Arc<Path>) -> Result<(Option<Node>, Vec<DocumentF
 
 struct JsonReader<'t> {
     lines: LineIndex<'t>,
-    /// At which byte something is wrong, what, and the key that is given twice there.
+    /// Byte offsets of faults, with a description and the key that is given twice there.
     faults: Vec<(usize, String, Option<String>)>,
 }
 
@@ -63,7 +63,7 @@ impl JsonReader<'_> {
         let scalar = |kind, text: String| NodeValue::Scalar(Scalar { text, kind });
         let value = match value {
             _ if depth > MAX_DEPTH => {
-                self.faults.push((start, format!("nested deeper than {MAX_DEPTH} levels; left out"), None));
+                self.faults.push((start, format!("nested deeper than {MAX_DEPTH} levels; ignored"), None));
                 scalar(ScalarKind::Null, String::new())
             }
             ast::Value::NullKeyword(_) => scalar(ScalarKind::Null, String::new()),
@@ -78,7 +78,7 @@ impl JsonReader<'_> {
         Node { place: position, value }
     }
 
-    /// The members; of those with one name the last counts, as everywhere where JSON is read.
+    /// Reads the members; of duplicate names the last one counts, as JSON parsers commonly do.
     fn entries(&mut self, object: ast::Object<'_>, depth: usize) -> Vec<MapEntry> {
         let mut entries = MapBuilder::default();
         for property in object.properties {
@@ -95,8 +95,8 @@ impl JsonReader<'_> {
     }
 }
 
-/// The text with U+FFFD in place of each half of a pair of surrogates, and where these stood. Programs that cut a text in
-/// the middle of a letter leave them. The bytes keep their places.
+/// Replaces each lone surrogate escape by U+FFFD, and returns their offsets. Programs that cut a text in the middle of
+/// a character leave them. Byte offsets stay the same.
 fn replace_lone_surrogates(text: &str) -> (Cow<'_, str>, Vec<usize>) {
     let unit = |at: usize| {
         let digits = text.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
@@ -114,7 +114,7 @@ fn replace_lone_surrogates(text: &str) -> (Cow<'_, str>, Vec<usize>) {
                 at + ESCAPE
             }
             Some(_) => at + ESCAPE,
-            // Whatever follows, it is no escape of its own.
+            // The next character is escaped, so it cannot start an escape itself.
             None => text.ceil_char_boundary(at + 2),
         };
     }
@@ -131,5 +131,5 @@ fn lower_first(text: &str) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The bytes of `\u12ab`.
+/// The length of `\u12ab`.
 const ESCAPE: usize = 6;

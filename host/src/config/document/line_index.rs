@@ -1,4 +1,4 @@
-//! Byte offsets as lines and columns.
+//! Converts byte offsets to lines and columns.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -6,24 +6,24 @@ use std::sync::Arc;
 
 use super::super::model::FilePosition;
 
-/// Where the lines of a text begin.
+/// The starts of the lines of a text.
 pub struct LineIndex<'t> {
     text: &'t str,
     starts: Vec<usize>,
     file: Arc<Path>,
-    /// The last answer as offset and column: a file may be one long line, and places are mostly asked for in order.
+    /// The last result as offset and column: a file may be one long line, and positions are mostly requested in order.
     last: Cell<(usize, usize)>,
 }
 
 impl<'t> LineIndex<'t> {
-    /// Looks for the lines once.
+    /// Finds the starts of all lines.
     pub fn new(text: &'t str, file: &Arc<Path>) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         LineIndex { text, starts, file: Arc::clone(file), last: Cell::new((0, 1)) }
     }
 
-    /// The place of the byte at this offset.
+    /// Returns the position of the byte at this offset.
     pub fn position(&self, offset: usize) -> FilePosition {
         let offset = self.text.floor_char_boundary(offset);
         let line = self.starts.partition_point(|start| *start <= offset);

@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 
 use super::*;
 
-/// The tree as one line, with `line:column` before each key and value.
+/// Formats the tree as one line, with `line:column` before each key and value.
 fn show(node: &Node, out: &mut String) {
     write!(out, "{}:{}", node.place.line, node.place.column).unwrap();
     match &node.value {
@@ -123,11 +123,11 @@ fn what_breaks_the_grammar_is_said_with_its_place() {
             "a: 1\n---\nb: 2".to_owned(),
             "a.yaml:2:1: a second document begins here; a configuration is one document",
         ),
-        ("a.yaml", "a: &a [*a]".to_owned(), "a.yaml:1:8: this alias stands inside the value that it refers to"),
+        ("a.yaml", "a: &a [*a]".to_owned(), "a.yaml:1:8: this alias is inside the value that it refers to"),
         (
             "a.yaml",
             "a: !secret b".to_owned(),
-            "a.yaml:1:4: the tag !secret means nothing here; write the value itself, or a variable such as ${NAME}",
+            "a.yaml:1:4: the tag !secret is not supported; write the value itself, or a variable such as ${NAME}",
         ),
         ("a.yaml", "a: {<<: 3}".to_owned(), "a.yaml:1:9: `<<` merges maps; name one with an alias such as `*base`"),
         ("a.yaml", format!("a0: &a0 x\n{bomb}"), "a.yaml:16:18: more than 100000 values, aliases included"),
@@ -165,10 +165,10 @@ fn what_is_wrong_in_one_part_of_json_leaves_the_rest() {
         (
             r#"{"a": "é \ud83d!", "b": "\ud83d\ude00 \\ud83d"}"#,
             r#"1:1 {1:2 a = 1:7 Text "é �!", 1:20 b = 1:25 Text "😀 \\ud83d", }"#,
-            Some(("1:10 half of a pair of surrogates, which is no character; read as U+FFFD", "a")),
+            Some(("1:10 half of a surrogate pair is not a character; read as U+FFFD", "a")),
         ),
-        (r#"{"a": "\ude00"}"#, r#"1:1 {1:2 a = 1:7 Text "�", }"#, Some(("1:8 half of a pair", "a"))),
-        (deep.as_str(), "", Some(("1:71 nested deeper than 64 levels; left out", "a"))),
+        (r#"{"a": "\ude00"}"#, r#"1:1 {1:2 a = 1:7 Text "�", }"#, Some(("1:8 half of a surrogate pair", "a"))),
+        (deep.as_str(), "", Some(("1:71 nested deeper than 64 levels; ignored", "a"))),
         (r#"{"a": "\u00fc"}"#, r#"1:1 {1:2 a = 1:7 Text "ü", }"#, None),
     ];
     for (text, tree, fault) in rows {

@@ -1,4 +1,4 @@
-//! TOML, as Codex writes its settings.
+//! Parses TOML, the format of Codex.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,7 +9,7 @@ use toml_edit::{Document, Item, Table, TableLike};
 use super::line_index::LineIndex;
 use super::{ConfigError, FilePosition, MAX_DEPTH, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
-/// Reads TOML; a file without keys is an empty map.
+/// Parses TOML; a file without keys is an empty map.
 pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
     let lines = LineIndex::new(text, file);
     let document = Document::parse(text).map_err(|error| {

@@ -1,4 +1,4 @@
-//! YAML with anchors and merge keys, bounded in depth and in what aliases can multiply.
+//! Parses YAML with anchors and merge keys, with limits on depth and on what aliases can multiply.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
 
 use super::{ConfigError, FilePosition, MAX_DEPTH, MapBuilder, MapEntry, Node, NodeValue, Scalar, ScalarKind};
 
-/// Reads YAML of one document; none where there is no value at all.
+/// Parses YAML with one document; returns `None` if there is no value.
 pub fn read(text: &str, file: &Arc<Path>) -> Result<Option<Node>, ConfigError> {
     let mut builder = YamlBuilder { file: Arc::clone(file), ..YamlBuilder::default() };
     for event in Parser::new_from_str(text) {
@@ -35,11 +35,11 @@ impl Default for YamlBuilder {
     }
 }
 
-/// A list or a map that has begun.
+/// A list or map that has not ended yet.
 struct OpenCollection {
     place: FilePosition,
     anchor: usize,
-    /// How many nodes there were when it began, to know how large it is.
+    /// The number of nodes before it began, from which its size follows.
     nodes: usize,
     parts: CollectionParts,
 }
@@ -78,7 +78,7 @@ impl YamlBuilder {
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => {
                 let Some((node, size)) = self.anchors.get(&anchor) else {
-                    return Err(ConfigError::syntax(position, "this alias stands inside the value that it refers to"));
+                    return Err(ConfigError::syntax(position, "this alias is inside the value that it refers to"));
                 };
                 let (node, size) = (node.clone(), *size);
                 self.count_nodes(size, &position)?;
@@ -121,7 +121,7 @@ impl YamlBuilder {
         let value = match open.parts {
             CollectionParts::List(items) => NodeValue::List(items),
             CollectionParts::Map { mut entries, merged, .. } => {
-                // What the map says itself wins over what it merges, and an earlier merge over a later one.
+                // The map's own keys win over merged ones, and an earlier merge over a later one.
                 merged.into_iter().for_each(|entry| entries.add(entry));
                 NodeValue::Map(entries.all)
             }
@@ -129,7 +129,7 @@ impl YamlBuilder {
         self.complete(Node { place: open.place, value }, open.anchor, size)
     }
 
-    /// Puts a whole value where it belongs.
+    /// Adds a complete value to the innermost open collection, or makes it the root.
     fn complete(&mut self, node: Node, anchor: usize, size: usize) -> Result<(), ConfigError> {
         if anchor > 0 {
             self.anchors.insert(anchor, (node.clone(), size));
@@ -146,7 +146,7 @@ impl YamlBuilder {
         Ok(())
     }
 
-    /// Counts nodes, copies by aliases included: a few lines of aliases could otherwise fill the memory.
+    /// Counts nodes, including copies by aliases, because a few lines of aliases could otherwise fill the memory.
     fn count_nodes(&mut self, nodes: usize, position: &FilePosition) -> Result<(), ConfigError> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > MAX_NODES {
@@ -178,13 +178,13 @@ fn merge(merged: &mut Vec<MapEntry>, node: Node) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// How YAML's core schema reads a scalar.
+/// Returns the type of a scalar in YAML's core schema.
 fn kind_of(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<ScalarKind, String> {
     match tag {
         Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => return Ok(ScalarKind::Text),
         Some(tag) if !tag.is_yaml_core_schema() => {
             return Err(format!(
-                "the tag {tag} means nothing here; write the value itself, or a variable such as ${{NAME}}"
+                "the tag {tag} is not supported; write the value itself, or a variable such as ${{NAME}}"
             ));
         }
         _ if style != ScalarStyle::Plain => return Ok(ScalarKind::Text),

@@ -1,18 +1,18 @@
-//! Reads files of `KEY=value` lines.
+//! Parses env files with lines of `KEY=value`.
 
 use std::collections::BTreeMap;
 
-/// A line that cannot be read. It shows nothing of the line, which may be a secret.
+/// A line that cannot be parsed. It shows nothing of the line, which may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {text}")]
 pub struct DotenvError {
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: usize,
     /// What is wrong.
     pub text: &'static str,
 }
 
-/// The variables of the file; of two with one name the last counts. Nothing in a value is expanded.
+/// Parses the variables of an env file; of duplicate names the last one counts. Nothing in a value is expanded.
 pub fn parse(text: &str) -> Result<BTreeMap<String, String>, DotenvError> {
     let mut variables = BTreeMap::new();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -33,7 +33,7 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, String>, DotenvError> {
         let value = match value.chars().next().filter(|first| "\"'`".contains(*first)) {
             None => plain(value),
             Some(quote) => {
-                // A quoted value may go on for lines, as keys do.
+                // A quoted value may span lines, as private keys do.
                 let mut quoted = value[1..].to_owned();
                 loop {
                     if let Some(end) = closing(&quoted, quote) {
@@ -54,7 +54,7 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, String>, DotenvError> {
     Ok(variables)
 }
 
-/// A value without quotes ends before a comment, which a blank or the beginning sets apart.
+/// Returns a value without quotes, up to a comment that starts the value or follows whitespace.
 fn plain(value: &str) -> String {
     let comment = value
         .char_indices()

@@ -20,7 +20,7 @@ fn config(servers: Vec<ServerConfig>) -> Config {
     Config { file: None, shape: FileShape::Native, settings: Settings::default(), servers, notices: Vec::new() }
 }
 
-/// The names that the first server gets.
+/// Returns the names of the variables that the first server gets.
 fn names(config: &Config, environment: &[(&str, &str)]) -> Vec<String> {
     let variables = Variables::of_test(environment);
     super::environment(&config.servers[0], config, &variables, &BTreeMap::new(), Vec::new()).into_keys().collect()
@@ -66,7 +66,7 @@ fn what_summarizes_uses_is_its_own_and_it_gets_nothing_of_servers() {
     config.settings.summarizer =
         summarizer(SummarizerKind::Command { program: located("${FREE}"), args: args.clone() });
     assert_eq!(names(&config, &environment), ["KEY", "MODEL", "OWN", "URL"]);
-    // Even where a server is called as it is.
+    // This holds even if a server has the same name.
     let mut program = ServerConfig::new("own", place(9), TransportKind::Stdio);
     program.args = args;
     let variables = Variables::of_test(&environment);

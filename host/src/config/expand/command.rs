@@ -1,4 +1,4 @@
-//! Runs the command of `${cmd:…}` within a limit, and takes what it writes.
+//! Runs the command of `${cmd:…}` with a time limit and returns its output.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// How long a command may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
-/// What the command writes to its standard output. An error says how it failed, never what it wrote.
+/// Runs a command and returns its standard output. An error says how it failed, never what it wrote.
 pub(super) fn run<'v>(
     line: &str,
     folder: &Path,
@@ -35,28 +35,28 @@ pub(super) fn run<'v>(
         // "exit status: 3" or "signal: 9 (SIGKILL)".
         return Err(format!("failed with {status}; run it in a shell to see why"));
     }
-    let output = output.map_err(|error| format!("wrote what cannot be read: {error}"))?;
+    let output = output.map_err(|error| format!("wrote output that cannot be read: {error}"))?;
     if output.len() as u64 > super::MAX_BYTES {
         return Err(format!("wrote more than {} KiB", super::MAX_BYTES / 1024));
     }
-    String::from_utf8(output).map_err(|_| "wrote what is not UTF-8 text".to_owned())
+    String::from_utf8(output).map_err(|_| "wrote output that is not UTF-8 text".to_owned())
 }
 
-/// All that it writes, until nobody can write any more; none where that takes too long.
+/// Returns everything that the command writes until the pipe closes; `None` if that takes too long.
 fn output_of(child: &mut Child, until: Instant) -> Option<io::Result<Vec<u8>>> {
     let stdout = child.stdout.take()?;
     let (sender, receiver) = mpsc::channel();
-    // It ends with the pipe: when all who hold it are gone, which `end` sees to.
+    // The thread ends with the pipe, when all processes that hold it are gone; `end` kills those.
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdout.take(super::MAX_BYTES + 1).read_to_end(&mut bytes);
-        // Nobody listens any more where the limit has passed.
+        // After the limit, nobody receives this.
         let _ = sender.send(read.map(|_| bytes));
     });
     receiver.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
 }
 
-/// Waits until the command has ended, and kills what it leaves behind; none where it had to be killed itself.
+/// Waits until the command has ended and kills what it leaves behind; returns `None` if it had to be killed itself.
 fn end(child: &mut Child, until: Instant) -> io::Result<Option<ExitStatus>> {
     let ended = loop {
         if has_ended(child)? {
@@ -82,7 +82,7 @@ fn shell(line: &str) -> Command {
     command
 }
 
-/// Whether it has ended. It is not reaped: until then nobody else gets the number of its group.
+/// Reports whether the command has ended, without reaping it, so that its group id is not reused yet.
 #[cfg(unix)]
 fn has_ended(child: &Child) -> io::Result<bool> {
     use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
@@ -93,7 +93,7 @@ fn has_ended(child: &Child) -> io::Result<bool> {
 #[cfg(unix)]
 fn kill_group(child: &mut Child) {
     use rustix::process::{Pid, Signal, kill_process_group};
-    // It fails where nobody is left, which is as good.
+    // This fails if no process is left, which is fine.
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
 }
 
@@ -111,7 +111,7 @@ fn has_ended(child: &mut Child) -> io::Result<bool> {
 
 #[cfg(windows)]
 fn kill_group(child: &mut Child) {
-    // It fails where it has ended, which is as good.
+    // This fails if the process has ended, which is fine.
     let _ = child.kill();
 }
 
@@ -132,7 +132,7 @@ mod tests {
             ("pwd", Ok("/\n")),
             ("echo s3cret; echo s3cret >&2; exit 3", Err("failed with exit status: 3; run it in a shell to see why")),
             ("kill -9 $$", Err("failed with signal: 9 (SIGKILL); run it in a shell to see why")),
-            ("printf '\\377'", Err("wrote what is not UTF-8 text")),
+            ("printf '\\377'", Err("wrote output that is not UTF-8 text")),
             ("/bin/cat /dev/zero", Err("")),
         ];
         for (line, expected) in rows {
@@ -151,14 +151,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pid = folder.path().join("pid");
         let line = format!("/bin/sleep 1000 & echo $! > '{}'; wait", pid.display());
-        // The limit begins again until the child has told its number, since a busy machine starts it late.
+        // Retry until the child has written its pid, because a busy machine starts it late.
         let child = loop {
             assert_eq!(try_run(&line, Duration::from_millis(300)), Err("took more than 0.3s".to_owned()));
             if let Some(child) = std::fs::read_to_string(&pid).ok().and_then(|pid| pid.trim().parse().ok()) {
                 break rustix::process::Pid::from_raw(child).unwrap();
             }
         };
-        // Killed at once, but its new parent may take a moment to bury it.
+        // The child is killed at once, but its new parent may take a moment to reap it.
         while rustix::process::test_kill_process(child).is_ok() && !is_zombie(child) {
             thread::yield_now();
         }

@@ -1,64 +1,64 @@
-//! Reads a text with places to fill in. Nothing is filled in here.
+//! Parses a text with placeholders, without expanding it.
 
 use std::collections::BTreeSet;
 
-/// A text with places to fill in.
+/// A text with placeholders.
 pub(super) struct TextTemplate<'t>(pub(super) Vec<TemplatePart<'t>>);
 
 /// A part of a template.
 pub(super) enum TemplatePart<'t> {
-    /// Text that stands for itself.
+    /// Literal text.
     Text(&'t str),
-    /// A place to fill in.
+    /// A placeholder.
     Value {
-        /// What with.
+        /// Where the value comes from.
         source: ValueSource<'t>,
-        /// What with where there is nothing.
+        /// The value if there is none.
         default: Option<TextTemplate<'t>>,
     },
 }
 
-/// What a place is filled with.
+/// The source of a placeholder's value.
 pub(super) enum ValueSource<'t> {
     /// A variable.
     Variable(&'t str),
-    /// The id of the session.
+    /// The session id.
     Session,
-    /// The text of a file.
+    /// The content of a file.
     File(TextTemplate<'t>),
     /// The home folder.
     Home,
-    /// The folder that we work in.
+    /// The workspace folder.
     Workspace,
-    /// The folder that we were started in.
+    /// The folder that toolgate was started in.
     StartFolder,
-    /// The name of the folder that we work in.
+    /// The name of the workspace folder.
     WorkspaceName,
-    /// What stands between the parts of a path.
+    /// The path separator.
     Separator,
-    /// What a person answers.
+    /// The answer to an input.
     Input(&'t str),
-    /// What a command writes.
+    /// The output of a command.
     Command(&'t str),
 }
 
-/// Why a text is no template.
+/// The reason why a text cannot be parsed.
 pub(super) struct TemplateError {
-    /// The byte at which the wrong place begins.
+    /// The byte offset of the placeholder.
     pub(super) at: usize,
-    /// What is wrong, and how to mend it. It quotes nothing but names, since the text may be a secret.
+    /// What is wrong, and how to fix it. It quotes only names, because the text may be a secret.
     pub(super) text: String,
 }
 
-/// Reads a template.
+/// Parses a template.
 pub(super) fn parse(text: &str, bare_dollar: bool) -> Result<TextTemplate<'_>, TemplateError> {
     TemplateParser::new(text, bare_dollar).template(0)
 }
 
-/// The variables that the text uses, as far as it can be read.
+/// Returns the variables that the text uses, as far as it can be parsed.
 pub(super) fn variables(text: &str, bare_dollar: bool) -> BTreeSet<&str> {
     let mut parser = TemplateParser::new(text, bare_dollar);
-    // A mistake is told when the text is expanded.
+    // The error is reported when the text is expanded.
     let _ = parser.template(0);
     parser.names
 }
@@ -75,7 +75,7 @@ impl<'t> TemplateParser<'t> {
         TemplateParser { text, at: 0, bare_dollar, names: BTreeSet::new() }
     }
 
-    /// To the end of the text or, within braces, to the brace that closes them.
+    /// Parses up to the end of the text or, within braces, up to the closing brace.
     fn template(&mut self, depth: usize) -> Result<TextTemplate<'t>, TemplateError> {
         let mut parts = Vec::new();
         let mut plain = self.at;
@@ -97,7 +97,7 @@ impl<'t> TemplateParser<'t> {
         Ok(TextTemplate(parts))
     }
 
-    /// The part that begins here; none where the character stands for itself.
+    /// Parses the placeholder or escape that begins here; returns `None` if the character is literal.
     fn part(&mut self, depth: usize) -> Result<Option<TemplatePart<'t>>, TemplateError> {
         let rest = self.rest();
         if rest.starts_with("$${") {
@@ -113,7 +113,7 @@ impl<'t> TemplateParser<'t> {
         Ok(self.word().map(|name| TemplatePart::Value { source: ValueSource::Variable(name), default: None }))
     }
 
-    /// `$env:VAR` as PowerShell has it, where it is a word of its own; and `$VAR` where the file has that.
+    /// Parses PowerShell's `$env:VAR` if it is a word of its own, and `$VAR` if the file may use that.
     fn word(&mut self) -> Option<&'t str> {
         let rest = self.rest().strip_prefix('$')?;
         let apart = !self.text[..self.at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$');
@@ -128,7 +128,7 @@ impl<'t> TemplateParser<'t> {
         Some(name)
     }
 
-    /// `${…}`
+    /// Parses `${…}`.
     fn braces(&mut self, depth: usize) -> Result<TemplatePart<'t>, TemplateError> {
         let start = self.at;
         self.at += 2;
@@ -139,7 +139,7 @@ impl<'t> TemplateParser<'t> {
         let source = if !self.rest().starts_with(":-") && self.eat(":") {
             match name {
                 "env" => {
-                    // `ProgramFiles(x86)` is a name too.
+                    // `ProgramFiles(x86)` is a valid name too.
                     let name = self.take(|c| in_name(c) || "().".contains(c));
                     self.variable(start, name)?
                 }
@@ -181,7 +181,7 @@ impl<'t> TemplateParser<'t> {
         self.template(depth + 1)
     }
 
-    /// A command to the brace that closes it; it is for the shell to read, so only its braces are counted.
+    /// Parses a command up to its closing brace; the shell parses the rest, so only braces are counted.
     fn command(&mut self, start: usize) -> Result<&'t str, TemplateError> {
         let rest = self.rest();
         let mut open = 1;
@@ -207,7 +207,7 @@ impl<'t> TemplateParser<'t> {
         Err(unclosed(start))
     }
 
-    /// `{{.VAR}}`, and `{{'{{'}}` for a plain `{{` as in the templates that this form is from.
+    /// Parses `{{.VAR}}`, and `{{'{{'}}` for a literal `{{` as in Go templates.
     fn dotted(&mut self) -> Result<TemplatePart<'t>, TemplateError> {
         let start = self.at;
         let malformed = |text: &str| TemplateError {
@@ -229,7 +229,7 @@ impl<'t> TemplateParser<'t> {
                 self.names.insert(name);
                 ValueSource::Variable(name)
             }
-            _ => return Err(malformed("between \"{{\" and \"}}\" stands a dot and one name, as in {{.TOKEN}}")),
+            _ => return Err(malformed("between \"{{\" and \"}}\", write a dot and one name, as in {{.TOKEN}}")),
         };
         Ok(TemplatePart::Value { source, default: None })
     }
@@ -257,7 +257,7 @@ fn unclosed(at: usize) -> TemplateError {
 }
 
 fn no_name(at: usize) -> TemplateError {
-    let text = "after \"${\" stands one name and then \"}\" or \":-\", as in ${TOKEN} or ${TOKEN:-default}";
+    let text = "after \"${\", write one name and then \"}\" or \":-\", as in ${TOKEN} or ${TOKEN:-default}";
     TemplateError { at, text: format!("{text}; {PLAIN}") }
 }
 
@@ -270,7 +270,7 @@ fn in_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Whether it begins as a name does; `{{.VAR}}` also checks the rest.
+/// Reports whether the text begins like a name; `{{.VAR}}` also checks the rest.
 fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
@@ -281,5 +281,5 @@ fn leading_name(text: &str) -> Option<&str> {
 
 const ENV: &str = "env:";
 const PLAIN: &str = "for a plain \"${\" write \"$${\"";
-/// Deeper than anyone writes, and far from the end of the stack.
+/// Deeper than anyone writes, and far from exhausting the stack.
 const MAX_DEPTH: usize = 8;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use crate::config::variables::InputPrompter;
 
-/// A scope for a test: the variables, a folder, and all else that it may want to change.
+/// A scope for a test: the variables, a folder, and everything else that a test may change.
 struct Case {
     variables: Variables,
     env_file: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ impl Case {
         }
     }
 
-    /// The error is said in words that contain the expected ones.
+    /// Checks that expansion fails with a message that contains `expected`.
     fn refuse(&self, text: &str, expected: &str) {
         match self.expand(text) {
             Ok(expanded) => panic!("{text:?} became {expanded:?}"),
@@ -166,25 +166,25 @@ fn something_malformed_names_its_place_and_a_way_out() {
         ("ää ${", "at character 4: \"${\" has no closing"),
         ("a ${VAR:-x", "at character 3: \"${\" has no closing"),
         ("${X:-${VAR}", "at character 1: \"${\" has no closing"),
-        ("${}", "at character 1: after \"${\" stands one name"),
-        ("${1}", "stands one name"),
-        ("${A-B}", "stands one name"),
-        ("${ VAR }", "stands one name"),
+        ("${}", "at character 1: after \"${\", write one name"),
+        ("${1}", "write one name"),
+        ("${A-B}", "write one name"),
+        ("${ VAR }", "write one name"),
         ("${VAR:=x}", "\"${VAR:\" is not known"),
-        ("${env:}", "stands one name"),
+        ("${env:}", "write one name"),
         ("${foo:bar}", "at character 1: \"${foo:\" is not known; there are: ${VAR}"),
         ("${command:x.y}", "\"${command:\" is not known"),
         ("{{.VAR", "at character 1: \"{{\" has no closing \"}}\"; for a plain \"{{\" write {{'{{'}}"),
-        ("x {{call .X}}", "at character 3: between \"{{\" and \"}}\" stands a dot and one name, as in {{.TOKEN}}"),
-        ("{{API_KEY}}", "stands a dot and one name"),
+        ("x {{call .X}}", "at character 3: between \"{{\" and \"}}\", write a dot and one name, as in {{.TOKEN}}"),
+        ("{{API_KEY}}", "write a dot and one name"),
         ("${A:-${A:-${A:-${A:-${A:-${A:-${A:-${A:-${A:-x}}}}}}}}}", "nested more than 8 deep"),
     ] {
         case.refuse(text, expected);
     }
 }
 
-/// What the project behind the first seed expects. Ours expands `${VAR}` too, and what it leaves as it stands or fills
-/// with nothing is an error here.
+/// The expectations of the first seed project. toolgate also expands `${VAR}`, and refuses what the seed leaves as it
+/// is or replaces by nothing.
 #[test]
 fn templates_of_the_first_seed_mean_the_same_or_are_refused() {
     type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], Result<&'a str, &'a str>);
@@ -261,7 +261,7 @@ fn files_are_read_from_beside_the_configuration() {
     }
     case.check("${file:two}", "a\n");
     case.refuse("${file:missing}", "missing\": ");
-    case.refuse("${file:.}", "is no regular file");
+    case.refuse("${file:.}", "is not a regular file");
     case.refuse("${file:binary}", "is not UTF-8 text");
     case.refuse("${file:big}", "has more than 64 KiB");
     case.refuse("${file:token", "no closing");

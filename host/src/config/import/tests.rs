@@ -4,7 +4,7 @@ use super::super::model::{ServerAuth, ServerConfig, UnexpandedText};
 use super::super::parse;
 use super::*;
 
-/// What a server says, without where it says it.
+/// Returns the content of a server without its positions.
 fn essence(server: &ServerConfig) -> String {
     let texts = |all: &[UnexpandedText]| all.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
     let pairs = |all: &[(String, UnexpandedText)]| {
@@ -53,7 +53,7 @@ fn essence(server: &ServerConfig) -> String {
     )
 }
 
-/// The import loads without a word, and says what the client's file says.
+/// Checks that the import loads without notices and means the same as the client's file.
 fn check(client: ImportClient, file: &str, text: &str) -> (String, Vec<String>) {
     let imported = import(client, text, Path::new(file)).unwrap();
     let native =
@@ -121,7 +121,7 @@ fn a_token_becomes_a_variable_and_a_secret_in_plain_text_gets_a_word_of_advice()
     );
     assert!(
         yaml.contains(
-            "      # A secret in plain text: better export API_KEY and write ${API_KEY}.\n      api-key: hunter2\n"
+            "      # A secret in plain text: export API_KEY and write ${API_KEY} instead.\n      api-key: hunter2\n"
         ),
         "{yaml}"
     );
@@ -137,7 +137,7 @@ fn the_client_says_what_a_number_without_a_unit_means() {
         (ImportClient::Cursor, "call: 5000s", 1),
     ];
     for (client, call, notices) in rows {
-        // Whatever the file is called.
+        // The name of the file does not matter.
         for file in ["m.json", ".mcp.json"] {
             let imported = import(client, text, Path::new(file)).unwrap();
             assert!(imported.yaml.contains(call), "{client:?}: {}", imported.yaml);
@@ -153,8 +153,8 @@ fn what_cannot_come_along_is_said() {
     assert_eq!(
         notices,
         [
-            ".claude.json:1:89: the servers of the project \"/p\" are left out: c",
-            ".claude.json:1:31: server \"a\" is left out: invalid transport type \"grpc\"; there are: stdio, http, sse, websocket",
+            ".claude.json:1:89: the servers of the project \"/p\" are ignored: c",
+            ".claude.json:1:31: server \"a\" is skipped: invalid transport type \"grpc\"; there are: stdio, http, sse, websocket",
         ]
     );
     let imported = import(

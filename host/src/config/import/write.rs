@@ -1,4 +1,4 @@
-//! A configuration as the text of a `toolgate.yaml`: only what differs from the defaults.
+//! Writes a configuration as the text of a `toolgate.yaml`, with only the values that differ from the defaults.
 
 use std::fmt::Write as _;
 
@@ -12,8 +12,8 @@ use super::super::model::{
 };
 use super::super::{bytes, duration};
 
-/// The configuration as YAML, with a word about where it comes from. What holds for all servers is taken over as it is
-/// written, since a rule must not be lost on the way.
+/// Returns the configuration as YAML, with a comment that names its source. Settings for all servers are copied as
+/// written, so that no rule is lost.
 pub fn yaml<'n>(config: &Config, client: &str, of_all: impl IntoIterator<Item = (&'n str, &'n Node)>) -> String {
     let mut writer = YamlWriter { out: String::new(), bare_dollar: config.settings.bare_dollar };
     let _ = writeln!(writer.out, "# Imported from {client}. Every key is explained in toolgate.example.yaml.");
@@ -42,7 +42,7 @@ impl YamlWriter {
         self.line(depth, format!("{}: {value}", quote(key)).trim_end());
     }
 
-    /// Text that is expanded later: a bare `$VAR` becomes `${VAR}`, since only Gemini CLI knows the former.
+    /// Formats text that is expanded later: a bare `$VAR` becomes `${VAR}`, since only Gemini CLI knows the former.
     fn located(&self, text: &UnexpandedText) -> String {
         quote(&if self.bare_dollar { brace(&text.text) } else { text.text.clone() })
     }
@@ -311,14 +311,17 @@ impl YamlWriter {
         }
     }
 
-    /// A value that may be a secret; one in plain text gets a word of advice.
+    /// Writes a value that may be a secret; one in plain text gets a comment with advice.
     fn secret(&mut self, depth: usize, key: &str, value: &UnexpandedText, variable: &str) {
         let has_variable =
             value.text.contains("${") || value.text.contains("{{") || (self.bare_dollar && value.text.contains('$'));
         if !has_variable && !value.text.is_empty() && looks_secret(variable) {
             let variable: String =
                 variable.to_ascii_uppercase().replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
-            self.line(depth, &format!("# A secret in plain text: better export {variable} and write ${{{variable}}}."));
+            self.line(
+                depth,
+                &format!("# A secret in plain text: export {variable} and write ${{{variable}}} instead."),
+            );
         }
         self.pair(depth, key, &self.located(value));
     }
@@ -337,7 +340,7 @@ impl YamlWriter {
     }
 }
 
-/// A value as it is written in one line of YAML.
+/// Formats a value on one line of YAML.
 fn flow(node: &Node) -> String {
     match &node.value {
         NodeValue::Scalar(scalar) => match scalar.kind {
@@ -358,7 +361,7 @@ fn looks_secret(name: &str) -> bool {
     ["key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie"].iter().any(|part| name.contains(part))
 }
 
-/// Text as YAML; plain where it can be nothing but text.
+/// Formats text as YAML, without quotes if it can only be read as text.
 fn quote(text: &str) -> String {
     let plain = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/'));
@@ -366,7 +369,7 @@ fn quote(text: &str) -> String {
         text.to_ascii_lowercase().as_str(),
         "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n"
     );
-    // A JSON text is a YAML text in double quotes.
+    // A JSON string is also a YAML string in double quotes.
     if plain && !word { text.to_owned() } else { serde_json::Value::from(text).to_string() }
 }
 
@@ -379,7 +382,7 @@ fn brace(text: &str) -> String {
         let after = &rest[at + 1..];
         let name = after.find(|next: char| !next.is_ascii_alphanumeric() && next != '_').unwrap_or(after.len());
         let bare = after.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-        // `$env:VAR` is a variable in its own right.
+        // `$env:VAR` is a form of its own.
         if bare && !(&after[..name] == "env" && after[name..].starts_with(':')) {
             out.push_str(&format!("${{{}}}", &after[..name]));
             rest = &after[name..];

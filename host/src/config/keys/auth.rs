@@ -4,7 +4,7 @@ use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{ApiKeyLocation, OAuthConfig, OAuthGrant, ServerAuth, TokenAuth, UnexpandedText};
 use super::{ConfigKey, KeyForm, read_keys};
 
-/// What `auth` says, before it is clear what it means.
+/// The value of `auth` as written, before its type is known.
 #[derive(Default)]
 pub struct AuthDraft {
     kind: Option<AuthKind>,
@@ -15,7 +15,7 @@ pub struct AuthDraft {
     user: Option<UnexpandedText>,
     password: Option<UnexpandedText>,
     oauth: OAuthConfig,
-    /// A key that only OAuth has was given.
+    /// Whether a key is given that only OAuth has.
     oauth_given: bool,
 }
 
@@ -34,7 +34,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         "type",
         KeyForm::Choice(&["none", "bearer", "api_key", "basic", "oauth"]),
         "\"none\"",
-        "How we prove who we are; the other keys say it too.",
+        "The kind of authentication; if not given, the other keys imply it.",
         |auth, field, _| {
             auth.kind = Some(field.choice(KINDS)?);
             Ok(())
@@ -58,7 +58,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         "header",
         KeyForm::Text,
         "\"X-API-Key\"",
-        "For api_key: the header that carries it.",
+        "For api_key: the header that carries the key.",
         |auth, field, _| {
             auth.header = Some(field.text()?);
             Ok(())
@@ -68,7 +68,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         "query",
         KeyForm::Text,
         "",
-        "For api_key: the parameter of the address that carries it, in place of a header.",
+        "For api_key: the query parameter that carries the key, instead of a header.",
         |auth, field, _| {
             auth.query = Some(field.text()?);
             Ok(())
@@ -76,7 +76,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
     ),
     ConfigKey::aliased(
         &["username"],
-        ConfigKey::new("user", KeyForm::Text, "", "For basic: the name.", |auth, field, _| {
+        ConfigKey::new("user", KeyForm::Text, "", "For basic: the user name.", |auth, field, _| {
             auth.user = Some(field.unexpanded_text()?);
             Ok(())
         }),
@@ -91,7 +91,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
             "grant",
             KeyForm::Choice(&["authorization_code", "client_credentials"]),
             "\"authorization_code\"",
-            "For oauth: a person gives consent in a browser, or the id and the secret suffice.",
+            "For oauth: `authorization_code` (a person consents in a browser) or `client_credentials`.",
             |auth, field, _| {
                 auth.oauth_given = true;
                 auth.oauth.grant = field.choice(GRANTS)?;
@@ -99,9 +99,9 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
             },
         ),
     ),
-    ConfigKey::new("client_id", KeyForm::Text, "", "For oauth: our id, where we are registered.", |auth, field, _| {
+    ConfigKey::new("client_id", KeyForm::Text, "", "For oauth: the id of a registered client.", |auth, field, _| {
         auth.oauth_given = true;
-        // Some clients write an empty id where they are not registered.
+        // Some clients write an empty id if they are not registered.
         auth.oauth.client_id = Some(field.unexpanded_text()?).filter(|id| !id.text.is_empty());
         Ok(())
     }),
@@ -109,7 +109,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         "client_secret",
         KeyForm::Text,
         "",
-        "For oauth: the secret that goes with the id.",
+        "For oauth: the secret of the registered client.",
         |auth, field, _| {
             auth.oauth_given = true;
             auth.oauth.client_secret = Some(field.unexpanded_text()?).filter(|secret| !secret.text.is_empty());
@@ -120,7 +120,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         "client_metadata_url",
         KeyForm::Text,
         "",
-        "For oauth: where our description is published, for authorization servers that read it; it is our id there.",
+        "For oauth: the address of a published client description, which serves as the client id.",
         |auth, field, _| {
             auth.oauth_given = true;
             auth.oauth.client_metadata_url = Some(field.unexpanded_text()?);
@@ -133,7 +133,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
             "token_auth",
             KeyForm::Choice(&["basic", "post", "private_key_jwt"]),
             "",
-            "For oauth: how we prove who we are where tokens are given out; as the server says, if not given.",
+            "For oauth: how to authenticate at the token endpoint; default: as the authorization server says.",
             |auth, field, _| {
                 auth.oauth_given = true;
                 auth.oauth.token_auth = Some(field.choice(TOKEN_AUTHS)?);
@@ -145,7 +145,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         "private_key",
         KeyForm::Text,
         "",
-        "For oauth: a PEM file with the key that signs for us, for private_key_jwt.",
+        "For oauth with private_key_jwt: a PEM file with the key that signs.",
         |auth, field, _| {
             auth.oauth_given = true;
             auth.oauth.private_key = Some(field.unexpanded_text()?);
@@ -156,7 +156,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         "issuer",
         KeyForm::Text,
         "",
-        "For oauth: the one authorization server to accept; without it, a secret goes only to the first one it was used with.",
+        "For oauth: the only authorization server to accept; default: a secret is tied to the first one it was sent to.",
         |auth, field, _| {
             auth.oauth_given = true;
             auth.oauth.issuer = Some(field.unexpanded_text()?);
@@ -165,9 +165,9 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
     ),
     ConfigKey::aliased(
         &["scope"],
-        ConfigKey::new("scopes", KeyForm::Texts, "[]", "For oauth: what we ask for.", |auth, field, _| {
+        ConfigKey::new("scopes", KeyForm::Texts, "[]", "For oauth: the scopes to request.", |auth, field, _| {
             auth.oauth_given = true;
-            // Also as one text with spaces, the way OAuth sends them.
+            // Also accepts one string with spaces, the way OAuth sends scopes.
             let scopes = field.texts()?;
             auth.oauth.scopes = scopes.iter().flat_map(|scope| scope.split_whitespace()).map(str::to_owned).collect();
             Ok(())
@@ -177,7 +177,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         "callback_port",
         KeyForm::Number(1, 65_535),
         "",
-        "For oauth: the port of the local callback; any free one, if not given.",
+        "For oauth: the port of the local callback; default: any free one.",
         |auth, field, _| {
             auth.oauth_given = true;
             auth.oauth.callback_port = u16::try_from(field.number(1, 65_535)?).ok();
@@ -188,7 +188,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         "authorization_url",
         KeyForm::Text,
         "",
-        "For oauth: where a person gives consent, if the server does not say.",
+        "For oauth: the authorization endpoint, if the server does not name it.",
         |auth, field, _| {
             auth.oauth_given = true;
             auth.oauth.authorization_url = Some(field.unexpanded_text()?);
@@ -199,7 +199,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
         "token_url",
         KeyForm::Text,
         "",
-        "For oauth: where tokens are given out, if the server does not say.",
+        "For oauth: the token endpoint, if the server does not name it.",
         |auth, field, _| {
             auth.oauth_given = true;
             auth.oauth.token_url = Some(field.unexpanded_text()?);
@@ -212,7 +212,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
             "metadata_url",
             KeyForm::Text,
             "",
-            "For oauth: where the authorization server describes itself, if the server does not say.",
+            "For oauth: the authorization server's metadata, if the server does not name it.",
             |auth, field, _| {
                 auth.oauth_given = true;
                 auth.oauth.metadata_url = Some(field.unexpanded_text()?);
@@ -220,7 +220,7 @@ pub const AUTH: &[ConfigKey<AuthDraft>] = &[
             },
         ),
     ),
-    // Gemini CLI switches OAuth on or off with it, which is looked at before.
+    // Gemini CLI switches OAuth on or off with this key, which `read_oauth` checks first.
     ConfigKey::hidden("enabled", |_, _, _| Ok(())),
 ];
 
@@ -231,7 +231,7 @@ pub fn read_auth(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<S
     draft.finish(field)
 }
 
-/// Reads `oauth`, which some clients have in place of `auth`; `false` says that there is none.
+/// Reads `oauth`, which some clients write instead of `auth`; `false` means none.
 pub fn read_oauth(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<ServerAuth, FieldError> {
     if let Ok(flag) = field.flag() {
         return Ok(if flag { ServerAuth::OAuth(Box::default()) } else { ServerAuth::None });
@@ -264,7 +264,7 @@ impl AuthDraft {
             ("query", self.query.is_some(), AuthKind::ApiKey),
             ("user", self.user.is_some(), AuthKind::Basic),
             ("password", self.password.is_some(), AuthKind::Basic),
-            ("client_id and its like", self.oauth_given, AuthKind::OAuth),
+            ("a key for OAuth, such as client_id,", self.oauth_given, AuthKind::OAuth),
         ];
         if let Some((part, _, owner)) = parts.iter().find(|(_, present, owner)| *present && *owner != kind) {
             return Err(field.error(format!("{part} goes with type {}, not with type {}", owner.name(), kind.name())));
@@ -292,7 +292,7 @@ impl AuthDraft {
     }
 }
 
-/// What cannot work is better said now than at the first call.
+/// Refuses combinations that would fail at the first call.
 fn check_oauth(oauth: OAuthConfig, field: &ConfigField<'_>) -> Result<OAuthConfig, FieldError> {
     let signs = oauth.token_auth == Some(TokenAuth::PrivateKeyJwt);
     if signs != oauth.private_key.is_some() {
@@ -328,10 +328,10 @@ const KINDS: &[(&str, AuthKind)] = &[
     ("basic", AuthKind::Basic),
     ("oauth", AuthKind::OAuth),
 ];
-/// The names of the grants.
+/// The values of `grant`.
 pub const GRANTS: &[(&str, OAuthGrant)] =
     &[("authorization_code", OAuthGrant::AuthorizationCode), ("client_credentials", OAuthGrant::ClientCredentials)];
-/// The names of the ways to prove who we are at a token endpoint; the longer ones are OAuth's own.
+/// The values of `token_auth`; the longer ones are OAuth's own names.
 pub const TOKEN_AUTHS: &[(&str, TokenAuth)] = &[
     ("basic", TokenAuth::Basic),
     ("post", TokenAuth::Post),

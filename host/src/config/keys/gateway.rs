@@ -21,7 +21,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
             "http",
             KeyForm::Text,
             "",
-            "Where `serve --http` listens if the flag gives no address; without either, on 127.0.0.1:8808.",
+            "The address for `serve --http` if the flag gives none; default: 127.0.0.1:8808.",
             |gateway, field, _| {
                 gateway.http = Some(read_listen_address(field)?);
                 Ok(())
@@ -32,7 +32,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "names",
         KeyForm::Choice(&["dot", "double-underscore", "mcp-prefix", "openai", "anthropic", "gemini", "cursor"]),
         "",
-        "How the gateway names tools: a style, or as one provider takes them; as `names` says, if not given.",
+        "How the gateway names tools: a style, or the rules of one provider; default: the top-level `names`.",
         |gateway, field, _| {
             gateway.names = Some(field.choice(&GatewayNames::ALL)?);
             Ok(())
@@ -42,7 +42,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "tokens",
         KeyForm::Sections(|| schema::object(TOKEN)),
         "[]",
-        "Who may use the gateway, and the token of each; needed to listen elsewhere than on loopback.",
+        "Who may use the gateway, each with a token; required to listen on anything but loopback.",
         |gateway, field, context| {
             gateway.tokens = read_tokens(field, context)?;
             Ok(())
@@ -52,7 +52,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "hosts",
         KeyForm::Texts,
         "[]",
-        "Names by which clients may reach the gateway, beside those of loopback.",
+        "Host names by which clients may reach the gateway, in addition to those of loopback.",
         |gateway, field, _| {
             gateway.hosts = read_each(field, host)?;
             Ok(())
@@ -62,7 +62,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "origins",
         KeyForm::Texts,
         "[]",
-        "Web pages that may use the gateway, such as https://app.example.com.",
+        "Origins of web pages that may use the gateway, such as https://app.example.com.",
         |gateway, field, _| {
             gateway.origins = read_each(field, origin)?;
             Ok(())
@@ -72,7 +72,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "socket",
         KeyForm::Flag,
         "true",
-        "Whether commands of the same user find the gateway through a socket, by which they may do everything.",
+        "Open a socket through which commands of the same user reach the gateway, with all rights.",
         |gateway, field, _| {
             gateway.socket = field.flag()?;
             Ok(())
@@ -82,7 +82,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "tls",
         KeyForm::Section(|| schema::object(TLS)),
         "{}",
-        "How the gateway proves to clients who it is; HTTP without TLS, if not given.",
+        "The gateway's certificate and key; default: HTTP without TLS.",
         |gateway, field, context| {
             let mut draft = TlsDraft::default();
             read_keys(TLS, &mut draft, field, context);
@@ -99,11 +99,11 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "max_body_bytes",
         KeyForm::Bytes,
         "\"4MiB\"",
-        "The largest body of a request, or line on standard input.",
+        "The largest request body, or line on standard input.",
         |gateway, field, _| {
             gateway.max_body_bytes = field.bytes()?;
             if gateway.max_body_bytes < 1024 {
-                return Err(field.error("expected at least 1KiB; no client could begin with less"));
+                return Err(field.error("expected at least 1KiB, enough for a handshake"));
             }
             Ok(())
         },
@@ -112,7 +112,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "max_sessions",
         KeyForm::Number(1, MOST),
         "1000",
-        "The most sessions of clients at a time; one more is refused.",
+        "The most client sessions at a time; more are refused.",
         |gateway, field, _| {
             gateway.max_sessions = field.count(1, MOST)?;
             Ok(())
@@ -122,11 +122,11 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "session_idle",
         KeyForm::Span,
         "\"30m\"",
-        "How long the session of a client is kept after its last use.",
+        "How long to keep a client session after its last use.",
         |gateway, field, context| {
             gateway.session_idle = read_retention(field, context)?;
             match gateway.session_idle.is_zero() {
-                true => Err(field.error("must be longer than nothing")),
+                true => Err(field.error("must be longer than 0")),
                 false => Ok(()),
             }
         },
@@ -135,7 +135,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "max_connections",
         KeyForm::Number(1, MOST),
         "1024",
-        "The most connections of clients at a time.",
+        "The most client connections at a time.",
         |gateway, field, _| {
             gateway.max_connections = field.count(1, MOST)?;
             Ok(())
@@ -145,7 +145,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "max_in_flight",
         KeyForm::Number(1, MOST),
         "512",
-        "The most requests at a time; one more is refused.",
+        "The most requests at a time; more are refused.",
         |gateway, field, _| {
             gateway.max_in_flight = field.count(1, MOST)?;
             Ok(())
@@ -155,7 +155,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "max_inflight_bytes",
         KeyForm::Bytes,
         "\"256MiB\"",
-        "The most bytes of requests and answers that are held at a time; at least max_body_bytes.",
+        "The most bytes of requests and responses in memory at a time; at least `max_body_bytes`.",
         |gateway, field, _| {
             gateway.max_inflight_bytes = field.bytes()?;
             Ok(())
@@ -165,7 +165,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "rate",
         KeyForm::Number(1, MOST),
         "",
-        "The most requests a second of one principal; no limit, if not given.",
+        "The most requests per second from one principal; default: no limit.",
         |gateway, field, _| {
             gateway.rate = u32::try_from(field.number(1, MOST)?).ok();
             Ok(())
@@ -175,7 +175,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
         "grace",
         KeyForm::Span,
         "\"10s\"",
-        "How long calls may take to finish when the gateway ends; then they are cancelled.",
+        "How long calls may take to finish when the gateway stops, before they are cancelled.",
         |gateway, field, context| {
             gateway.grace = read_span(field, context)?.unwrap_or_default();
             Ok(())
@@ -183,7 +183,7 @@ pub const GATEWAY: &[ConfigKey<GatewayRules>] = &[
     ),
 ];
 
-/// What `tls` says, before it is clear that nothing is missing.
+/// The value of `tls` as written, before it is known to be complete.
 #[derive(Debug, Default, PartialEq)]
 pub struct TlsDraft {
     certificate: Option<UnexpandedText>,
@@ -198,14 +198,14 @@ pub const TLS: &[ConfigKey<TlsDraft>] = &[
             "certificate",
             KeyForm::Text,
             "",
-            "A PEM file with the certificate of the gateway, and those that vouch for it.",
+            "A PEM file with the gateway's certificate chain.",
             |tls, field, _| {
                 tls.certificate = Some(field.unexpanded_text()?);
                 Ok(())
             },
         ),
     ),
-    ConfigKey::new("key", KeyForm::Text, "", "A PEM file with the key of the certificate.", |tls, field, _| {
+    ConfigKey::new("key", KeyForm::Text, "", "A PEM file with the certificate's private key.", |tls, field, _| {
         tls.key = Some(field.unexpanded_text()?);
         Ok(())
     }),
@@ -223,7 +223,7 @@ pub fn read_gateway(field: &ConfigField<'_>, context: &mut ReadContext) -> Optio
     })
 }
 
-/// A list of which each item is read; a text alone is a list of one.
+/// Reads each item of a list; a single string counts as a list of one.
 fn read_each(
     field: &ConfigField<'_>,
     read: fn(&ConfigField<'_>) -> Result<String, FieldError>,

@@ -1,4 +1,4 @@
-//! The keys of `lifecycle`. Each may stand in a server too, where it wins over what `lifecycle` says for all.
+//! The keys of `lifecycle`, which a server may have too; there they override the ones for all servers.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ pub const LIFECYCLE: &[ConfigKey<LifecycleRules>] = &[
     health_probe(),
 ];
 
-/// Something that a lifecycle can be said of.
+/// A type that contains lifecycle rules.
 pub trait HasLifecycle: 'static {
-    /// Its lifecycle.
+    /// Returns the lifecycle rules.
     fn lifecycle(&mut self) -> &mut LifecycleRules;
 }
 
@@ -45,7 +45,7 @@ pub const fn eager<T: HasLifecycle>() -> ConfigKey<T> {
         "eager",
         KeyForm::Flag,
         "false",
-        "The server starts at once, and not with the first call.",
+        "Start the server at once, not with the first call.",
         |target, field, _| {
             target.lifecycle().eager = field.flag()?;
             Ok(())
@@ -59,7 +59,7 @@ pub const fn shared<T: HasLifecycle>() -> ConfigKey<T> {
         "shared",
         KeyForm::Flag,
         "true",
-        "All gates share one connection to the server.",
+        "Share one connection to the server among all clients.",
         |target, field, _| {
             target.lifecycle().shared = field.flag()?;
             Ok(())
@@ -73,7 +73,7 @@ pub const fn idle_timeout<T: HasLifecycle>() -> ConfigKey<T> {
         "idle_timeout",
         KeyForm::Span,
         "\"5m\"",
-        "How long the server is kept after its last use; 0 stops it at once.",
+        "How long to keep the server running after its last use; 0 stops it at once.",
         |target, field, context| {
             target.lifecycle().idle_timeout = read_retention(field, context)?;
             Ok(())
@@ -87,7 +87,7 @@ pub const fn acquire_timeout<T: HasLifecycle>() -> ConfigKey<T> {
         "acquire_timeout",
         KeyForm::Span,
         "\"60s\"",
-        "How long callers wait for the server to come up for the first time; then they fail at once until it does.",
+        "How long callers wait for the server's first start; after that they fail at once until it is up.",
         |target, field, context| {
             target.lifecycle().acquire_timeout = read_limit(field, context)?;
             Ok(())
@@ -101,7 +101,7 @@ pub const fn restart_delays<T: HasLifecycle>() -> ConfigKey<T> {
         "restart_delays",
         KeyForm::Spans(MAX_DELAYS),
         r#"["0s", "1s", "2s", "5s", "10s", "30s", "60s"]"#,
-        "How long each restart waits, one failure after the other; the last repeats.",
+        "The delay before each restart after consecutive failures; the last one repeats.",
         |target, field, context| {
             target.lifecycle().restart_delays = delays(field, context)?;
             Ok(())
@@ -115,7 +115,7 @@ pub const fn health_interval<T: HasLifecycle>() -> ConfigKey<T> {
         "health_interval",
         KeyForm::Span,
         "\"15s\"",
-        "How often a server that runs is asked whether it is well; 0 means never.",
+        "How often to check a running server; 0 means never.",
         |target, field, context| {
             target.lifecycle().health_interval = read_span(field, context)?.unwrap_or_default();
             Ok(())
@@ -129,7 +129,7 @@ pub const fn health_timeout<T: HasLifecycle>() -> ConfigKey<T> {
         "health_timeout",
         KeyForm::Span,
         "\"5s\"",
-        "How long the server may take to answer that; one at work on a call may take as long as the call has.",
+        "How long the server may take to answer a check; a busy server has until its current call times out.",
         |target, field, context| {
             target.lifecycle().health_timeout = read_limit(field, context)?;
             Ok(())
@@ -143,7 +143,7 @@ pub const fn probe_timeout<T: HasLifecycle>() -> ConfigKey<T> {
         "probe_timeout",
         KeyForm::Span,
         "\"3s\"",
-        "How long the server may take to answer after a call timed out; if it does not, it is restarted.",
+        "How long the server may take to answer a probe after a call timed out, before it is restarted.",
         |target, field, context| {
             target.lifecycle().probe_timeout = read_limit(field, context)?;
             Ok(())
@@ -157,7 +157,7 @@ pub const fn health_probe<T: HasLifecycle>() -> ConfigKey<T> {
         "health_probe",
         KeyForm::Choice(&["ping", "list-tools"]),
         "\"ping\"",
-        "What the server is asked to find out whether it is well.",
+        "The request that checks a server.",
         |target, field, _| {
             target.lifecycle().health_probe = field.choice(PROBES)?;
             Ok(())
@@ -165,15 +165,15 @@ pub const fn health_probe<T: HasLifecycle>() -> ConfigKey<T> {
     )
 }
 
-/// How long something is kept.
+/// Reads how long to keep something.
 pub fn read_retention(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Duration, FieldError> {
-    let endless = || field.error("nothing is kept without end; write a long time, such as \"30d\"");
+    let endless = || field.error("this needs a limit; write a long one, such as \"30d\"");
     read_span(field, context)?.ok_or_else(endless)
 }
 
-/// Spans of time; one alone is a list of one.
+/// Reads a list of durations; a single duration counts as a list of one.
 fn delays(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<Duration>, FieldError> {
-    let endless = |item: &ConfigField<'_>| item.error("every delay has an end; write a duration, such as \"60s\"");
+    let endless = |item: &ConfigField<'_>| item.error("a delay cannot be endless; write a duration, such as \"60s\"");
     let mut delay = |item: &ConfigField<'_>| read_span(item, context)?.ok_or_else(|| endless(item));
     let delays: Vec<Duration> = match &field.node.value {
         NodeValue::Scalar(_) => vec![delay(field)?],
@@ -185,12 +185,12 @@ fn delays(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<Dura
             Err(field.error(format!("{} delays, but {MAX_DELAYS} are enough: the last repeats", delays.len())))
         }
         Some(last) if last.is_zero() => {
-            Err(field.error("the last delay repeats, so it must be longer than nothing; end with one such as 60s"))
+            Err(field.error("the last delay repeats, so it must be longer than 0; end with one such as 60s"))
         }
         Some(_) => Ok(delays),
     }
 }
 
-/// The names of the probes.
+/// The values of `health_probe`.
 pub const PROBES: &[(&str, HealthProbe)] = &[("ping", HealthProbe::Ping), ("list-tools", HealthProbe::ListTools)];
 const MAX_DELAYS: usize = 32;

@@ -1,10 +1,10 @@
-//! Keys that nobody knows and that look like rules: what they were to forbid must not be permitted.
+//! Unknown keys that look like rules: they become errors, so that a typing error never permits what it should forbid.
 
 use super::super::document::MapEntry;
 use super::super::nearest;
 use super::ConfigKey;
 
-/// The rule that an unknown key of a table was probably meant to be; none where it looks like no rule.
+/// Returns the rule that an unknown key of a table probably stands for, if it looks like one.
 pub fn intended_rule<T>(keys: &[ConfigKey<T>], entry: &MapEntry) -> Option<&'static str> {
     let rules = || keys.iter().filter(|key| key.is_rule);
     rules().next()?;
@@ -13,8 +13,8 @@ pub fn intended_rule<T>(keys: &[ConfigKey<T>], entry: &MapEntry) -> Option<&'sta
     near.or_else(of_all).or_else(|| rule_by_words(&entry.key)).or_else(|| nested_rule(entry, 2))
 }
 
-/// The rule that an unknown key at the top of another client's file was probably meant to be. Where the file has nothing
-/// but servers, a key that sounds like a rule is taken for one; in a file of settings it is the client's own.
+/// Returns the rule that an unknown top-level key of another client's file probably stands for. If the file contains
+/// only servers, every key that sounds like a rule counts; in a settings file, it belongs to the client.
 pub fn intended_top_rule<T>(keys: &[ConfigKey<T>], entry: &MapEntry, only_servers: bool) -> Option<&'static str> {
     let name = entry.key.as_str();
     if CLIENTS.iter().any(|known| nearest::is_same_word(known, name)) {
@@ -30,28 +30,28 @@ pub fn intended_top_rule<T>(keys: &[ConfigKey<T>], entry: &MapEntry, only_server
     near.or_else(|| rule_by_words(name).or_else(inner).filter(|_| only_servers))
 }
 
-/// What is wrong with such a key of a server, and how it is mended.
+/// Returns the message for a key of a server that looks like a misspelt rule.
 pub fn advice(name: &str, meant: &str) -> String {
     rule_advice(name, &hint(meant))
 }
 
-/// Which rule a key of a server was probably meant to be, as the end of a message.
+/// Returns the end of a message that names the rule which a key of a server probably stands for.
 pub fn hint(meant: &str) -> String {
     let place = if FOR_ALL.contains(&meant) { " at the top of the file" } else { "" };
     format!("; did you mean {meant:?}{place}?")
 }
 
-/// What is wrong with such a key at the top of a file, and how it is mended.
+/// Returns the message for a top-level key that looks like a misspelt rule.
 pub fn advice_at_top(name: &str, meant: &str) -> String {
     let place = if matches!(meant, "allow" | "deny" | "ask") { " of a server" } else { "" };
     rule_advice(name, &format!("; did you mean {meant:?}{place}?"))
 }
 
 fn rule_advice(name: &str, hint: &str) -> String {
-    format!("unknown key {name:?} looks like a rule, and no rule is passed over{hint} If it is no rule, take it out")
+    format!("unknown key {name:?} looks like a rule, and rules are never ignored{hint} If it is not one, remove it")
 }
 
-/// Whether a key is a slip of the finger away from a known one. Short words have too many neighbours for more than one slip.
+/// Reports whether a key is a likely misspelling of a known one; short words may differ in one letter only.
 fn is_near(known: &str, name: &str) -> bool {
     let (known, name) = (nearest::fold(known), nearest::fold(name));
     let longest = known.chars().count().max(name.chars().count());
@@ -60,7 +60,7 @@ fn is_near(known: &str, name: &str) -> bool {
         && strsim::damerau_levenshtein(&known, &name) <= ((longest + 1) / 4).max(1)
 }
 
-/// The rule that one of the words in a key belongs to.
+/// Returns the rule that one of the words in a key belongs to.
 fn rule_by_words(name: &str) -> Option<&'static str> {
     if super::is_ignorable(name) || name.len() > 64 {
         return None;
@@ -85,13 +85,13 @@ fn rule_by_words(name: &str) -> Option<&'static str> {
     STEMS.iter().find(|(stem, _)| folded.contains(stem)).map(|(_, rule)| *rule)
 }
 
-/// The rule that a key within this one sounds like, as in `"toolConfiguration": {"allowedTools": []}`.
+/// Returns the rule that a nested key sounds like, as in `"toolConfiguration": {"allowedTools": []}`.
 fn nested_rule(entry: &MapEntry, depth: usize) -> Option<&'static str> {
     let inner = entry.value.entries().filter(|_| depth > 0)?;
     inner.iter().find_map(|entry| rule_by_words(&entry.key).or_else(|| nested_rule(entry, depth - 1)))
 }
 
-/// The words of a key, in whatever way they are put together.
+/// Splits a key into lower-case words, at punctuation and at capitals.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut lower = false;
@@ -107,7 +107,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Parts of words by which people mean rules, and ours that is nearest.
+/// Parts of words that people use for rules, each with the nearest rule of toolgate.
 const STEMS: [(&str, &str); 15] = [
     ("disallow", "deny"),
     ("allow", "allow"),
@@ -126,13 +126,13 @@ const STEMS: [(&str, &str); 15] = [
     ("destructive", "destructive"),
 ];
 
-/// Rules that hold for all servers, and that people look for at one.
+/// Rules for all servers that people also write in a single server.
 const FOR_ALL: [&str; 2] = ["read_only", "destructive"];
 
-/// Names of ours that are known when they are written in full alone, since ordinary words are near them.
+/// Known names that are only matched exactly, because ordinary words are close to them.
 const COMMON: [&str; 5] = ["ask", "active", "enable", "disable", "retry"];
 
-/// Keys at the top of files that clients are known to write, and that are about the client itself.
+/// Top-level keys that clients write about themselves.
 const CLIENTS: [&str; 13] = [
     "permissions",
     "permission",

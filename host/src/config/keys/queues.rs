@@ -1,4 +1,4 @@
-//! The keys of `queues`, and the names of queues wherever they stand.
+//! The keys of `queues`, and the check of queue names.
 
 use super::super::document::NodeValue;
 use super::super::field::{ConfigField, FieldError, ReadContext};
@@ -14,7 +14,7 @@ pub const QUEUE: &[ConfigKey<QueueRules>] = &[
         "slots",
         KeyForm::Number(1, MAX_SLOTS),
         "",
-        "How many calls run at a time; twice the number of cores and at most 64, if not given.",
+        "How many calls run at a time; default: twice the number of cores, and at most 64.",
         |queue, field, _| {
             queue.slots = Some(field.count(1, MAX_SLOTS)?);
             Ok(())
@@ -24,7 +24,7 @@ pub const QUEUE: &[ConfigKey<QueueRules>] = &[
         "waiting",
         KeyForm::Number(0, MAX_WAITING),
         "",
-        "How many calls may wait for their turn, 1000 if not given; one more is refused.",
+        "How many calls may wait for a slot; more are refused. Default: 1000.",
         |queue, field, _| {
             queue.waiting = Some(field.count(0, MAX_WAITING)?);
             Ok(())
@@ -34,7 +34,7 @@ pub const QUEUE: &[ConfigKey<QueueRules>] = &[
         "timeout",
         KeyForm::Span,
         "",
-        "How long a call may wait for its turn; as long as the call itself may take, if not given.",
+        "How long a call may wait for a slot; default: as long as the call itself may take.",
         |queue, field, context| {
             queue.timeout = Some(read_limit(field, context)?);
             Ok(())
@@ -42,7 +42,7 @@ pub const QUEUE: &[ConfigKey<QueueRules>] = &[
     ),
 ];
 
-/// The schema of a queue: the number of its slots, or a map.
+/// Returns the schema of a queue: the number of its slots, or a map.
 pub fn schema() -> serde_json::Value {
     let mut schema = schema::object_or("integer", QUEUE);
     schema["minimum"] = 1.into();
@@ -59,7 +59,7 @@ pub fn read_queues(field: &ConfigField<'_>, context: &mut ReadContext) -> Result
             QueueRules { name: check_queue_name(&entry.key, &value, &entry.place)?, ..QueueRules::default() };
         match &value.node.value {
             NodeValue::Map(_) => read_keys(QUEUE, &mut rules, &value, context),
-            // A queue of which nothing is said is one of the usual size.
+            // A queue without a value gets the defaults.
             NodeValue::Scalar(_) if value.node.is_null() => {}
             NodeValue::Scalar(_) => rules.slots = Some(value.count(1, MAX_SLOTS)?),
             NodeValue::List(_) => return Err(value.error("expected a number of slots or a map, found a list")),
@@ -69,7 +69,7 @@ pub fn read_queues(field: &ConfigField<'_>, context: &mut ReadContext) -> Result
     Ok(queues)
 }
 
-/// The name of a queue.
+/// Reads the name of a queue.
 pub fn read_queue_name(field: &ConfigField<'_>) -> Result<String, FieldError> {
     check_queue_name(&field.text()?, field, &field.node.place)
 }

@@ -13,7 +13,7 @@ pub const RECORD: &[ConfigKey<RecordRules>] = &[
             "dir",
             KeyForm::Text,
             "",
-            "The folder, relative to this file; one of the user's own, if not given.",
+            "The folder, relative to this file; default: ~/.local/state/toolgate/records.",
             |record, field, _| {
                 record.dir = Some(field.unexpanded_text()?);
                 Ok(())
@@ -24,7 +24,7 @@ pub const RECORD: &[ConfigKey<RecordRules>] = &[
         "max_segment",
         KeyForm::Bytes,
         "\"16MiB\"",
-        "The most bytes of one file; then the next one is begun.",
+        "The largest size of one file; then the next one is started.",
         |record, field, _| {
             record.max_segment = field.bytes()?;
             if record.max_segment < 64 << 10 {
@@ -37,7 +37,7 @@ pub const RECORD: &[ConfigKey<RecordRules>] = &[
         "max_total",
         KeyForm::Bytes,
         "\"1GiB\"",
-        "The most bytes of all files in the folder; the oldest make room.",
+        "The largest size of all files together; the oldest are deleted.",
         |record, field, _| {
             record.max_total = field.bytes()?;
             if record.max_total < 4 << 20 {
@@ -48,10 +48,10 @@ pub const RECORD: &[ConfigKey<RecordRules>] = &[
             Ok(())
         },
     ),
-    ConfigKey::new("max_age", KeyForm::Span, "\"30d\"", "How long a record is kept.", |record, field, context| {
+    ConfigKey::new("max_age", KeyForm::Span, "\"30d\"", "How long to keep records.", |record, field, context| {
         record.max_age = read_retention(field, context)?;
         if record.max_age.is_zero() {
-            return Err(field.error("must be longer than nothing; to record nothing, leave `record` out"));
+            return Err(field.error("must be longer than 0; to record nothing, leave `record` out"));
         }
         Ok(())
     }),
@@ -59,7 +59,7 @@ pub const RECORD: &[ConfigKey<RecordRules>] = &[
         "raw",
         KeyForm::Flag,
         "false",
-        "Arguments and answers are recorded as they are, and not masked: for backtests of masks.",
+        "Record arguments and results unmasked, secrets included, to test masks on them.",
         |record, field, _| {
             record.raw = field.flag()?;
             Ok(())

@@ -12,7 +12,7 @@ use super::lifecycle::read_retention;
 use super::server::read_limit;
 use super::{ConfigKey, KeyForm, read_keys, read_section};
 
-/// What `summarizer` says, before it is clear how it is reached.
+/// The value of `summarizer` as written, before its kind is known.
 #[derive(Debug, PartialEq)]
 pub struct SummarizerDraft {
     command: Option<UnexpandedText>,
@@ -46,7 +46,7 @@ pub const SUMMARIZER: &[ConfigKey<SummarizerDraft>] = &[
         "command",
         KeyForm::Command,
         "",
-        "A program, with its arguments where it is a list; it reads the text and writes the summary.",
+        "A program, or a list of the program and its arguments, that reads the text and writes the summary.",
         |draft, field, _| {
             let mut words = match &field.node.value {
                 NodeValue::List(_) => {
@@ -60,7 +60,7 @@ pub const SUMMARIZER: &[ConfigKey<SummarizerDraft>] = &[
             Ok(())
         },
     ),
-    ConfigKey::new("args", KeyForm::Texts, "[]", "The arguments of the program.", |draft, field, _| {
+    ConfigKey::new("args", KeyForm::Texts, "[]", "The program's arguments.", |draft, field, _| {
         draft.args = field.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<_, _>>()?;
         Ok(())
     }),
@@ -68,7 +68,7 @@ pub const SUMMARIZER: &[ConfigKey<SummarizerDraft>] = &[
         "url",
         KeyForm::Text,
         "",
-        "In place of a program: the address of an endpoint that speaks the API of OpenAI.",
+        "Instead of a program: the base URL of an OpenAI-compatible API.",
         |draft, field, _| {
             draft.url = Some(field.unexpanded_text()?).filter(|url| !url.text.trim().is_empty());
             Ok(())
@@ -78,7 +78,7 @@ pub const SUMMARIZER: &[ConfigKey<SummarizerDraft>] = &[
         draft.model = Some(field.unexpanded_text()?);
         Ok(())
     }),
-    ConfigKey::new("api_key", KeyForm::Text, "", "For url: the key, if it wants one.", |draft, field, _| {
+    ConfigKey::new("api_key", KeyForm::Text, "", "For url: the API key, if one is needed.", |draft, field, _| {
         draft.api_key = Some(field.unexpanded_text()?);
         Ok(())
     }),
@@ -86,7 +86,7 @@ pub const SUMMARIZER: &[ConfigKey<SummarizerDraft>] = &[
         "timeout",
         KeyForm::Span,
         "\"30s\"",
-        "How long a summary may take; then the text is cut.",
+        "How long a summary may take before the text is cut instead.",
         |draft, field, context| {
             draft.timeout = read_limit(field, context)?;
             Ok(())
@@ -96,7 +96,7 @@ pub const SUMMARIZER: &[ConfigKey<SummarizerDraft>] = &[
         "max_input_bytes",
         KeyForm::Bytes,
         "\"1MiB\"",
-        "The most text that the summarizer is given.",
+        "The most bytes of text to pass to the summarizer.",
         |draft, field, _| {
             draft.max_input_bytes = field.bytes()?;
             if draft.max_input_bytes < 1024 {
@@ -115,7 +115,7 @@ pub const SPILL: &[ConfigKey<SpillSettings>] = &[
             "dir",
             KeyForm::Text,
             "",
-            "The folder, relative to this file; one of the user's own, if not given.",
+            "The folder, relative to this file; default: ~/.cache/toolgate/results.",
             |spill, field, _| {
                 spill.dir = Some(field.unexpanded_text()?);
                 Ok(())
@@ -126,7 +126,7 @@ pub const SPILL: &[ConfigKey<SpillSettings>] = &[
         "max_bytes",
         KeyForm::Bytes,
         "\"256MiB\"",
-        "The most bytes of all files in the folder; the oldest make room.",
+        "The largest size of all files together; the oldest are deleted.",
         |spill, field, _| {
             spill.max_bytes = field.bytes()?;
             if spill.max_bytes < 1024 {
@@ -135,10 +135,10 @@ pub const SPILL: &[ConfigKey<SpillSettings>] = &[
             Ok(())
         },
     ),
-    ConfigKey::new("max_age", KeyForm::Span, "\"24h\"", "How long a file is kept.", |spill, field, context| {
+    ConfigKey::new("max_age", KeyForm::Span, "\"24h\"", "How long to keep each file.", |spill, field, context| {
         spill.max_age = read_retention(field, context)?;
         if spill.max_age.is_zero() {
-            return Err(field.error("must be longer than nothing; to keep no files, leave `spill` out"));
+            return Err(field.error("must be longer than 0; to keep no files, leave `spill` out"));
         }
         Ok(())
     }),
@@ -167,8 +167,7 @@ pub fn read_spill(field: &ConfigField<'_>, context: &mut ReadContext) -> Option<
 
 impl SummarizerDraft {
     fn finish(self, field: &ConfigField<'_>, context: &mut ReadContext) -> Result<SummarizerRules, FieldError> {
-        let stray =
-            |part: &str, owner: &str| Err(field.error(format!("`{part}` is a key for {owner} alone; leave it out")));
+        let stray = |part: &str, owner: &str| Err(field.error(format!("`{part}` is only for `{owner}`; remove it")));
         let how = match (self.command, self.url) {
             (Some(_), Some(_)) => return Err(field.error("both command and url are given; keep one of them")),
             (None, None) => {
@@ -189,7 +188,7 @@ impl SummarizerDraft {
     }
 }
 
-/// The program, understood as that of a server is.
+/// Splits the summarizer's command the way a server's command is split.
 fn program(
     command: UnexpandedText,
     args: Vec<UnexpandedText>,

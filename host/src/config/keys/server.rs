@@ -19,17 +19,17 @@ pub use tls::TLS;
 pub use tools::ANNOTATIONS;
 pub use tools::{TOOL, refuse_any};
 
-/// What an entry says, before it is clear how the server is reached.
+/// A server entry as written, before the transport is known.
 pub struct ServerDraft {
     /// The server so far.
     pub server: ServerConfig,
-    /// The `type` as written.
+    /// The `type` as written, and its position.
     pub kind: Option<(String, FilePosition)>,
-    /// Gemini CLI's address for Streamable HTTP.
+    /// The value of `httpUrl`, Gemini CLI's address for Streamable HTTP.
     pub http_url: Option<UnexpandedText>,
-    /// What followed the program where `command` is a list.
+    /// The arguments after the program, if `command` is a list.
     pub command_args: Vec<UnexpandedText>,
-    /// The limit of a whole call is given.
+    /// Whether `timeouts.total` is given.
     pub total_given: bool,
 }
 
@@ -41,7 +41,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             "type",
             KeyForm::Choice(&["stdio", "http", "sse", "websocket"]),
             "",
-            "How the server is reached; if not given, command means stdio and url means http.",
+            "The transport; default: stdio with `command`, http with `url`.",
             |draft, field, _| {
                 draft.kind = Some((field.text()?, field.node.place.clone()));
                 Ok(())
@@ -50,7 +50,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
     ),
     ConfigKey::as_rule(ConfigKey::aliased(
         &["isActive", "active", "enable"],
-        ConfigKey::new("enabled", KeyForm::Flag, "true", "The server may be used.", |draft, field, _| {
+        ConfigKey::new("enabled", KeyForm::Flag, "true", "Whether the server may be used.", |draft, field, _| {
             draft.server.enabled &= field.flag()?;
             Ok(())
         }),
@@ -61,13 +61,13 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             "command",
             KeyForm::Command,
             "",
-            "The program to run, by name or path; or a list of it and its first arguments.",
+            "The program to run, by name or path, or a list of the program and its first arguments.",
             |draft, field, _| read_command(draft, field),
         ),
     ),
     ConfigKey::aliased(
         &["arguments"],
-        ConfigKey::new("args", KeyForm::Texts, "[]", "The arguments of the program.", |draft, field, _| {
+        ConfigKey::new("args", KeyForm::Texts, "[]", "The program's arguments.", |draft, field, _| {
             draft.server.args = field.items()?.iter().map(ConfigField::unexpanded_text).collect::<Result<_, _>>()?;
             Ok(())
         }),
@@ -78,7 +78,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             "env",
             KeyForm::TextMap,
             "{}",
-            "Variables for the program; they win over all others.",
+            "Environment variables for the program; they override all others.",
             |draft, field, context| {
                 draft.server.env.extend(read_env(field, context)?);
                 Ok(())
@@ -89,7 +89,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "env_file",
         KeyForm::Text,
         "",
-        "A file with more variables, one KEY=value a line.",
+        "A file with more variables, one KEY=value per line.",
         |draft, field, _| {
             draft.server.env_file = Some(field.unexpanded_text()?);
             Ok(())
@@ -99,7 +99,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "inherit_env",
         KeyForm::Choice(&["all", "scoped", "minimal", "none"]),
         "\"scoped\"",
-        "Which of our variables the program gets; scoped leaves out those of other servers, the summarizer and the gateway.",
+        "Which variables the program inherits; scoped omits those of other servers, the summarizer and the gateway.",
         |draft, field, _| {
             draft.server.inherit_env = field.choice(INHERIT)?;
             Ok(())
@@ -111,9 +111,9 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             "pass_env",
             KeyForm::Texts,
             "[]",
-            "Variables of toolgate's own that the program gets where they are set, whatever `inherit_env` says.",
+            "Variables that the program always inherits if they are set, whatever `inherit_env` says.",
             |draft, field, _| {
-                // Codex also writes a variable as a map with its name.
+                // Codex also writes a variable as a map with a `name`.
                 let name = |item: &ConfigField<'_>| match item.node.at("name") {
                     Some(node) => ConfigField { node, field: item.field.clone() }.text(),
                     None => item.text(),
@@ -129,7 +129,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             "working_dir",
             KeyForm::Text,
             "",
-            "Where the program runs; relative to this file.",
+            "The program's working directory, relative to this file.",
             |draft, field, _| {
                 draft.server.working_dir = Some(field.unexpanded_text()?);
                 Ok(())
@@ -151,16 +151,22 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
     ),
     ConfigKey::aliased(
         &["http_headers"],
-        ConfigKey::new("headers", KeyForm::TextMap, "{}", "Headers for every request.", |draft, field, context| {
-            draft.server.headers.extend(field.unexpanded_map(context)?);
-            Ok(())
-        }),
+        ConfigKey::new(
+            "headers",
+            KeyForm::TextMap,
+            "{}",
+            "HTTP headers for every request.",
+            |draft, field, context| {
+                draft.server.headers.extend(field.unexpanded_map(context)?);
+                Ok(())
+            },
+        ),
     ),
     ConfigKey::new(
         "auth",
         KeyForm::Section(|| schema::object(auth::AUTH)),
         "{}",
-        "How we prove to the server who we are.",
+        "How toolgate authenticates to the server.",
         |draft, field, context| {
             draft.server.auth = auth::read_auth(field, context)?;
             Ok(())
@@ -170,7 +176,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "tls",
         KeyForm::Section(|| schema::object(TLS)),
         "{}",
-        "How certificates are checked and shown.",
+        "How to check the server's certificate, and which client certificate to present.",
         |draft, field, context| {
             read_keys(TLS, &mut draft.server.tls, field, context);
             Ok(())
@@ -180,7 +186,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "protocol",
         KeyForm::Choice(&["auto", "legacy", "2026-07-28"]),
         "\"auto\"",
-        "Which era of MCP to speak: ask the server, the one with `initialize`, or 2026-07-28.",
+        "Which version of MCP to speak: `auto` asks the server, `legacy` is any with `initialize`, or 2026-07-28.",
         |draft, field, _| {
             draft.server.protocol = field.choice(PROTOCOL)?;
             Ok(())
@@ -190,7 +196,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "timeouts",
         KeyForm::Section(|| schema::object(TIMEOUTS)),
         "{}",
-        "How long things may take.",
+        "Time limits for requests to the server.",
         |draft, field, context| {
             let entries = field.node.entries().into_iter().flatten();
             draft.total_given = entries.into_iter().any(|entry| entry.key == "total");
@@ -202,11 +208,11 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "max_message_bytes",
         KeyForm::Bytes,
         "\"64MiB\"",
-        "The largest message that the server may send.",
+        "The largest message to accept from the server.",
         |draft, field, _| {
             draft.server.max_message_bytes = field.bytes()?;
             if draft.server.max_message_bytes < 1024 {
-                return Err(field.error("expected at least 1KiB; no server can speak in less"));
+                return Err(field.error("expected at least 1KiB, enough for a handshake"));
             }
             Ok(())
         },
@@ -215,11 +221,11 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "max_list_bytes",
         KeyForm::Bytes,
         "\"16MiB\"",
-        "How much of each of its lists (tools, resources, templates, prompts) is taken; the rest is left out, with a warning.",
+        "The most bytes of each list (tools, resources, templates, prompts); the rest is dropped with a warning.",
         |draft, field, _| {
             draft.server.max_list_bytes = field.bytes()?;
             if draft.server.max_list_bytes < 1024 {
-                return Err(field.error("expected at least 1KiB; less holds no list"));
+                return Err(field.error("expected at least 1KiB; no list fits into less"));
             }
             Ok(())
         },
@@ -228,7 +234,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "grace",
         KeyForm::Span,
         "\"2s\"",
-        "How long the program may take to end after its input is closed, and again after SIGTERM; then it is killed.",
+        "How long the program may take to exit after its input closes, and again after SIGTERM, before it is killed.",
         |draft, field, _| {
             draft.server.grace = field.span(DurationUnit::Seconds)?.unwrap_or_default();
             Ok(())
@@ -247,7 +253,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "queue",
         KeyForm::Text,
         "",
-        "The queue in which calls wait for their turn, with those of other servers that name it; see `queues`.",
+        "The queue for calls of this server; servers that name the same queue share its slots. See `queues`.",
         |draft, field, _| {
             draft.server.queue = Some(queues::read_queue_name(field)?);
             Ok(())
@@ -257,7 +263,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "tool_queues",
         KeyForm::TextMap,
         "{}",
-        "The queues of single tools, by names and globs; the first that fits is used, in place of `queue`.",
+        "Queues for single tools, by name or glob; the first match is used instead of `queue`.",
         |draft, field, _| {
             let named = |(tool, queue): (&str, ConfigField<'_>)| {
                 Ok((queue.check_pattern(tool)?, queues::read_queue_name(&queue)?))
@@ -270,7 +276,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "max_concurrent",
         KeyForm::Number(1, 10_000),
         "",
-        "The most calls of this server at a time; as many as its queue lets pass, if not given.",
+        "The most concurrent calls of this server; default: limited only by its queue.",
         |draft, field, _| {
             draft.server.max_concurrent = Some(field.count(1, 10_000)?);
             Ok(())
@@ -282,7 +288,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             "allow",
             KeyForm::Texts,
             "",
-            "Names and globs of the tools that exist; none, if the list is empty, and all, if the key is not given.",
+            "Names and globs of the only tools to offer; an empty list offers none. Default: all.",
             |draft, field, _| tools::read_allow(draft, field),
         ),
     )),
@@ -301,7 +307,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
             "deny",
             KeyForm::Texts,
             "[]",
-            "Names and globs of the tools that do not exist, whatever `allow` says.",
+            "Names and globs of tools to hide; `deny` wins over `allow`.",
             |draft, field, _| {
                 draft.server.deny = field.patterns()?;
                 Ok(())
@@ -312,7 +318,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "ask",
         KeyForm::Texts,
         "[]",
-        "Names and globs of the tools that a person must approve.",
+        "Names and globs of tools whose calls a person must approve.",
         |draft, field, _| {
             draft.server.ask = field.patterns()?;
             Ok(())
@@ -322,7 +328,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "requires",
         KeyForm::Texts,
         "[]",
-        "Capabilities that all are needed to use any tool of the server.",
+        "Capabilities that a principal needs, all of them, to use this server.",
         |draft, field, _| {
             draft.server.requires = field.texts()?;
             Ok(())
@@ -332,14 +338,14 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "tools",
         KeyForm::NamedSections(|| schema::object(TOOL)),
         "{}",
-        "What is said of single tools, by their names.",
+        "Settings for single tools, by name.",
         tools::read_tools,
     )),
     ConfigKey::as_rule(ConfigKey::new(
         "masking",
         KeyForm::Section(|| schema::object(MASKING)),
         "{}",
-        "What is masked in its answers, beyond what is masked for all.",
+        "What to mask in this server's results, in addition to the top-level `masking`.",
         |draft, field, context| {
             context.read_strictly(|context| read_keys(MASKING, &mut draft.server.masking, field, context));
             Ok(())
@@ -349,7 +355,7 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
         "instructions",
         KeyForm::Text,
         "",
-        "Text for the model, in place of what the server says of itself.",
+        "Instructions for the model that replace the server's own.",
         |draft, field, _| {
             draft.server.instructions = Some(field.text()?);
             Ok(())
@@ -413,13 +419,13 @@ pub const SERVER: &[ConfigKey<ServerDraft>] = &[
     }),
 ];
 
-/// The names of what is inherited.
+/// The values of `inherit_env`.
 pub const INHERIT: &[(&str, InheritEnv)] = &[
     ("all", InheritEnv::All),
     ("scoped", InheritEnv::Scoped),
     ("minimal", InheritEnv::Minimal),
     ("none", InheritEnv::None),
 ];
-/// The names of the eras.
+/// The values of `protocol`.
 pub const PROTOCOL: &[(&str, Protocol)] =
     &[("auto", Protocol::Auto), ("legacy", Protocol::Legacy), ("2026-07-28", Protocol::Modern)];

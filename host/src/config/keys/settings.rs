@@ -1,4 +1,4 @@
-//! The keys of `toolgate.yaml` outside its servers.
+//! The keys of `toolgate.yaml` outside `servers`.
 
 use super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::model::{
@@ -7,7 +7,7 @@ use super::super::model::{
 use super::super::schema;
 use super::{ConfigKey, KeyForm, gateway, lifecycle, queues, read_keys, record, results, server, shadow};
 
-/// The keys at the top; `servers` is read by itself.
+/// The top-level keys; `servers` is read separately.
 pub const TOP: &[ConfigKey<Settings>] = &[
     ConfigKey::new("version", KeyForm::Number(1, 1), "1", "The version of this format.", |_, field, _| {
         match field.text()?.as_str() {
@@ -19,7 +19,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "servers",
         KeyForm::NamedSections(|| schema::object(server::SERVER)),
         "{}",
-        "The servers by their ids, which are letters, digits, `_` and `-`.",
+        "The servers, each under an id of letters, digits, `_` and `-`.",
         |_, _, _| Ok(()),
     ),
     ConfigKey::new(
@@ -36,7 +36,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "bare_names",
         KeyForm::Flag,
         "false",
-        "A tool's own name suffices where only one server has it.",
+        "Accept a tool's own name, without its server, if only one server has it.",
         |settings, field, _| {
             settings.bare_names = field.flag()?;
             Ok(())
@@ -46,7 +46,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "describe_server",
         KeyForm::Flag,
         "false",
-        "Descriptions of tools begin with `[MCP:server]`.",
+        "Begin the description of each tool with `[MCP:server]`.",
         |settings, field, _| {
             settings.describe_server = field.flag()?;
             Ok(())
@@ -56,7 +56,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "check_arguments",
         KeyForm::Flag,
         "true",
-        "Arguments that do not satisfy a tool's schema are refused.",
+        "Refuse arguments that do not match the tool's schema.",
         |settings, field, _| {
             settings.check_arguments = field.flag()?;
             Ok(())
@@ -66,7 +66,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "retry",
         KeyForm::Choice(&["safe", "always", "never"]),
         "\"safe\"",
-        "Which calls may be repeated after a lost connection: those that are safe to repeat, all, or none.",
+        "Which calls to retry after a lost connection: those that are safe to repeat, all, or none.",
         |settings, field, _| {
             settings.retry = field.choice(RETRY)?;
             Ok(())
@@ -76,7 +76,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "read_only",
         KeyForm::Flag,
         "false",
-        "Only tools that say that they change nothing.",
+        "Offer only tools that declare that they change nothing.",
         |settings, field, _| {
             settings.read_only = field.flag()?;
             Ok(())
@@ -86,7 +86,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "destructive",
         KeyForm::Choice(&["allow", "ask", "deny"]),
         "\"allow\"",
-        "What happens to tools that may delete or overwrite.",
+        "What to do with tools that may delete or overwrite: `allow`, `ask` a person, or `deny`.",
         |settings, field, _| {
             settings.destructive = field.choice(DESTRUCTIVE)?;
             Ok(())
@@ -96,11 +96,11 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "ask_max_bytes",
         KeyForm::Bytes,
         "\"64KiB\"",
-        "The most arguments that a person is asked about, who is shown them whole; a call with more is declined.",
+        "The most bytes of arguments that a person is asked to approve; a call with more is declined.",
         |settings, field, _| {
             settings.ask_max_bytes = field.bytes()?;
             if settings.ask_max_bytes < 1024 {
-                return Err(field.error("expected at least 1KiB; to refuse all calls of a tool, name it under `deny`"));
+                return Err(field.error("expected at least 1KiB; to refuse all calls of a tool, list it under `deny`"));
             }
             Ok(())
         },
@@ -109,7 +109,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "masking",
         KeyForm::Section(|| schema::object(MASKING)),
         "{}",
-        "What is masked in the answers of all servers.",
+        "What to mask in the results of all servers.",
         |settings, field, context| {
             read_keys(MASKING, &mut settings.masking, field, context);
             Ok(())
@@ -119,7 +119,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "max_result_bytes",
         KeyForm::Bytes,
         "\"1MiB\"",
-        "The most text of a result; what is more is cut. 0 means no limit.",
+        "The longest text of a result; more is cut. 0 means no limit.",
         |settings, field, _| {
             settings.max_result_bytes = field.bytes()?;
             Ok(())
@@ -129,7 +129,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "summarize_above_tokens",
         KeyForm::Number(1, MAX_TOKENS),
         "5000",
-        "A result with more tokens than this is summarized, if there is a `summarizer`.",
+        "Summarize results with more tokens than this, if there is a `summarizer`.",
         |settings, field, _| {
             settings.summarize_above_tokens = field.number(1, MAX_TOKENS)?;
             Ok(())
@@ -139,7 +139,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "summarizer",
         KeyForm::Section(|| schema::object(results::SUMMARIZER)),
         "",
-        "Who makes a long result short: a program or an endpoint; without it, what is too long is cut.",
+        "The program or endpoint that shortens long results; without it, they are cut.",
         |settings, field, context| {
             settings.summarizer = results::read_summarizer(field, context);
             Ok(())
@@ -149,7 +149,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "spill",
         KeyForm::Section(|| schema::object_or("boolean", results::SPILL)),
         "",
-        "Results that are cut or summarized are kept whole in files, and the model is told which; true says it too.",
+        "Keep the full text of cut or summarized results in files, and tell the model where; `true` uses the defaults.",
         |settings, field, context| {
             settings.spill = results::read_spill(field, context);
             Ok(())
@@ -159,7 +159,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "record",
         KeyForm::Section(|| schema::object_or("boolean", record::RECORD)),
         "",
-        "Calls are recorded in files, to be replayed, explained, and tried on other rules; true says it too.",
+        "Record calls in files, to replay and explain them and to try other rules on them; `true` uses the defaults.",
         |settings, field, context| {
             settings.record = record::read_record(field, context);
             Ok(())
@@ -169,7 +169,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "lifecycle",
         KeyForm::Section(|| schema::object(lifecycle::LIFECYCLE)),
         "{}",
-        "When servers are started, watched, restarted and stopped; what a server says itself wins.",
+        "When servers are started, checked, restarted and stopped; keys of a server override these.",
         |settings, field, context| {
             read_keys(lifecycle::LIFECYCLE, &mut settings.lifecycle, field, context);
             Ok(())
@@ -179,7 +179,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "queues",
         KeyForm::NamedSections(queues::schema),
         "{}",
-        "Queues by their names, each with its number of slots or a map; one that is not here is of the usual size.",
+        "Queues by name, each a number of slots or a map; a queue that is not listed gets the defaults.",
         |settings, field, context| {
             settings.queues = queues::read_queues(field, context)?;
             Ok(())
@@ -189,7 +189,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "gateway",
         KeyForm::Section(|| schema::object(gateway::GATEWAY)),
         "{}",
-        "How `toolgate serve` is reached, by whom, and how much of it one may use.",
+        "How clients reach `toolgate serve`, who may use it, and its limits.",
         |settings, field, context| {
             settings.gateway = gateway::read_gateway(field, context).unwrap_or_default();
             Ok(())
@@ -199,7 +199,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "shadow",
         KeyForm::Section(|| schema::object(shadow::SHADOW)),
         "",
-        "A candidate that `toolgate serve` asks beside the logic that decides, to see what it would have decided.",
+        "A candidate policy that `toolgate serve` tries on live calls, without effect, to show what it would decide.",
         |settings, field, context| {
             settings.shadow = shadow::read_shadow(field, context);
             Ok(())
@@ -209,7 +209,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "readiness",
         KeyForm::Choice(&["all", "any"]),
         "\"any\"",
-        "When toolgate is ready: all (when every enabled server is) or any (at once, with warnings).",
+        "When toolgate reports ready: `all` (every enabled server is ready) or `any` (at once, with warnings).",
         |settings, field, _| {
             settings.readiness = field.choice(READINESS)?;
             Ok(())
@@ -219,7 +219,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "allow_commands",
         KeyForm::Flag,
         "false",
-        "`${cmd:…}` in a value runs a command and stands for its output.",
+        "Allow `${cmd:COMMAND}` in values, which runs the command and inserts its output.",
         |settings, field, _| {
             settings.allow_commands = field.flag()?;
             Ok(())
@@ -229,7 +229,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "start_concurrency",
         KeyForm::Number(1, 1000),
         "",
-        "How many servers start at the same time; four times the number of cores and at least 32, if not given.",
+        "How many servers may start at the same time; default: four times the number of cores, and at least 32.",
         |settings, field, _| {
             settings.start_concurrency = Some(field.count(1, 1000)?);
             Ok(())
@@ -239,7 +239,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "max_servers",
         KeyForm::Number(1, 10_000),
         "200",
-        "The most servers that this file may have.",
+        "The most servers that this file may define.",
         |settings, field, _| {
             settings.max_servers = field.count(1, 10_000)?;
             Ok(())
@@ -249,7 +249,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
         "inputs",
         KeyForm::Sections(|| schema::object(INPUT)),
         "[]",
-        "What is asked of a person, for `${input:ID}`; the variable TOOLGATE_INPUT_<ID> answers too.",
+        "Questions to ask a person for `${input:ID}`; the variable TOOLGATE_INPUT_<ID> answers without asking.",
         |settings, field, context| {
             settings.inputs = read_inputs(field, context)?;
             Ok(())
@@ -258,7 +258,7 @@ pub const TOP: &[ConfigKey<Settings>] = &[
     ConfigKey::hidden("$schema", |_, _, _| Ok(())),
 ];
 
-/// What is masked in answers.
+/// The keys of `masking`.
 pub const MASKING: &[ConfigKey<Masking>] = &[
     ConfigKey::as_rule(ConfigKey::new(
         "groups",
@@ -299,29 +299,29 @@ pub const MASKING: &[ConfigKey<Masking>] = &[
     )),
 ];
 
-/// A mask of one's own.
+/// The keys of a custom mask.
 pub const CUSTOM: &[ConfigKey<CustomMask>] = &[
     ConfigKey::new(
         "pattern",
         KeyForm::Text,
         "",
-        "A regular expression; where it has a group named `value`, only that is replaced.",
+        "A regular expression; if it has a group named `value`, only that group is replaced.",
         |mask, field, _| {
             mask.pattern = field.text()?;
             Ok(())
         },
     ),
-    ConfigKey::new("replacement", KeyForm::Text, "\"[MASKED]\"", "What stands in its place.", |mask, field, _| {
+    ConfigKey::new("replacement", KeyForm::Text, "\"[MASKED]\"", "The text to put in its place.", |mask, field, _| {
         mask.replacement = field.text()?;
         Ok(())
     }),
-    ConfigKey::new("name", KeyForm::Text, "", "A name for people.", |mask, field, _| {
+    ConfigKey::new("name", KeyForm::Text, "", "A name to show to people.", |mask, field, _| {
         mask.name = Some(field.text()?);
         Ok(())
     }),
 ];
 
-/// Something that is asked of a person.
+/// The keys of an input.
 pub const INPUT: &[ConfigKey<ConfigInput>] = &[
     ConfigKey::new("id", KeyForm::Text, "", "The name that `${input:ID}` uses.", |input, field, _| {
         input.id = field.text()?;
@@ -331,22 +331,16 @@ pub const INPUT: &[ConfigKey<ConfigInput>] = &[
         input.description = Some(field.text()?);
         Ok(())
     }),
-    ConfigKey::new(
-        "password",
-        KeyForm::Flag,
-        "false",
-        "The answer is not shown while it is typed.",
-        |input, field, _| {
-            input.password = field.flag()?;
-            Ok(())
-        },
-    ),
-    ConfigKey::new("default", KeyForm::Text, "", "The answer where none is given.", |input, field, _| {
+    ConfigKey::new("password", KeyForm::Flag, "false", "Hide the answer while it is typed.", |input, field, _| {
+        input.password = field.flag()?;
+        Ok(())
+    }),
+    ConfigKey::new("default", KeyForm::Text, "", "The answer if none is given.", |input, field, _| {
         input.default = Some(field.text()?);
         Ok(())
     }),
-    ConfigKey::new("options", KeyForm::Texts, "[]", "The answers that there are; any, if empty.", |input, field, _| {
-        // VS Code also writes an option as a label and a value.
+    ConfigKey::new("options", KeyForm::Texts, "[]", "The allowed answers; empty allows any.", |input, field, _| {
+        // VS Code also writes an option as a map with a label and a value.
         let option = |item: &ConfigField<'_>| match item.node.at("value") {
             Some(node) => ConfigField { node, field: item.field.clone() }.text(),
             None => item.text(),
@@ -354,12 +348,12 @@ pub const INPUT: &[ConfigKey<ConfigInput>] = &[
         input.options = field.items()?.iter().map(option).collect::<Result<_, _>>()?;
         Ok(())
     }),
-    // VS Code's `promptString` and `pickString`; the options say the same.
+    // VS Code's `promptString` and `pickString`; `options` already tells them apart.
     ConfigKey::hidden("type", |_, field, context| {
         if field.text()? == "command" {
             context.add_notice(
                 &field.node.place,
-                "an input of type \"command\" belongs to the editor; it is asked like any other",
+                "an input of type \"command\" only works in the editor; toolgate asks a person instead",
             );
         }
         Ok(())
@@ -368,7 +362,7 @@ pub const INPUT: &[ConfigKey<ConfigInput>] = &[
     ConfigKey::hidden("args", |_, _, _| Ok(())),
 ];
 
-/// Reads the `inputs` of our own files and of VS Code's.
+/// Reads the `inputs` of toolgate's own files and of VS Code's.
 pub fn read_inputs(field: &ConfigField<'_>, context: &mut ReadContext) -> Result<Vec<ConfigInput>, FieldError> {
     let mut inputs: Vec<ConfigInput> = Vec::new();
     for item in field.items()? {
@@ -385,7 +379,7 @@ pub fn read_inputs(field: &ConfigField<'_>, context: &mut ReadContext) -> Result
     Ok(inputs)
 }
 
-/// The names of the styles of names.
+/// The values of `names`.
 pub const NAMES: &[(&str, NamesStyle)] = &[
     ("dot", NamesStyle::Dot),
     ("double-underscore", NamesStyle::DoubleUnderscore),

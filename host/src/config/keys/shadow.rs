@@ -4,7 +4,7 @@ use super::super::field::{ConfigField, ReadContext};
 use super::super::model::{ShadowRules, UnexpandedText};
 use super::{ConfigKey, KeyForm, read_keys, read_section};
 
-/// What `shadow` says, before it is clear that there is a candidate.
+/// The value of `shadow` as written, before it is known to name a candidate.
 #[derive(Debug, PartialEq)]
 pub struct ShadowDraft {
     logic: Option<UnexpandedText>,
@@ -24,7 +24,7 @@ pub const SHADOW: &[ConfigKey<ShadowDraft>] = &[
         "logic",
         KeyForm::Text,
         "",
-        "The component to try, relative to this file; the one that decides, if not given.",
+        "The component to try, relative to this file; default: the active one.",
         |draft, field, _| {
             draft.logic = Some(field.unexpanded_text()?);
             Ok(())
@@ -34,7 +34,7 @@ pub const SHADOW: &[ConfigKey<ShadowDraft>] = &[
         "config",
         KeyForm::Text,
         "",
-        "The configuration to try, relative to this file: its rules, settings and masks; this one, if not given.",
+        "The configuration to try, relative to this file: its rules, settings and masks; default: this one.",
         |draft, field, _| {
             draft.config = Some(field.unexpanded_text()?);
             Ok(())
@@ -44,7 +44,7 @@ pub const SHADOW: &[ConfigKey<ShadowDraft>] = &[
         "sample",
         KeyForm::Fraction,
         "1.0",
-        "Which part of all calls is tried, from 0 (none) to 1 (all).",
+        "The share of calls to try, from 0 (none) to 1 (all).",
         |draft, field, _| {
             draft.sample = field.fraction()?;
             Ok(())

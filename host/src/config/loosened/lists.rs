@@ -1,27 +1,27 @@
-//! What has come into a list of names and globs, or has gone from it.
+//! Compares two lists of names and globs.
 
-/// The patterns of the old list that no pattern of the new one covers.
+/// Returns the patterns of the old list that no pattern of the new one covers.
 pub fn removed_patterns<'p>(before: &'p [String], after: &'p [String]) -> impl Iterator<Item = &'p String> {
     before.iter().filter(|old| !old.trim().is_empty() && !after.iter().any(|new| covers(new, old)))
 }
 
-/// The patterns of the new list that no pattern of the old one covers.
+/// Returns the patterns of the new list that no pattern of the old one covers.
 pub fn added_patterns<'p>(before: &'p [String], after: &'p [String]) -> impl Iterator<Item = &'p String> {
     removed_patterns(after, before)
 }
 
-/// Whether two names of tools are one to the rules, which trim them and make no difference of case.
+/// Reports whether two tool names are equal to the rules, which trim them and ignore case.
 pub fn is_same(one: &str, other: &str) -> bool {
     plain(one) == plain(other)
 }
 
-/// Whether every name that fits the second pattern fits the first. Some that do may be taken for one that does not.
+/// Reports whether every name that matches `narrow` also matches `wide`; may return false although it does.
 fn covers(wide: &str, narrow: &str) -> bool {
     let (wide, narrow) = (plain(wide), plain(narrow));
     if wide == "*" || wide == "any" || wide == narrow {
         return true;
     }
-    // A star of the wide pattern also takes the wildcards of the narrow one; a question mark takes one letter alone.
+    // A `*` in `wide` also covers wildcards in `narrow`; a `?` covers only one letter.
     let mut parts = wide.split('*');
     let (Some(first), false) = (parts.next(), wide.contains('?')) else { return false };
     let Some(mut rest) = narrow.strip_prefix(first) else { return false };

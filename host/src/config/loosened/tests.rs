@@ -3,14 +3,14 @@ use std::path::Path;
 use super::super::parse;
 use super::*;
 
-/// The lines for a change from one file to another.
+/// Returns the lines for a change from one file to another.
 fn lines(before: &str, after: &str) -> Vec<String> {
     let [before, after] = [before, after]
         .map(|text| parse(text, Path::new("toolgate.yaml")).unwrap_or_else(|error| panic!("{text}: {error}")));
     find_loosened(&before, &after)
 }
 
-/// One change, which is told in one line and whose reverse is not told.
+/// Checks changes that are reported in one line, and whose reverse is not reported.
 fn check(rows: &[(&str, &str, &str)], within: impl Fn(&str) -> String) {
     for (before, after, expected) in rows {
         let (before, after) = (within(before), within(after));
@@ -22,44 +22,44 @@ fn check(rows: &[(&str, &str, &str)], within: impl Fn(&str) -> String) {
 #[test]
 fn what_holds_for_all_servers_is_compared() {
     let rows = [
-        ("read_only: true", "{}", "read_only is off, so that tools may change things"),
-        ("destructive: deny", "destructive: ask", "destructive is ask in place of deny"),
-        ("destructive: ask", "{}", "destructive is allow in place of ask"),
-        ("retry: never", "{}", "retry is safe in place of never"),
-        ("retry: safe", "retry: always", "retry is always in place of safe"),
+        ("read_only: true", "{}", "read_only is off, so tools may change things"),
+        ("destructive: deny", "destructive: ask", "destructive is ask instead of deny"),
+        ("destructive: ask", "{}", "destructive is allow instead of ask"),
+        ("retry: never", "{}", "retry is safe instead of never"),
+        ("retry: safe", "retry: always", "retry is always instead of safe"),
         ("{}", "check_arguments: false", "check_arguments is off"),
         ("{}", "allow_commands: true", "allow_commands is on"),
         ("masking: {groups: [basic]}", "{}", "masking.groups no longer has \"basic\""),
         ("masking: {patterns: [email]}", "{}", "masking.patterns no longer has \"email\""),
         ("masking: {custom: [{pattern: x}]}", "{}", "masking.custom no longer has \"x\""),
-        ("{}", "max_result_bytes: 0", "max_result_bytes is no limit in place of 1MiB"),
-        ("{}", "max_result_bytes: 2MiB", "max_result_bytes is 2MiB in place of 1MiB"),
-        ("record: true", "{}", "record is gone, so that no call is recorded"),
-        ("record: true", "record: {raw: true}", "record.raw is on, so that secrets are recorded as they are"),
-        ("queues: {q: 1}", "queues: {q: 2}", "queues.q.slots is 2 in place of 1"),
-        ("gateway: {rate: 5}", "{}", "gateway.rate is no limit in place of 5"),
-        ("gateway: {rate: 5}", "gateway: {rate: 6}", "gateway.rate is 6 in place of 5"),
-        ("{}", "gateway: {max_body_bytes: 5MiB}", "gateway.max_body_bytes is 5MiB in place of 4MiB"),
-        ("{}", "gateway: {max_inflight_bytes: 1GiB}", "gateway.max_inflight_bytes is 1GiB in place of 256MiB"),
-        ("{}", "gateway: {max_sessions: 2000}", "gateway.max_sessions is 2000 in place of 1000"),
-        ("{}", "gateway: {max_connections: 2000}", "gateway.max_connections is 2000 in place of 1024"),
-        ("{}", "gateway: {max_in_flight: 2000}", "gateway.max_in_flight is 2000 in place of 512"),
-        ("{}", "gateway: {session_idle: 2h}", "gateway.session_idle is 2h in place of 30m"),
+        ("{}", "max_result_bytes: 0", "max_result_bytes is no limit instead of 1MiB"),
+        ("{}", "max_result_bytes: 2MiB", "max_result_bytes is 2MiB instead of 1MiB"),
+        ("record: true", "{}", "record is gone, so no call is recorded"),
+        ("record: true", "record: {raw: true}", "record.raw is on, so secrets are recorded unmasked"),
+        ("queues: {q: 1}", "queues: {q: 2}", "queues.q.slots is 2 instead of 1"),
+        ("gateway: {rate: 5}", "{}", "gateway.rate is no limit instead of 5"),
+        ("gateway: {rate: 5}", "gateway: {rate: 6}", "gateway.rate is 6 instead of 5"),
+        ("{}", "gateway: {max_body_bytes: 5MiB}", "gateway.max_body_bytes is 5MiB instead of 4MiB"),
+        ("{}", "gateway: {max_inflight_bytes: 1GiB}", "gateway.max_inflight_bytes is 1GiB instead of 256MiB"),
+        ("{}", "gateway: {max_sessions: 2000}", "gateway.max_sessions is 2000 instead of 1000"),
+        ("{}", "gateway: {max_connections: 2000}", "gateway.max_connections is 2000 instead of 1024"),
+        ("{}", "gateway: {max_in_flight: 2000}", "gateway.max_in_flight is 2000 instead of 512"),
+        ("{}", "gateway: {session_idle: 2h}", "gateway.session_idle is 2h instead of 30m"),
     ];
     check(&rows, str::to_owned);
     let changed = ["[{pattern: x}]", "[{pattern: x, name: n, replacement: $0}]"]
         .map(|custom| format!("masking: {{custom: {custom}}}"));
-    assert_eq!(lines(&changed[0], &changed[1]), ["masking.custom replaces \"x\" otherwise"]);
+    assert_eq!(lines(&changed[0], &changed[1]), ["masking.custom has another replacement for \"x\""]);
     assert_eq!(lines("masking: {groups: [basic], patterns: [email]}", "masking: {groups: [all]}"), [""; 0]);
 }
 
 #[test]
 fn the_rules_of_each_server_are_compared() {
     let rows = [
-        ("enabled: false", "enabled: true", "server \"a\": enabled is true, so that it may be used"),
-        ("allow: [x]", "deny: []", "server \"a\": allow is gone, so that every tool exists"),
-        ("allow: []", "allow: [x]", "server \"a\": allow lets \"x\" through"),
-        ("allow: ['get_*']", "allow: ['get_*', 'g*']", "server \"a\": allow lets \"g*\" through"),
+        ("enabled: false", "enabled: true", "server \"a\": enabled is true, so it may be used"),
+        ("allow: [x]", "deny: []", "server \"a\": allow is gone, so every tool is offered"),
+        ("allow: []", "allow: [x]", "server \"a\": allow now includes \"x\""),
+        ("allow: ['get_*']", "allow: ['get_*', 'g*']", "server \"a\": allow now includes \"g*\""),
         ("deny: [x, y]", "deny: [Y]", "server \"a\": deny no longer has \"x\""),
         ("deny: [any]", "deny: ['x*']", "server \"a\": deny no longer has \"any\""),
         ("ask: ['x*']", "ask: [xy]", "server \"a\": ask no longer has \"x*\""),
@@ -71,10 +71,10 @@ fn the_rules_of_each_server_are_compared() {
             "server \"a\": tools.T.annotations.read_only is true",
         ),
         ("masking: {groups: [basic]}", "masking: {}", "server \"a\": masking.groups no longer has \"basic\""),
-        ("max_concurrent: 2", "grace: 2s", "server \"a\": max_concurrent is no limit in place of 2"),
-        ("grace: 2s", "max_message_bytes: 1GiB", "server \"a\": max_message_bytes is 1GiB in place of 64MiB"),
-        ("grace: 2s", "tls: {verify: false}", "server \"a\": tls.verify is off, so that any certificate will do"),
-        ("grace: 2s", "inherit_env: all", "server \"a\": inherit_env is all in place of scoped"),
+        ("max_concurrent: 2", "grace: 2s", "server \"a\": max_concurrent is no limit instead of 2"),
+        ("grace: 2s", "max_message_bytes: 1GiB", "server \"a\": max_message_bytes is 1GiB instead of 64MiB"),
+        ("grace: 2s", "tls: {verify: false}", "server \"a\": tls.verify is off, so any certificate is accepted"),
+        ("grace: 2s", "inherit_env: all", "server \"a\": inherit_env is all instead of scoped"),
         ("grace: 2s", "pass_env: [HOME]", "server \"a\": pass_env has \"HOME\""),
     ];
     check(&rows, |keys| format!("servers: {{a: {{command: x, {keys}}}, b: {{command: y}}}}"));
@@ -111,7 +111,7 @@ fn what_each_principal_may_is_compared() {
         ("servers: [a]", "servers: [a, b]", "principal \"p\": may use the server \"b\""),
         ("servers: {a: [x]}", "servers: [a]", "principal \"p\": may use every tool of \"a\""),
         ("servers: {a: [x]}", "servers: {a: [x, y]}", "principal \"p\": may use \"y\" of \"a\""),
-        ("capabilities: []", "admin: false", "principal \"p\": needs no capabilities any more"),
+        ("capabilities: []", "admin: false", "principal \"p\": no longer needs capabilities"),
         ("capabilities: [x]", "capabilities: [x, y]", "principal \"p\": has the capability \"y\""),
     ];
     let within = |keys: &str| format!("gateway: {{tokens: [{{principal: p, token: t, {keys}}}]}}");

@@ -1,25 +1,25 @@
-//! How we prove to a server who we are.
+//! How toolgate authenticates to a server, as written in the file.
 
 use super::UnexpandedText;
 
-/// How we prove to a server who we are.
+/// How toolgate authenticates to a server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ServerAuth {
-    /// Not at all, or by headers that are written out.
+    /// No authentication, or only by `headers`.
     #[default]
     None,
-    /// A token, as `Authorization: Bearer`.
+    /// A token, sent as `Authorization: Bearer`.
     Bearer(UnexpandedText),
-    /// A key in a header or in the query of the address.
+    /// A key in a header or in the query of the URL.
     ApiKey {
         /// The key.
         value: UnexpandedText,
-        /// Where it goes.
+        /// Where the key goes.
         r#in: ApiKeyLocation,
     },
-    /// A name and a password, as `Authorization: Basic`.
+    /// A user name and a password, sent as `Authorization: Basic`.
     Basic {
-        /// The name.
+        /// The user name.
         user: UnexpandedText,
         /// The password.
         password: UnexpandedText,
@@ -28,67 +28,67 @@ pub enum ServerAuth {
     OAuth(Box<OAuthConfig>),
 }
 
-/// Where a key goes.
+/// Where an API key goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApiKeyLocation {
-    /// Into the header of this name.
+    /// In the header of this name.
     Header(String),
-    /// Into the query parameter of this name.
+    /// In the query parameter of this name.
     Query(String),
 }
 
-/// What the file says about OAuth; all else is found out from the server.
+/// The OAuth settings of the file; everything else is discovered from the server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OAuthConfig {
-    /// How a token is asked for.
+    /// How to get a token.
     pub grant: OAuthGrant,
-    /// Our id at the authorization server, where we are registered.
+    /// The id of a registered client.
     pub client_id: Option<UnexpandedText>,
-    /// The secret that goes with it.
+    /// The secret of the registered client.
     pub client_secret: Option<UnexpandedText>,
-    /// Where our description is published (a client id metadata document), for authorization servers that read it.
+    /// The address of a published client id metadata document, for authorization servers that read it.
     pub client_metadata_url: Option<UnexpandedText>,
-    /// How we prove at the token endpoint who we are, if not as the authorization server likes best.
+    /// How to authenticate at the token endpoint, if not as the authorization server prefers.
     pub token_auth: Option<TokenAuth>,
-    /// A PEM file with the key that signs for us, for `private_key_jwt`.
+    /// A PEM file with the key that signs, for `private_key_jwt`.
     pub private_key: Option<UnexpandedText>,
-    /// The one authorization server to accept.
+    /// The only authorization server to accept.
     pub issuer: Option<UnexpandedText>,
-    /// What we ask for.
+    /// The scopes to request.
     pub scopes: Vec<String>,
-    /// The port of the local callback; any free one where none is given.
+    /// The port of the local callback; `None` means any free one.
     pub callback_port: Option<u16>,
-    /// Where a person gives consent, if the server does not say.
+    /// The authorization endpoint, if the server does not name it.
     pub authorization_url: Option<UnexpandedText>,
-    /// Where tokens are given out, if the server does not say.
+    /// The token endpoint, if the server does not name it.
     pub token_url: Option<UnexpandedText>,
-    /// Where the authorization server describes itself, if the server does not say.
+    /// The authorization server's metadata, if the server does not name it.
     pub metadata_url: Option<UnexpandedText>,
 }
 
-/// How a token is asked for.
+/// How to get a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OAuthGrant {
-    /// A person gives consent in a browser.
+    /// A person consents in a browser.
     #[default]
     AuthorizationCode,
-    /// The id and the secret suffice.
+    /// The id and the secret, or a signature, are enough.
     ClientCredentials,
 }
 
-/// How we prove at a token endpoint who we are.
+/// How to authenticate at a token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenAuth {
-    /// The id and the secret, as `Authorization: Basic`.
+    /// The id and the secret, sent as `Authorization: Basic`.
     Basic,
-    /// The id and the secret, in the form that is posted.
+    /// The id and the secret, sent in the form body.
     Post,
-    /// A statement signed with our key (RFC 7523).
+    /// A signed assertion (RFC 7523).
     PrivateKeyJwt,
 }
 
 impl OAuthConfig {
-    /// All that may have variables in it.
+    /// Returns all texts that may contain variables.
     pub fn texts(&self) -> impl Iterator<Item = &UnexpandedText> {
         let OAuthConfig { client_id, client_secret, client_metadata_url, private_key, issuer, .. } = self;
         let OAuthConfig { authorization_url, token_url, metadata_url, .. } = self;
@@ -96,7 +96,7 @@ impl OAuthConfig {
         ours.into_iter().chain([authorization_url, token_url, metadata_url]).flatten()
     }
 
-    /// The same, to be changed.
+    /// Returns mutable references to all texts that may contain variables.
     pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut UnexpandedText> {
         let OAuthConfig { client_id, client_secret, client_metadata_url, private_key, issuer, .. } = self;
         let ours = [client_id, client_secret, client_metadata_url, private_key, issuer];

@@ -1,41 +1,42 @@
-//! How the gateway is reached, by whom, and how much of it one may use.
+//! The settings of the gateway: how clients reach it, who may use it, and its limits.
 
 use std::time::Duration;
 
 use super::{FilePosition, UnexpandedText};
 
-/// What holds for `toolgate serve`. Its `Debug` shows no value that may be a secret.
+/// The settings of `toolgate serve`. `Debug` shows no value that may be a secret.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayRules {
-    /// Where it listens if the command line gives no address: a host and a port, such as `127.0.0.1:8808`.
+    /// The address to listen on if the command line gives none: a host and a port, such as `127.0.0.1:8808`.
     pub http: Option<String>,
-    /// How it names tools; none means as everywhere.
+    /// How to name tools; `None` means as in `Settings::names`.
     pub names: Option<GatewayNames>,
-    /// Who may use it, and what proves it; without any, it listens on loopback alone.
+    /// Who may use the gateway, each with a token; without tokens it listens only on loopback.
     pub tokens: Vec<TokenRules>,
-    /// Names by which clients may reach it beside loopback: in lower case, without a port, IPv6 without brackets.
+    /// Host names in addition to loopback: in lower case, without a port, IPv6 without brackets.
     pub hosts: Vec<String>,
-    /// Web pages that may use it, as browsers write them: `https://host`, with a port where it is not the usual one.
+    /// Origins of web pages that may use the gateway, as browsers send them: `https://host`, with a port other than the
+    /// default.
     pub origins: Vec<String>,
-    /// Whether commands of the same user find it through a socket.
+    /// Whether to open a socket for commands of the same user.
     pub socket: bool,
-    /// How it proves to clients who it is; none means HTTP without TLS.
+    /// The certificate and key; `None` means HTTP without TLS.
     pub tls: Option<GatewayTls>,
-    /// The largest body of a request.
+    /// The largest request body.
     pub max_body_bytes: u64,
-    /// The most sessions of clients at a time.
+    /// The most client sessions at a time.
     pub max_sessions: usize,
-    /// How long a session is kept after its last use.
+    /// How long to keep a session after its last use.
     pub session_idle: Duration,
-    /// The most connections of clients at a time.
+    /// The most client connections at a time.
     pub max_connections: usize,
     /// The most requests at a time.
     pub max_in_flight: usize,
-    /// The most bytes of requests and answers that are held at a time.
+    /// The most bytes of requests and responses in memory at a time.
     pub max_inflight_bytes: u64,
-    /// The most requests a second of one principal; none means no limit.
+    /// The most requests per second from one principal; `None` means no limit.
     pub rate: Option<u32>,
-    /// How long calls may take to finish when it ends; then they are cancelled.
+    /// How long calls may take to finish when the gateway stops, before they are cancelled.
     pub grace: Duration,
 }
 
@@ -70,18 +71,18 @@ pub enum GatewayNames {
     DoubleUnderscore,
     /// `mcp__server__tool`
     McpPrefix,
-    /// As OpenAI's API takes them.
+    /// By the rules of OpenAI's API.
     Openai,
-    /// As Anthropic's API takes them.
+    /// By the rules of Anthropic's API.
     Anthropic,
-    /// As Gemini's API takes them.
+    /// By the rules of Gemini's API.
     Gemini,
-    /// As Cursor takes them.
+    /// By the rules of Cursor.
     Cursor,
 }
 
 impl GatewayNames {
-    /// All of them, as the configuration writes them.
+    /// All values with their names in the configuration.
     pub const ALL: [(&'static str, GatewayNames); 7] = [
         ("dot", GatewayNames::Dot),
         ("double-underscore", GatewayNames::DoubleUnderscore),
@@ -92,40 +93,41 @@ impl GatewayNames {
         ("cursor", GatewayNames::Cursor),
     ];
 
-    /// Reads what the configuration writes.
+    /// Parses a name from the configuration.
     pub fn read(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(name, _)| *name == text).map(|(_, names)| names)
     }
 }
 
-/// One who may use the gateway.
+/// A principal that may use the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenRules {
-    /// Where its entry stands.
+    /// The position of the entry.
     pub place: FilePosition,
-    /// Its name for logs and rules: letters, digits, `_`, `.`, `@` and `-`; nobody else has it.
+    /// The unique name for logs and rules: letters, digits, `_`, `.`, `@` and `-`.
     pub principal: String,
-    /// What proves who it is.
+    /// The token that proves who the client is.
     pub secret: TokenSource,
-    /// It may also enable, disable and reconnect servers, and try tools.
+    /// Whether the principal may also enable, disable and reconnect servers, and try tools.
     pub admin: bool,
-    /// The servers that it may use, each with names and globs of its tools, where none means all; none means all servers.
+    /// The servers that the principal may use, each with names and globs of tools (empty means all); `None` means all
+    /// servers.
     pub selection: Option<Vec<(String, Vec<String>)>>,
-    /// What it has been granted; none means that no rules about principals hold for it.
+    /// What the principal is granted; `None` means that it needs no grants.
     pub capabilities: Option<Vec<String>>,
 }
 
-/// Where a token is.
+/// Where a token comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TokenSource {
-    /// In the configuration, or where it points to.
+    /// The configuration, or a variable or file that it refers to.
     Text(UnexpandedText),
-    /// In a file, alone.
+    /// A file that contains only the token.
     File(UnexpandedText),
 }
 
 impl TokenSource {
-    /// What the configuration says of it.
+    /// Returns the text in the configuration.
     pub fn text(&self) -> &UnexpandedText {
         match self {
             TokenSource::Text(text) | TokenSource::File(text) => text,
@@ -133,11 +135,11 @@ impl TokenSource {
     }
 }
 
-/// PEM files with which the gateway proves to clients who it is.
+/// The PEM files of the gateway's certificate and key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayTls {
-    /// Its certificate, and those that vouch for it.
+    /// The certificate chain.
     pub certificate: UnexpandedText,
-    /// The key of the certificate.
+    /// The certificate's private key.
     pub key: UnexpandedText,
 }

@@ -1,27 +1,28 @@
-//! When a server is started, watched, restarted and stopped.
+//! The lifecycle of a server: when it is started, checked, restarted and stopped.
 
 use std::time::Duration;
 
-/// When a server is started, watched, restarted and stopped.
+/// When a server is started, checked, restarted and stopped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LifecycleRules {
-    /// It starts at once, and not with the first call.
+    /// Whether to start the server at once, not with the first call.
     pub eager: bool,
-    /// All gates share one connection; otherwise each has its own.
+    /// Whether all clients share one connection; otherwise each gets its own.
     pub shared: bool,
-    /// How long it is kept after its last use.
+    /// How long to keep the server running after its last use.
     pub idle_timeout: Duration,
-    /// How long callers wait for it to come up for the first time.
+    /// How long callers wait for the server's first start.
     pub acquire_timeout: Duration,
-    /// How long each restart waits after a failure; the last repeats. There is always one, and the last is not zero.
+    /// The delay before each restart after consecutive failures; the last one repeats. Never empty, and the last is not
+    /// zero.
     pub restart_delays: Vec<Duration>,
-    /// How often it is asked whether it is well while it runs; zero means never.
+    /// How often to check the server while it runs; zero means never.
     pub health_interval: Duration,
-    /// How long it may take to answer that.
+    /// How long the server may take to answer a check.
     pub health_timeout: Duration,
-    /// How long it may take to answer the probe after a call that timed out.
+    /// How long the server may take to answer a probe after a call timed out.
     pub probe_timeout: Duration,
-    /// What it is asked.
+    /// The request that checks the server.
     pub health_probe: HealthProbe,
 }
 
@@ -41,13 +42,13 @@ impl Default for LifecycleRules {
     }
 }
 
-/// What a server is asked to find out whether it is well.
+/// The request that checks a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum HealthProbe {
     /// `ping`
     #[default]
     Ping,
-    /// `tools/list`, for servers that answer a ping whatever happens.
+    /// `tools/list`, for servers that always answer a ping.
     ListTools,
 }
 

@@ -1,10 +1,10 @@
-//! Where something stands in a file, and what is said about that place.
+//! Positions in a file, and the notices and problems about them.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FilePosition {
     /// The file.
@@ -15,34 +15,34 @@ pub struct FilePosition {
     pub column: u32,
 }
 
-/// Text that the file gives, not yet expanded. Its `Debug` shows where it stands and not what it says.
+/// Text from the file, not yet expanded. `Debug` shows its position, not its content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UnexpandedText {
     /// The text as written.
     pub text: String,
-    /// Where it stands.
+    /// The position of the text.
     pub place: FilePosition,
-    /// What it is within the server, such as `env.API_KEY` or `args[2]`.
+    /// The name of the value within its server, such as `env.API_KEY` or `args[2]`.
     pub field: String,
 }
 
-/// What the reader of a file should know.
+/// A notice for the author of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// What it is about.
+    /// The position it is about.
     pub place: FilePosition,
-    /// In words.
+    /// The message.
     pub text: String,
 }
 
-/// Why one server cannot be used.
+/// An error that makes one server or setting unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What it is about.
+    /// The position it is about.
     pub place: FilePosition,
-    /// The same as a path in the file, such as `servers.jira.args[2]`.
+    /// The path in the file, such as `servers.jira.args[2]`.
     pub field: Option<String>,
-    /// In words; never a value that may be a secret.
+    /// The message; it never contains a value that may be a secret.
     pub text: String,
 }
 

@@ -1,16 +1,16 @@
-//! Queues, in which calls wait for their turn.
+//! Queues that limit how many calls run at a time.
 
 use std::time::Duration;
 
-/// What is said of one queue.
+/// The settings of one queue.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct QueueRules {
-    /// Its name: letters, digits, `_` and `-`.
+    /// The name: letters, digits, `_` and `-`.
     pub name: String,
-    /// How many calls run at a time; none means twice the number of cores, and at most 64.
+    /// How many calls run at a time; `None` means twice the number of cores, and at most 64.
     pub slots: Option<usize>,
-    /// How many calls may wait; none means 1000.
+    /// How many calls may wait; `None` means 1000.
     pub waiting: Option<usize>,
-    /// How long a call may wait; none means as long as the call itself may take.
+    /// How long a call may wait; `None` means as long as the call itself may take.
     pub timeout: Option<Duration>,
 }

@@ -1,21 +1,21 @@
-//! Where calls are recorded, and how many.
+//! The settings of `record`.
 
 use std::time::Duration;
 
 use super::UnexpandedText;
 
-/// Where calls are recorded, and how many.
+/// Where to record calls, and how many to keep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordRules {
-    /// The folder; none means one of the user's own.
+    /// The folder; `None` means the user's default folder.
     pub dir: Option<UnexpandedText>,
-    /// The most bytes of one file.
+    /// The largest size of one file.
     pub max_segment: u64,
-    /// The most bytes of all files in the folder.
+    /// The largest size of all files together.
     pub max_total: u64,
-    /// How long a record is kept.
+    /// How long to keep records.
     pub max_age: Duration,
-    /// Arguments and answers are recorded as they are, and not masked.
+    /// Whether to record arguments and results unmasked.
     pub raw: bool,
 }
 

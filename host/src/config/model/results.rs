@@ -1,51 +1,51 @@
-//! What is done with results that are long.
+//! The settings for long results: `summarizer` and `spill`.
 
 use std::time::Duration;
 
 use super::{FilePosition, UnexpandedText};
 
-/// Who makes a long result short. Its `Debug` shows no value that may be a secret.
+/// The summarizer of long results. `Debug` shows no value that may be a secret.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummarizerRules {
-    /// Where its section stands.
+    /// The position of the section.
     pub place: FilePosition,
-    /// How it is reached.
+    /// The program or endpoint.
     pub how: SummarizerKind,
-    /// How long it may take.
+    /// How long a summary may take.
     pub timeout: Duration,
-    /// The most text that it is given.
+    /// The most bytes of text to pass to the summarizer.
     pub max_input_bytes: u64,
 }
 
-/// How a summarizer is reached.
+/// The kind of summarizer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SummarizerKind {
-    /// A program: the text on its input, the summary on its output.
+    /// A program that reads the text from standard input and writes the summary to standard output.
     Command {
         /// The program, by name or path.
         program: UnexpandedText,
-        /// Its arguments.
+        /// The program's arguments.
         args: Vec<UnexpandedText>,
     },
-    /// An endpoint that speaks the API of OpenAI.
+    /// An endpoint of an OpenAI-compatible API.
     Http {
-        /// Its address.
+        /// The base URL.
         url: UnexpandedText,
         /// The model to ask.
         model: UnexpandedText,
-        /// The key, where it wants one.
+        /// The API key, if one is needed.
         api_key: Option<UnexpandedText>,
     },
 }
 
-/// Where results that are cut are kept whole.
+/// Where to keep the full text of results that were cut.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpillSettings {
-    /// The folder; none means one of the user's own.
+    /// The folder; `None` means the user's default folder.
     pub dir: Option<UnexpandedText>,
-    /// The most bytes of all files in it.
+    /// The largest size of all files together.
     pub max_bytes: u64,
-    /// How long a file is kept.
+    /// How long to keep each file.
     pub max_age: Duration,
 }
 

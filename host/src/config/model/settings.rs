@@ -1,59 +1,59 @@
-//! What holds for all servers.
+//! The settings for all servers.
 
 use std::fmt;
 
 use super::{GatewayRules, LifecycleRules, QueueRules, RecordRules, ShadowRules, SpillSettings, SummarizerRules};
 
-/// What holds for all servers.
+/// The settings for all servers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// How the names of tools are shown.
+    /// How to name tools.
     pub names: NamesStyle,
-    /// A tool's own name routes where it is unique.
+    /// Whether a tool's own name is accepted if only one server has it.
     pub bare_names: bool,
-    /// Descriptions begin with `[MCP:server]`.
+    /// Whether descriptions begin with `[MCP:server]`.
     pub describe_server: bool,
-    /// Arguments that do not satisfy the schema are refused.
+    /// Whether to refuse arguments that do not match the schema.
     pub check_arguments: bool,
-    /// Which calls may be repeated.
+    /// Which calls to retry.
     pub retry: RetryRule,
-    /// Only tools that change nothing.
+    /// Whether to offer only tools that change nothing.
     pub read_only: bool,
-    /// What happens to tools that may delete or overwrite.
+    /// What to do with tools that may delete or overwrite.
     pub destructive: DestructiveRule,
-    /// The most bytes of arguments that a person is asked about; a call with more is declined.
+    /// The most bytes of arguments that a person is asked to approve; a call with more is declined.
     pub ask_max_bytes: u64,
-    /// What is masked in every answer.
+    /// What to mask in all results.
     pub masking: Masking,
     /// The most bytes of text in a result; zero means no limit.
     pub max_result_bytes: u64,
-    /// A result with more tokens than this is summarized, where there is a summarizer.
+    /// Results with more tokens than this are summarized, if there is a summarizer.
     pub summarize_above_tokens: u64,
-    /// Who makes a long result short.
+    /// The summarizer of long results.
     pub summarizer: Option<SummarizerRules>,
-    /// Where results that are cut are kept whole; none means nowhere.
+    /// Where to keep the full text of results that were cut; `None` means nowhere.
     pub spill: Option<SpillSettings>,
-    /// Where calls are recorded; none means nowhere.
+    /// Where to record calls; `None` means nowhere.
     pub record: Option<RecordRules>,
-    /// What holds for the servers that do not say otherwise; each server has it already.
+    /// The lifecycle defaults; each server already includes them.
     pub lifecycle: LifecycleRules,
-    /// What is said of queues; one that a server names and that is not here is of the usual size.
+    /// The configured queues; a queue that is named but not listed gets the defaults.
     pub queues: Vec<QueueRules>,
-    /// How the gateway is reached, by whom, and how much of it one may use.
+    /// The settings of the gateway.
     pub gateway: GatewayRules,
-    /// What a gateway asks beside the logic that decides.
+    /// The candidate policy that a gateway tries on live calls.
     pub shadow: Option<ShadowRules>,
-    /// When we are ready.
+    /// When toolgate reports ready.
     pub readiness: ReadinessRule,
-    /// `${cmd:…}` runs a command.
+    /// Whether `${cmd:…}` may run commands.
     pub allow_commands: bool,
-    /// How many servers are started at the same time; none means four times the number of cores, and at least 32.
+    /// How many servers may start at the same time; `None` means four times the number of cores, and at least 32.
     pub start_concurrency: Option<usize>,
-    /// The most servers that a file may have.
+    /// The most servers that a file may define.
     pub max_servers: usize,
-    /// `$VAR` without braces is expanded too, as Gemini CLI does.
+    /// Whether `$VAR` without braces is expanded too, as in Gemini CLI.
     pub bare_dollar: bool,
-    /// What the file asks of a person.
+    /// The questions that the file asks a person.
     pub inputs: Vec<ConfigInput>,
 }
 
@@ -89,13 +89,13 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How many servers are started at the same time on a machine with this many cores.
+    /// Returns how many servers may start at the same time on a machine with this many cores.
     pub fn start_concurrency(&self, cores: usize) -> usize {
         self.start_concurrency.unwrap_or_else(|| cores.saturating_mul(4).max(32))
     }
 }
 
-/// How the names of tools are shown.
+/// How to name tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NamesStyle {
     /// `server.tool`
@@ -107,10 +107,10 @@ pub enum NamesStyle {
     McpPrefix,
 }
 
-/// Which calls may be repeated.
+/// Which calls to retry after a lost connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RetryRule {
-    /// Those that cannot have run, and those that are safe to repeat.
+    /// Calls that cannot have run, and those that are safe to repeat.
     #[default]
     Safe,
     /// All.
@@ -119,62 +119,62 @@ pub enum RetryRule {
     Never,
 }
 
-/// What happens to tools that may delete or overwrite.
+/// What to do with tools that may delete or overwrite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DestructiveRule {
-    /// They are like any other tool.
+    /// Treat them like any other tool.
     #[default]
     Allow,
-    /// A person must approve each call.
+    /// Ask a person to approve each call.
     Ask,
-    /// They are neither listed nor callable.
+    /// Neither list nor call them.
     Deny,
 }
 
-/// When we are ready.
+/// When toolgate reports ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadinessRule {
-    /// When every enabled server is.
+    /// When every enabled server is ready.
     All,
-    /// At once, with warnings about servers that are not.
+    /// At once, with warnings about servers that are not ready.
     #[default]
     Any,
 }
 
-/// What is masked in answers.
+/// What to mask in results.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Masking {
     /// Names of built-in groups.
     pub groups: Vec<String>,
     /// Names of built-in patterns.
     pub patterns: Vec<String>,
-    /// Patterns of one's own.
+    /// Custom patterns.
     pub custom: Vec<CustomMask>,
 }
 
-/// A pattern of one's own.
+/// A custom pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CustomMask {
-    /// A name for people.
+    /// A name to show to people.
     pub name: Option<String>,
-    /// A regular expression; where it has a group named `value`, only that is replaced.
+    /// A regular expression; if it has a group named `value`, only that group is replaced.
     pub pattern: String,
-    /// What stands in its place.
+    /// The text to put in its place.
     pub replacement: String,
 }
 
-/// Something that a file asks of a person, as `${input:ID}`. Its `Debug` shows no default, which may be a secret.
+/// A question that a file asks a person for `${input:ID}`. `Debug` shows no default, which may be a secret.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ConfigInput {
-    /// Its id.
+    /// The id.
     pub id: String,
     /// The question.
     pub description: Option<String>,
-    /// The answer is not shown while it is typed.
+    /// Whether to hide the answer while it is typed.
     pub password: bool,
-    /// The answer where none is given.
+    /// The answer if none is given.
     pub default: Option<String>,
-    /// The answers that there are; empty means any.
+    /// The allowed answers; empty means any.
     pub options: Vec<String>,
 }
 

@@ -1,16 +1,16 @@
-//! What runs beside the logic that decides, to see what it would have decided.
+//! The settings of `shadow`: a candidate policy that is tried on live calls without effect.
 
 use super::{FilePosition, UnexpandedText};
 
-/// A candidate that is asked beside the logic that decides, and has no say.
+/// A candidate policy that is tried on live calls without effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShadowRules {
-    /// Where its section stands.
+    /// The position of the section.
     pub place: FilePosition,
-    /// The file of its component; none means the one that decides.
+    /// The file of the component to try; `None` means the active one.
     pub logic: Option<UnexpandedText>,
-    /// The file of its configuration, whose rules it decides by; none means this one.
+    /// The configuration file whose rules to try; `None` means this one.
     pub config: Option<UnexpandedText>,
-    /// Which part of all calls it is asked about.
+    /// The share of calls to try.
     pub sample: f64,
 }

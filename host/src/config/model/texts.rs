@@ -1,4 +1,4 @@
-//! All texts of a server that are filled in later, wherever they stand.
+//! Access to all texts of a server that are expanded later.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::{FilePosition, GatewayRules, ServerAuth, ServerConfig, Settings, SummarizerKind, UnexpandedText};
 
 impl ServerConfig {
-    /// Whether the configuration wants to tell the server which session it is used for.
+    /// Reports whether the configuration passes the session id to the server.
     pub fn uses_session(&self) -> bool {
         self.clone().texts().iter().any(|text| text.text.contains("SESSION_ID"))
     }
 
-    /// The same server, wherever in whatever file it is written: for comparing.
+    /// Returns the server without file positions, for comparison.
     #[must_use]
     pub fn without_positions(&self) -> Self {
         let mut server = self.clone();
@@ -45,8 +45,8 @@ impl ServerConfig {
 }
 
 impl Settings {
-    /// What holds for the servers and their calls, wherever it is written: for comparing. The gateway and its shadow are
-    /// left out.
+    /// Returns the settings for servers and calls without file positions, for comparison; the gateway and its shadow
+    /// are reset.
     #[must_use]
     pub fn without_positions(&self) -> Self {
         let mut settings = Settings { gateway: GatewayRules::default(), shadow: None, ..self.clone() };

@@ -1,4 +1,4 @@
-//! Who may use the gateway, with the token of each.
+//! Resolves the gateway: its tokens, and the files of its certificate.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,31 +10,32 @@ use crate::config::nearest;
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 
-/// What of the gateway is filled in. Its `Debug` shows no token.
+/// The resolved settings of the gateway. `Debug` shows no token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvedGateway {
-    /// Who may use it, in the order of the file; no two tokens are equal.
+    /// The principals in the order of the file; no two tokens are equal.
     pub tokens: Vec<ResolvedToken>,
-    /// The PEM files of its certificate and of the key; none means HTTP without TLS. They need not exist yet.
+    /// The PEM files of the certificate and key, which need not exist yet; `None` means HTTP without TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// What must not be seen in any answer, log or page: all tokens, and what they are made of.
+    /// Values to hide in every result, log and page: all tokens, and what they are made of.
     pub secrets: Secrets,
 }
 
-/// One who may use the gateway. Its `Debug` shows no token.
+/// A principal that may use the gateway. `Debug` shows no token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ResolvedToken {
-    /// Its name for logs and rules.
+    /// The name for logs and rules.
     pub principal: String,
-    /// The token, without `Bearer` before it: at least 16 visible characters of ASCII.
+    /// The token, without `Bearer` before it: at least 16 visible ASCII characters.
     pub token: String,
     /// The file that the token was read from, which may change.
     pub file: Option<PathBuf>,
-    /// It may also change what runs.
+    /// Whether the principal may also enable, disable and reconnect servers.
     pub admin: bool,
-    /// The servers that it may use, each with names and globs of its tools, where none means all; none means all servers.
+    /// The servers that the principal may use, each with names and globs of tools (empty means all); `None` means all
+    /// servers.
     pub selection: Option<Vec<(String, Vec<String>)>>,
-    /// What it has been granted; none means that no rules about principals hold for it.
+    /// What the principal is granted; `None` means that it needs no grants.
     pub capabilities: Option<Vec<String>>,
 }
 
@@ -46,12 +47,12 @@ impl fmt::Debug for ResolvedToken {
     }
 }
 
-/// Fills in everything about the gateway. What is wrong with one token is wrong with all: who it was meant for would
-/// stay outside, and nobody would know why.
+/// Resolves the settings of the gateway. One bad token fails all of them; otherwise its owner would be locked out
+/// without anyone knowing why.
 pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<ResolvedGateway, Problem> {
     check_tokens(config)?;
     let gateway = &config.settings.gateway;
-    // A path is shown to whoever looks for the file, so nothing of it is kept secret.
+    // Whoever looks for the file sees its path, so no part of it is a secret.
     let path = |text: &UnexpandedText| {
         let (path, _) = resolve_value(text, config, variables, |resolver| resolver.path(text))?;
         Ok(path)
@@ -98,13 +99,13 @@ pub fn resolve_gateway(config: &Config, variables: &Variables) -> Result<Resolve
     Ok(filled)
 }
 
-/// Whether the tokens name servers that there are, which needs nothing filled in.
+/// Checks that the tokens name configured servers, which needs no expansion.
 pub fn check_tokens(config: &Config) -> Result<(), Problem> {
     let mut tokens = config.settings.gateway.tokens.iter().enumerate();
     tokens.try_for_each(|(at, token)| check_servers(at, token, config))
 }
 
-/// Fills in one value of the gateway, with what must not be seen of it.
+/// Resolves one value of the gateway, with the secrets in it.
 fn resolve_value<T>(
     text: &UnexpandedText,
     config: &Config,
@@ -128,14 +129,13 @@ fn check_servers(at: usize, token: &TokenRules, config: &Config) -> Result<(), P
     Err(Problem { place: token.place.clone(), field, text })
 }
 
-/// A token must be hard to guess, and fit for the header that carries it (RFC 6750, section 2.1).
+/// Checks that a token is hard to guess and valid in the header that carries it (RFC 6750, section 2.1).
 fn check_token(resolver: &ConfigResolver<'_>, located: &UnexpandedText, token: &str) -> Result<(), Problem> {
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(resolver.problem(located, "has a blank, a line break or a letter beyond ASCII in it"));
+        return Err(resolver.problem(located, "contains a space, a line break or a character that is not ASCII"));
     }
     if token.len() < MIN_TOKEN {
-        let text =
-            format_args!("has fewer than {MIN_TOKEN} characters; `openssl rand -hex 32` makes one that nobody guesses");
+        let text = format_args!("has fewer than {MIN_TOKEN} characters; `openssl rand -hex 32` makes a good one");
         return Err(resolver.problem(located, text));
     }
     Ok(())
@@ -218,14 +218,17 @@ mod tests {
             (one("token: '${SHORT}'"), "gateway.tokens[0].token: has fewer than 16 characters"),
             (one("token: s3cret-890123456"), ""),
             (one("token: s3cret-89012345"), "gateway.tokens[0].token: has fewer than 16 characters"),
-            (one("token: 's3cret 0123456789'"), "gateway.tokens[0].token: has a blank"),
-            (one("token: 's3cret-é-0123456789'"), "gateway.tokens[0].token: has a blank, a line break or a letter"),
+            (one("token: 's3cret 0123456789'"), "gateway.tokens[0].token: contains a space"),
+            (
+                one("token: 's3cret-é-0123456789'"),
+                "gateway.tokens[0].token: contains a space, a line break or a character",
+            ),
             (one("file: short"), "gateway.tokens[0].file: has fewer than 16 characters"),
             (one("file: empty"), "gateway.tokens[0].file: has fewer than 16 characters"),
-            (one("file: two"), "gateway.tokens[0].file: has a blank, a line break or a letter"),
+            (one("file: two"), "gateway.tokens[0].file: contains a space, a line break or a character"),
             (one("file: ./none"), "none\": "),
             (one("file: ''"), "gateway.tokens[0].file: is empty; name a file"),
-            (one("file: ."), "is no regular file"),
+            (one("file: ."), "is not a regular file"),
             (
                 two("token: s3cret-of-a-0123456789"),
                 "gateway.tokens[1]: \"a\" and \"b\" have the same token; give each its own",

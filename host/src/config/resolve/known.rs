@@ -1,6 +1,7 @@
-//! What must not be seen of a configuration, as far as that is known before anything of it is used.
+//! Finds the secrets of a configuration before any of it is used.
 //!
-//! A server is started when it is wanted, but another one may show its secrets before that: one that reads files does.
+//! A server starts when it is first needed, but another one, such as a server that reads files, may show its secrets
+//! before.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +17,9 @@ use crate::config::model::{
 use crate::config::secrets::Secrets;
 use crate::config::variables::{NoPrompter, Variables};
 
-/// The secrets of all servers, also of those that are switched off or cannot be used, and the tokens of the gateway: what the
-/// configuration writes out, and what variables and files give it. No command is run and nobody is asked; what cannot be
-/// filled in is passed over, since whoever uses it is told.
+/// Returns the secrets of all servers, including disabled and broken ones, and the tokens of the gateway: those written
+/// in the configuration and those from variables and files. Runs no command and asks nobody. Skips what cannot be
+/// expanded; the error is reported when it is used.
 pub fn known_secrets(config: &Config, variables: &Variables) -> Secrets {
     let (folder, workspace) = base_folders(config, variables);
     let variables = &Variables { prompter: Arc::new(NoPrompter), ..variables.clone() };
@@ -39,12 +40,12 @@ pub fn known_secrets(config: &Config, variables: &Variables) -> Secrets {
     for token in &config.settings.gateway.tokens {
         SecretCollector { scope, secrets: &mut secrets }.token_of_gateway(&token.secret);
     }
-    // What is known in part is another text than the secret, and may be a word of every other text.
+    // A partly expanded text is not the secret itself, and may be an ordinary word.
     secrets.remove_containing(HOLE);
     secrets
 }
 
-/// What the server's file of variables has; where there is none to read, nothing.
+/// Returns the variables of the server's env file, or none if it cannot be read.
 fn env_file(server: &ServerConfig, scope: ExpandScope<'_>, secrets: &mut Secrets) -> BTreeMap<String, String> {
     let Some(located) = &server.env_file else { return BTreeMap::new() };
     let text = SecretCollector { scope, secrets: &mut *secrets }.file(located);
@@ -56,7 +57,7 @@ fn env_file(server: &ServerConfig, scope: ExpandScope<'_>, secrets: &mut Secrets
     variables
 }
 
-/// Something of the configuration while it is looked through.
+/// Collects the secrets of a part of the configuration.
 struct SecretCollector<'a> {
     scope: ExpandScope<'a>,
     secrets: &'a mut Secrets,
@@ -132,21 +133,21 @@ impl SecretCollector<'_> {
         match secret {
             TokenSource::Text(text) => self.token(text),
             TokenSource::File(located) => {
-                // A path is shown to whoever looks for the file.
+                // Whoever looks for the file sees its path.
                 let text = SecretCollector { scope: self.scope, secrets: &mut Secrets::default() }.file(located);
                 text.into_iter().for_each(|token| self.secrets.add(&token));
             }
         }
     }
 
-    /// A token for `Bearer`, which people also paste the word before.
+    /// Adds a token for `Bearer`; people also paste the word before it.
     fn token(&mut self, text: &UnexpandedText) {
         let token = self.text(text);
         self.secrets.add(&token);
         self.secrets.add_header("Authorization", &token);
     }
 
-    /// An address, with what of it becomes a header.
+    /// Adds an address, including credentials that become a header.
     fn address(&mut self, located: &UnexpandedText) {
         let text = self.text(located);
         self.secrets.add_address(text.trim());
@@ -155,7 +156,7 @@ impl SecretCollector<'_> {
         }
     }
 
-    /// A name and a password, as they are sent.
+    /// Adds a user name and a password, encoded as they are sent.
     fn login(&mut self, user: &str, password: &str) {
         if !user.contains(HOLE) && !password.contains(HOLE) {
             self.secrets.add_header("Authorization", &site::basic_credentials(user, password));
@@ -182,7 +183,7 @@ mod tests {
     use crate::config::resolve::{resolve, resolve_gateway, resolve_oauth};
     use crate::config::variables::InputPrompter;
 
-    /// Nobody may be asked by whoever only looks.
+    /// A prompter that fails the test if it is asked.
     struct NoOneMayAsk;
 
     impl InputPrompter for NoOneMayAsk {
@@ -292,7 +293,7 @@ mod tests {
                 folder.path(),
                 &format!("gateway: {{tokens: [{{principal: a, token: token-of-gateway-1}}]}}\nservers: {servers}"),
             );
-            // What a program inherits beside what the configuration names is known when it is started.
+            // What a program inherits in addition is only known when it starts.
             let variables = variables();
             let known = known_secrets(&config, &variables);
             for server in &config.servers {

@@ -1,4 +1,4 @@
-//! What a server's `auth` says about OAuth, filled in.
+//! Resolves the OAuth settings of a server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,42 +10,42 @@ use crate::config::model::{
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 
-/// What is said about OAuth with a server; where nothing is, all is found out from the server.
+/// The OAuth settings of a server; everything else is discovered from the server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ResolvedOAuth {
-    /// The configuration says that the server wants OAuth; otherwise the server has to say so.
+    /// Whether the configuration asks for OAuth; otherwise the server has to.
     pub is_configured: bool,
-    /// How a token is asked for.
+    /// How to get a token.
     pub grant: OAuthGrant,
-    /// Our id, where we are registered.
+    /// The id of a registered client.
     pub client_id: Option<String>,
-    /// The secret that goes with it.
+    /// The secret of the registered client.
     pub client_secret: Option<String>,
-    /// Where our description is published.
+    /// The address of a published client id metadata document.
     pub client_metadata_url: Option<String>,
-    /// How we prove at the token endpoint who we are.
+    /// How to authenticate at the token endpoint.
     pub token_auth: Option<TokenAuth>,
-    /// The file with the key that signs for us.
+    /// The file with the key that signs.
     pub private_key: Option<PathBuf>,
-    /// The one authorization server to accept.
+    /// The only authorization server to accept.
     pub issuer: Option<String>,
-    /// What we ask for.
+    /// The scopes to request.
     pub scopes: Vec<String>,
     /// The port of the local callback.
     pub callback_port: Option<u16>,
-    /// Where a person gives consent.
+    /// The authorization endpoint.
     pub authorization_url: Option<String>,
-    /// Where tokens are given out.
+    /// The token endpoint.
     pub token_url: Option<String>,
-    /// Where the authorization server describes itself.
+    /// The address of the authorization server's metadata.
     pub metadata_url: Option<String>,
-    /// How long an authorization server may take in all, persons aside.
+    /// How long the exchange with an authorization server may take in total, not counting a person.
     pub limit: Duration,
-    /// What must not be seen of it.
+    /// Values to hide.
     pub secrets: Secrets,
 }
 
-/// What the server's `auth` says about OAuth; none where it proves in another way who we are.
+/// Resolves a server's OAuth settings; returns `None` if it uses another kind of authentication.
 pub fn resolve_oauth(
     server: &ServerConfig,
     config: &Config,
@@ -88,7 +88,7 @@ fn resolve_fields(resolver: &mut ConfigResolver<'_>, oauth: &OAuthConfig) -> Res
     })
 }
 
-/// A text; one that is empty says nothing.
+/// Expands a text; an empty one counts as not given.
 fn text(resolver: &mut ConfigResolver<'_>, located: Option<&UnexpandedText>) -> Result<Option<String>, Problem> {
     let text = located.map(|located| resolver.text(located)).transpose()?;
     Ok(text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()))

@@ -1,4 +1,4 @@
-//! A server that is a subprocess.
+//! Resolves a server that runs as a subprocess.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub(super) fn resolve_program(resolver: &mut ConfigResolver<'_>, config: &Config
     let mut own = Vec::with_capacity(server.env.len());
     for (name, text) in &server.env {
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(resolver.problem(text, "is no name of a variable: it is empty or has a \"=\" in it"));
+            return Err(resolver.problem(text, "is not a valid variable name: it is empty or contains a \"=\""));
         }
         own.push((name.clone(), resolver.text(text)?));
     }
@@ -33,7 +33,7 @@ pub(super) fn resolve_program(resolver: &mut ConfigResolver<'_>, config: &Config
         }
     }
     let env = environment(server, config, resolver.scope.variables, resolver.scope.env_file, own);
-    // Also what it inherits: a server that fails likes to show its environment.
+    // Also hide what it inherits: failing servers tend to print their environment.
     for (name, value) in &env {
         match server.env.iter().any(|(own, _)| own == name) {
             true => resolver.secrets.add_env(name, value),
@@ -46,7 +46,7 @@ pub(super) fn resolve_program(resolver: &mut ConfigResolver<'_>, config: &Config
     if let Some(text) = &server.command
         && is_this_program(&line, file, env.get("PATH").map(String::as_str), folder)
     {
-        return Err(resolver.problem(text, "is toolgate itself, which would start itself again without end"));
+        return Err(resolver.problem(text, "is toolgate itself, which would start itself in an endless loop"));
     }
     Ok(Program {
         command,
@@ -65,14 +65,14 @@ fn working_dir(resolver: &mut ConfigResolver<'_>) -> Result<Option<PathBuf>, Pro
     if let (Some(text), Some(folder)) = (text, &working_dir)
         && !folder.is_dir()
     {
-        // A program that is started in no folder fails as one that does not exist.
+        // Without this check, a missing folder would look like a missing program.
         return Err(resolver.problem(text, format_args!("there is no folder {folder:?}")));
     }
     Ok(working_dir)
 }
 
-/// A name stays a name, for the system to look up. A path is one from the file's folder, as whoever wrote it saw it; other
-/// clients look for it only once they are in the folder that the program is to run in.
+/// Resolves the program: a name is left for the system to look up, and a path starts in the folder of the file. Other
+/// clients resolve a path in the program's working directory.
 fn command(resolver: &mut ConfigResolver<'_>, shape: FileShape, working_dir: Option<&Path>) -> Result<String, Problem> {
     let server = resolver.server;
     let located =

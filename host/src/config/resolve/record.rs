@@ -1,4 +1,4 @@
-//! Where calls are recorded, with every variable filled in.
+//! Resolves the folder that calls are recorded in.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,15 @@ use super::resolve_with;
 use crate::config::model::{Config, Problem, ServerConfig, TransportKind};
 use crate::config::variables::Variables;
 
-/// Fills in the folder that calls are recorded in; none where the file names none.
+/// Resolves the folder that calls are recorded in; returns `None` if the file names none.
 pub fn resolve_record_dir(config: &Config, variables: &Variables) -> Result<Option<PathBuf>, Problem> {
     let Some(dir) = config.settings.record.as_ref().and_then(|record| record.dir.as_ref()) else { return Ok(None) };
     let server = ServerConfig::new("", dir.place.clone(), TransportKind::Stdio);
-    // A folder is shown to whoever looks for a file in it, so nothing of its path is kept secret.
+    // Whoever looks for a file sees the path of its folder, so no part of it is a secret.
     let (dir, _) = resolve_with(&server, "record", config, variables, None, |resolver| {
         let path = resolver.path(dir)?;
         match path.exists() && !path.is_dir() {
-            true => Err(resolver.problem(dir, format_args!("{path:?} is no folder"))),
+            true => Err(resolver.problem(dir, format_args!("{path:?} is not a folder"))),
             false => Ok(path),
         }
     })?;

@@ -1,4 +1,4 @@
-//! Who makes a long result short, and where long results are kept.
+//! Resolves the summarizer and the folder for long results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,54 +10,54 @@ use crate::config::model::{Config, Problem, ServerConfig, SummarizerKind, Summar
 use crate::config::secrets::Secrets;
 use crate::config::variables::Variables;
 
-/// A summarizer with every variable filled in. Its `Debug` shows no argument, variable, address or key.
+/// A summarizer with all variables expanded. `Debug` shows no argument, variable, address or key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedSummarizer {
-    /// How it is reached.
+    /// The program or endpoint.
     pub how: ResolvedSummarizerKind,
-    /// How long it may take.
+    /// How long a summary may take.
     pub timeout: Duration,
-    /// The most text that it is given.
+    /// The most bytes of text to pass to the summarizer.
     pub max_input_bytes: usize,
-    /// What must not be seen in anything that it answers with.
+    /// Values to hide in everything that the summarizer returns.
     pub secrets: Secrets,
 }
 
-/// How a summarizer is reached.
+/// The kind of summarizer.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ResolvedSummarizerKind {
-    /// A program: the text on its input, the summary on its output.
+    /// A program that reads the text from standard input and writes the summary to standard output.
     Command {
         /// The program, by path or by name.
         program: String,
-        /// Its arguments.
+        /// The program's arguments.
         args: Vec<String>,
-        /// The whole environment that it gets.
+        /// The program's whole environment.
         env: BTreeMap<String, String>,
     },
-    /// An endpoint that speaks the API of OpenAI.
+    /// An endpoint of an OpenAI-compatible API.
     Http {
-        /// Its address: `http` or `https`.
+        /// The base URL: `http` or `https`.
         url: String,
         /// The model to ask.
         model: String,
-        /// The key, without `Bearer` before it.
+        /// The API key, without `Bearer` before it.
         api_key: Option<String>,
     },
 }
 
-/// Where long results are kept, with every variable filled in.
+/// Where to keep long results, with all variables expanded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedSpill {
-    /// The folder; none means one of the user's own. It need not exist yet.
+    /// The folder, which need not exist yet; `None` means the user's default folder.
     pub dir: Option<PathBuf>,
-    /// The most bytes of all files in it.
+    /// The largest size of all files together.
     pub max_bytes: u64,
-    /// How long a file is kept.
+    /// How long to keep each file.
     pub max_age: Duration,
 }
 
-/// Fills in everything about the summarizer; none where the file has none.
+/// Resolves the summarizer; returns `None` if the file has none.
 pub fn resolve_summarizer(config: &Config, variables: &Variables) -> Result<Option<ResolvedSummarizer>, Problem> {
     let Some(summarizer) = &config.settings.summarizer else { return Ok(None) };
     let (how, secrets) = resolve_with(&as_server(summarizer), "summarizer", config, variables, None, |resolver| {
@@ -81,25 +81,25 @@ pub fn resolve_summarizer(config: &Config, variables: &Variables) -> Result<Opti
     Ok(Some(ResolvedSummarizer { how, timeout: summarizer.timeout, max_input_bytes, secrets }))
 }
 
-/// Fills in where long results are kept; none where the file keeps none.
+/// Resolves where to keep long results; returns `None` if the file keeps none.
 pub fn resolve_spill(config: &Config, variables: &Variables) -> Result<Option<ResolvedSpill>, Problem> {
     let Some(spill) = &config.settings.spill else { return Ok(None) };
     let Some(dir) = &spill.dir else {
         return Ok(Some(ResolvedSpill { dir: None, max_bytes: spill.max_bytes, max_age: spill.max_age }));
     };
     let server = ServerConfig::new("", dir.place.clone(), TransportKind::Stdio);
-    // A folder is shown to whoever looks for a file in it, so nothing of its path is kept secret.
+    // Whoever looks for a file sees the path of its folder, so no part of it is a secret.
     let (dir, _) = resolve_with(&server, "spill", config, variables, None, |resolver| {
         let path = resolver.path(dir)?;
         match path.exists() && !path.is_dir() {
-            true => Err(resolver.problem(dir, format_args!("{path:?} is no folder"))),
+            true => Err(resolver.problem(dir, format_args!("{path:?} is not a folder"))),
             false => Ok(path),
         }
     })?;
     Ok(Some(ResolvedSpill { dir: Some(dir), max_bytes: spill.max_bytes, max_age: spill.max_age }))
 }
 
-/// The summarizer's program is one like that of a server, and gets of our variables what a server would.
+/// Returns the summarizer's program as a server, which inherits the same variables as a server would.
 fn as_server(summarizer: &SummarizerRules) -> ServerConfig {
     let mut server = ServerConfig::new("", summarizer.place.clone(), TransportKind::Stdio);
     if let SummarizerKind::Command { program, args } = &summarizer.how {
@@ -179,7 +179,7 @@ mod tests {
             ("{command: '${MISSING}'}", "summarizer.command: variable \"MISSING\" is not set"),
             ("{command: [x, '${file:${SECRET}}']}", "summarizer.command[1]: file \"/etc/[REDACTED]\": "),
             ("{command: '${EMPTY:-}'}", "summarizer.command: is empty; name the program to run"),
-            ("{url: 'ftp://x', model: m}", "summarizer.url: \"ftp\" is not for http servers"),
+            ("{url: 'ftp://x', model: m}", "summarizer.url: \"ftp\" does not work for http servers"),
             ("{url: 'https://x', model: '${EMPTY:- }'}", "summarizer.model: is empty; name the model to ask"),
             ("{url: 'https://x', model: m, api_key: '${EMPTY:-}'}", "summarizer.api_key: is empty"),
             ("{url: 'https://x', model: m, api_key: '${MISSING}'}", "summarizer.api_key: variable \"MISSING\" is not"),
@@ -225,6 +225,6 @@ mod tests {
         std::fs::write(&path, "").unwrap();
         let config = parse("spill: {dir: toolgate.yaml}", &path).unwrap();
         let problem = resolve_spill(&config, &Variables::of_test(&[])).unwrap_err();
-        assert!(problem.to_string().ends_with("toolgate.yaml\" is no folder"), "{problem}");
+        assert!(problem.to_string().ends_with("toolgate.yaml\" is not a folder"), "{problem}");
     }
 }

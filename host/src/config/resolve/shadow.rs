@@ -1,4 +1,4 @@
-//! Where the files of a candidate are.
+//! Resolves the files of a shadow candidate.
 
 use std::path::PathBuf;
 
@@ -6,22 +6,22 @@ use super::resolve_with;
 use crate::config::model::{Config, Problem, ServerConfig, TransportKind};
 use crate::config::variables::Variables;
 
-/// A candidate with every variable filled in; its files need not exist.
+/// A candidate with all variables expanded; its files need not exist.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResolvedShadow {
-    /// Its component; none means the one that decides.
+    /// The component to try; `None` means the active one.
     pub logic: Option<PathBuf>,
-    /// Its configuration; none means the one in use.
+    /// The configuration to try; `None` means the active one.
     pub config: Option<PathBuf>,
-    /// Which part of all calls it is asked about.
+    /// The share of calls to try.
     pub sample: f64,
 }
 
-/// Fills in where the files of the candidate are; none where the file has no candidate.
+/// Resolves the files of the candidate; returns `None` if there is none.
 pub fn resolve_shadow(config: &Config, variables: &Variables) -> Result<Option<ResolvedShadow>, Problem> {
     let Some(shadow) = &config.settings.shadow else { return Ok(None) };
     let server = ServerConfig::new("", shadow.place.clone(), TransportKind::Stdio);
-    // A path is shown to whoever looks for the file, so nothing of it is kept secret.
+    // Whoever looks for the file sees its path, so no part of it is a secret.
     let (filled, _) = resolve_with(&server, "shadow", config, variables, None, |resolver| {
         Ok(ResolvedShadow {
             logic: resolver.optional_path(shadow.logic.as_ref())?,

@@ -1,4 +1,4 @@
-//! A server on the network.
+//! Resolves a server on the network.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -48,7 +48,7 @@ pub(super) fn resolve_site(resolver: &mut ConfigResolver<'_>) -> Result<RemoteSi
     })
 }
 
-/// An address of something that is no server of ours, over HTTP.
+/// Resolves an HTTP address of something other than an MCP server.
 pub(super) fn resolve_address(resolver: &mut ConfigResolver<'_>, located: &UnexpandedText) -> Result<String, Problem> {
     let text = resolver.text(located)?.trim().to_owned();
     resolver.secrets.add_address(&text);
@@ -56,7 +56,7 @@ pub(super) fn resolve_address(resolver: &mut ConfigResolver<'_>, located: &Unexp
     Ok(text)
 }
 
-/// Why a text is no address for this kind of server. It quotes nothing of the text but its scheme.
+/// Parses an address for this kind of server; an error quotes nothing of the text but its scheme.
 fn parse(text: &str, kind: TransportKind) -> Result<Url, String> {
     let schemes = match kind {
         TransportKind::WebSocket => ["ws", "wss"],
@@ -67,20 +67,20 @@ fn parse(text: &str, kind: TransportKind) -> Result<Url, String> {
         return Err(format!("is empty; write an address such as {safe}://host/mcp"));
     }
     if let Some(left) = ["${", "{{"].into_iter().find(|left| text.contains(left)) {
-        return Err(format!("still has {left:?} in it after expansion, and no address has that"));
+        return Err(format!("still contains {left:?} after expansion; check the variables in it"));
     }
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err("has a blank or a line break in it".to_owned());
+        return Err("contains a space or a line break".to_owned());
     }
     let url = Url::parse(text).map_err(|error| match error {
         url::ParseError::RelativeUrlWithoutBase => {
-            format!("is no whole address; begin it with {plain}:// or {safe}://")
+            format!("is not a complete address; begin it with {plain}:// or {safe}://")
         }
-        error => format!("is no address: {error}"),
+        error => format!("is not an address: {error}"),
     })?;
     if !schemes.contains(&url.scheme()) {
         return Err(format!(
-            "{:?} is not for {} servers; begin it with {plain}:// or {safe}://",
+            "{:?} does not work for {} servers; begin the address with {plain}:// or {safe}://",
             url.scheme(),
             kind.name()
         ));
@@ -91,17 +91,17 @@ fn parse(text: &str, kind: TransportKind) -> Result<Url, String> {
     Ok(url)
 }
 
-/// An address as it is written, and as it is understood. It stays as written where nothing is taken out or put in.
+/// An address as written and as parsed; the text stays as written unless something is removed or added.
 struct ServerUrl {
     url: Url,
     text: String,
 }
 
 impl ServerUrl {
-    /// A user and password in the address become a header, so that no one shows them with the address.
+    /// Turns a user and password in the address into a header, so that nobody shows them with the address.
     fn take_credentials(&mut self) -> Option<String> {
         let (user, password) = credentials(&self.url)?;
-        // Both work for every address with a host, and `parse` lets no other pass.
+        // Both succeed for every address with a host, and `parse` accepts no other.
         let _ = self.url.set_password(None).and_then(|()| self.url.set_username(""));
         self.text = self.url.to_string();
         Some(basic_credentials(&user, &password))
@@ -119,7 +119,7 @@ impl ServerUrl {
     }
 }
 
-/// The user and the password that an address has; what has only one of them has the other empty.
+/// Returns the user and password of an address; if only one is given, the other is empty.
 pub(super) fn credentials(url: &Url) -> Option<(String, String)> {
     let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
     let (user, password) = (decoded(url.username()), url.password().map(decoded));
@@ -131,12 +131,12 @@ fn headers(resolver: &mut ConfigResolver<'_>) -> Result<Vec<(String, String)>, P
     for (name, text) in &resolver.server.headers {
         check_name(resolver, name, text)?;
         let value = match resolver.expand(text) {
-            // Outside a session the header is not sent.
+            // Without a session the header is not sent.
             Err(ExpandError::NoSession) => continue,
             value => value.map_err(|error| resolver.problem(text, error))?,
         };
         let value = check_header_value(resolver, &value, text)?;
-        // An empty one says nothing.
+        // Skip empty headers.
         if !value.is_empty() {
             headers.push((name.clone(), value));
         }
@@ -144,11 +144,11 @@ fn headers(resolver: &mut ConfigResolver<'_>) -> Result<Vec<(String, String)>, P
     Ok(headers)
 }
 
-/// What `auth` says, and where it goes.
+/// Returns the credential of `auth`, and where it goes.
 fn credential(resolver: &mut ConfigResolver<'_>) -> Result<Option<(ApiKeyLocation, String)>, Problem> {
     let authorization = ApiKeyLocation::Header("Authorization".to_owned());
     Ok(Some(match &resolver.server.auth {
-        // What OAuth needs is filled in where it is used.
+        // OAuth is resolved separately.
         ServerAuth::None | ServerAuth::OAuth(_) => return Ok(None),
         ServerAuth::Bearer(token) => {
             let token = self::resolve_token(resolver, token)?;
@@ -158,7 +158,7 @@ fn credential(resolver: &mut ConfigResolver<'_>) -> Result<Option<(ApiKeyLocatio
             let (name, secret) = (resolver.text(user)?, resolver.text(password)?);
             resolver.secrets.add(&secret);
             if name.contains(':') {
-                return Err(resolver.problem(user, "has a \":\" in it, which ends the name in basic authentication"));
+                return Err(resolver.problem(user, "contains a \":\", which ends the name in basic authentication"));
             }
             (authorization, basic_credentials(&name, &secret))
         }
@@ -171,10 +171,10 @@ fn credential(resolver: &mut ConfigResolver<'_>) -> Result<Option<(ApiKeyLocatio
     }))
 }
 
-/// A token for `Bearer`.
+/// Resolves a token for `Bearer`.
 pub(super) fn resolve_token(resolver: &mut ConfigResolver<'_>, located: &UnexpandedText) -> Result<String, Problem> {
     let text = key(resolver, located)?;
-    // People also paste the word before it.
+    // People also paste the word `Bearer` before it.
     let bare =
         text.get(..7).filter(|word| word.eq_ignore_ascii_case("bearer ")).map(|word| text[word.len()..].trim_start());
     let token = bare.unwrap_or(&text).to_owned();
@@ -182,7 +182,7 @@ pub(super) fn resolve_token(resolver: &mut ConfigResolver<'_>, located: &Unexpan
     Ok(token)
 }
 
-/// A token or key: a secret, not empty, and fit for a header.
+/// Resolves a token or key: a secret that is not empty and is valid in a header.
 fn key(resolver: &mut ConfigResolver<'_>, located: &UnexpandedText) -> Result<String, Problem> {
     let text = resolver.text(located)?;
     resolver.secrets.add(&text);
@@ -207,14 +207,16 @@ fn set(headers: &mut Vec<(String, String)>, name: &str, value: String, by: &str)
 }
 
 fn warn_twice(name: &str, by: &str) {
-    tracing::warn!("{name:?} is set twice; what `{by}` says is used");
+    tracing::warn!("{name:?} is set twice; the value from `{by}` is used");
 }
 
-/// A name is a token of RFC 9110, section 5.6.2.
+/// Checks that a header name is a token of RFC 9110, section 5.6.2.
 fn check_name(resolver: &ConfigResolver<'_>, name: &str, text: &UnexpandedText) -> Result<(), Problem> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(allowed) {
-        return Err(resolver.problem(text, "the name of the header is empty or has a blank, a \":\" or the like in it"));
+        return Err(
+            resolver.problem(text, "the name of the header is empty or has an invalid character, such as a space")
+        );
     }
     Ok(())
 }
@@ -222,7 +224,7 @@ fn check_name(resolver: &ConfigResolver<'_>, name: &str, text: &UnexpandedText) 
 fn check_header_value(resolver: &ConfigResolver<'_>, value: &str, text: &UnexpandedText) -> Result<String, Problem> {
     let value = value.trim_matches([' ', '\t']);
     if value.contains(|c: char| c.is_control() && c != '\t') {
-        return Err(resolver.problem(text, "has a line break or a control character in it, and a header is one line"));
+        return Err(resolver.problem(text, "contains a line break or a control character, but a header is one line"));
     }
     Ok(value.to_owned())
 }

@@ -128,19 +128,19 @@ fn a_bad_address_or_header_is_refused_without_showing_it() {
         ("", "/etc/toolgate.yaml:7:3: servers.api.url: is empty; write an address such as https://host/mcp"),
         ("${MISSING}", "servers.api.url: variable \"MISSING\" is not set; export it or write ${MISSING:-default}"),
         ("https://x/{{.SECRET}}{{", "servers.api.url: at character 22: \"{{\" has no closing"),
-        ("https://x/$${SECRET}", "still has \"${\" in it"),
-        ("s3cret/mcp", "is no whole address; begin it with http:// or https://"),
-        ("localhost:8080/s3cret", "\"localhost\" is not for http servers"),
-        ("ws://x/s3cret", "\"ws\" is not for http servers; begin it with http:// or https://"),
-        ("https://", "is no address: empty host"),
-        ("https://x:s3cret", "is no address: invalid port number"),
-        ("https://x/ s3cret", "has a blank"),
+        ("https://x/$${SECRET}", "still contains \"${\""),
+        ("s3cret/mcp", "is not a complete address; begin it with http:// or https://"),
+        ("localhost:8080/s3cret", "\"localhost\" does not work for http servers"),
+        ("ws://x/s3cret", "\"ws\" does not work for http servers; begin the address with http:// or https://"),
+        ("https://", "is not an address: empty host"),
+        ("https://x:s3cret", "is not an address: invalid port number"),
+        ("https://x/ s3cret", "contains a space"),
     ] {
         refuse(&http(url), expected);
     }
     for (name, value, expected) in [
-        ("X-A", "a\ns3cret", "servers.api.headers.X-A: has a line break or a control character in it"),
-        ("X A", "s3cret", "servers.api.headers.X A: the name of the header is empty or has a blank"),
+        ("X-A", "a\ns3cret", "servers.api.headers.X-A: contains a line break or a control character"),
+        ("X A", "s3cret", "servers.api.headers.X A: the name of the header is empty or has an invalid character"),
         ("", "s3cret", "the name of the header"),
         ("X-A", "${SECRET} ${MISSING}", "servers.api.headers.X-A: variable \"MISSING\" is not set"),
     ] {
@@ -155,7 +155,7 @@ fn a_bad_address_or_header_is_refused_without_showing_it() {
     refuse(&server, "/etc/toolgate.yaml:1:3: servers.api: url required for http transport");
     let mut server = http("https://x");
     server.kind = TransportKind::WebSocket;
-    refuse(&server, "\"https\" is not for websocket servers; begin it with ws:// or wss://");
+    refuse(&server, "\"https\" does not work for websocket servers; begin the address with ws:// or wss://");
 }
 
 #[test]
@@ -254,10 +254,10 @@ fn a_bad_argument_or_variable_names_its_field() {
     server.args = vec![located("args[0]", "${file:${SECRET}}")];
     refuse(&server, "servers.fs.args[0]: file \"/etc/[REDACTED]\": ");
     server.args = vec![located("args[0]", "s3cret\0")];
-    refuse(&server, "has a zero byte");
+    refuse(&server, "contains a zero byte");
     server.args.clear();
     server.env = named("env", &[("A=B", "s3cret")]);
-    refuse(&server, "is no name of a variable");
+    refuse(&server, "is not a valid variable name");
 }
 
 #[test]

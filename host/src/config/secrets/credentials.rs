@@ -1,4 +1,4 @@
-//! Finds credentials in what servers say, however it is spelled, and hides them.
+//! Finds credentials in what servers say, in whatever encoding, and hides them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use aho_corasick::AhoCorasick;
 
 use super::{REDACTED, encodings, json, merge_ranges, names};
 
-/// The credentials that a configuration brought in, ready to be found.
+/// The credentials of a configuration, ready for searching.
 #[derive(Debug, Default)]
 pub struct Credentials(Option<AhoCorasick>);
 
@@ -22,8 +22,7 @@ impl Credentials {
         Credentials(Some(AhoCorasick::new(forms).expect("a configuration holds far fewer bytes than a finder can")))
     }
 
-    /// The text with `[REDACTED]` in place of every credential; what was JSON stays JSON. Text in which there is none is not
-    /// copied.
+    /// Replaces every credential in a text by `[REDACTED]`; JSON stays JSON. A text without credentials is not copied.
     pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let found = match &self.0 {
             Some(finder) => find(finder, text),
@@ -33,8 +32,8 @@ impl Credentials {
     }
 }
 
-/// Where credentials stand in a text as it is, and in what it says once its escapes are resolved: JSON may hold JSON, and
-/// any letter may be written by its number.
+/// Returns the ranges of credentials in a text as it is, and after its escapes are resolved: JSON may contain JSON, and
+/// any letter may be written as an escape.
 fn find(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
     let mut found = find_plain(finder, text);
     let mut levels: Vec<UnescapedText> = Vec::new();
@@ -61,8 +60,8 @@ fn find_plain(finder: &AhoCorasick, text: &str) -> Vec<Range<usize>> {
     merge_ranges(places.filter(|place| !is_part(text, place)))
 }
 
-/// Whether a place is only a part of a longer word, name or number: a password may be an ordinary word, and then it is hidden
-/// only where it stands alone.
+/// Reports whether a range is only part of a longer word, name or number: a password may be an ordinary word, which is
+/// then hidden only where it is a word of its own.
 fn is_part(text: &str, place: &Range<usize>) -> bool {
     let (before, after) = (&text[..place.start], &text[place.end..]);
     let value = &text.as_bytes()[place.clone()];
@@ -79,19 +78,19 @@ fn is_part(text: &str, place: &Range<usize>) -> bool {
         || after.starts_with(joins) && !starts_with_escape(after))
 }
 
-/// Whether a text ends with `\n` or the like, so that what follows begins a line.
+/// Reports whether a text ends with an escape such as `\n`, so that what follows begins a line.
 fn ends_with_escape(text: &str) -> bool {
     let Some(rest) = text.strip_suffix(['n', 'r', 't']) else { return false };
     rest.len() > rest.trim_end_matches('\\').len()
 }
 
-/// Whether a text begins with `\n` or the like, or with `\"`.
+/// Reports whether a text begins with an escape such as `\n` or `\"`.
 fn starts_with_escape(text: &str) -> bool {
     text.strip_prefix('\\').is_some_and(|rest| rest.starts_with(['n', 'r', 't', '"', '\\']))
 }
 
-/// Whether a text has escapes that the forms of a value do not cover: any letter by its number, `\/`, and escapes that are
-/// escaped themselves. Line breaks and quotes are covered.
+/// Reports whether a text has escapes that the encoded forms of a value do not cover: letters as numbers, `\/`, and
+/// escaped escapes. Line breaks and quotes are covered.
 fn has_escapes(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut from = 0;
@@ -107,9 +106,9 @@ fn has_escapes(text: &str) -> bool {
 /// A text with its escapes resolved once.
 struct UnescapedText {
     text: String,
-    /// Where each piece begins here and there, and whether it was an escape.
+    /// The pieces of the text, with their offsets here and in the source.
     pieces: Vec<TextPiece>,
-    /// How long the text was before.
+    /// The length of the source.
     source_len: usize,
 }
 
@@ -148,7 +147,7 @@ impl UnescapedText {
         }
     }
 
-    /// Where a place of this text was before.
+    /// Converts a range of this text to a range of the source.
     fn source_range(&self, place: Range<usize>) -> Range<usize> {
         let at = |here: usize| self.pieces.partition_point(|piece| piece.start <= here) - 1;
         let (first, last) = (at(place.start), at(place.end - 1));
@@ -166,7 +165,7 @@ impl UnescapedText {
     }
 }
 
-/// The character that an escape at the beginning of a text stands for, and how long the escape is.
+/// Returns the character that an escape at the start of a text stands for, and the length of the escape.
 fn escaped(text: &str) -> Option<(char, usize)> {
     let unit = |text: &str| u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
     Some(match text.as_bytes().get(1)? {
@@ -189,9 +188,9 @@ fn escaped(text: &str) -> Option<(char, usize)> {
     })
 }
 
-/// JSON in JSON in JSON; deeper, it is found as it is only.
+/// JSON in JSON in JSON; at deeper levels, only the plain forms are found.
 const MOST_LEVELS: usize = 3;
-/// A word of as many letters is hidden even within a longer one.
+/// A word with this many letters is hidden even within a longer one.
 const LONG_WORD: usize = 12;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! The forms in which one secret may stand in a text.
+//! The encodings in which a secret may appear in a text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The secret itself, escaped as JSON, percent-encoded, in base64, in hexadecimal digits, in names of tools and as a part of a host, each as different
-/// writers do it.
+/// Returns a secret in all its forms: plain, escaped as JSON, percent-encoded, in base64, in hexadecimal, in names of
+/// tools and as part of a host, each as different programs write it.
 pub(super) fn encoded_forms(value: &str) -> Vec<String> {
     let json = escaped(value);
     let in_ascii: String = json.chars().map(|c| if c.is_ascii() { c.to_string() } else { by_number(c) }).collect();
@@ -20,14 +20,14 @@ pub(super) fn encoded_forms(value: &str) -> Vec<String> {
         json.chars().map(|c| if "<>&".contains(c) { by_number(c) } else { c.to_string() }).collect(),
         json,
         percent.replace("%20", "+"),
-        // As many languages do it for paths.
+        // Many languages encode paths like this.
         percent.replace("%2F", "/"),
         value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;"),
         with_small_hex(&percent),
         percent,
     ];
     if value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
-        // As hosts are written, whose case means nothing.
+        // Host names ignore case.
         forms.push(value.to_ascii_lowercase());
     }
     if value.len() <= MAX_ENCODED {
@@ -40,7 +40,7 @@ pub(super) fn encoded_forms(value: &str) -> Vec<String> {
     forms
 }
 
-/// As it stands in the name of a tool that was made to fit those who call it: what they do not accept becomes `_`.
+/// Returns a value as it appears in names of tools: characters that a client does not accept become `_`.
 fn in_names(value: &str) -> impl Iterator<Item = String> {
     let fitted = ["_.-", "_-", "_"].map(|accepted| {
         let fit = |c: char| if c.is_ascii_alphanumeric() || accepted.contains(c) { c } else { '_' };
@@ -50,19 +50,19 @@ fn in_names(value: &str) -> impl Iterator<Item = String> {
     fitted.into_iter().filter(move |form| letters(form) >= MIN_LETTERS)
 }
 
-/// As JSON without the quotes.
+/// Escapes a text as JSON, without the quotes.
 fn escaped(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// As Python and JavaScript show a text: between single quotes, so that double ones stay as they are.
+/// Formats a text as Python and JavaScript literals do: in single quotes, so double quotes are not escaped.
 fn as_literal(text: &str) -> String {
     let single = escaped(text).replace("\\\"", "\"");
     if text.contains('"') { single.replace('\'', "\\'") } else { single }
 }
 
-/// As JSON writes a character by its number.
+/// Escapes a character by its number, as JSON does.
 fn by_number(c: char) -> String {
     c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }
@@ -73,8 +73,8 @@ fn with_small_hex(percent: &str) -> String {
     pieces.fold(first, |text, piece| text + "%" + &piece[..2].to_ascii_lowercase() + &piece[2..])
 }
 
-/// Alone, and as a part of something longer: that begins at any of three bytes, and only the characters in the middle
-/// are always the same.
+/// Returns a value in base64, alone and as part of something longer: it may start at any of three offsets, and only the
+/// characters in the middle are always the same.
 fn in_base64(value: &[u8]) -> Vec<String> {
     let mut forms = vec![STANDARD.encode(value), STANDARD_NO_PAD.encode(value)];
     for before in 0..3 {
@@ -90,13 +90,13 @@ fn in_base64(value: &[u8]) -> Vec<String> {
     forms
 }
 
-/// All but what an address never needs to encode.
+/// All characters but those that an address never needs to encode.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// The forms of something longer would need much memory; of its lines there are all forms.
+/// The forms of a longer value would need much memory; its lines are still encoded one by one.
 const MAX_ENCODED: usize = 4096;
-/// So many characters of base64 do not stand in a text by chance.
+/// This many characters of base64 do not match by chance.
 const MIN_PART: usize = 10;
-/// Nor do so many letters and digits of a secret stand in a name by chance.
+/// This many letters and digits of a secret do not match in a name by chance.
 const MIN_LETTERS: usize = 8;
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! Replaces parts of a text so that what was JSON stays JSON.
+//! Replaces parts of a text so that JSON stays JSON.
 
 use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
-/// The text with the replacement in place of each part; the parts are in order and do not overlap.
+/// Replaces each part of a text; the parts are in order and do not overlap.
 ///
-/// The replacement needs no escaping. Where it would break JSON, the parts grow or the replacement gets quotes; and
-/// where even that does not help, nothing but the replacement is left.
+/// The replacement needs no escaping. If it would break JSON, the parts grow or the replacement gets quotes. If that
+/// does not help either, only the replacement is left.
 pub(super) fn replace(text: &str, parts: &[Range<usize>], replacement: &str) -> String {
     let json = text.trim_start().starts_with(['{', '[']) && is_json(text);
     let mut replaced = String::with_capacity(text.len());
@@ -17,7 +17,7 @@ pub(super) fn replace(text: &str, parts: &[Range<usize>], replacement: &str) -> 
         let start = before_escape(text, part.start).max(done);
         let end = after_escape(text, part.end);
         if part.start < done {
-            // The part before it grew over its beginning; what is left of it goes too.
+            // The previous part grew over the start of this one; the rest of it goes too.
             let rest = &text[done..end.max(done)];
             in_string ^= flips(rest);
             done += rest.len();
@@ -38,7 +38,7 @@ pub(super) fn replace(text: &str, parts: &[Range<usize>], replacement: &str) -> 
     replaced
 }
 
-/// Where the escape begins that this place is within; else the place.
+/// Returns the start of the escape that contains this offset, or the offset itself.
 fn before_escape(text: &str, at: usize) -> usize {
     let bytes = &text.as_bytes()[..at];
     for back in 1..=UNICODE_ESCAPE.min(at) {
@@ -53,7 +53,7 @@ fn before_escape(text: &str, at: usize) -> usize {
     at
 }
 
-/// Where the escape ends that this place is within, or the other half of a pair; else the place.
+/// Returns the end of the escape or surrogate pair that contains this offset, or the offset itself.
 fn after_escape(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
     for back in 1..=(UNICODE_ESCAPE + 1).min(at) {
@@ -76,7 +76,7 @@ fn after_escape(text: &str, at: usize) -> usize {
     at
 }
 
-/// Whether half of a surrogate pair stands here, which is a character only together with the other half.
+/// Reports whether half of a surrogate pair is here, which is a character only together with the other half.
 fn is_half(text: &str, at: usize, digits: &[u8]) -> bool {
     match text.as_bytes().get(at..at + UNICODE_ESCAPE + 1) {
         Some([b'\\', b'u', b'd' | b'D', digit, ..]) => digits.contains(&digit.to_ascii_lowercase()),
@@ -84,12 +84,12 @@ fn is_half(text: &str, at: usize, digits: &[u8]) -> bool {
     }
 }
 
-/// Whether the backslash here begins an escape and is not itself escaped.
+/// Reports whether the backslash here begins an escape and is not itself escaped.
 fn is_escape(bytes: &[u8], at: usize) -> bool {
     bytes[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0
 }
 
-/// Whether a string begins or ends in this piece, and not both. No piece begins within an escape.
+/// Reports whether this piece contains an odd number of string delimiters. No piece begins within an escape.
 fn flips(piece: &str) -> bool {
     let mut flips = false;
     let mut bytes = piece.bytes();
@@ -105,10 +105,10 @@ fn flips(piece: &str) -> bool {
     flips
 }
 
-/// One JSON value after the other, as in a log of lines.
+/// Reports whether a text is one or more JSON values, as in a log with one value per line.
 fn is_json(text: &str) -> bool {
     serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>().all(|value| value.is_ok())
 }
 
-/// The bytes of `\u12ab` after its backslash.
+/// The length of `\u12ab` after its backslash.
 const UNICODE_ESCAPE: usize = 5;

@@ -1,14 +1,14 @@
-//! What is secret by the looks of its name, and what is no secret whatever it is used for.
+//! Names that suggest secrets, and values that are never secrets.
 
 use std::ops::Range;
 
-/// Whether a value of this name is likely a secret: a key, a token, a password.
+/// Reports whether a name suggests a secret: a key, a token, a password.
 pub fn looks_secret(name: &str) -> bool {
     let name = name.trim_start_matches('-').to_ascii_lowercase();
     if is_harmless_variable(&name.to_ascii_uppercase()) {
         return false;
     }
-    // These say where or how, not what: `PRIVATE_KEY_PATH`, `AUTH_TYPE`.
+    // These words say where or how, not what: `PRIVATE_KEY_PATH`, `AUTH_TYPE`.
     let last = name.rsplit(['_', '-', '.']).next().unwrap_or_default();
     if ABOUT.contains(&last) {
         return false;
@@ -20,36 +20,37 @@ pub fn looks_secret(name: &str) -> bool {
     TELLING.iter().any(|telling| name.contains(telling))
 }
 
-/// Whether this variable is known to hold no secret, so that its value may be shown.
+/// Reports whether this variable is known to contain no secret, so that its value may be shown.
 pub fn is_harmless_variable(name: &str) -> bool {
     HARMLESS_VARIABLES.contains(&name) || name.starts_with("LC_") || name.starts_with("XDG_")
 }
 
-/// Whether this header is known to hold no secret.
+/// Reports whether this header is known to contain no secret.
 pub(super) fn is_harmless_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     HARMLESS_HEADERS.contains(&name.as_str()) || name.starts_with("accept-") || name.starts_with("content-")
 }
 
-/// Whether this word stands before a credential.
+/// Reports whether this word is an authentication scheme, which precedes a credential.
 pub(super) fn is_scheme(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
 }
 
-/// Whether the value says enough to be worth hiding, and is no word that stands in every other text.
+/// Reports whether a value is long enough to hide, and is not a word that appears in many texts.
 pub(super) fn is_worth_hiding(value: &str) -> bool {
     let small_number =
         value.len() < MIN_DIGITS && value.bytes().all(|byte| byte.is_ascii_digit() || b".-+".contains(&byte));
     value.len() >= MIN_BYTES && !small_number && !COMMON.iter().any(|common| value.eq_ignore_ascii_case(common))
 }
 
-/// Whether the value is a word that messages of MCP are made of, without which nobody could read them.
+/// Reports whether a value is a word of MCP messages, which would be unreadable without it.
 pub(super) fn is_protocol_word(value: &str) -> bool {
     PROTOCOL.contains(&value)
 }
 
-/// Whether the value is a short word, as tools and their arguments are named with: letters of one case, perhaps with
-/// underscores. What is generated has digits or both cases, or is longer; what speaks of secrets is none either.
+/// Reports whether a value is a short word, such as the names of tools and arguments: letters of one case, perhaps with
+/// underscores. Generated values have digits or both cases, or are longer. Words that suggest a secret are not
+/// ordinary.
 pub(super) fn is_ordinary(value: &str) -> bool {
     let value = value.trim();
     let rest = value.strip_prefix(|first: char| first.is_ascii_uppercase()).unwrap_or(value);
@@ -58,8 +59,8 @@ pub(super) fn is_ordinary(value: &str) -> bool {
     value.len() < LONG_VALUE && is_word && !looks_secret(value)
 }
 
-/// Whether a short line was made by a machine: the last one of a key, a password of a list. `clusters:` and `PORT=8080` were not,
-/// nor is there a blank in what was.
+/// Reports whether a short line looks generated: the last line of a key, a password in a list. `clusters:` and
+/// `PORT=8080` do not, nor does anything with a space.
 pub(super) fn is_generated(line: &str) -> bool {
     let mut words = line.split(|c: char| !c.is_ascii_alphanumeric());
     let padded = line.ends_with('=') && is_worth_hiding(line.trim_end_matches('='));
@@ -68,7 +69,7 @@ pub(super) fn is_generated(line: &str) -> bool {
         && (padded || words.any(|word| word.len() >= MIN_DIGITS && !is_ordinary(word)))
 }
 
-/// Whether a place holds nothing but a short word that is part of a longer one: `east` is not what `northeast` says.
+/// Reports whether a range is a short word within a longer one: `east` in `northeast` is not a match.
 pub(super) fn is_within_word(text: &str, place: &Range<usize>) -> bool {
     let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_lowercase);
     let bytes = text.as_bytes();
@@ -77,16 +78,16 @@ pub(super) fn is_within_word(text: &str, place: &Range<usize>) -> bool {
         && (is_letter(bytes.get(place.end)) || is_letter(place.start.checked_sub(1).and_then(|at| bytes.get(at))))
 }
 
-/// A secret of as many letters is hidden even within a word.
+/// A secret with this many letters is hidden even within a word.
 const LONG_WORD: usize = 8;
-/// So many letters are more than a word: a password that somebody was given may have no others.
+/// A value with this many letters is more than a word: a generated password may have only letters.
 const LONG_VALUE: usize = 12;
 const MIN_BYTES: usize = 4;
 const MIN_DIGITS: usize = 6;
 
 const TELLING: &[&str] =
     &["key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie", "private", "bearer", "signature", "jwt"];
-/// These tell only where they stand alone: `GH_PAT`, but no `PATTERN`.
+/// These suggest a secret only as whole words: `GH_PAT`, but not `PATTERN`.
 const TELLING_WORDS: &[&str] = &["pat", "pw"];
 const INNOCENT: &[&str] =
     &["keycloak", "keyboard", "keyword", "keyspace", "author_", "author-", "authors", "passive", "bypass", "compass"];

@@ -40,8 +40,8 @@ fn claude_desktop_and_claude_code_are_read_as_they_are() {
   sock:
     type: websocket
     url: "wss://x/ws"
-notice claude_desktop_config.json:7:52: mcpServers.old: "headersHelper" cannot be done here: write the header under `headers`, with a variable such as ${TOKEN}
-notice claude_desktop_config.json:9:23: mcpServers.inner: left out, since type "sdk" makes sense inside its own program only
+notice claude_desktop_config.json:7:52: mcpServers.old: "headersHelper" is not supported: write the header under `headers`, with a variable such as ${TOKEN}
+notice claude_desktop_config.json:9:23: mcpServers.inner: skipped: type "sdk" only works inside its own program
 "#;
     assert_eq!(said("claude_desktop_config.json", text), expected);
 }
@@ -51,7 +51,7 @@ fn servers_of_single_projects_are_named_and_left_out() {
     let text = r#"{"numStartups": 3, "mcpServers": {"a": {"command": "x"}},
 "projects": {"/home/me/p": {"mcpServers": {"b": {"command": "y"}}}, "/home/me/q": {"mcpServers": {}}}}"#;
     let expected = "servers:\n  a:\n    type: stdio\n    command: x\n\
-        notice .claude.json:2:14: the servers of the project \"/home/me/p\" are left out: b\n";
+        notice .claude.json:2:14: the servers of the project \"/home/me/p\" are ignored: b\n";
     assert_eq!(said(".claude.json", text), expected);
 }
 
@@ -85,7 +85,7 @@ fn servers_under_a_second_key_are_not_lost_without_a_word() {
         (format!(r#"{{"mcp": {b}, "mcpServers": {a}}}"#), "mcp.json:1:9: mcp"),
     ];
     for (text, place) in rows {
-        let expected = format!("{place} is left out, since mcpServers is read: b; put all under one");
+        let expected = format!("{place} is ignored, because mcpServers is used: b; put all servers under one key");
         assert_eq!(complaints("mcp.json", &text), format!("notice {expected}"), "{text}");
     }
     let gemini = format!(r#"{{"mcpServers": {a}, "mcp": {{"allowed": ["a"]}}}}"#);
@@ -122,7 +122,7 @@ servers:
     url: "https://x"
     headers:
       X: "${env:Y}"
-notice mcp.json:6:92: servers.s: env.U says nothing and is left out
+notice mcp.json:6:92: servers.s: env.U has no value and is ignored
 "#;
     assert_eq!(said("mcp.json", text), expected);
     let nested = r#"{"editor.tabSize": 2, "mcp": {"inputs": [{"id": "a"}], "servers": {"s": {"command": "x"}}}}"#;
@@ -236,7 +236,7 @@ approval_mode = "approve"
     pass_env: [HOME_TOKEN]
     timeouts:
       initialize: 20500ms
-notice config.toml:19:1: mcp_servers.y: what is said of the tool "search" is left out
+notice config.toml:19:1: mcp_servers.y: the settings of tool "search" are ignored: they are for Codex itself
 "#;
     assert_eq!(said("config.toml", text), expected);
 }
@@ -248,7 +248,7 @@ fn zed_opencode_a_bare_map_and_a_list_are_read() {
             "settings.json",
             r#"{"context_servers": {"a": {"source": "custom", "command": "x", "args": ["y"]}, "b": {"command": {"path": "p", "args": ["q"], "env": {"K": "v"}}}, "c": {"source": "extension", "settings": {}}}}"#,
             "servers:\n  a:\n    type: stdio\n    command: x\n    args: [\"y\"]\n  b:\n    type: stdio\n    command: p\n    args: [q]\n    env:\n      K: v\n\
-             notice settings.json:1:147: context_servers.c: left out, since it says neither command nor url\n",
+             notice settings.json:1:147: context_servers.c: skipped: it has neither command nor url\n",
         ),
         (
             "opencode.json",
@@ -264,7 +264,7 @@ fn zed_opencode_a_bare_map_and_a_list_are_read() {
             "any.yaml",
             "- name: a\n  command: x\n- name: a\n  serverUrl: https://x\n- url: https://y\n",
             "servers:\n  a:\n    type: stdio\n    command: x\n  a-2:\n    type: http\n    url: \"https://x\"\n\
-             notice any.yaml:5:3: left out, since it has no `name`\nnotice any.yaml:3:3: server \"a\" is called \"a-2\" here\n",
+             notice any.yaml:5:3: skipped: this server has no `name`\nnotice any.yaml:3:3: server \"a\" is called \"a-2\" here\n",
         ),
         ("any.json", "{}", "servers: {}\n"),
         ("any.json", r#"{"mcpServers": {}}"#, "servers: {}\n"),
@@ -284,7 +284,7 @@ fn claude_code_counts_in_milliseconds() {
             assert_eq!(config.servers[0].timeouts.call.as_secs_f64(), seconds, "{file}: {timeout}");
             let notices: Vec<String> = config.notices.iter().map(ToString::to_string).collect();
             assert_eq!(
-                notices.iter().any(|notice| notice.contains("as Claude Code has it")),
+                notices.iter().any(|notice| notice.contains("as Claude Code does")),
                 seconds < 1.0,
                 "{notices:?}"
             );

@@ -4,7 +4,7 @@ pub fn native(entry: &str) -> String {
     complaints("toolgate.yaml", &format!("servers:\n  a: {entry}\n"))
 }
 
-/// All rows that differ are shown together.
+/// Collects all rows that differ and shows them together.
 pub fn check<const N: usize>(rows: [(&str, &str); N], found: impl Fn(&str) -> String) {
     let wrong: Vec<String> = rows
         .iter()
@@ -42,7 +42,7 @@ fn a_bad_entry_of_our_own_file_is_a_problem_with_its_place() {
         ),
         (
             "{command: x, url: 'http://x'}",
-            "problem toolgate.yaml:2:3: servers.a: both command and url are given; keep one of them, or say with type which is meant",
+            "problem toolgate.yaml:2:3: servers.a: both command and url are given; keep one of them, or choose one with type",
         ),
         (
             "{command: x, args: [a, {b: c}]}",
@@ -62,11 +62,11 @@ fn a_bad_entry_of_our_own_file_is_a_problem_with_its_place() {
         ),
         (
             "{command: x, timeouts: {call: off}}",
-            "problem toolgate.yaml:2:36: servers.a.timeouts.call: every wait has a limit; write a long one, such as \"1h\"",
+            "problem toolgate.yaml:2:36: servers.a.timeouts.call: this needs a limit; write a long one, such as \"1h\"",
         ),
         (
             "{command: x, timeouts: {call: 0}}",
-            "problem toolgate.yaml:2:36: servers.a.timeouts.call: must be longer than nothing",
+            "problem toolgate.yaml:2:36: servers.a.timeouts.call: must be longer than 0",
         ),
         (
             "{command: x, timeouts: {call: 2m, total: 1m}}",
@@ -78,7 +78,7 @@ fn a_bad_entry_of_our_own_file_is_a_problem_with_its_place() {
         ),
         (
             "{command: x, max_message_bytes: 3}",
-            "problem toolgate.yaml:2:38: servers.a.max_message_bytes: expected at least 1KiB; no server can speak in less",
+            "problem toolgate.yaml:2:38: servers.a.max_message_bytes: expected at least 1KiB, enough for a handshake",
         ),
         ("{url: x, auth: {type: bearer}}", "problem toolgate.yaml:2:21: servers.a.auth: type bearer needs a `token`"),
         (
@@ -91,7 +91,7 @@ fn a_bad_entry_of_our_own_file_is_a_problem_with_its_place() {
         ),
         (
             "{url: x, baseUrl: y}",
-            "problem toolgate.yaml:2:15: servers.a: \"baseUrl\" says the same as \"url\"; keep one of them",
+            "problem toolgate.yaml:2:15: servers.a: \"baseUrl\" means the same as \"url\"; keep one of them",
         ),
         (
             "{command: x, tools: {t: {notes: y}}}",
@@ -99,7 +99,7 @@ fn a_bad_entry_of_our_own_file_is_a_problem_with_its_place() {
         ),
         (
             "{url: x, headersHelper: y}",
-            "problem toolgate.yaml:2:15: servers.a: \"headersHelper\" cannot be done here: write the header under `headers`, with a variable such as ${TOKEN}",
+            "problem toolgate.yaml:2:15: servers.a: \"headersHelper\" is not supported: write the header under `headers`, with a variable such as ${TOKEN}",
         ),
         (
             "{command: x, comand: y, argz: []}",
@@ -146,24 +146,24 @@ fn what_is_wrong_outside_the_servers_is_an_error() {
 #[test]
 fn a_foreign_entry_goes_on_where_a_key_means_nothing_to_us() {
     let rows = [
-        (r#"{"command": "x", "foo": 1}"#, "notice m.json:1:39: mcpServers.a: unknown key \"foo\" (left out)"),
+        (r#"{"command": "x", "foo": 1}"#, "notice m.json:1:39: mcpServers.a: unknown key \"foo\" (ignored)"),
         (
             r#"{"command": "x", "argss": 1}"#,
-            "notice m.json:1:39: mcpServers.a: unknown key \"argss\"; did you mean \"args\"? (left out)",
+            "notice m.json:1:39: mcpServers.a: unknown key \"argss\"; did you mean \"args\"? (ignored)",
         ),
         (r#"{"command": "x", "description": "d", "autoApprove": [], "_note": 1}"#, ""),
         (r#"{"command": "x", "args": "y"}"#, "problem m.json:1:47: mcpServers.a.args: expected a list, found text"),
         (
             r#"{"type": "stdio", "transport": "stdio", "command": "x"}"#,
-            "notice m.json:1:40: mcpServers.a: \"transport\" says the same as \"type\"; keep one of them (the first is used)",
+            "notice m.json:1:40: mcpServers.a: \"transport\" means the same as \"type\"; keep one of them (the first is used)",
         ),
         (
             r#"{"type": "claudeai-proxy", "url": "x"}"#,
-            "notice m.json:1:31: mcpServers.a: left out, since type \"claudeai-proxy\" makes sense inside its own program only",
+            "notice m.json:1:31: mcpServers.a: skipped: type \"claudeai-proxy\" only works inside its own program",
         ),
         (
             r#"{"type": "sse-ide", "url": "x"}"#,
-            "notice m.json:1:31: mcpServers.a: left out, since type \"sse-ide\" makes sense inside its own program only",
+            "notice m.json:1:31: mcpServers.a: skipped: type \"sse-ide\" only works inside its own program",
         ),
         (
             r#"{"type": "grpc", "url": "x"}"#,
@@ -171,25 +171,25 @@ fn a_foreign_entry_goes_on_where_a_key_means_nothing_to_us() {
         ),
         (
             r#"{"command": "toolgate", "args": ["serve"]}"#,
-            "notice m.json:1:17: mcpServers.a: left out, since it would start `toolgate serve` again without end",
+            "notice m.json:1:17: mcpServers.a: skipped: it would start `toolgate serve` in an endless loop",
         ),
         (
             r#"{"command": "npx -y p"}"#,
-            "notice m.json:1:34: mcpServers.a: command is read as a program and 2 arguments; better write them under `args`",
+            "notice m.json:1:34: mcpServers.a: command is split into a program and 2 arguments; write them under `args` instead",
         ),
         (
             r#"{"command": "x", "timeout": 60000}"#,
-            "notice m.json:1:50: mcpServers.a: timeout is taken for milliseconds; write a unit, as in \"60s\"",
+            "notice m.json:1:50: mcpServers.a: timeout is read as milliseconds; write a unit, as in \"60s\"",
         ),
         (
             r#"{"command": "x", "timeout": 3600}"#,
-            "notice m.json:1:50: mcpServers.a: timeout is taken for seconds; write a unit, as in \"60s\"",
+            "notice m.json:1:50: mcpServers.a: timeout is read as seconds; write a unit, as in \"60s\"",
         ),
         (r#"{"command": "x", "timeout": "60s"}"#, ""),
         (
             r#"{"comand": "x"}"#,
             "problem m.json:1:17: mcpServers.a: command required for stdio transport\n\
-             notice m.json:1:23: mcpServers.a: unknown key \"comand\"; did you mean \"command\"? (left out)",
+             notice m.json:1:23: mcpServers.a: unknown key \"comand\"; did you mean \"command\"? (ignored)",
         ),
         (r#""x""#, "problem m.json:1:22: mcpServers.a: expected a map, found text"),
     ];
@@ -241,7 +241,7 @@ fn the_aliases_that_people_use_are_read() {
             ("list.json", format!(r#"[{{"name": "a", {}]"#, &entry[1..])),
             ("toolgate.yaml", format!("servers: {{a: {entry}}}")),
         ] {
-            // In our own file `tools` has one meaning, and no type was ever called otherwise.
+            // In toolgate's own file, `tools` has one meaning and these old names do not exist.
             if file == "toolgate.yaml" && (entry.contains("tools\"") || entry.contains("disallowed")) {
                 continue;
             }

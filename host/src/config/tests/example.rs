@@ -1,4 +1,4 @@
-//! The example, the schema and the code say the same.
+//! Checks that the example, the schema and the code agree.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn what_the_example_gives_as_default_is_the_default() {
     let mut settings = config.settings;
     assert_eq!(settings.inputs.len(), 2);
     settings.inputs.clear();
-    // What is there or not has no default; what is in it has.
+    // Optional sections have no default, but their keys have.
     assert_eq!(settings.spill.take(), Some(SpillSettings::default()));
     assert_eq!(settings.record.take(), Some(RecordRules::default()));
     let summarizer = settings.summarizer.take().unwrap();
@@ -56,7 +56,7 @@ fn every_key_of_the_schema_is_in_the_example() {
         document::read(EXAMPLE, &Path::new("toolgate.yaml").into()).unwrap_or_else(|error| panic!("{error}"));
     let mut given = BTreeSet::new();
     paths_of_node(&document.root, &schema(), "", &mut given);
-    // What may stand at the top and in a server is shown in one of the two.
+    // A key that may be at the top and in a server is shown in one of the two.
     let shown = |path: &str| given.contains(path) || given.contains(&format!("servers.*.{path}"));
     let missing: Vec<_> = known.iter().filter(|path| !shown(path)).collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -93,7 +93,7 @@ fn paths_of_node(node: &Node, schema: &Json, path: &str, paths: &mut BTreeSet<St
     }
 }
 
-/// Reads each key at the default that its table names, and finds what was there without it.
+/// Reads each key at the default that its table names, and expects that nothing changes.
 fn check_defaults<T: PartialEq>(keys: &[ConfigKey<T>], fresh: impl Fn() -> T) {
     for key in keys.iter().filter(|key| key.in_schema && !key.default.is_empty()) {
         let text = format!("{}: {}", key.name, key.default);
@@ -145,7 +145,7 @@ fn the_schema_refuses_unknown_keys_and_explains_all_known_ones() {
         for (key, property) in schema["properties"].as_object().into_iter().flatten() {
             let about = property["description"].as_str().unwrap_or_default();
             assert!(about.ends_with('.') && about.len() > 10, "{path}.{key}: {about:?}");
-            // Each says what may stand there: one kind, some kinds or some words.
+            // Each property allows one type, several types or some words.
             let kinds = property.get("type").or(property.get("enum"));
             assert!(kinds.is_some_and(|kinds| kinds.is_string() || kinds.is_array()), "{path}.{key}: {property}");
             check(property, &format!("{path}.{key}"));
@@ -188,7 +188,7 @@ fn no_name_means_two_keys() {
 
 #[test]
 fn no_broken_text_makes_reading_panic() {
-    // Cut at every character, and each line left out once.
+    // Cut the text at every seventh character, and leave each line out once.
     let ends = EXAMPLE.char_indices().map(|(at, _)| at).step_by(7);
     for end in ends {
         let _ = parse(&EXAMPLE[..end], Path::new("toolgate.yaml"));

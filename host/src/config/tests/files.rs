@@ -17,7 +17,7 @@ fn a_file_that_cannot_be_a_configuration_is_said_to_be_none() {
         (write("latin.yaml", b"a: 1\nbc: \xe9"), ":2:5: not UTF-8 text; save the file as UTF-8"),
         (
             write("toolgate.json", &vec![b' '; 4 * 1024 * 1024 + 1]),
-            "larger than 4194304 bytes, so it is hardly a configuration",
+            "larger than 4194304 bytes, which is too large for a configuration",
         ),
         (write("empty.yaml", b""), "the file is empty; begin with `servers:`, or see `toolgate schema`"),
     ];
@@ -39,7 +39,7 @@ fn a_pipe_with_a_name_is_not_waited_for() {
     let pipe = folder.path().join("pipe.yaml");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
     let error = load(&pipe).unwrap_err().to_string();
-    assert!(error.ends_with("pipe.yaml: this is no regular file; name one, or /dev/stdin"), "{error}");
+    assert!(error.ends_with("pipe.yaml: this is not a regular file; name one, or /dev/stdin"), "{error}");
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn what_does_not_fit_is_said() {
         ("{hosts: {a: b}}", "1:18: gateway.hosts: expected a list, found a map"),
         (
             "{origins: ['*']}",
-            "1:21: gateway.origins[0]: \"*\" would let in pages that nobody named; write each of them out",
+            "1:21: gateway.origins[0]: \"*\" would allow pages that are not listed; write each origin out",
         ),
         (
             "{origins: [app.example.com]}",
@@ -147,10 +147,7 @@ fn what_does_not_fit_is_said() {
         ("{tls: {certificate: x}}", "1:16: gateway.tls: certificate needs a `key`"),
         ("{tls: {key: x}}", "1:16: gateway.tls: key needs a `certificate`"),
         ("{tls: {ceritficate: x}}", "1:17: gateway.tls: unknown key \"ceritficate\"; did you mean \"certificate\"?"),
-        (
-            "{max_body_bytes: 9}",
-            "1:27: gateway.max_body_bytes: expected at least 1KiB; no client could begin with less",
-        ),
+        ("{max_body_bytes: 9}", "1:27: gateway.max_body_bytes: expected at least 1KiB, enough for a handshake"),
         (
             "{max_inflight_bytes: 1MiB}",
             "1:10: gateway: max_inflight_bytes is less than max_body_bytes; make it at least as much",
@@ -165,16 +162,13 @@ fn what_does_not_fit_is_said() {
             "1:26: gateway.max_in_flight: expected a whole number from 1 to 1000000, found a number",
         ),
         ("{rate: 0}", "1:17: gateway.rate: expected a whole number from 1 to 1000000, found a number"),
-        ("{session_idle: 0}", "1:25: gateway.session_idle: must be longer than nothing"),
-        (
-            "{session_idle: off}",
-            "1:25: gateway.session_idle: nothing is kept without end; write a long time, such as \"30d\"",
-        ),
+        ("{session_idle: 0}", "1:25: gateway.session_idle: must be longer than 0"),
+        ("{session_idle: off}", "1:25: gateway.session_idle: this needs a limit; write a long one, such as \"30d\""),
         (
             "{grace: soon}",
             "1:18: gateway.grace: expected a duration such as \"30s\", \"2m\" or \"500ms\", found \"soon\"",
         ),
-        // What comes after is still named as it should be.
+        // Errors after the section still have the right path.
         ("{grace: 1s}\nretry: x", "2:8: retry: \"x\" is not one of: safe, always, never"),
     ];
     check(rows, |section| {
@@ -238,13 +232,13 @@ fn a_token_that_does_not_fit_is_refused_and_never_shown() {
         ),
         (
             "[{principal: a, token: s3cret, servers: }]",
-            "gateway.tokens[0].servers: has no value; write what is meant, such as [] for none, or take the key out",
+            "gateway.tokens[0].servers: has no value; write one, such as [] for none, or remove the key",
         ),
         (
             "[{principal: a, token: s3cret, capabilities: null}]",
-            "gateway.tokens[0].capabilities: has no value; write what is meant, such as [] for none, or take the key out",
+            "gateway.tokens[0].capabilities: has no value; write one, such as [] for none, or remove the key",
         ),
-        ("", "gateway.tokens: has no value; write what is meant, such as [] for none, or take the key out"),
+        ("", "gateway.tokens: has no value; write one, such as [] for none, or remove the key"),
         (
             "[{principal: a, token: s3cret, servers: [x, y, x]}]",
             "gateway.tokens[0].servers: the server \"x\" is given twice",

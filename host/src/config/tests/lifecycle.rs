@@ -96,15 +96,15 @@ fn what_does_not_fit_is_a_problem_of_the_server() {
         ),
         (
             "{command: x, idle_timeout: off}",
-            "problem toolgate.yaml:2:33: servers.a.idle_timeout: nothing is kept without end; write a long time, such as \"30d\"",
+            "problem toolgate.yaml:2:33: servers.a.idle_timeout: this needs a limit; write a long one, such as \"30d\"",
         ),
         (
             "{command: x, acquire_timeout: 0}",
-            "problem toolgate.yaml:2:36: servers.a.acquire_timeout: must be longer than nothing",
+            "problem toolgate.yaml:2:36: servers.a.acquire_timeout: must be longer than 0",
         ),
         (
             "{command: x, health_timeout: off}",
-            "problem toolgate.yaml:2:35: servers.a.health_timeout: every wait has a limit; write a long one, such as \"1h\"",
+            "problem toolgate.yaml:2:35: servers.a.health_timeout: this needs a limit; write a long one, such as \"1h\"",
         ),
         (
             "{command: x, probe_timeout: [1]}",
@@ -124,7 +124,7 @@ fn what_does_not_fit_is_a_problem_of_the_server() {
         ),
         (
             "{command: x, restart_delays: [5s, 0]}",
-            "problem toolgate.yaml:2:35: servers.a.restart_delays: the last delay repeats, so it must be longer than nothing; end with one such as 60s",
+            "problem toolgate.yaml:2:35: servers.a.restart_delays: the last delay repeats, so it must be longer than 0; end with one such as 60s",
         ),
         (
             "{command: x, restart_delays: [1, soon]}",
@@ -132,7 +132,7 @@ fn what_does_not_fit_is_a_problem_of_the_server() {
         ),
         (
             "{command: x, restart_delays: [off]}",
-            "problem toolgate.yaml:2:36: servers.a.restart_delays[0]: every delay has an end; write a duration, such as \"60s\"",
+            "problem toolgate.yaml:2:36: servers.a.restart_delays[0]: a delay cannot be endless; write a duration, such as \"60s\"",
         ),
         (
             "{command: x, restart_delays: {a: 1}}",
@@ -148,7 +148,7 @@ fn what_does_not_fit_is_a_problem_of_the_server() {
         ),
         (
             "{command: x, lifecycle: {eager: true}}",
-            "problem toolgate.yaml:2:19: servers.a: \"lifecycle\" cannot be done here: a server has its keys without it, such as `idle_timeout: 10m`",
+            "problem toolgate.yaml:2:19: servers.a: \"lifecycle\" is not supported: in a server, write its keys directly, such as `idle_timeout: 10m`",
         ),
     ];
     check(rows, native);
@@ -157,7 +157,7 @@ fn what_does_not_fit_is_a_problem_of_the_server() {
         ("lifecycle: true", "toolgate.yaml:1:12: lifecycle: expected a map, found true or false"),
         (
             "lifecycle: {restart_delays: [0]}",
-            "toolgate.yaml:1:29: lifecycle.restart_delays: the last delay repeats, so it must be longer than nothing; end with one such as 60s",
+            "toolgate.yaml:1:29: lifecycle.restart_delays: the last delay repeats, so it must be longer than 0; end with one such as 60s",
         ),
         ("lifecicle: {}", "toolgate.yaml:1:1: unknown key \"lifecicle\"; did you mean \"lifecycle\"?"),
     ];

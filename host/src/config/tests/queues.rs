@@ -96,7 +96,7 @@ fn what_does_not_fit_is_said() {
         ),
         (
             "queues: {a: {timeout: off}}",
-            "toolgate.yaml:1:23: queues.a.timeout: every wait has a limit; write a long one, such as \"1h\"",
+            "toolgate.yaml:1:23: queues.a.timeout: this needs a limit; write a long one, such as \"1h\"",
         ),
         ("readiness: some", "toolgate.yaml:1:12: readiness: \"some\" is not one of: all, any"),
         ("rediness: all", "toolgate.yaml:1:1: unknown key \"rediness\"; did you mean \"readiness\"?"),

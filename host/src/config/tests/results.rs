@@ -39,7 +39,7 @@ fn a_summarizer_is_a_program_or_an_endpoint() {
     assert_eq!(settings("summarize_above_tokens: 1").summarize_above_tokens, 1);
     assert_eq!(
         complaints("toolgate.yaml", "summarizer: {command: sum -x}"),
-        "notice toolgate.yaml:1:23: summarizer: command is read as a program and 1 arguments; better write them under `args`"
+        "notice toolgate.yaml:1:23: summarizer: command is split into a program and 1 arguments; write them under `args` instead"
     );
 }
 
@@ -95,17 +95,14 @@ fn what_does_not_fit_is_said() {
             "toolgate.yaml:1:13: summarizer: both command and url are given; keep one of them",
         ),
         ("summarizer: {url: 'http://x'}", "toolgate.yaml:1:13: summarizer: url needs a `model`"),
-        (
-            "summarizer: {command: x, model: m}",
-            "toolgate.yaml:1:13: summarizer: `model` is a key for url alone; leave it out",
-        ),
+        ("summarizer: {command: x, model: m}", "toolgate.yaml:1:13: summarizer: `model` is only for `url`; remove it"),
         (
             "summarizer: {command: x, api_key: s3cret}",
-            "toolgate.yaml:1:13: summarizer: `api_key` is a key for url alone; leave it out",
+            "toolgate.yaml:1:13: summarizer: `api_key` is only for `url`; remove it",
         ),
         (
             "summarizer: {url: 'http://x', model: m, args: [a]}",
-            "toolgate.yaml:1:13: summarizer: `args` is a key for command alone; leave it out",
+            "toolgate.yaml:1:13: summarizer: `args` is only for `command`; remove it",
         ),
         ("summarizer: true", "toolgate.yaml:1:13: summarizer: expected a map, found true or false"),
         (
@@ -114,7 +111,7 @@ fn what_does_not_fit_is_said() {
         ),
         ("summarizer: {command: {a: b}}", "toolgate.yaml:1:23: summarizer.command: expected text, found a map"),
         ("summarizer: {command: [x, [y]]}", "toolgate.yaml:1:27: summarizer.command[1]: expected text, found a list"),
-        ("summarizer: {command: x, timeout: 0}", "toolgate.yaml:1:35: summarizer.timeout: must be longer than nothing"),
+        ("summarizer: {command: x, timeout: 0}", "toolgate.yaml:1:35: summarizer.timeout: must be longer than 0"),
         (
             "summarizer: {command: x, max_input_bytes: 9}",
             "toolgate.yaml:1:43: summarizer.max_input_bytes: expected at least 1KiB; less needs no summary",
@@ -132,7 +129,7 @@ fn what_does_not_fit_is_said() {
         ),
         (
             "spill: {max_age: off}",
-            "toolgate.yaml:1:18: spill.max_age: nothing is kept without end; write a long time, such as \"30d\"",
+            "toolgate.yaml:1:18: spill.max_age: this needs a limit; write a long one, such as \"30d\"",
         ),
         ("record: 5", "toolgate.yaml:1:9: record: expected a map, found a number"),
         ("record: {dri: x}", "toolgate.yaml:1:10: record: unknown key \"dri\"; did you mean \"dir\"?"),
@@ -147,11 +144,11 @@ fn what_does_not_fit_is_said() {
         ),
         (
             "record: {max_age: 0}",
-            "toolgate.yaml:1:19: record.max_age: must be longer than nothing; to record nothing, leave `record` out",
+            "toolgate.yaml:1:19: record.max_age: must be longer than 0; to record nothing, leave `record` out",
         ),
         ("record: {raw: x}", "toolgate.yaml:1:15: record.raw: expected true or false, found text"),
         ("spill: {dir: [a]}", "toolgate.yaml:1:14: spill.dir: expected text, found a list"),
-        // What comes after is still named as it should be.
+        // Errors after the section still have the right path.
         ("spill: {max_age: 1h}\nretry: x", "toolgate.yaml:2:8: retry: \"x\" is not one of: safe, always, never"),
     ];
     check(rows, |text| complaints("toolgate.yaml", text));

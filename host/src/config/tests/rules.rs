@@ -1,4 +1,4 @@
-//! Rules that are empty, odd, misspelt or in a place where other clients have none.
+//! Rules that are empty, odd, misspelt, or in a place where other clients have none.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::super::model::{DestructiveRule, FileShape, RetryRule};
 use super::super::{import, parse};
 use super::{complaints, said};
 
-/// One server in every shape, with these keys as JSON.
+/// Returns one server in every file format, with these keys as JSON.
 fn shapes(keys: &str) -> Vec<(&'static str, String)> {
     let entry = format!(r#"{{"command": "x", {keys}}}"#);
     vec![
@@ -89,7 +89,7 @@ fn a_rule_without_a_value_or_given_twice_disables_its_server() {
             assert!(complaints(file, &text).starts_with("problem "), "{text}: {}", complaints(file, &text));
         }
     }
-    // JSON itself lets a key be given twice, and the last would count.
+    // JSON allows a key twice, and the last one would count.
     for doubled in [
         r#"{"mcpServers": {"a": {"command": "x", "deny": ["y"], "deny": []}}}"#,
         r#"{"mcpServers": {"a": {"command": "x", "masking": {"groups": ["all"], "groups": []}}}}"#,
@@ -133,14 +133,14 @@ fn a_misspelt_rule_disables_its_server_in_every_shape() {
         for (file, text) in shapes(&format!(r#""{key}": ["x"]"#)) {
             let found = complaints(file, &text);
             assert!(found.starts_with("problem "), "{text}: {found}");
-            // In our own file every unknown key has the hint of its nearest neighbour, whether that is a rule or not.
+            // In toolgate's own file, the hint names the nearest key, whether it is a rule or not.
             let ours = text.starts_with("servers") && found.contains("did you mean");
             assert!(ours || found.contains(&format!("did you mean {nearest:?}")), "{text}: {found}");
         }
     }
     let nested = r#"{"mcpServers": {"a": {"command": "x", "toolConfiguration": {"allowedTools": ["y"]}}}}"#;
     assert!(complaints("mcp.json", nested).starts_with("problem "), "{}", complaints("mcp.json", nested));
-    // The others are used.
+    // The other servers are still used.
     let two = r#"{"mcpServers": {"a": {"command": "x", "maskng": {}}, "b": {"command": "y"}}}"#;
     assert_eq!(parse(two, Path::new("mcp.json")).unwrap().servers[1].problem, None);
 }
@@ -239,7 +239,7 @@ fn what_does_not_fit_or_is_misspelt_beside_the_servers_is_an_error() {
     for (beside, expected) in [
         (
             r#""maskng": {"groups": ["all"]}"#,
-            "unknown key \"maskng\" looks like a rule, and no rule is passed over; did you mean \"masking\"?",
+            "unknown key \"maskng\" looks like a rule, and rules are never ignored; did you mean \"masking\"?",
         ),
         (r#""readonyl": true"#, "did you mean \"read_only\"?"),
         (r#""destructiv": "deny""#, "did you mean \"destructive\"?"),
@@ -252,7 +252,7 @@ fn what_does_not_fit_or_is_misspelt_beside_the_servers_is_an_error() {
         (r#""masking": ["all"]"#, "masking: expected a map"),
         (r#""masking": null"#, "masking: has no value"),
         (r#""read_only": "yes""#, "read_only: expected true or false"),
-        (r#""read_only": true, "readOnly": false"#, "says the same as \"read_only\""),
+        (r#""read_only": true, "readOnly": false"#, "means the same as \"read_only\""),
         (r#""destructive": "denied""#, "destructive: \"denied\" is not one of"),
         (r#""gateway": {"tokens": [{"principal": "p"}]}"#, "gateway.tokens[0]: needs a `token`"),
         (r#""gateway": {"tokns": []}"#, "gateway: unknown key \"tokns\""),
@@ -264,7 +264,7 @@ fn what_does_not_fit_or_is_misspelt_beside_the_servers_is_an_error() {
         ] {
             let text = format!("{{{servers}, {beside}}}");
             let error = parse(&text, Path::new(file)).map(|_| ()).unwrap_err().to_string();
-            // With a key of ours beside them, `servers` are ours too.
+            // Beside a key of toolgate, `servers` are toolgate's own too.
             let native = file == "mcp.json" && error.contains("unknown key");
             assert!(error.contains(expected) || native, "{text}: {error}");
         }

@@ -1,4 +1,4 @@
-//! What the projects behind the seeds expect, row by row; where ours differs, the row says so.
+//! The expectations of the seed projects, row by row; a comment marks where toolgate differs.
 
 use super::super::model::{ServerAuth, TransportKind};
 use super::super::parse;
@@ -15,13 +15,14 @@ fn entries_are_accepted_and_refused_as_in_the_seeds() {
         (r#"{"type": "invalid"}"#, "invalid transport type"),
         (r#"{"type": "stdio"}"#, "command required for stdio transport"),
         (r#"{"type": "http"}"#, "url required for http transport"),
-        // There `requires url`, `requires command` and `unsupported transport type`; ours has one wording for each.
+        // The seeds say `requires url`, `requires command` and `unsupported transport type`; toolgate has one wording
+        // for each.
         (r#"{"type": "sse"}"#, "url required for sse transport"),
         (r#"{"type": "grpc"}"#, "invalid transport type \"grpc\""),
-        // There unknown masks are refused while reading; here by the logic, which knows the names.
+        // The seeds refuse unknown masks while reading; here the component does, which knows the names.
         (r#"{"command": "x", "masking": {"groups": ["nonexistent-group"]}}"#, ""),
         (r#"{"command": "x", "masking": {"patterns": ["nonexistent-pattern"]}}"#, ""),
-        // Summaries are not a matter of a server here.
+        // In toolgate, summaries are not a setting of a server.
         (r#"{"command": "x", "summarization": {"size_threshold_tokens": 5000}}"#, "unknown key \"summarization\""),
     ];
     for (entry, expected) in rows {

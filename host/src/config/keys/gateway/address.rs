@@ -1,4 +1,4 @@
-//! Where the gateway is, by which names, and from which pages.
+//! Parsers of the gateway's addresses: where it listens, its host names, and the origins of web pages.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,7 +6,7 @@ use url::Url;
 
 use super::super::super::field::{ConfigField, FieldError};
 
-/// A host and a port to listen on.
+/// Reads a host and a port to listen on.
 pub fn read_listen_address(field: &ConfigField<'_>) -> Result<String, FieldError> {
     let text = field.text()?;
     let named = |(name, port): (&str, &str)| {
@@ -18,7 +18,7 @@ pub fn read_listen_address(field: &ConfigField<'_>) -> Result<String, FieldError
     Err(field.error(format!("expected an address and a port, such as \"127.0.0.1:8808\", found {text:?}")))
 }
 
-/// A name by which a client reaches us: in lower case, and an address of IPv6 without its brackets.
+/// Reads a host name of the gateway: in lower case, and an IPv6 address without its brackets.
 pub fn host(field: &ConfigField<'_>) -> Result<String, FieldError> {
     let text = field.text()?;
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&text);
@@ -32,7 +32,7 @@ pub fn host(field: &ConfigField<'_>) -> Result<String, FieldError> {
     Err(field.error(format!("{expected}, found {text:?}")))
 }
 
-/// A page that a browser shows, as the browser names it: scheme, host, and a port where it is not the usual one.
+/// Reads the origin of a web page as a browser sends it: scheme, host, and a port other than the default.
 pub fn origin(field: &ConfigField<'_>) -> Result<String, FieldError> {
     let text = field.text()?;
     let expected = || {
@@ -40,7 +40,7 @@ pub fn origin(field: &ConfigField<'_>) -> Result<String, FieldError> {
         field.error(format!("{expected}, found {text:?}"))
     };
     if text.contains('*') {
-        return Err(field.error(format!("{text:?} would let in pages that nobody named; write each of them out")));
+        return Err(field.error(format!("{text:?} would allow pages that are not listed; write each origin out")));
     }
     let url = Url::parse(text.strip_suffix('/').unwrap_or(&text)).map_err(|_| expected())?;
     let beyond = !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some();
@@ -50,12 +50,12 @@ pub fn origin(field: &ConfigField<'_>) -> Result<String, FieldError> {
     }
     Ok(match url.scheme() {
         "http" | "https" => url.origin().ascii_serialization(),
-        // Such as the pages of an extension or of a desktop program.
+        // For example the pages of an extension or a desktop program.
         _ => url.as_str().to_owned(),
     })
 }
 
-/// The name of a host; one that ends with a number would be an address.
+/// Reports whether the text is a host name; one that ends with a number would be an address.
 fn is_name(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let label = |label: &str| !label.is_empty() && label.bytes().all(allowed);

@@ -1,4 +1,4 @@
-//! Who may use the gateway, and what proves it.
+//! The keys of the gateway's `tokens`.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::super::super::model::{TokenRules, TokenSource, UnexpandedText};
 use super::super::server::refuse_any;
 use super::super::{ConfigKey, KeyForm, read_keys};
 
-/// What an entry of `tokens` says, before it is clear that nothing is missing.
+/// An entry of `tokens` as written, before it is known to be complete.
 #[derive(Debug, Default, PartialEq)]
 pub struct TokenDraft {
     principal: String,
@@ -25,7 +25,7 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
         "principal",
         KeyForm::Text,
         "",
-        "Whose token it is, for logs and rules: letters, digits, `_`, `.`, `@` and `-`.",
+        "The name of the token's owner in logs and rules: letters, digits, `_`, `.`, `@` and `-`.",
         |draft, field, _| {
             let name = field.text()?;
             let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte);
@@ -40,7 +40,7 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
         "token",
         KeyForm::Text,
         "",
-        "The token, such as ${CI_TOKEN}; at least 16 characters, which the client sends after `Bearer`.",
+        "The token, such as ${CI_TOKEN}, which the client sends after `Bearer`; at least 16 characters.",
         |draft, field, _| {
             draft.token = Some(field.unexpanded_text()?);
             Ok(())
@@ -52,7 +52,7 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
             "file",
             KeyForm::Text,
             "",
-            "In place of token: a file that holds it alone.",
+            "Instead of `token`: a file that contains only the token.",
             |draft, field, _| {
                 draft.file = Some(field.unexpanded_text()?);
                 Ok(())
@@ -63,7 +63,7 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
         "admin",
         KeyForm::Flag,
         "false",
-        "The principal may also enable, disable and reconnect servers, and try tools on the dashboard.",
+        "Whether the principal may also enable, disable and reconnect servers, and try tools on the dashboard.",
         |draft, field, _| {
             draft.admin = field.flag()?;
             Ok(())
@@ -73,7 +73,7 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
         "servers",
         KeyForm::Section(servers),
         "",
-        "The servers that the principal may use: a list, or a map to names and globs of their tools; all, if not given.",
+        "The servers that the principal may use: a list, or a map from server to names and globs of tools. Default: all.",
         |draft, field, _| {
             draft.selection = Some(selection(field)?);
             Ok(())
@@ -83,7 +83,7 @@ pub const TOKEN: &[ConfigKey<TokenDraft>] = &[
         "capabilities",
         KeyForm::Texts,
         "",
-        "What the principal has been granted, such as server:files or tool:files/read; it needs no grants, if not given.",
+        "What the principal is granted, such as server:files or tool:files/read; default: it needs no grants.",
         |draft, field, _| {
             draft.capabilities = Some(field.texts()?);
             Ok(())
@@ -128,7 +128,7 @@ impl TokenDraft {
     }
 }
 
-/// Servers, each with names and globs of its tools; none of these means all tools, which a list of servers says.
+/// Reads the selected servers, each with names and globs of its tools; an empty list of tools means all of them.
 fn selection(field: &ConfigField<'_>) -> Result<Vec<(String, Vec<String>)>, FieldError> {
     let mut selection: Vec<(String, Vec<String>)> = Vec::new();
     match &field.node.value {
@@ -155,7 +155,7 @@ fn selection(field: &ConfigField<'_>) -> Result<Vec<(String, Vec<String>)>, Fiel
     Ok(selection)
 }
 
-/// The schema of `servers`: a list of servers, or a map from servers to tools.
+/// Returns the schema of `servers`: a list of servers, or a map from servers to tools.
 fn servers() -> serde_json::Value {
     let tools = json!({"type": ["array", "string"], "items": {"type": "string"}, "minItems": 1});
     json!({

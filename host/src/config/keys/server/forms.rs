@@ -1,11 +1,11 @@
-//! Values that people write in more than one form.
+//! Parsers of values that clients write in more than one form.
 
 use super::super::super::document::NodeValue;
 use super::super::super::field::{ConfigField, FieldError, ReadContext};
 use super::super::super::model::UnexpandedText;
 use super::ServerDraft;
 
-/// A program; a list has its arguments too (opencode), and so has a map (older files of Zed).
+/// Reads `command`: a program, a list with its arguments (opencode), or a map (older files of Zed).
 pub fn read_command(draft: &mut ServerDraft, field: &ConfigField<'_>) -> Result<(), FieldError> {
     match &field.node.value {
         NodeValue::List(_) => {
@@ -37,7 +37,7 @@ pub fn read_command(draft: &mut ServerDraft, field: &ConfigField<'_>) -> Result<
     Ok(())
 }
 
-/// Variables, as a map or as a list of `KEY=value`.
+/// Reads environment variables from a map or a list of `KEY=value`.
 pub fn read_env(
     given: &ConfigField<'_>,
     context: &mut ReadContext,
@@ -58,7 +58,7 @@ pub fn read_env(
     Ok(variables)
 }
 
-/// The name of a variable in place of a value.
+/// Turns the name of a variable into a reference such as `${NAME}`.
 pub fn variable_reference(field: &ConfigField<'_>) -> Result<UnexpandedText, FieldError> {
     let mut text = field.unexpanded_text()?;
     text.text = format!("${{{}}}", text.text);

@@ -1,11 +1,11 @@
-//! How certificates are checked and shown.
+//! The keys of a server's `tls`.
 
 use super::super::super::model::ServerTls;
 use super::super::{ConfigKey, KeyForm};
 
-/// How certificates are checked and shown.
+/// The keys of `tls`.
 pub const TLS: &[ConfigKey<ServerTls>] = &[
-    ConfigKey::new("verify", KeyForm::Flag, "true", "The server's certificate is checked.", |tls, field, _| {
+    ConfigKey::new("verify", KeyForm::Flag, "true", "Whether to check the server's certificate.", |tls, field, _| {
         tls.verify = field.flag()?;
         Ok(())
     }),
@@ -13,7 +13,7 @@ pub const TLS: &[ConfigKey<ServerTls>] = &[
         "ca",
         KeyForm::Text,
         "",
-        "A PEM file of authorities to trust beside the system's.",
+        "A PEM file of CAs to trust in addition to the system's.",
         |tls, field, _| {
             tls.ca = Some(field.unexpanded_text()?);
             Ok(())
@@ -25,7 +25,7 @@ pub const TLS: &[ConfigKey<ServerTls>] = &[
             "client_certificate",
             KeyForm::Text,
             "",
-            "A PEM file with our certificate, for servers that want one.",
+            "A PEM file with a client certificate, for servers that ask for one.",
             |tls, field, _| {
                 tls.client_certificate = Some(field.unexpanded_text()?);
                 Ok(())
@@ -36,7 +36,7 @@ pub const TLS: &[ConfigKey<ServerTls>] = &[
         "client_key",
         KeyForm::Text,
         "",
-        "A PEM file with the key of our certificate, if it is not in the same file.",
+        "A PEM file with the key of the client certificate, if it is not in the same file.",
         |tls, field, _| {
             tls.client_key = Some(field.unexpanded_text()?);
             Ok(())

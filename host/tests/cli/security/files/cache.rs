@@ -33,7 +33,7 @@ fn a_link_to_a_folder_of_compiled_code_is_not_followed() {
     let folder = filled(&place);
     let link = place.path("home/link");
     symlink(&folder, &link).unwrap();
-    start(&link, &[]).says("is a link, and none is followed here");
+    start(&link, &[]).says("is a link, and links are not followed here");
     assert_eq!(start(&folder, &[]).stderr, "");
 }
 

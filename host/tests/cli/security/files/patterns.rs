@@ -79,7 +79,7 @@ fn a_broken_glob_is_an_error_with_its_place() {
     }
     let tokens = json!([{"principal": "a", "token": ADMIN, "servers": {"git": ["[a-z]"]}}]);
     let config = json!({"gateway": {"tokens": tokens}, "servers": {"git": server(json!({}))}});
-    run(&config, &["check"]).ends(2).says("servers.yaml:1:").says("is no glob of ours");
+    run(&config, &["check"]).ends(2).says("servers.yaml:1:").says("is not a valid glob");
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn each_rule_that_a_reload_loosens_is_a_warning_that_names_it() {
     serving.logged(&["INFO", "was reloaded"]);
     for expected in [
         "read_only is off",
-        "destructive is allow in place of deny",
+        "destructive is allow instead of deny",
         "masking.groups no longer has \"all\"",
         "server \"a\": allow is gone",
         "server \"a\": deny no longer has \"do\"",
@@ -185,7 +185,7 @@ fn each_rule_that_a_reload_loosens_is_a_warning_that_names_it() {
         "server \"a\": requires no longer has \"team\"",
         "principal \"ann\": is an admin now",
         "principal \"ann\": may use every server",
-        "principal \"ann\": needs no capabilities any more",
+        "principal \"ann\": no longer needs capabilities",
     ] {
         serving.logged(&["WARN", "a rule is looser than before: ", expected]);
     }
