@@ -131,7 +131,7 @@ test('a server that does not start costs the others nothing', async () => {
 
 test('a person is asked where a rule wants it', async () => {
   gate.settings.policy.servers[1].ask = ['charge'];
-  await check('shop.charge', '', 'declined', 0, 'nobody could be asked');
+  await check('shop.charge', '', 'declined', 0, 'could not ask its user');
   for (const [said, code, attempts] of [[false, 'declined', 0], [true, 'ok', 1]]) {
     gate.approve = async (question) => {
       assert.equal(question.tool.tool, 'charge');

@@ -131,7 +131,7 @@ class Calls(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_person_is_asked_where_a_rule_wants_it(self):
         self.gate.settings.policy.servers[1].ask = ["charge"]
-        await self.check("shop.charge", "", "declined", 0, "nobody could be asked")
+        await self.check("shop.charge", "", "declined", 0, "could not ask its user")
         for said, code, attempts in [(False, "declined", 0), (True, "ok", 1)]:
             async def approve(question):
                 self.assertEqual(question.tool.tool, "charge")
