@@ -124,7 +124,7 @@ impl Call {
             "content" => Directive::Done(ToolResult { content: vec!["1}],\"x\":[{".to_owned()], ..result(call) }),
             "trace" => Directive::Done(ToolResult { trace: vec!["x".to_owned(); 3_000_000], ..result(call) }),
             "notes" => Directive::Done(ToolResult { trace: vec!["x".to_owned(); 100_000], ..result(call) }),
-            other => panic!("nobody knows the attack {other:?}"),
+            other => panic!("unknown attack {other:?}"),
         }
     }
 }

@@ -22,7 +22,7 @@
 //!         execution::Gate::new(settings).map(Closed)
 //!     }
 //!
-//!     fn within(&self) -> &execution::Gate {
+//!     fn inner(&self) -> &execution::Gate {
 //!         &self.0
 //!     }
 //!

@@ -32,7 +32,7 @@ impl Gate for FencedGate {
         execution::Gate::new(settings).map(FencedGate)
     }
 
-    fn within(&self) -> &execution::Gate {
+    fn inner(&self) -> &execution::Gate {
         &self.0
     }
 
