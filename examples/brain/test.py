@@ -1,4 +1,4 @@
-"""What the rule does, with a real server, and that all else is as with toolgate's own: `python test.py BRAIN.WASM TOOLGATE`."""
+"""Tests the rule with a real server, and that everything else is decided as usual: `python test.py BRAIN.WASM TOOLGATE`."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ CASES = Path(__file__).resolve().parents[2] / "tests" / "cases"
 
 
 def serve(log):
-    """A server with a tool that writes and one that reads, which only note that they ran."""
+    """A server with a writing and a reading tool, which only record that they ran."""
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
     tools = [{"name": "write", "description": "Writes a file", "inputSchema": schema},
              {"name": "read", "description": "Reads a file", "inputSchema": schema, "annotations": {"readOnlyHint": True}}]
@@ -39,14 +39,14 @@ class Rule(unittest.TestCase):
         self.log = Path(self.folder.name, "log")
 
     def command(self, *arguments, logic=None, server=None):
-        """The command of toolgate with this brain in front of the server."""
+        """Returns the toolgate command line with this component and server."""
         config = Path(self.folder.name, "toolgate.json")
         entry = {"command": sys.executable, "args": [__file__, "serve", str(self.log)], **(server or {})}
         config.write_text(json.dumps({"version": 1, "servers": {"files": entry}}))
         return [TOOLGATE, "--config", config, "--logic", logic or BRAIN, *arguments]
 
     def toolgate(self, *arguments, text="", **options):
-        """Runs toolgate, and gives its exit code and what it said."""
+        """Runs toolgate, and returns its exit code and its output."""
         command = self.command(*arguments, **options)
         ran = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120, check=False)
         return ran.returncode, ran.stdout, ran.stderr

@@ -1,4 +1,4 @@
-/** A gate and its calls: the component decides, this acts. */
+/** A gate and its calls: the component decides, this module acts. */
 
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { Broken } from './component.mjs';
 import { Failed } from './mcp-stdio.mjs';
 import { Settings } from './settings.mjs';
 
-// What the instance is told is all in the journal: another one that is told the same stands where the first one stood.
+// The journal contains everything that the instance was told, so that another can be brought to the same state.
 /** One agent's view of its servers. */
 export class Gate {
   #component;
@@ -26,12 +26,12 @@ export class Gate {
     this.#settings = new Settings(defaults);
   }
 
-  /** The settings of the WIT, to be changed before the first call; what the WIT does not know is refused. */
+  /** The settings of the WIT; change them before the first call. Unknown fields are refused. */
   get settings() {
     return this.#settings.values;
   }
 
-  /** The directive loop: the component says what to do, this does it and reports, until it is done. */
+  /** Runs the directive loop: the component says what to do, and this does it and reports, until the call is done. */
   async call(name, text = '') {
     const id = String(++this.#lastId);
     const until = performance.now() + this.millis;
@@ -46,7 +46,7 @@ export class Gate {
       return directive.val;
     } catch (error) {
       if (!(error instanceof Broken)) throw error;
-      // The same broke off two instances: a fault of the component, and the end of this call alone.
+      // The same step broke two instances: a bug in the component, which ends only this call.
       const unknown = requests > 0 && !['answered', 'condensed'].includes(event.tag);
       const [code, so] = unknown ? ['outcome-unknown', 'the tool may have run'] : ['internal', 'there is no result'];
       return { code, text: `the component broke off: ${so}`, isError: true, attempts: requests };
@@ -55,7 +55,7 @@ export class Gate {
     }
   }
 
-  /** Tells the instance one thing more. If that breaks it off, a new one is told everything, once. */
+  /** Sends one more step to the instance. If the instance traps, replays the journal on a new one, once. */
   #tell(call, step, again = true) {
     try {
       if (!this.instance) {
@@ -81,7 +81,7 @@ export class Gate {
     return directive;
   }
 
-  /** Frees what is kept of a call; what servers offered meanwhile stays. */
+  /** Frees the state of a call; the tools that servers offered stay. */
   #forget(id) {
     this.#journal = this.#journal.filter(({ call }) => call !== id);
     const execution = this.executions.get(id);
@@ -93,7 +93,7 @@ export class Gate {
     }
   }
 
-  /** Does what is asked for within the time that the call has left; what comes of it is an event. */
+  /** Carries out a directive within the time that the call has left, and returns the event. */
   async carryOut({ tag, val }, until) {
     const limit = new AbortController();
     const late = new Promise((_, reject) => {
@@ -115,7 +115,7 @@ export class Gate {
     switch (what) {
       case 'connect': {
         const outcomes = await Promise.allSettled(given.map((server) => this.#connect(server, signal)));
-        // As long as one came up, it may be the one that is meant.
+        // If one server is up, it may be the one that the name means.
         if (outcomes.every(({ status }) => status === 'rejected')) throw outcomes[0].reason;
         return { tag: 'connected' };
       }
@@ -133,7 +133,7 @@ export class Gate {
         const said = await this.approve?.(given);
         return said === undefined ? { tag: 'unasked' } : { tag: 'approved', val: said };
       }
-      case 'condense': // a long text is kept in a file where that is wished; nobody here summarizes it
+      case 'condense': // saves a long text to a file if requested; this host has no summarizer
         return { tag: 'condensed', val: { kept: given.spill ? await keep(given.text) : undefined } };
       case 'reauthenticate':
         throw new Failed('needs-auth', 'this host has no authorization to give');

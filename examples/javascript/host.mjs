@@ -1,4 +1,4 @@
-/** A host of the toolgate component: how a call is decided on, and the call itself. README.md says how to run it. */
+/** A host of the toolgate component: shows how a call is decided, and makes it. README.md says how to run it. */
 
 import { Component, Refused } from './component.mjs';
 import { Gate } from './gate.mjs';

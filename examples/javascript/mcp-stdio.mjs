@@ -1,4 +1,4 @@
-/** An MCP server behind the pipes of a subprocess: what a host has anyway, and nothing of toolgate. */
+/** An MCP client for a subprocess, independent of toolgate; your host already has one. */
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ const HELLO = {
   clientInfo: { name: 'toolgate-example', version: '0.1.0' },
 };
 
-/** What failed, in the words of the WIT; where `sent`, the server may have acted on it all the same. */
+/** A failure, in the terms of the WIT; if `sent`, the server may have acted on the request. */
 export class Failed extends Error {
   constructor(kind, detail, sent = false) {
     super(typeof detail === 'string' ? `${kind}: ${detail}` : kind);
@@ -21,7 +21,7 @@ export class Failed extends Error {
   }
 }
 
-/** Requests run side by side; whoever asks bounds the wait with a signal. */
+/** A server process. Requests run concurrently, each limited by a signal. */
 export class Server {
   #command;
   #child = null;
@@ -33,7 +33,7 @@ export class Server {
     this.#command = command;
   }
 
-  /** Starts the program and shakes hands; one that runs, since another call has just started it, is kept. */
+  /** Starts the program and initializes the session, unless another call has just done so. */
   async open(signal) {
     if (this.#child) return;
     this.#opening ??= this.#start(signal).finally(() => (this.#opening = null));
@@ -42,8 +42,8 @@ export class Server {
 
   async #start(signal) {
     const child = spawn(this.#command[0], this.#command.slice(1), { stdio: ['pipe', 'pipe', 'inherit'] });
-    child.on('error', () => {}); // told by `spawn` or by `close`
-    child.stdin.on('error', () => {}); // a pipe that broke shows when the program ends
+    child.on('error', () => {}); // `spawn` or `close` report it
+    child.stdin.on('error', () => {}); // a broken pipe shows when the program ends
     await once(child, 'spawn').catch((error) => {
       throw new Failed('connect', error.message);
     });
@@ -70,13 +70,13 @@ export class Server {
     send(child, { method: 'notifications/initialized' });
   }
 
-  /** Nothing more comes from this program. */
+  /** Ends all requests: the program writes nothing more. */
   #lost(child, failed) {
     if (this.#child === child) this.#child = null;
     for (const waiter of this.#waiting.values()) if (waiter.child === child) waiter.reject(failed);
   }
 
-  /** Ends the input, which a server takes as a goodbye, and the program too if it stays. */
+  /** Closes the input, on which a server exits, and kills the program if it does not. */
   async close() {
     const child = this.#child;
     if (!child) return;
@@ -87,7 +87,7 @@ export class Server {
     await closed.finally(() => clearTimeout(timer));
   }
 
-  /** The `result` of the answer, as text: neither it nor `params` is read here, so no digit is lost. */
+  /** Sends a request and returns the `result` as text; nothing is parsed here, so no digit is lost. */
   async request(method, params, signal) {
     const child = this.#child;
     if (!child) throw new Failed('closed');
@@ -126,7 +126,7 @@ export class Server {
     }
   }
 
-  /** What `tools/list` says, all pages of it, in the words of the WIT; what has no name is passed over. */
+  /** Returns all pages of `tools/list` as records of the WIT; entries without a name are skipped. */
   async tools(signal) {
     const tools = [];
     let cursor;
@@ -141,7 +141,7 @@ export class Server {
   }
 }
 
-/** A message, or an empty one where a program has printed something else. */
+/** Parses a message; returns an empty one if the program printed something else. */
 function read(line) {
   try {
     const message = JSON.parse(line);
@@ -170,7 +170,7 @@ function asTool({ name, description, inputSchema, annotations }) {
   };
 }
 
-/** The text of a member of an object, as it was written: `JSON.parse` would round its big numbers. */
+/** Returns the text of a member as written: `JSON.parse` would round large numbers. */
 export function member(json, name) {
   let [depth, key, from] = [0];
   for (let at = 0; at < json.length; at++) {

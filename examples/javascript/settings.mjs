@@ -1,11 +1,11 @@
-/** Settings that refuse what the WIT does not know: a rule that is misspelt must not be a rule that nobody applies. */
+/** Settings that accept only what the WIT defines, so that a misspelt rule is not silently ignored. */
 
 import { readFileSync } from 'node:fs';
 
 const folder = new URL('./logic/interfaces/', import.meta.url);
 const interfaces = new Map();
 
-/** The types of an interface of the WIT, which jco writes down for TypeScript: records as interfaces, enums as unions. */
+/** Reads the types of a WIT interface from jco's TypeScript declarations: records are interfaces, enums are unions. */
 function typesOf(file) {
   if (interfaces.has(file)) return interfaces.get(file);
   const text = readFileSync(new URL(file, folder), 'utf8').replaceAll(/\/\*[^]*?\*\//g, '');
@@ -24,7 +24,7 @@ function typesOf(file) {
   return types;
 }
 
-/** A copy of the settings in which only fields of the WIT can be read or set, each with what its type allows. */
+/** A copy of the settings that accepts only fields of the WIT, with values of their types. */
 export class Settings {
   #fixed = false;
 
@@ -32,7 +32,7 @@ export class Settings {
     this.values = this.#fit('toolgate-logic-execution.d.ts', 'Settings', given, 'settings');
   }
 
-  /** From now on a change would not be heeded, and is refused. */
+  /** Refuses changes from now on, because they would have no effect. */
   fix() {
     this.#fixed = true;
     return this.values;

@@ -1,4 +1,4 @@
-/** A server whose tools note each execution in a file, and then do as their arguments say. */
+/** A server whose tools record each execution in a file, and then do what their arguments say. */
 
 import { appendFileSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -14,7 +14,7 @@ function answer({ method, params }) {
   const { protocolVersion } = params;
   if (method === 'initialize') return { result: { protocolVersion, capabilities: { tools: {} } } };
   if (method === 'tools/list') {
-    const at = Number(params.cursor ?? 0); // a page for each tool
+    const at = Number(params.cursor ?? 0); // one page per tool
     return { result: { tools: [tools[at]], nextCursor: at + 1 < tools.length ? String(at + 1) : undefined } };
   }
   appendFileSync(log, 'run\n');

@@ -1,4 +1,4 @@
-/** What the example does, with real servers: `TOOLGATE=path/to/toolgate npm test`. */
+/** Tests the example with real servers: `TOOLGATE=path/to/toolgate npm test`. */
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -42,7 +42,7 @@ async function check(name, text, code, attempts, words = '') {
   return result;
 }
 
-/** Does something each time a server has answered a call of a tool, before the component hears of it. */
+/** Runs a function after each response to a tool call, before the component gets it. */
 function afterAnswers(server, act) {
   const request = server.request;
   server.request = async function (method, params, signal) {
@@ -52,7 +52,7 @@ function afterAnswers(server, act) {
   };
 }
 
-/** Has an instance work on its next question for ever, which its limit ends. */
+/** Makes an instance work on its next question until its time limit. */
 function tire(instance) {
   const ask = instance.ask;
   instance.millis = 50;
@@ -60,7 +60,7 @@ function tire(instance) {
   return instance;
 }
 
-/** Has every instance break off from now on, the present one too. */
+/** Makes every instance trap from now on, including the current one. */
 function tireAll() {
   tire(gate.instance);
   const instance = Component.prototype.instance;
@@ -103,7 +103,7 @@ test('an error of the protocol is shown', async () => {
 test('a tool that may have run is not run again', async () => {
   await check('shop.charge', 'then: die', 'outcome-unknown', 1);
   assert.equal(runs(), 1);
-  await check('shop.charge', '', 'ok', 2, 'run 2'); // the next call finds nobody, and opens a new session
+  await check('shop.charge', '', 'ok', 2, 'run 2'); // the next call finds the server gone, and opens a new session
 });
 
 test('a tool that changes nothing is run again once', async () => {
@@ -114,7 +114,7 @@ test('a tool that changes nothing is run again once', async () => {
 });
 
 test('no answer in time is never tried again', async () => {
-  await check('shop.look', '', 'ok', 1); // the server runs, so that the time is for the call alone
+  await check('shop.look', '', 'ok', 1); // start the server first, so that the limit measures only the call
   gate.millis = 2000;
   await check('shop.look', 'then: hang', 'timeout', 1);
   await check('shop.charge', 'then: hang', 'outcome-unknown', 1);
@@ -131,7 +131,7 @@ test('a server that does not start costs the others nothing', async () => {
 
 test('a person is asked where a rule wants it', async () => {
   gate.settings.policy.servers[1].ask = ['charge'];
-  await check('shop.charge', '', 'declined', 0, 'nobody could be asked');
+  await check('shop.charge', '', 'declined', 0, 'could not ask its user');
   for (const [said, code, attempts] of [[false, 'declined', 0], [true, 'ok', 1]]) {
     gate.approve = async (question) => {
       assert.equal(question.tool.tool, 'charge');
@@ -211,7 +211,7 @@ test('a broken component does not hide that a tool may have run', async () => {
 test('an instance has so much memory and no more', () => {
   const text = 'x'.repeat(257 << 20);
   const instance = component.instance();
-  instance.millis = 60_000; // it is not for lack of time that it breaks off
+  instance.millis = 60_000; // so that the time limit is not what ends it
   assert.throws(
     () => instance.ask(({ content }) => content.truncate(text, 10n, 'it is long')),
     (error) => error instanceof Broken && error.cause instanceof WebAssembly.RuntimeError,

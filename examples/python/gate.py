@@ -1,4 +1,4 @@
-"""A gate and its calls: the component decides, this acts."""
+"""A gate and its calls: the component decides, this module acts."""
 
 import asyncio
 import itertools
@@ -16,8 +16,8 @@ from mcp_stdio import Failed
 
 
 class Gate:
-    """One agent's view of its servers. All that its instance is told is in the journal: another one that is told the
-    same stands where the first one stood."""
+    """One agent's view of its servers. The journal contains everything that its instance was told, so that another
+    instance can be brought to the same state."""
 
     def __init__(self, component, servers, approve=None, seconds=60):
         self.component, self.servers, self.approve, self.seconds = component, servers, approve, seconds
@@ -25,7 +25,7 @@ class Gate:
         self.ids, self.journal, self.instance, self.settled = itertools.count(1), [], None, None
 
     async def call(self, name, arguments=""):
-        """The directive loop: the component says what to do, this does it and reports, until it is done."""
+        """Runs the directive loop: the component says what to do, and this does it and reports, until the call is done."""
         call, until, requests, event = str(next(self.ids)), time.monotonic() + self.seconds, 0, None
         try:
             directive = self.tell("gate.begin", call, Record(id=call, name=name, arguments=arguments))
@@ -35,7 +35,7 @@ class Gate:
                 directive = self.tell("execution.next", call, event)
             return directive.payload
         except WasmtimeError:
-            # The same broke off two instances: a fault of the component, and the end of this call alone.
+            # The same step broke two instances: a bug in the component, which ends only this call.
             unknown = requests > 0 and event.tag not in ("answered", "condensed")
             code, so = ("outcome-unknown", "the tool may have run") if unknown else ("internal", "there is no result")
             return Record(code=code, text=f"the component broke off: {so}", is_error=True, attempts=requests)
@@ -43,7 +43,7 @@ class Gate:
             self.forget(call)
 
     def tell(self, *step, again=True):
-        """Tells the instance one thing more. If that breaks it off, a new one is told everything, once."""
+        """Sends one more step to the instance. If the instance traps, replays the journal on a new one, once."""
         if self.settled is None:
             self.settled = self.settings.copy()
         if self.settings != self.settled:
@@ -72,7 +72,7 @@ class Gate:
         return answer
 
     def forget(self, call):
-        """Frees what is kept of a call; what it offered of its servers stays."""
+        """Frees the state of a call; the tools that its servers offered stay."""
         self.journal = [step for step in self.journal if step[1] != call]
         try:
             if self.instance and call in self.executions:
@@ -81,7 +81,7 @@ class Gate:
             self.instance = None
 
     async def carry_out(self, directive, until):
-        """Does what is asked for within the time that the call has left; what comes of it is an event."""
+        """Carries out a directive within the time that the call has left, and returns the event."""
         try:
             return await asyncio.wait_for(self.act(directive.tag, directive.payload), until - time.monotonic())
         except asyncio.TimeoutError:
@@ -96,7 +96,7 @@ class Gate:
         match what:
             case "connect":
                 outcomes = await asyncio.gather(*map(self.connect, given), return_exceptions=True)
-                if all(outcomes):  # as long as one came up, it may be the one that is meant
+                if all(outcomes):  # if one server is up, it may be the one that the name means
                     raise outcomes[0]
                 return Variant("connected")
             case "request":
@@ -111,7 +111,7 @@ class Gate:
             case "ask":
                 said = await self.approve(given) if self.approve else None
                 return Variant("unasked") if said is None else Variant("approved", said)
-            case "condense":  # a long text is kept in a file where that is wished; nobody here summarizes it
+            case "condense":  # saves a long text to a file if requested; this host has no summarizer
                 return Variant("condensed", Record(kept=keep(given.text) if given.spill else None))
             case "reauthenticate":
                 raise Failed("needs-auth", "this host has no authorization to give")

@@ -1,4 +1,4 @@
-"""An MCP server behind the pipes of a subprocess: what a host has anyway, and nothing of toolgate."""
+"""An MCP client for a subprocess, independent of toolgate; your host already has one."""
 
 import asyncio
 import itertools
@@ -20,7 +20,7 @@ HINTS = {
 
 
 class Failed(Exception):
-    """What failed, in the words of the WIT; where `sent`, the server may have acted on it all the same."""
+    """A failure, in the terms of the WIT; if `sent`, the server may have acted on the request."""
 
     def __init__(self, kind, detail=None, sent=False):
         super().__init__(kind if detail is None else f"{kind}: {detail}")
@@ -28,7 +28,7 @@ class Failed(Exception):
 
 
 class Server:
-    """Requests run side by side; whoever asks bounds the wait, by cancelling it."""
+    """A server process. Requests run concurrently; cancel one to limit its time."""
 
     def __init__(self, *command):
         self.command, self.process, self.reader, self.waiting = command, None, None, {}
@@ -45,7 +45,7 @@ class Server:
         return self.process is not None and self.process.returncode is None and not self.process.stdout.at_eof()
 
     async def open(self):
-        """Starts the program and shakes hands; one that runs, since another call has just started it, is kept."""
+        """Starts the program and initializes the session, unless another call has just done so."""
         async with self.opening:
             if self.is_open():
                 return
@@ -65,7 +65,7 @@ class Server:
                 raise
 
     async def close(self):
-        """Ends the input, which a server takes as a goodbye, and the program too if it stays."""
+        """Closes the input, on which a server exits, and kills the program if it does not."""
         if self.process is None:
             return
         process, self.process = self.process, None
@@ -78,7 +78,7 @@ class Server:
         await self.reader
 
     async def request(self, method, params):
-        """The `result` of the answer; `params` is JSON text, and goes out as it is."""
+        """Sends a request and returns the `result`; `params` is JSON text and is sent unchanged."""
         if not self.is_open():
             raise Failed("closed")
         id, process, waiting = next(self.ids), self.process, self.waiting
@@ -93,14 +93,14 @@ class Server:
             del waiting[id]
 
     async def read(self, process, waiting):
-        """Hands answers to those who wait for them, until the program says nothing more."""
+        """Gives each response to the request that waits for it, until the output ends."""
         failed = None
         try:
             while line := await process.stdout.readline():
                 take(process, waiting, parse(line))
         except ValueError:
             failed = Failed("protocol", f"a line of more than {LINE_BYTES} bytes", sent=True)
-            process.kill()  # nobody knows where the next message would begin
+            process.kill()  # the start of the next message is unknown
         code = await process.wait()
         failed = failed or Failed("exited", code if code >= 0 else None, sent=True)
         for answer in waiting.values():
@@ -108,7 +108,7 @@ class Server:
                 answer.set_exception(failed)
 
     async def tools(self, record):
-        """What `tools/list` says, all pages of it, each made by `record`; what has no name is passed over."""
+        """Returns all pages of `tools/list`, each tool built by `record`; entries without a name are skipped."""
         tools, cursor = [], {}
         for _ in range(LIST_PAGES):
             match await self.request("tools/list", json.dumps(cursor)):
@@ -144,7 +144,7 @@ def settle(answer, message):
 
 
 def parse(line):
-    """What a line says, or nothing where a program has printed something else."""
+    """Parses a line; returns None if the program printed something else."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
@@ -156,12 +156,12 @@ def send(process, **message):
 
 
 def write(process, line):
-    """Does not wait: what the pipe has no room for stays in memory, and a pipe that broke shows when it is read."""
+    """Writes without waiting: what does not fit into the pipe stays in memory, and a broken pipe shows when reading."""
     process.stdin.write(line.encode() + b"\n")
 
 
 def as_tool(listed, record):
-    """A tool by the fields of the WIT, whatever a server has put in their places."""
+    """Converts a listed tool to the record of the WIT, and ignores members of a wrong type."""
     told = listed.get("annotations")
     hints = {hint: told.get(name) for hint, name in HINTS.items()} if isinstance(told, dict) else {}
     return record(

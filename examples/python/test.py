@@ -1,4 +1,4 @@
-"""What the example does, with real servers: `python test.py LOGIC.WASM TOOLGATE`."""
+"""Tests the example with real servers: `python test.py LOGIC.WASM TOOLGATE`."""
 
 import asyncio
 import json
@@ -19,11 +19,11 @@ from wasmtime import WasmtimeError
 from wasmtime.component import Variant
 
 HERE = Path(__file__).resolve().parent
-logging.getLogger("asyncio").setLevel(logging.ERROR)  # that a test took its time is no news
+logging.getLogger("asyncio").setLevel(logging.ERROR)  # do not warn about slow tests
 
 
 def serve(log):
-    """A server whose tools note each execution in a file, and then do as their arguments say."""
+    """A server whose tools record each execution in a file, and then do what their arguments say."""
     tool = {"inputSchema": {"type": "object", "properties": {"then": {"type": "string"}, "bytes": {"type": "integer"}}}}
     tools = [{"name": "charge", **tool}, {"name": "look", "annotations": {"readOnlyHint": True}, **tool}]
     for line in sys.stdin:
@@ -32,7 +32,7 @@ def serve(log):
         if method == "initialize":
             answer = {"result": {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}}}
         elif method == "tools/list":
-            at = int(params.get("cursor", "0"))  # a page for each tool
+            at = int(params.get("cursor", "0"))  # one page per tool
             more = {"nextCursor": str(at + 1)} if at + 1 < len(tools) else {}
             answer = {"result": {"tools": tools[at : at + 1], **more}}
         elif method == "tools/call":
@@ -101,7 +101,7 @@ class Calls(unittest.IsolatedAsyncioTestCase):
     async def test_a_tool_that_may_have_run_is_not_run_again(self):
         await self.check("shop.charge", "then: die", "outcome-unknown", 1)
         self.assertEqual(self.runs, 1)
-        await self.check("shop.charge", "", "ok", 2, "run 2")  # the next call finds nobody, and opens a new session
+        await self.check("shop.charge", "", "ok", 2, "run 2")  # the next call finds the server gone, and opens a new session
 
     async def test_a_tool_that_changes_nothing_is_run_again_once(self):
         await self.check("shop.look", "then: die once", "ok", 2, "run 2")
@@ -116,7 +116,7 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(self.runs, 2)
 
     async def test_no_answer_in_time_is_never_tried_again(self):
-        await self.check("shop.look", "", "ok", 1)  # the server runs, so that the time is for the call alone
+        await self.check("shop.look", "", "ok", 1)  # start the server first, so that the limit measures only the call
         self.gate.seconds = 2
         await self.check("shop.look", "then: hang", "timeout", 1)
         await self.check("shop.charge", "then: hang", "outcome-unknown", 1)
@@ -131,7 +131,7 @@ class Calls(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_person_is_asked_where_a_rule_wants_it(self):
         self.gate.settings.policy.servers[1].ask = ["charge"]
-        await self.check("shop.charge", "", "declined", 0, "nobody could be asked")
+        await self.check("shop.charge", "", "declined", 0, "could not ask its user")
         for said, code, attempts in [(False, "declined", 0), (True, "ok", 1)]:
             async def approve(question):
                 self.assertEqual(question.tool.tool, "charge")
@@ -167,7 +167,7 @@ class Calls(unittest.IsolatedAsyncioTestCase):
             self.assertIn(refused, str(raised.exception))
         with self.assertRaises(Unknown):
             policy.readonly
-        policy.servers[1].ask.append(5)  # a list takes anything; the component does not
+        policy.servers[1].ask.append(5)  # a Python list accepts anything; the component does not
         with self.assertRaises(TypeError):
             await self.gate.call("shop.charge")
         self.assertEqual(self.runs, 0)

@@ -1,4 +1,4 @@
-"""Records that refuse what the WIT does not know: a rule that is misspelt must not be a rule that nobody applies."""
+"""Records that accept only what the WIT defines, so that a misspelt rule is not silently ignored."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -10,11 +10,11 @@ INTEGERS = (wasm.U8, wasm.U16, wasm.U32, wasm.U64, wasm.S8, wasm.S16, wasm.S32, 
 
 
 class Unknown(AttributeError):
-    """The WIT has no field of this name."""
+    """The WIT has no field with this name."""
 
 
 class Typed(wasm.Record):
-    """A record of a type of the WIT. Fields are called as there, with `_` for `-`: `settings.policy.read_only`."""
+    """A record of a WIT type. Fields have the names of the WIT, with `_` for `-`: `settings.policy.read_only`."""
 
     __slots__ = ("_type", "_types", "_where")
 
@@ -36,7 +36,7 @@ class Typed(wasm.Record):
         vars(self)[known] = fit(self._types[known], value, f"{self._where}.{known}")
 
     def copy(self):
-        """Another record of the same values."""
+        """Returns a copy of the record."""
         return fit(self._type, self, self._where)
 
     def _known(self, name):
@@ -49,7 +49,7 @@ class Typed(wasm.Record):
 
 
 def fit(type, value, where):
-    """The value as the type wants it: a copy, in which every record is typed. What does not fit is an error that names it."""
+    """Returns a copy of the value in which every record is typed; raises an error that names what does not fit."""
     match type:
         case wasm.RecordType():
             if not isinstance(value, (wasm.Record, Mapping)):

@@ -1,7 +1,7 @@
-//! A component of world `logic` that misbehaves on demand, for the tests of whoever hosts it.
+//! A component of world `logic` that misbehaves on demand, for the tests of its host.
 //!
-//! `normalize` does what the name says that it is given; a gate takes all settings and offers, and a call does what its
-//! arguments say, or is kept out. Nothing else does anything.
+//! `normalize` does what its name argument says. A gate accepts all settings and offers, and a call does what its
+//! arguments say, or is denied. Nothing else is implemented.
 
 #![allow(missing_docs, unsafe_code, reason = "generated glue, and a fixture")]
 #![cfg(target_family = "wasm")]

@@ -1,4 +1,4 @@
-//! What a model's free text means as the arguments of a tool: six readings, the first that succeeds wins.
+//! Reads a model's free text as the arguments of a tool: six readings, and the first that succeeds wins.
 
 mod draft;
 mod fence;
@@ -12,27 +12,27 @@ use draft::{Draft, Members};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Which reading of the text succeeded first.
+/// The reading that succeeded first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Nothing but white space: no arguments.
+    /// The text is only white space: no arguments.
     Empty,
     /// A JSON object.
     Json,
-    /// Another JSON value, as `input` or as the one property that the schema has for it.
+    /// Another JSON value, placed in `input` or in the one property that the schema has for it.
     JsonValue,
-    /// JSON after repairs.
+    /// JSON that needed repairs.
     JsonRepaired,
-    /// A YAML mapping with a list or a mapping in it, or a block of text that the schema has a property for.
+    /// A YAML mapping that contains a list or mapping, or a block of text for a property that the schema names.
     Yaml,
     /// Pairs of `key: value` or `key=value`.
     KeyValue,
-    /// The text itself, as `input` or as the one text that the schema asks for.
+    /// The text itself, placed in `input` or in the one string property that the schema requires.
     Raw,
 }
 
 impl Stage {
-    /// The stage as the contract spells it.
+    /// Returns the stage's name in the WIT.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Empty => "empty",
@@ -46,50 +46,50 @@ impl Stage {
     }
 }
 
-/// What a note is about, in the order in which notes are given.
+/// The kind of a note, in the order in which notes are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
-    /// The text was mended in order to be read.
+    /// The text was repaired so that it could be read.
     Repair,
-    /// A value was turned into what the schema asks for.
+    /// A value was converted to the type that the schema asks for.
     Coercion,
     /// The arguments do not satisfy the schema.
     Problem,
 }
 
-/// Something worth knowing about how the text was read.
+/// A remark on how the text was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What the note is about.
+    /// The kind of the note.
     pub kind: NoteKind,
-    /// The note, in words.
+    /// The note itself, as a short sentence.
     pub text: String,
 }
 
-/// The arguments that the text means.
+/// The arguments that were read from the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed {
     /// A JSON object.
     pub arguments: String,
-    /// The stage that read the text.
+    /// The reading that succeeded.
     pub stage: Stage,
-    /// Repairs, coercions and problems, in that order.
+    /// Notes on repairs, then coercions, then problems.
     pub notes: Vec<Note>,
 }
 
-/// Why a text is not read at all: a limit, never its form.
+/// The limit that the text exceeds; a text is never refused for its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// More than this many bytes.
+    /// More bytes than this.
     TooLarge(u64),
-    /// More than this many JSON values.
+    /// More JSON values than this.
     TooManyValues(u64),
-    /// Nested deeper than this.
+    /// Nested deeper than this many levels.
     TooDeep(u64),
 }
 
 impl Refusal {
-    /// The refusal that an error of JSON amounts to, where it is one of a limit.
+    /// Returns the refusal for a JSON error, if the error is about a limit.
     fn of(error: &json::Error) -> Option<Refusal> {
         match error {
             json::Error::Syntax(..) => None,
@@ -115,7 +115,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Reads a text as arguments; with the input schema of the tool, the schema decides types.
+/// Reads a text as arguments; if the tool has an input schema, the schema decides types.
 pub fn parse(text: &str, schema: Option<&Document<'_>>) -> Result<Parsed, Refusal> {
     if text.len() > MAX_TEXT {
         return Err(Refusal::TooLarge(MAX_TEXT as u64));
@@ -136,7 +136,8 @@ pub fn parse(text: &str, schema: Option<&Document<'_>>) -> Result<Parsed, Refusa
         notes.coercions.extend(schema::coerce(&mut arguments, schema, source));
         notes.problems = schema::check(&arguments, schema);
     }
-    // `input` adds a level, and opening strings adds values: who gets the arguments must be able to read them.
+    // `input` adds a level and opened strings add values, so check the limits again: the server must be able to read
+    // this.
     let (values, depth) = schema::measure(&arguments);
     if values > MAX_VALUES {
         return Err(Refusal::TooManyValues(MAX_VALUES as u64));
@@ -168,7 +169,7 @@ impl Notes {
     }
 }
 
-/// The cascade, for a text that is this JSON or none.
+/// Tries the readings in order; `json` is the text as JSON, if it is JSON.
 fn read<'a>(
     text: &'a str,
     json: Option<Value<'a>>,
@@ -187,7 +188,7 @@ fn read<'a>(
         Unfenced::Text(text) => text,
     };
     let yaml = yaml::read(text, schema)?;
-    // What the schema has as a text is not opened: `query: {app="nginx"}` is a query.
+    // If the schema wants a string, do not open it: `query: {app="nginx"}` is a query.
     let opened =
         |members: &Members<'_>| schema.is_some_and(|schema| members.iter().any(|member| is_opened(member, schema)));
     let (yaml, doubtful) = match yaml {
@@ -219,7 +220,7 @@ fn read<'a>(
     Ok((Stage::Raw, [(property, Value::string(text))].into_iter().collect()))
 }
 
-/// Whether a member is a list or a mapping, and the schema wants a text in its place.
+/// Reports whether a member is a list or a mapping although the schema wants a string.
 fn is_opened((key, value): &(Cow<'_, str>, Draft<'_>), schema: Schema<'_>) -> bool {
     let kind = match value {
         Draft::List(_) => Kinds::ARRAY,
@@ -229,7 +230,7 @@ fn is_opened((key, value): &(Cow<'_, str>, Draft<'_>), schema: Schema<'_>) -> bo
     schema.property(key).map(Schema::kinds).is_some_and(|kinds| kinds.has(Kinds::STRING) && !kinds.has(kind))
 }
 
-/// The text as JSON, where it can be.
+/// Reads the text as JSON, if it is JSON.
 fn json_value(text: &str) -> Result<Option<Value<'_>>, Refusal> {
     if !text.starts_with(|first: char| matches!(first, '{' | '[' | '"' | '-' | '0'..='9' | 't' | 'f' | 'n')) {
         return Ok(None);
@@ -240,13 +241,13 @@ fn json_value(text: &str) -> Result<Option<Value<'_>>, Refusal> {
     }
 }
 
-/// What is left of a text without its code fence.
+/// A text without its code fence: JSON that was read, or other text.
 enum Unfenced<'a> {
     Value(Value<'a>),
     Text(&'a str),
 }
 
-/// Takes the text out of its code fence, if it has one, and repairs the JSON, if it is some.
+/// Removes the code fence, if there is one, and repairs the JSON, if it is JSON.
 fn repaired<'a>(text: &'a str, schema: Option<Schema<'_>>, notes: &mut Notes) -> Result<Unfenced<'a>, Refusal> {
     let mut note = |texts: &[&str]| notes.repairs.extend(texts.iter().map(|text| text.to_string()));
     let Some(fenced) = fence::find(text) else {
@@ -263,7 +264,7 @@ fn repaired<'a>(text: &'a str, schema: Option<Schema<'_>>, notes: &mut Notes) ->
         None => repair::read(fenced.inside)?,
     };
     match read {
-        // Words around a fence are dropped only for arguments that the tool can know: they may be part of a text.
+        // Words around a fence may belong to the text, so drop them only if the schema knows a property of the object.
         Some((value, repairs)) if !fenced.prose || is_known(&value, schema) => {
             note(&[if fenced.prose {
                 "removed the code fence and the words around it"
@@ -281,13 +282,13 @@ fn repaired<'a>(text: &'a str, schema: Option<Schema<'_>>, notes: &mut Notes) ->
     }
 }
 
-/// Whether a value is an object with a property that the schema names, or any object where there is no schema.
+/// Reports whether a value is an object with a property that the schema names, or any object if there is no schema.
 fn is_known(value: &Value<'_>, schema: Option<Schema<'_>>) -> bool {
     let Value::Object(members) = value else { return false };
     schema.is_none_or(|schema| members.iter().any(|(name, _)| schema.names(name)))
 }
 
-/// Makes a value an object: as `input`, or as the one property that the schema has for it.
+/// Makes an object of a value: as `input`, or as the one property that the schema has for it.
 fn placed<'a>(value: Value<'a>, schema: Option<Schema<'_>>, notes: &mut Notes) -> Object<'a> {
     let value = match value {
         Value::Object(members) => return members,
@@ -300,7 +301,7 @@ fn placed<'a>(value: Value<'a>, schema: Option<Schema<'_>>, notes: &mut Notes) -
         notes.coercions.push(format!("took the value as {}", Value::string(name).to_json()));
         return [(name.to_owned().into(), value)].into_iter().collect();
     }
-    // Models put whole objects into quotes; without a property for a string, that is what it must be.
+    // Models sometimes quote whole objects. If no property takes a string, this must be one.
     if let (Some(schema), Value::String(text)) = (schema, &value)
         && let Ok(opened @ Value::Object(_)) = json::parse(text)
         && is_known(&opened, Some(schema))
@@ -312,7 +313,7 @@ fn placed<'a>(value: Value<'a>, schema: Option<Schema<'_>>, notes: &mut Notes) -
     [(Cow::Borrowed(INPUT), value)].into_iter().collect()
 }
 
-/// Gives every unquoted word its meaning.
+/// Decides the type of every unquoted word.
 fn settled<'a>(members: Members<'a>, schema: Option<Schema<'_>>, notes: &mut Notes) -> Object<'a> {
     let written = members.len();
     let Value::Object(members) = Draft::Map(members).settle(schema) else { return Object::new() };
@@ -322,11 +323,11 @@ fn settled<'a>(members: Members<'a>, schema: Option<Schema<'_>>, notes: &mut Not
     members
 }
 
-/// The note that a value is longer than the first separator in it.
+/// The note that a value contains separators.
 const JOINED: &str = "some commas or newlines were read as part of the value before them";
-/// The member that holds what is no object.
+/// The member for a value that is not an object.
 const INPUT: &str = "input";
-/// The longest text that is read.
+/// The maximum length of the text in bytes.
 pub const MAX_TEXT: usize = 16 << 20;
 
 #[cfg(test)]

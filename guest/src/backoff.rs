@@ -1,23 +1,24 @@
-//! How long to wait before trying again: ranges and schedules, from which the host draws.
+//! How long to wait before a retry or restart: ranges and schedules, from which the host draws.
 
 use crate::types::WaitRange;
 
-/// The delays before restarts where nothing else is configured, in milliseconds; the last one repeats.
+/// The default delays before restarts, in milliseconds; the last one repeats.
 pub const SCHEDULE_MS: [u64; 7] = [0, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000];
 
-/// The delay before a restart after so many restarts; no schedule, or an empty one, means the built-in one.
+/// Returns the delay before a restart, given the number of earlier restarts; without a schedule, or with an empty one,
+/// the built-in one applies.
 pub fn restart_delay(restarts: u32, schedule_ms: Option<&[u64]>) -> u64 {
     let schedule = schedule_ms.filter(|schedule| !schedule.is_empty()).unwrap_or(&SCHEDULE_MS);
     let index = usize::try_from(restarts).unwrap_or(usize::MAX).min(schedule.len() - 1);
     schedule[index]
 }
 
-/// The delay with room for jitter: never shorter, up to a fifth longer.
+/// Returns a range for the delay with jitter: at least the delay, at most a fifth longer.
 pub fn spread(delay_ms: u64) -> WaitRange {
     WaitRange { min_ms: delay_ms, max_ms: delay_ms.saturating_add(delay_ms / 5) }
 }
 
-/// The wait before the one retry of an operation: 250 to 750 ms, or what the server asked for if that is longer.
+/// Returns the wait before the one retry of an operation: 250 to 750 ms, or the server's Retry-After if that is longer.
 pub fn retry_wait(retry_after_ms: Option<u64>) -> WaitRange {
     let asked = retry_after_ms.unwrap_or(0);
     WaitRange { min_ms: asked.max(RETRY_MIN_MS), max_ms: asked.max(RETRY_MAX_MS) }

@@ -1,4 +1,4 @@
-//! Which tools there are, which one a name means, and what the model is told of them.
+//! Which tools exist, which tool a name means, and what the model learns about them.
 
 mod exposure;
 mod instructions;
@@ -16,33 +16,33 @@ pub use exposure::ExposedTool;
 use exposure::Exposure;
 pub use instructions::{FailedServer, ServerNotes, ToolNote, instructions};
 
-/// The longest tool name that is taken from a server; MCP says 128 and some servers say more.
+/// The longest tool name accepted from a server: MCP allows 128 bytes, and some servers use more.
 const MAX_TOOL_NAME: usize = 512;
 
-/// Where a name leads, and how it was found.
+/// The tool that a name leads to, and how it was found.
 #[derive(Debug)]
 pub struct Route {
     /// The id of the server.
     pub server: Rc<str>,
-    /// The tool that is meant.
+    /// The tool that the name means.
     pub tool: Rc<Entry>,
-    /// How it was found, in words.
+    /// How the tool was found.
     pub note: String,
 }
 
-/// Why a name leads to no tool that may be used.
+/// The reason why a name leads to no tool that may be used.
 #[derive(Debug)]
 pub enum NoRoute {
-    /// There is no such tool.
+    /// No such tool exists.
     Unknown(NameError),
-    /// There is such a tool, and it is kept out; the text is that of an unknown one.
+    /// The tool exists but is denied; the error reads as if it did not exist.
     Hidden(NameError, Rc<str>, Rc<Entry>),
 }
 
 /// A tool in the catalog.
 #[derive(Debug)]
 pub struct Entry {
-    /// What the server said of it.
+    /// The tool as its server lists it.
     pub tool: Tool,
     schema: OnceCell<Option<Document<'static>>>,
 }
@@ -52,47 +52,47 @@ impl Entry {
         Rc::new(Entry { tool, schema: OnceCell::new() })
     }
 
-    /// The schema of the arguments, read when it is first needed; one that is no JSON counts as none.
+    /// Returns the schema of the arguments, parsed on first use; a schema that is not JSON counts as missing.
     pub fn schema(&self) -> Option<&Document<'static>> {
         let read = || json::parse(self.tool.input_schema.as_deref()?).ok().map(Value::into_owned).map(Document::new);
         self.schema.get_or_init(read).as_ref()
     }
 }
 
-/// How a tool differs between two offers of its server.
+/// A kind of difference between two tool lists of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The tool is new.
     Added,
-    /// The tool is gone.
+    /// The tool was removed.
     Removed,
-    /// Its description differs.
+    /// The description changed.
     Description,
-    /// Its schema differs.
+    /// The schema changed.
     Schema,
-    /// What it says of itself differs.
+    /// The annotations changed.
     Annotations,
 }
 
-/// One difference between two offers.
+/// One difference between two tool lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolChange {
     /// The name of the tool.
     pub tool: String,
-    /// What differs.
+    /// What changed.
     pub change: Change,
 }
 
-/// What was left out of an offer.
+/// A tool that was ignored in an offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeftOut {
-    /// The server lists this tool twice; the first one counts.
+    /// The server lists this tool twice; the first entry counts.
     Duplicate(String),
-    /// The name of this tool is empty or too long.
+    /// The tool's name is empty or too long.
     Unusable(String),
 }
 
-/// What one server offers.
+/// The tools of one server.
 #[derive(Debug)]
 struct ServerTools {
     id: Rc<str>,
@@ -106,16 +106,16 @@ impl ServerTools {
     }
 }
 
-/// What is shown of a server's tool: its description, and what is said of it.
+/// Returns the description and the annotations to show for a server's tool.
 pub type Describe<'a> = dyn Fn(&str, &Tool) -> (Option<String>, Annotations) + 'a;
 
-/// A routing table; it holds nothing but offers, in the order of the servers.
+/// A routing table: the servers' tools, in the order of the servers.
 #[derive(Debug)]
 pub struct Catalog {
-    /// The ids of the servers, in order, and beside each what it offers.
+    /// The ids of the servers, in order; `tools_by_server` is parallel to it.
     ids: Vec<String>,
     tools_by_server: Vec<Option<ServerTools>>,
-    /// Where a server stands among them.
+    /// The index of each server.
     order: BTreeMap<String, usize>,
     bare_names: bool,
     style: NamingStyle,
@@ -124,7 +124,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// An empty table for servers in the order in which they are shown, with names in the given style.
+    /// Creates an empty table for servers, in the order in which they are shown, with names in the given style.
     pub fn new<'a>(servers: impl IntoIterator<Item = &'a str>, style: NamingStyle, bare_names: bool) -> Self {
         let (mut ids, mut order) = (Vec::new(), BTreeMap::new());
         for id in servers {
@@ -138,7 +138,7 @@ impl Catalog {
         Catalog { ids, tools_by_server, order, bare_names, style, exposed, shortened }
     }
 
-    /// A table of these offers alone, for anyone to ask.
+    /// Builds a table of these tools, without any access rules.
     pub fn open(offers: impl IntoIterator<Item = (String, Vec<Tool>)>, bare_names: bool) -> Self {
         let offers: Vec<_> = offers.into_iter().collect();
         let ids = offers.iter().map(|(server, _)| server.as_str());
@@ -149,7 +149,7 @@ impl Catalog {
         catalog
     }
 
-    /// Finds the one tool that the name means, where all may be used, and how it was found.
+    /// Finds the one tool that the name means, without access rules, and how it was found.
     pub fn find(&self, name: &str) -> Result<(ToolRef, Trace), NameError> {
         match self.resolve(name, &|_, _| true, &|_| true) {
             Ok(route) => Ok((ToolRef::new(&*route.server, &*route.tool.tool.name), vec![route.note])),
@@ -157,12 +157,12 @@ impl Catalog {
         }
     }
 
-    /// All tools in the given style, as their servers describe them.
+    /// Lists all tools in the given style, with their servers' descriptions.
     pub fn list(&self, style: &NamingStyle) -> Vec<ExposedTool> {
         self.tools(style, &|_, _| true, &|_, tool| (tool.description.clone(), tool.annotations))
     }
 
-    /// Takes what `tools/list` of a configured server said in place of what it said before.
+    /// Stores the result of `tools/list` of a configured server; it replaces the previous one.
     pub fn offer(&mut self, server: &str, tools: Vec<Tool>) -> (Vec<ToolChange>, Vec<LeftOut>) {
         let Some(&at) = self.order.get(server) else { return Default::default() };
         let mut left_out = Vec::new();
@@ -187,7 +187,7 @@ impl Catalog {
         (changes, left_out)
     }
 
-    /// Forgets what a server offered.
+    /// Forgets the tools of a server.
     pub fn withdraw(&mut self, server: &str) {
         if let Some(&at) = self.order.get(server) {
             self.tools_by_server[at] = None;
@@ -200,12 +200,12 @@ impl Catalog {
         self.shortened = OnceCell::new();
     }
 
-    /// Whether a server offers a tool.
+    /// Reports whether a server has a tool.
     pub fn has(&self, server: &str, tool: &str) -> bool {
         self.server_tools(server).is_some_and(|shelf| shelf.by_name.contains_key(tool))
     }
 
-    /// Whether a server has offered anything, be it nothing.
+    /// Reports whether a server has listed its tools, even if the list was empty.
     pub fn has_offer(&self, server: &str) -> bool {
         self.server_tools(server).is_some()
     }
@@ -218,7 +218,7 @@ impl Catalog {
         self.tools_by_server.iter().flatten().flat_map(|shelf| shelf.tools.iter().map(|tool| (&shelf.id, tool)))
     }
 
-    /// The tools that may be used, in the given style, in the order of the servers.
+    /// Lists the tools that may be used, in the given naming style and in the order of the servers.
     pub fn tools(
         &self,
         style: &NamingStyle,
@@ -242,8 +242,8 @@ impl Catalog {
 
     /// Finds the one tool that the name means, among those that may be used.
     ///
-    /// Exact names come first, then every form of every tool, then names as shortened for providers.
-    /// `selects` says which servers the caller may know of.
+    /// Exact names come first, then every form of every tool, then names shortened for providers. `selects` says which
+    /// servers the caller may know about.
     pub fn resolve(
         &self,
         name: &str,
@@ -253,7 +253,7 @@ impl Catalog {
         let visible = || self.all().filter(|(server, entry)| may_use(server, &entry.tool));
         let exposed = self.exposed.get_or_init(|| Exposure::new(&self.style, visible()));
         if let Some((server, tool)) = exposed.find(name) {
-            return Ok(Route { server, tool, note: quoted_between("name ", name, " is an exposed name") });
+            return Ok(Route { server, tool, note: quoted_between("name ", name, " is the listed name of a tool") });
         }
         let mut matches = self.forms(name);
         let bare = matches.is_empty() && self.bare_names;
@@ -271,9 +271,9 @@ impl Catalog {
         matches.retain(|(server, entry)| may_use(server, &entry.tool));
         match (&matches[..], hidden) {
             ([(server, tool)], _) => {
-                let form = if bare { "a bare tool name" } else { "a form" };
-                let only = if found > 1 { ", the only one of several that may be used" } else { "" };
-                let note = format!("name {name:?} is {form} of server {server:?}, tool {:?}{only}", tool.tool.name);
+                let form = if bare { " (bare name)" } else { "" };
+                let only = if found > 1 { " (the only match that is allowed)" } else { "" };
+                let note = format!("name {name:?} means tool {:?} of server {server:?}{form}{only}", tool.tool.name);
                 Ok(Route { server: Rc::clone(server), tool: Rc::clone(tool), note })
             }
             ([], None) => self
@@ -295,7 +295,7 @@ impl Catalog {
         }
     }
 
-    /// Every tool of which the name is a form.
+    /// Finds every tool of which the name is a form.
     fn forms(&self, name: &str) -> Vec<(&Rc<str>, &Rc<Entry>)> {
         let existing = |(server, tool)| {
             let shelf = self.server_tools(server)?;
@@ -304,7 +304,7 @@ impl Catalog {
         naming::readings(name).into_iter().filter_map(existing).collect()
     }
 
-    /// Looks among the names as they would be shortened for each provider without an outer prefix.
+    /// Looks the name up among names shortened for each provider without a prefix.
     fn resolve_shortened<'a, I>(&'a self, name: &str, visible: &dyn Fn() -> I) -> Option<Route>
     where
         I: Iterator<Item = (&'a Rc<str>, &'a Rc<Entry>)>,
@@ -317,16 +317,16 @@ impl Catalog {
         found.dedup_by(|(_, a), (_, b)| Rc::ptr_eq(a, b));
         match found.pop() {
             Some((server, tool)) if found.is_empty() => {
-                Some(Route { server, tool, note: format!("name {name:?} is a name shortened for a provider") })
+                Some(Route { server, tool, note: format!("name {name:?} was shortened for a provider") })
             }
             _ => None,
         }
     }
 
-    /// Which servers that have offered nothing yet could make the name mean something else than it does.
+    /// Lists the servers whose tools are unknown and that could give the name another meaning.
     pub fn contenders(&self, name: &str, selects: &dyn Fn(&str) -> bool) -> Vec<String> {
         let mut silent = self.without_offer(selects).peekable();
-        // Mostly all have spoken, and then no reading of the name is worth making.
+        // Usually all tools are known, and there is no need to split the name.
         if silent.peek().is_none() {
             return Vec::new();
         }
@@ -334,21 +334,21 @@ impl Catalog {
         silent.filter(|id| meant.contains(id)).map(str::to_owned).collect()
     }
 
-    /// Which servers that have offered nothing yet a name that means nothing could belong to.
+    /// Lists the servers whose tools are unknown and that an unknown name could belong to.
     ///
-    /// A name shortened for a provider still begins like its server's id; a bare one may be anywhere.
+    /// A name shortened for a provider still begins like its server's id; a bare name may belong to any server.
     pub fn candidates(&self, name: &str, selects: &dyn Fn(&str) -> bool) -> Vec<String> {
         let bare = self.bare_names && naming::likely_server(name).is_none();
         self.without_offer(selects).filter(|id| bare || naming::begins_like(name, id)).map(str::to_owned).collect()
     }
 
-    /// The servers that have offered nothing yet, of those that are selected.
+    /// Lists the selected servers whose tools are unknown.
     pub fn without_offer(&self, selects: &dyn Fn(&str) -> bool) -> impl Iterator<Item = &str> {
         let servers = self.ids.iter().zip(&self.tools_by_server);
         servers.filter(move |(id, shelf)| shelf.is_none() && selects(id)).map(|(id, _)| &**id)
     }
 
-    /// Why nothing has this name.
+    /// Explains why no tool has this name.
     fn explain(&self, name: &str, may_use: &dyn Fn(&str, &Tool) -> bool, selects: &dyn Fn(&str) -> bool) -> NameError {
         let readings = naming::readings(name);
         let known = readings.iter().filter(|(server, _)| self.order.contains_key(*server) && selects(server));
@@ -371,7 +371,7 @@ impl Catalog {
     }
 }
 
-/// How the second offer differs from the first.
+/// Lists the differences between two tool lists of a server.
 pub fn changes(before: &[&Tool], after: &[&Tool]) -> Vec<ToolChange> {
     let mut old: BTreeMap<&str, &Tool> = before.iter().map(|tool| (&*tool.name, *tool)).collect();
     let mut found = Vec::new();

@@ -1,7 +1,6 @@
-//! The whole client over a transport of the host's: the same state machine, whose directives it carries out itself.
+//! The whole client over a transport of the host: the same state machine, and the loop that carries out its directives.
 //!
-//! This is the second door of the crate, world `client`. It waits for nothing but its transport, and any number of its
-//! calls run side by side in one thread.
+//! It is exported as world `client`. It waits only for its transport, and its calls run concurrently in one thread.
 
 mod discovery;
 mod join;
@@ -21,13 +20,13 @@ use discovery::ToolDiscovery;
 use join::join_all;
 use running_calls::RunningCalls;
 
-/// How the client reaches servers; dropping a future gives up what it does.
+/// How the client reaches servers; dropping a future cancels what it does.
 pub trait Transport {
-    /// Sends a request, and gives the `result` member of the answer, as JSON.
+    /// Sends a request and returns the `result` member of the response, as JSON.
     fn request(&self, server: &str, method: &str, params: String) -> impl Future<Output = Result<String, Failed>>;
-    /// Opens a new session, with a new authorization where the old one was refused.
+    /// Opens a new session, with a new authorization if the server refused the old one.
     fn reconnect(&self, server: &str) -> impl Future<Output = Result<(), Failed>>;
-    /// Waits for a time drawn from here.
+    /// Waits for a time from this range.
     fn wait(&self, range: WaitRange) -> impl Future<Output = ()>;
 }
 
@@ -35,34 +34,34 @@ pub trait Transport {
 #[derive(Debug)]
 pub struct Client<T> {
     transport: T,
-    /// The gate of now, and what its servers have been asked.
+    /// The current gate, and which servers have listed their tools.
     discovery: RefCell<Rc<ToolDiscovery>>,
     calls: RunningCalls,
 }
 
-/// The tools that may be used, and the servers that could not be asked for theirs.
+/// The tools that may be used, and the servers that failed to list theirs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// The tools, in the order of the servers.
     pub tools: Vec<ExposedTool>,
-    /// Servers whose tools are not among them, and why.
+    /// Servers whose tools are missing here, and why.
     pub failed: Vec<FailedServer>,
 }
 
 impl<T: Transport> Client<T> {
-    /// A client without servers.
+    /// Creates a client without servers.
     pub fn new(transport: T) -> Self {
         let nothing = ToolDiscovery::new(Settings::new([])).expect("a gate without servers is legal");
         Client { transport, discovery: RefCell::new(Rc::new(nothing)), calls: RunningCalls::default() }
     }
 
-    /// Begins anew with these settings. Calls under way end as they began.
+    /// Replaces the settings; running calls keep the old ones.
     pub fn configure(&self, settings: Settings) -> Result<(), SettingsError> {
         *self.discovery.borrow_mut() = Rc::new(ToolDiscovery::new(settings)?);
         Ok(())
     }
 
-    /// Asks servers that have not spoken yet for their tools, and lists all that may be used.
+    /// Asks servers for their tools if they have not listed them yet, and lists all tools that may be used.
     pub async fn list_tools(&self, style: &NamingStyle) -> Listing {
         let offers = self.discovery();
         let silent = offers.gate().servers_without_offer();
@@ -76,7 +75,7 @@ impl<T: Transport> Client<T> {
         Listing { tools: offers.gate().tools(style), failed }
     }
 
-    /// Calls a tool; whatever goes wrong is a result too.
+    /// Calls a tool; a failure is also a result.
     pub async fn execute(&self, call: ToolCall) -> ToolResult {
         let offers = self.discovery();
         let running = self.calls.enter(&call.id);
@@ -90,12 +89,12 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Gives up the calls of this id, and says whether there were any.
+    /// Cancels the calls with this id and reports whether there were any.
     pub fn cancel(&self, call_id: &str) -> bool {
         self.calls.cancel(call_id)
     }
 
-    /// Forgets what a server offers, so that it is asked again.
+    /// Forgets the tools of a server, so that it is asked again.
     pub fn withdraw(&self, server: &str) {
         self.discovery().withdraw(server);
     }
@@ -112,7 +111,7 @@ impl<T: Transport> Client<T> {
                 answer.map(Event::Answered)
             }
             Directive::Reconnect(server) => self.transport.reconnect(&server).await.map(|()| Event::Reconnected),
-            // A new session is opened with a new authorization, or fails for want of one.
+            // The new session comes with a new authorization, or fails with `needs-auth`.
             Directive::Reauthenticate(server) => self.transport.reconnect(&server).await.map(|()| Event::Authenticated),
             Directive::Wait(range) => {
                 self.transport.wait(range).await;
@@ -120,13 +119,13 @@ impl<T: Transport> Client<T> {
             }
             Directive::Ask(_) => Ok(Event::Unasked),
             Directive::Condense(_) => Ok(Event::Condensed(Condensed::default())),
-            // There is nothing to do, and nobody asks for it.
+            // The loop in `execute` returns before this.
             Directive::Done(_) => Ok(Event::Cancelled),
         };
         outcome.unwrap_or_else(Event::Failed)
     }
 
-    /// Asks several servers for their tools, side by side. As long as one of them answers the call may go on.
+    /// Asks several servers for their tools concurrently; the call may go on if one of them answers.
     async fn connect(&self, offers: &ToolDiscovery, servers: &[String]) -> Result<(), Failed> {
         let asked = join_all(servers.iter().map(|server| offers.ensure_offer(&self.transport, server)).collect()).await;
         let mut failures = asked.into_iter().filter_map(Result::err);

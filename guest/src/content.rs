@@ -1,43 +1,43 @@
-//! What a result says, as text that fits.
+//! The text of a result, cut to a size limit.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::json::{self, Object, Value};
 
-/// The largest result that is read.
+/// The maximum size of a result in bytes.
 pub const MAX_RESULT: usize = 32 << 20;
 
-/// About how many bytes a token has.
+/// The approximate number of bytes per token.
 pub const BYTES_PER_TOKEN: usize = 4;
 
-/// What a `tools/call` result says.
+/// The parts of a `tools/call` result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted<'a> {
-    /// Its text; what is no text leaves one line each.
+    /// The text; each block that is not text becomes one line.
     pub text: String,
     /// How many bytes at the start of the text are the structured content, as JSON.
     pub told: usize,
-    /// Its content blocks.
+    /// The content blocks.
     pub blocks: Vec<Value<'a>>,
-    /// Its structured content.
+    /// The structured content.
     pub structured: Option<Value<'a>>,
-    /// The tool says that it failed.
+    /// The tool reports that it failed.
     pub is_error: bool,
-    /// Every other member of the result.
+    /// All other members of the result.
     pub rest: Object<'a>,
 }
 
-/// Why a result cannot be read.
+/// The reason why a result cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It is no JSON, or no object.
+    /// The result is not JSON, or not an object.
     Malformed(String),
-    /// More than this many bytes.
+    /// More bytes than this.
     TooLarge(u64),
-    /// More than this many JSON values.
+    /// More JSON values than this.
     TooManyValues(u64),
-    /// Nested deeper than this.
+    /// Nested deeper than this many levels.
     TooDeep(u64),
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// Reads the `result` member of an answer to `tools/call`.
+/// Reads the `result` member of a response to `tools/call`.
 pub fn extract(result: &str) -> Result<Extracted<'_>, Unreadable> {
     if result.len() > MAX_RESULT {
         return Err(Unreadable::TooLarge(MAX_RESULT as u64));
@@ -66,7 +66,7 @@ pub fn extract(result: &str) -> Result<Extracted<'_>, Unreadable> {
         return Err(Unreadable::Malformed(format!("expected an object, found {}", value.kind())));
     };
     if let Some(kind) = rest.get("resultType").filter(|kind| kind.as_str() != Some("complete")) {
-        return Err(Unreadable::Malformed(format!("it is no complete result, but {}", kind.to_json())));
+        return Err(Unreadable::Malformed(format!("expected a complete result, found resultType {}", kind.to_json())));
     }
     let blocks = match rest.remove("content") {
         Some(Value::Array(blocks)) => blocks,
@@ -81,10 +81,10 @@ pub fn extract(result: &str) -> Result<Extracted<'_>, Unreadable> {
     Ok(Extracted { text, told, blocks, structured, is_error, rest })
 }
 
-/// The text, and how much of it is the structured content.
+/// Returns the text, and how many of its bytes are the structured content.
 fn text_of(blocks: &[Value<'_>], structured: Option<&Value<'_>>) -> (String, usize) {
     let spoken = |block: &Value<'_>| is_text(block) && block.get("text").and_then(Value::as_str) != Some("");
-    // Structured content speaks where no text does.
+    // Use the structured content only if there is no text.
     let structured = structured.filter(|_| !blocks.iter().any(spoken));
     let silent = |block: &&Value<'_>| structured.is_some() && is_text(block);
     let mut text = structured.map_or_else(String::new, Value::to_json);
@@ -98,12 +98,12 @@ fn text_of(blocks: &[Value<'_>], structured: Option<&Value<'_>>) -> (String, usi
     (text, told)
 }
 
-/// Whether a block is text.
+/// Reports whether a block is text.
 pub fn is_text(block: &Value<'_>) -> bool {
     block.get("type").and_then(Value::as_str) == Some("text") && block.get("text").and_then(Value::as_str).is_some()
 }
 
-/// The text of a text block; a line that stands for any other.
+/// Returns the text of a text block, or a line that stands for another block.
 fn line_of<'v>(block: &'v Value<'_>) -> Cow<'v, str> {
     if let Some(text) = block.get("text").and_then(Value::as_str).filter(|_| is_text(block)) {
         return text.into();
@@ -125,18 +125,18 @@ fn line_of<'v>(block: &'v Value<'_>) -> Cow<'v, str> {
     line.into()
 }
 
-/// A word of a server, kept from breaking the line it stands in.
+/// Replaces control characters, so that a server's word cannot break the line.
 fn one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// How many bytes a base64 text stands for.
+/// Returns the number of bytes that a base64 text decodes to.
 fn decoded_len(base64: &str) -> usize {
     let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
     (base64.len() * 3 / 4).saturating_sub(padding)
 }
 
-/// Cuts at a line end and says so; zero means no limit.
+/// Cuts the text at a line end and appends a note; zero means no limit.
 pub fn truncate(text: &str, max_bytes: u64, why: &str) -> String {
     match cut(text, max_bytes) {
         None => text.to_owned(),
@@ -147,7 +147,7 @@ pub fn truncate(text: &str, max_bytes: u64, why: &str) -> String {
     }
 }
 
-/// What is kept of a text that is too long: whole lines, or whole characters where the first line is too long.
+/// Returns the part of a long text to keep: whole lines, or whole characters if the first line is too long.
 fn cut(text: &str, max_bytes: u64) -> Option<&str> {
     let max = usize::try_from(max_bytes).unwrap_or(usize::MAX);
     if max == 0 || text.len() <= max {
@@ -161,7 +161,7 @@ fn cut(text: &str, max_bytes: u64) -> Option<&str> {
     Some(&text[..line_end.unwrap_or(end)])
 }
 
-/// The line below a summary: how long the text was that it stands for.
+/// Returns the line below a summary, which tells the size of the original text.
 pub fn summarized(size: usize) -> String {
     format!("[SUMMARIZED — Original size: {}]", size_of(size, ""))
 }
@@ -174,7 +174,7 @@ fn size_of(bytes: usize, space: &str) -> String {
     }
 }
 
-/// About how many tokens a text is.
+/// Estimates the number of tokens in a text.
 pub fn estimate_tokens(text: &str) -> u64 {
     text.len().div_ceil(BYTES_PER_TOKEN) as u64
 }

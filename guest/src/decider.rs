@@ -1,6 +1,6 @@
-//! A brain of one's own: what the component of somebody else may decide otherwise, and who decides the rest.
+//! Your own decisions: what another component may decide differently, with this crate's decisions as defaults.
 //!
-//! A crate that depends on this one without its default features says where it differs, and exports itself:
+//! A crate that depends on this one without its default features overrides what it needs and exports itself:
 //!
 //! ```
 //! use toolgate_guest::decider::{Decider, Gate};
@@ -22,7 +22,7 @@
 //!         execution::Gate::new(settings).map(Closed)
 //!     }
 //!
-//!     fn within(&self) -> &execution::Gate {
+//!     fn inner(&self) -> &execution::Gate {
 //!         &self.0
 //!     }
 //!
@@ -43,90 +43,90 @@ use crate::lifecycle::{self, Server, Transition};
 use crate::naming::NamingStyle;
 use crate::types::{Annotations, Tool, ToolRef, Trace};
 
-/// What a component decides on its own; what it leaves out is decided as in this crate.
+/// The decisions of a component; the defaults are those of this crate.
 ///
-/// The other functions of world `logic` are plain tools (names, arguments, texts, masks), which are the same in every brain.
+/// The other functions of world `logic` (names, arguments, texts, masks) are the same in every component.
 pub trait Decider: 'static {
-    /// The gates that it opens.
+    /// The type of its gates.
     type Gate: Gate;
 
-    /// The settings where nothing is said, for these servers.
+    /// Returns the default settings for these servers.
     fn default_settings(servers: Vec<String>) -> Settings {
         Settings::new(servers)
     }
 
-    /// Decides on one tool, with what its server says of it. It must agree with the gates.
+    /// Decides about one tool, given its server's annotations; it must agree with the gates.
     fn decide(policy: &Policy, tool: &ToolRef, said: Annotations) -> Result<Decision, PolicyError> {
         Ok(Access::new(policy)?.decide(tool, said))
     }
 
-    /// The life of a server where nothing is said.
+    /// Returns the default settings of a server's lifecycle.
     fn default_policy() -> lifecycle::Policy {
         lifecycle::Policy::default()
     }
 
-    /// Takes a server one step on in its life.
+    /// Takes one step in a server's lifecycle.
     fn step(server: &Server, event: &lifecycle::Event, policy: &lifecycle::Policy, now_ms: u64) -> Transition {
         lifecycle::step(server, event, policy, now_ms)
     }
 }
 
-/// What one agent session may use; what it leaves out is decided by the gate within.
+/// What one agent session may use; the defaults delegate to the inner gate.
 pub trait Gate: Sized + 'static {
-    /// The calls that it begins.
+    /// The type of its calls.
     type Execution: Execution;
 
     /// Compiles the settings.
     fn open(settings: Settings) -> Result<Self, SettingsError>;
 
-    /// The gate of this crate that knows the rules and the offers.
+    /// Returns this crate's gate, which holds the rules and the tools.
     fn inner(&self) -> &execution::Gate;
 
     /// Begins a call.
     fn begin(&self, call: ToolCall) -> (Self::Execution, Directive);
 
-    /// Begins a call, and says all of it at once where that can be: a gate that begins calls in its own way need not.
+    /// Begins a call, in one step if possible; the default never does.
     fn foresee(&self, call: ToolCall) -> Outlook<Self::Execution> {
         let (execution, directive) = self.begin(call);
         Outlook::Started(execution, directive)
     }
 
-    /// Takes what `tools/list` said; it replaces the server's last offer.
+    /// Stores the result of `tools/list`; it replaces the server's last offer.
     fn offer(&self, server: &str, tools: Vec<Tool>) -> Vec<OfferNote> {
         self.inner().offer(server, tools)
     }
 
-    /// Forgets the server's offer.
+    /// Forgets the server's tools.
     fn withdraw(&self, server: &str) {
         self.inner().withdraw(server);
     }
 
-    /// The tools that may be used, in the given style, in the order of the servers.
+    /// Lists the tools that may be used, in the given naming style and in the order of the servers.
     fn tools(&self, style: &NamingStyle) -> Vec<ExposedTool> {
         self.inner().tools(style)
     }
 
-    /// Whether the gate may have what a server has beside its tools.
+    /// Reports whether the gate may use what a server has besides tools.
     fn admits(&self, server: &str) -> bool {
         self.inner().admits(server)
     }
 
-    /// Masks any JSON that a server wrote as its results are masked.
+    /// Masks any JSON from a server in the way that its results are masked.
     fn mask_json(&self, server: &str, text: &str) -> String {
         self.inner().mask_json(server, text)
     }
 }
 
-/// A call under way.
+/// A running call.
 pub trait Execution: 'static {
-    /// Takes what happened and says what to do next. After `Done` it says `Done` again.
+    /// Takes an event and returns the next directive; after `Done`, it returns `Done` again.
     fn next(&mut self, event: Event) -> Directive;
 
-    /// How it was decided so far.
+    /// Returns the trace so far.
     fn trace(&self) -> Trace;
 }
 
-/// The brain of this crate.
+/// The decisions of this crate.
 #[derive(Debug)]
 pub enum DefaultDecider {}
 
@@ -164,7 +164,7 @@ impl Execution for execution::Execution {
     }
 }
 
-/// Makes the crate that calls it a component of world `logic` with this brain; built natively, it does nothing.
+/// Exports the calling crate as a component of world `logic` with this decider; natively, it does nothing.
 #[macro_export]
 macro_rules! export {
     ($brain:ty) => {

@@ -16,58 +16,59 @@ use crate::types::{Failure, Phase, ToolRef, Trace, WaitRange};
 pub use call::{Execution, Intent};
 pub use gate::Gate;
 
-/// Masks for the answers of one server.
+/// Masks for the results of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerMasks {
     /// The id of the server.
     pub server: String,
-    /// What to mask, beyond what is masked for all.
+    /// Masks that apply in addition to the global ones.
     pub masks: Masks,
 }
 
-/// What becomes of an answer.
+/// What happens to a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResultForm {
-    /// Text is extracted for the model, and cut to size.
+    /// The text is extracted for the model and cut to size.
     #[default]
     Text,
-    /// The answer is wanted as the server wrote it; it is read only to be masked or cut.
+    /// The caller gets the result as the server wrote it; it is read only to mask or cut it.
     PassThrough,
 }
 
 /// The settings of a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Who may see and call what.
+    /// The rules for what may be seen and called.
     pub policy: Policy,
-    /// The style of the names that the model is shown.
+    /// The naming style of the tools that the model sees.
     pub style: NamingStyle,
-    /// A tool's own name routes where it is unique.
+    /// Whether a tool's own name routes if only one server has it.
     pub bare_names: bool,
-    /// Descriptions begin with `[MCP:server]`.
+    /// Whether descriptions begin with `[MCP:server]`.
     pub describe_server: bool,
-    /// Arguments that do not satisfy the schema are refused.
+    /// Whether arguments that do not satisfy the schema are refused.
     pub check_arguments: bool,
     /// Which calls may be repeated.
     pub retry: RetryPolicy,
-    /// What to mask in every answer.
+    /// The masks for every result.
     pub masks: Masks,
-    /// What to mask in the answers of single servers.
+    /// Additional masks for single servers.
     pub server_masks: Vec<ServerMasks>,
-    /// What becomes of an answer.
+    /// What happens to a result.
     pub form: ResultForm,
-    /// The most bytes of text in a result; zero means no limit.
+    /// The maximum size of a result's text in bytes; zero means no limit.
     pub max_result_bytes: u64,
-    /// A text that is longer is kept whole by the host before it is cut.
+    /// Whether the host saves the full text before it is cut.
     pub spill: bool,
-    /// A text of more tokens than this (about four bytes each) is summarized first, in the form `Text`.
+    /// The number of tokens (about four bytes each) above which a text is summarized, in the form `Text`.
     pub summarize_above_tokens: Option<u64>,
-    /// The most bytes of arguments that a person is asked about; a call with more that a person must approve is declined.
+    /// The maximum size in bytes of arguments that a person is asked about; if approval is needed, larger calls are
+    /// declined.
     pub ask_max_bytes: u64,
 }
 
 impl Settings {
-    /// The settings where nothing is said, for these servers.
+    /// Returns the default settings for these servers.
     pub fn new(servers: impl IntoIterator<Item = String>) -> Self {
         let servers = servers.into_iter().map(|id| ServerRules { id, ..ServerRules::default() }).collect();
         Settings {
@@ -88,21 +89,21 @@ impl Settings {
     }
 }
 
-/// Why a gate cannot be built.
+/// The reason why a gate cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingsError {
-    /// The policy cannot be used.
+    /// The policy is not valid.
     Policy(PolicyError),
-    /// The masks cannot be used.
+    /// The masks are not valid.
     Masks(MaskError),
-    /// Masks are given for this server, which is not configured.
+    /// There are masks for this server, but it is not configured.
     UnknownServer(String),
 }
 
-/// A call, as the model made it.
+/// A call, as the model wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCall {
-    /// The caller's id of the call.
+    /// The id that the caller gave to the call.
     pub id: String,
     /// The name as the model wrote it.
     pub name: String,
@@ -110,7 +111,7 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
-/// A request for a server.
+/// A request to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The id of the server.
@@ -119,7 +120,8 @@ pub struct Request {
     pub method: String,
     /// The `params` of the request, as JSON.
     pub params: String,
-    /// An answer with at most this many bytes of text may be forwarded unread; `None` means that it must be read.
+    /// The host may forward a response with at most this many bytes of text without reading it; `None` means that it
+    /// must be read.
     pub forward_up_to: Option<u64>,
 }
 
@@ -128,41 +130,41 @@ pub struct Request {
 pub struct Question {
     /// The tool that would be called.
     pub tool: ToolRef,
-    /// With these arguments, as JSON.
+    /// The arguments, as JSON.
     pub arguments: String,
-    /// The rule that asks.
+    /// The rule that requires approval.
     pub reason: String,
 }
 
-/// A text that is too long to be given out as it is.
+/// A text that is too long for the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Oversize {
-    /// The tool that answered it.
+    /// The tool that returned the text.
     pub tool: ToolRef,
-    /// The whole text, masked.
+    /// The full text, masked.
     pub text: String,
-    /// Keep the whole text in a place of its own.
+    /// Whether to save the full text.
     pub spill: bool,
-    /// Make a shorter text of it.
+    /// Whether to summarize the text.
     pub summarize: bool,
 }
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// The tool answered.
+    /// The tool succeeded.
     Ok,
-    /// The tool answered that it failed.
+    /// The tool reported an error.
     ToolError,
-    /// The name has no form that could mean a tool, or means several.
+    /// The name has no valid form, or matches several tools.
     InvalidName,
-    /// There is no such server.
+    /// No server has this id.
     UnknownServer,
-    /// The server has no such tool.
+    /// The server has no tool of this name.
     UnknownTool,
-    /// The rules keep the tool out.
+    /// The rules deny the tool.
     NotAllowed,
-    /// A person was asked and said no, or nobody could be asked.
+    /// The call needs approval, and the person declined or could not be asked.
     Declined,
     /// The arguments do not satisfy the schema, or are too large.
     InvalidArguments,
@@ -172,117 +174,117 @@ pub enum Code {
     RestartInProgress,
     /// The server could not be restarted.
     RestartFailed,
-    /// The server wants an authorization.
+    /// The server requires authorization.
     NeedsAuth,
-    /// The server answered with an error of the protocol.
+    /// The server answered with a JSON-RPC error.
     RpcError,
-    /// No answer in time.
+    /// No response in time.
     Timeout,
-    /// The caller gave up.
+    /// The caller cancelled.
     Cancelled,
     /// Too many calls are waiting.
     QueueFull,
-    /// Nobody knows whether the tool ran.
+    /// It is unknown whether the tool ran.
     OutcomeUnknown,
-    /// The answer is too large to be read.
+    /// The result is too large to be read.
     ResultTooLarge,
-    /// The answer could not be masked.
+    /// The result could not be masked.
     MaskingFailed,
-    /// A fault of this component or of its host.
+    /// A bug in this component or in its host.
     Internal,
 }
 
-/// What a call came to; a call that failed is a result too, for the model to read.
+/// The outcome of a call; a failed call also has a result, for the model to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolResult {
-    /// The caller's id of the call.
+    /// The id that the caller gave to the call.
     pub call_id: String,
     /// The name as the model wrote it.
     pub name: String,
-    /// The tool that was meant, if one was found.
+    /// The tool that the name means, if one was found.
     pub tool: Option<ToolRef>,
-    /// The text for the model, masked and cut; empty where the answer was forwarded or passed through.
+    /// The text for the model, masked and cut; empty if the result was forwarded or passed through.
     pub text: String,
-    /// The content blocks, masked, as JSON; empty where the answer was forwarded or passed through.
+    /// The content blocks, masked, as JSON; empty if the result was forwarded or passed through.
     pub content: Vec<String>,
     /// The structured content, masked, as JSON.
     pub structured: Option<String>,
-    /// Every other member of the result, masked, as a JSON object.
+    /// All other members of the result, masked, as a JSON object.
     pub more: Option<String>,
-    /// The whole result as the server wrote it, masked and cut, where it is passed through.
+    /// The whole result as the server wrote it, masked and cut, if it is passed through.
     pub answer: Option<String>,
     /// The call failed.
     pub is_error: bool,
-    /// How it ended.
+    /// How the call ended.
     pub code: Code,
-    /// How often the request was sent.
+    /// How many times the request was sent.
     pub attempts: u32,
-    /// The text was cut or summarized, or structured content was left out.
+    /// Whether the text was cut or summarized, or structured content was dropped.
     pub truncated: bool,
-    /// How all this was decided.
+    /// The trace of all decisions.
     pub trace: Trace,
 }
 
-/// A call of which all is decided if its answer goes to the caller unread, and is no error.
+/// A call whose outcome is already known if its result is forwarded without being read and is not an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreseen {
-    /// The tool that is meant; `tools/call` goes to its server.
+    /// The tool that the name means; `tools/call` goes to its server.
     pub tool: ToolRef,
-    /// The JSON of `params`.
+    /// The `params` of the request.
     pub params: String,
-    /// The most bytes of text that an answer may have to go to the caller unread.
+    /// The maximum number of bytes of text in a result that may be forwarded without being read.
     pub forward_up_to: u64,
-    /// How all of it was decided, to the end: one note on each line.
+    /// The complete trace, one note per line.
     pub notes: String,
 }
 
-/// What lies ahead of a call.
+/// What to expect of a call.
 #[derive(Debug)]
 pub enum Outlook<E> {
-    /// This, most likely; nothing of the call is kept.
+    /// The likely outcome; the component keeps no state of the call.
     Foreseen(Foreseen),
-    /// Something else: it has begun.
+    /// The call has begun in the usual way.
     Started(E, Directive),
 }
 
-/// What the host is to do next.
+/// What the host must do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Directive {
-    /// Connect these servers and offer their tools; then `Connected`, or `Failed`.
+    /// Connect these servers and offer their tools, then report `Connected` or `Failed`.
     Connect(Vec<String>),
-    /// Send this; then `Answered`, `Forwarded` or `Failed`.
+    /// Send this request, then report `Answered`, `Forwarded` or `Failed`.
     Request(Request),
-    /// Open a new session with this server; then `Reconnected` or `Failed`.
+    /// Open a new session with this server, then report `Reconnected` or `Failed`.
     Reconnect(String),
-    /// Get a new authorization for this server; then `Authenticated` or `Failed`.
+    /// Get a new authorization for this server, then report `Authenticated` or `Failed`.
     Reauthenticate(String),
-    /// Wait for a time drawn from here; then `Waited`.
+    /// Wait for a time from this range, then report `Waited`.
     Wait(WaitRange),
-    /// Ask a person; then `Approved` or `Unasked`.
+    /// Ask a person, then report `Approved` or `Unasked`.
     Ask(Question),
-    /// Keep or shorten a text, as far as asked; then `Condensed`. What could not be done is left out there.
+    /// Save or summarize a text as requested, then report `Condensed`, without the parts that failed.
     Condense(Oversize),
-    /// Nothing; this is the result.
+    /// The call is done; this is its result.
     Done(ToolResult),
 }
 
-/// How an answer that was forwarded unread ended.
+/// What is known about a result that was forwarded without being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// The answer says `isError`.
+    /// Whether the result says `isError`.
     pub is_error: bool,
 }
 
-/// What became of a text that is too long; what was not asked for is not taken.
+/// What the host did with a text that is too long; anything that was not requested is ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condensed {
-    /// Where the whole text is kept.
+    /// Where the full text is saved.
     pub kept: Option<String>,
-    /// A shorter text in its place; it is masked and cut like any other.
+    /// A summary to use instead of the text; it is masked and cut as well.
     pub summary: Option<String>,
 }
 
-/// A failure, and how far the operation had come.
+/// A failure, and how far the operation got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// What failed.
@@ -291,44 +293,44 @@ pub struct Failed {
     pub phase: Phase,
 }
 
-/// What the host reports.
+/// What the host reports after a directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The servers asked for are connected, and their tools are offered.
+    /// The servers are connected, and their tools are offered.
     Connected,
-    /// The `result` member of the answer, as JSON.
+    /// The `result` member of the response, as JSON.
     Answered(String),
-    /// The answer went to the caller unread.
+    /// The result was forwarded to the caller without being read.
     Forwarded(Summary),
     /// The directive could not be carried out.
     Failed(Failed),
-    /// The new session stands.
+    /// The new session is open.
     Reconnected,
-    /// The new authorization is there.
+    /// The new authorization was obtained.
     Authenticated,
     /// The wait is over.
     Waited,
-    /// What the person said.
+    /// The person's answer.
     Approved(bool),
-    /// There is nobody to ask.
+    /// The person could not be asked.
     Unasked,
-    /// What became of the text; `Failed` in its place means that nothing did.
+    /// What was done with the text; `Failed` means that nothing was.
     Condensed(Condensed),
-    /// The caller gave up.
+    /// The caller cancelled.
     Cancelled,
 }
 
-/// Something worth a line in the log, found in an offer.
+/// Something about a tool list that is worth logging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OfferNote {
-    /// A tool differs from the server's last offer.
+    /// A tool changed since the server's last list.
     Changed(ToolChange),
-    /// The server lists this tool twice; the first one counts.
+    /// The server lists this tool twice; the first entry counts.
     Duplicate(String),
-    /// The name of this tool is empty or too long; it is left out.
+    /// The tool's name is empty or too long, so the tool is ignored.
     Unusable(String),
-    /// With these tools a grant names two things, and grants neither.
+    /// With these tools, a grant is ambiguous and grants nothing.
     AmbiguousGrant(AmbiguousGrant),
-    /// No server of this id is configured; the offer is left out.
+    /// No server with this id is configured, so the list is ignored.
     UnknownServer(String),
 }

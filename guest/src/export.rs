@@ -1,4 +1,4 @@
-//! The door of the component: the generated exports, each a thin call of the plain code or of another brain.
+//! The exports of the component: each calls the plain code, or another crate's decider.
 
 #[cfg(feature = "client")]
 mod client;
@@ -35,7 +35,7 @@ mod ours {
     crate::export!(crate::decider::DefaultDecider);
 }
 
-/// All exports of world `logic`, with this brain.
+/// All exports of world `logic`, with this decider.
 pub struct Component<B>(PhantomData<B>);
 
 impl<B: Decider> wit::naming::Guest for Component<B> {

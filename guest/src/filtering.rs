@@ -1,4 +1,4 @@
-//! Who may see and call what: one decision for listing and for calling.
+//! Who may see and call what: listing and calling use the same decision.
 
 mod glob;
 mod grants;
@@ -11,38 +11,38 @@ use glob::Globs;
 use grants::Grants;
 pub use unmatched::{RuleList, Unmatched, find_unmatched};
 
-/// Which tools of a server exist for anyone.
+/// Which tools of a server exist for everyone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Names and globs that are let through; `None` lets all through, an empty list nothing.
+    /// Names and globs to allow; `None` allows every tool, an empty list allows none.
     pub allow: Option<Vec<String>>,
-    /// Names and globs that are kept out, whatever `allow` says; `any` is all of them.
+    /// Names and globs to deny, even if `allow` lists them; `any` denies every tool.
     pub deny: Vec<String>,
 }
 
-/// What the configuration says of one tool.
+/// Configured rules for one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolRules {
     /// The name of the tool on its server, in any case.
     pub tool: String,
-    /// Overrides of what the server says of the tool.
+    /// Overrides for the annotations that the server gives.
     pub annotations: Annotations,
-    /// Capabilities that all are needed to use the tool.
+    /// Capabilities that the tool requires; the principal needs all of them.
     pub requires: Vec<String>,
 }
 
-/// What the configuration says of one server.
+/// Configured rules for one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerRules {
     /// The id of the server.
     pub id: String,
     /// Which of its tools exist.
     pub rules: Rules,
-    /// Names and globs of tools that a person must approve; `any` is all of them.
+    /// Names and globs of tools that need approval; `any` matches every tool.
     pub ask: Vec<String>,
-    /// Capabilities that all are needed to use any tool of the server.
+    /// Capabilities that every tool of the server requires; the principal needs all of them.
     pub requires: Vec<String>,
-    /// What is said of single tools.
+    /// Rules for single tools.
     pub tools: Vec<ToolRules>,
 }
 
@@ -58,7 +58,7 @@ pub struct SelectedServer {
 /// What happens to tools that may delete or overwrite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DestructivePolicy {
-    /// They are like any other tool.
+    /// They are treated like any other tool.
     #[default]
     Allow,
     /// A person must approve each call.
@@ -74,65 +74,65 @@ pub struct Policy {
     pub servers: Vec<ServerRules>,
     /// The servers that this gate may use; `None` means all.
     pub selection: Option<Vec<SelectedServer>>,
-    /// Only tools that change nothing.
+    /// Whether only tools that change nothing may be used.
     pub read_only: bool,
     /// What happens to destructive tools.
     pub destructive: DestructivePolicy,
-    /// What the principal has been granted; `None` means that no principal is given.
+    /// The principal's capabilities; `None` means that there is no principal.
     pub capabilities: Option<Vec<String>>,
 }
 
-/// A grant that could mean several things.
+/// A capability that could mean several things.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AmbiguousGrant {
-    /// The grant as written.
+    /// The capability, as written.
     pub grant: String,
-    /// What it could mean, in the unambiguous form.
+    /// Its possible meanings, each in an unambiguous form.
     pub meanings: Vec<String>,
 }
 
-/// Why a policy cannot be used.
+/// The reason why a policy is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyError {
     /// The selection names no server.
     EmptySelection,
-    /// The selection names this server, which is not configured.
+    /// The selection names this server, but it is not configured.
     UnknownServer(String),
     /// Two servers have this id.
     DuplicateServer(String),
     /// This server id is not of the form `[A-Za-z0-9_-]+`.
     BadServerId(String),
-    /// A grant names two things in this configuration.
+    /// A capability is ambiguous in this configuration.
     AmbiguousGrant(AmbiguousGrant),
 }
 
 /// Whether a tool may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is listed and callable.
+    /// The tool is listed and callable.
     Allow,
-    /// It is listed, and a person must approve each call.
+    /// The tool is listed, and a person must approve each call.
     Ask,
-    /// It is neither listed nor callable.
+    /// The tool is neither listed nor callable.
     Deny,
 }
 
-/// A verdict and the rules that led to it; the last one decided.
+/// A verdict and the rules that led to it; the last note is the deciding one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The verdict.
     pub verdict: Verdict,
-    /// The rules, in the order in which they were asked.
+    /// The rules, in the order in which they were checked.
     pub trace: Trace,
 }
 
-/// Keeps the names that the rules let through, in their order.
+/// Keeps the names that the rules allow, in their order.
 pub fn filter<'a>(rules: &Rules, tools: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let rules = CompiledRules::new(rules);
     tools.into_iter().filter(|tool| rules.lets_through(tool)).collect()
 }
 
-/// A policy made ready to be asked often.
+/// A policy, compiled for many decisions.
 #[derive(Debug)]
 pub struct Access {
     servers: BTreeMap<String, Server>,
@@ -143,7 +143,7 @@ pub struct Access {
 
 #[derive(Debug)]
 struct Server {
-    /// `None` where the gate may not use the server at all.
+    /// `None` if the gate may not use the server at all.
     selected: Option<Globs>,
     rules: CompiledRules,
     ask: Globs,
@@ -152,7 +152,7 @@ struct Server {
 }
 
 impl Server {
-    /// All that is said of a tool. Its name fits as in the other lists, or a rule would be passed over without a word.
+    /// Returns all rules for a tool. Names match as in the other lists; otherwise a rule would be silently ignored.
     fn rules_of(&self, tool: &str) -> impl Iterator<Item = &ToolRules> {
         self.tools.iter().filter(move |rules| glob::is_same(&rules.tool, tool))
     }
@@ -214,7 +214,7 @@ impl Access {
         }
     }
 
-    /// Takes in which tools exist, and says which grants have become ambiguous by it.
+    /// Updates the grants with the tools that exist, and returns those that became ambiguous.
     pub fn learn(&mut self, exists: impl Fn(&str, &str) -> bool) -> Vec<AmbiguousGrant> {
         let servers = &self.servers;
         let known = |server: &str, tool: &str| {
@@ -223,77 +223,77 @@ impl Access {
         self.grants.as_mut().map_or_else(Vec::new, |grants| grants.learn(known))
     }
 
-    /// Whether a server of this id is configured.
+    /// Reports whether a server with this id is configured.
     pub fn knows(&self, server: &str) -> bool {
         self.servers.contains_key(server)
     }
 
-    /// Whether the gate may use anything of the server: who may not does not hear of it.
+    /// Reports whether the gate may use anything of the server; if not, the caller learns nothing about it.
     pub fn selects(&self, id: &str) -> bool {
         self.opens(id, Grants::touch).is_some()
     }
 
-    /// Whether the gate may have what a server has beside its tools: resources, prompts, logs. They belong to the server as
-    /// a whole, so a selection or a grant of single tools is none of them.
+    /// Reports whether the gate may use what a server has besides tools: resources, prompts, logs. They belong to the
+    /// whole server, so selecting or granting single tools is not enough.
     pub fn admits(&self, id: &str) -> bool {
         self.opens(id, Grants::cover_server).is_some_and(Globs::fit_all)
     }
 
-    /// The tools of a server that are selected, where it is and these grants open it.
+    /// Returns the selected tools of a server if it is selected and the grants allow it.
     fn opens(&self, id: &str, open: fn(&Grants, &str) -> bool) -> Option<&Globs> {
         let server = self.servers.get(id)?;
         let granted = |grants: &Grants| open(grants, id) && grants.lacking(&server.requires).is_none();
         server.selected.as_ref().filter(|_| self.grants.as_ref().is_none_or(granted))
     }
 
-    /// What is said of a tool: by the configuration, else by its server.
+    /// Returns the annotations of a tool, from the configuration or else from its server.
     pub fn annotations(&self, server: &str, tool: &str, said: Annotations) -> Annotations {
         let Some(server) = self.servers.get(server) else { return said };
-        // Where tools differ in case alone, each has its own.
+        // If two tools differ only in case, each has its own rules.
         let rules = server.rules_of(tool).min_by_key(|rules| rules.tool != tool);
         rules.map_or(said, |rules| rules.annotations.or(said))
     }
 
-    /// Decides on one tool; `said` is what its server says of it.
+    /// Decides about one tool; `said` are its server's annotations.
     pub fn decide(&self, tool: &ToolRef, said: Annotations) -> Decision {
         let mut trace = Trace::new();
         let verdict = self.judge(&tool.server, &tool.tool, said, &mut |note| trace.push(note().into_owned()));
         Decision { verdict, trace }
     }
 
-    /// The verdict, and to the notes the rules that led to it; the last one decided.
+    /// Returns the verdict, and appends the rules that led to it to the notes; the last one is the deciding one.
     pub fn explain(&self, server: &str, tool: &str, said: Annotations, notes: &mut Vec<Note>) -> Verdict {
         self.judge(server, tool, said, &mut |note| notes.push(note()))
     }
 
-    /// The verdict alone, for long lists.
+    /// Returns only the verdict, for long lists.
     pub fn verdict(&self, server: &str, tool: &str, said: Annotations) -> Verdict {
         self.judge(server, tool, said, &mut |_| {})
     }
 
-    /// Asks every rule in turn. Notes are made only where somebody listens.
+    /// Checks every rule in turn; notes are built only if the caller wants them.
     fn judge(&self, id: &str, tool: &str, said: Annotations, note: &mut dyn FnMut(&dyn Fn() -> Note)) -> Verdict {
         let Some(server) = self.servers.get(id) else {
-            note(&|| format!("server {id:?} is not configured").into());
+            note(&|| format!("denied: server {id:?} is not configured").into());
             return Verdict::Deny;
         };
         let Some(selected) = &server.selected else {
-            note(&|| format!("selection: server {id:?} is not in it").into());
+            note(&|| format!("denied: server {id:?} is not selected").into());
             return Verdict::Deny;
         };
         if selected.find(tool).is_none() {
-            note(&|| format!("selection: tool {tool:?} is not in it").into());
+            note(&|| format!("denied: tool {tool:?} is not selected").into());
             return Verdict::Deny;
         }
         if let Some(glob) = server.rules.deny.find(tool) {
-            note(&|| format!("deny: {glob:?} keeps it out").into());
+            note(&|| format!("denied by `deny: {}`", glob.escape_debug()).into());
             return Verdict::Deny;
         }
         match server.rules.allow.find(tool) {
-            Some("") => note(&|| "allow: no list, so every tool passes".into()),
-            Some(glob) => note(&|| format!("allow: {glob:?} lets it through").into()),
+            Some("") => note(&|| "allowed: no allow list".into()),
+            Some(glob) => note(&|| format!("allowed by `allow: {}`", glob.escape_debug()).into()),
             None => {
-                note(&|| "allow: nothing in the list lets it through".into());
+                note(&|| "denied: not in the allow list".into());
                 return Verdict::Deny;
             }
         }
@@ -301,16 +301,16 @@ impl Access {
         let read_only = annotations.read_only == Some(true);
         let destructive = !read_only && annotations.destructive != Some(false);
         if self.read_only && !read_only {
-            note(&|| "read_only: the tool is not declared read-only".into());
+            note(&|| "denied by `read_only: true`: the tool is not declared read-only".into());
             return Verdict::Deny;
         }
         if self.destructive == DestructivePolicy::Deny && destructive {
-            note(&|| "destructive: deny, and the tool is not declared harmless".into());
+            note(&|| "denied by `destructive: deny`: the tool may delete or overwrite".into());
             return Verdict::Deny;
         }
         if let Some(grants) = &self.grants {
             match grants.covering(id, tool) {
-                Some(grant) => note(&|| format!("capability: {grant:?} grants it").into()),
+                Some(grant) => note(&|| format!("allowed by capability {grant:?}").into()),
                 None => {
                     note(&|| grants.refusal(id, tool).into());
                     return Verdict::Deny;
@@ -318,16 +318,16 @@ impl Access {
             }
             let own = || server.rules_of(tool).find_map(|rules| grants.lacking(&rules.requires));
             if let Some(missing) = grants.lacking(&server.requires).or_else(own) {
-                note(&|| format!("requires: {missing:?} is missing").into());
+                note(&|| format!("denied: required capability {missing:?} is missing").into());
                 return Verdict::Deny;
             }
         }
         if let Some(glob) = server.ask.find(tool) {
-            note(&|| format!("ask: {glob:?} wants a person's approval").into());
+            note(&|| format!("needs approval: matches `ask: {}`", glob.escape_debug()).into());
             return Verdict::Ask;
         }
         if self.destructive == DestructivePolicy::Ask && destructive {
-            note(&|| "destructive: ask, and the tool is not declared harmless".into());
+            note(&|| "needs approval: the tool may delete or overwrite".into());
             return Verdict::Ask;
         }
         Verdict::Allow

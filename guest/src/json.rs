@@ -1,4 +1,4 @@
-//! JSON as a small tree that loses nothing: key order and every digit of every number are kept.
+//! A small JSON tree that loses nothing: it keeps the order of keys and every digit of every number.
 
 mod read;
 mod scan;
@@ -8,40 +8,40 @@ use std::borrow::Cow;
 use read::Reader;
 use scan::plain_run;
 
-/// The most values that one text may hold.
+/// The maximum number of values in one text.
 pub const MAX_VALUES: usize = 250_000;
-/// The deepest nesting that one text may have.
+/// The maximum nesting depth of one text.
 pub const MAX_DEPTH: usize = 256;
 
-/// One JSON value, borrowing from the text it was read from where it can.
+/// One JSON value, which borrows from its text if possible.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number, as its digits were written.
+    /// A number, as written.
     Number(Cow<'a, str>),
-    /// A string, without its quotes and escapes.
+    /// A string, unescaped.
     String(Cow<'a, str>),
     /// A list of values.
     Array(Vec<Value<'a>>),
-    /// Members in the order in which they were written.
+    /// An object, with its members as written.
     Object(Object<'a>),
 }
 
-/// The members of an object, in order, each key once.
+/// The members of an object, in order and with unique keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
 
-/// Why a text is no value.
+/// The reason why a text is not a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// It is not JSON: what was expected, and the byte where it is missing.
+    /// The text is not JSON: what was expected, and at which byte.
     Syntax(&'static str, usize),
-    /// It holds more than [`MAX_VALUES`] values.
+    /// The text has more than [`MAX_VALUES`] values.
     TooManyValues,
-    /// It is nested deeper than [`MAX_DEPTH`].
+    /// The text is nested deeper than [`MAX_DEPTH`].
     TooDeep,
 }
 
@@ -55,28 +55,28 @@ impl std::fmt::Display for Error {
     }
 }
 
-/// Reads one value that is the whole text.
+/// Parses a text that is exactly one value.
 pub fn parse(text: &str) -> Result<Value<'_>, Error> {
     Reader::new(text).document()
 }
 
-/// Whether the text is a number of JSON's grammar.
+/// Reports whether the text is a JSON number.
 pub fn is_number(text: &str) -> bool {
     Reader::new(text).reads_number()
 }
 
 impl<'a> Value<'a> {
-    /// A string value.
+    /// Creates a string value.
     pub fn string(text: impl Into<Cow<'a, str>>) -> Self {
         Value::String(text.into())
     }
 
-    /// The member of this name, where this is an object that has it.
+    /// Returns the member with this name, if this is an object that has it.
     pub fn get(&self, key: &str) -> Option<&Value<'a>> {
         self.as_object()?.get(key)
     }
 
-    /// The text, where this is a string.
+    /// Returns the text, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::String(text) => Some(text),
@@ -84,7 +84,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The truth, where this is one.
+    /// Returns the boolean, if this is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Value::Bool(truth) => Some(*truth),
@@ -92,7 +92,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The items, where this is a list.
+    /// Returns the items, if this is a list.
     pub fn as_array(&self) -> Option<&[Value<'a>]> {
         match self {
             Value::Array(items) => Some(items),
@@ -100,7 +100,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The members, where this is an object.
+    /// Returns the members, if this is an object.
     pub fn as_object(&self) -> Option<&Object<'a>> {
         match self {
             Value::Object(members) => Some(members),
@@ -108,7 +108,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What JSON Schema calls this kind of value.
+    /// Returns the name that JSON Schema has for this kind of value.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -121,7 +121,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same value, owning all its text.
+    /// Converts the value to one that owns all its text.
     pub fn into_owned(self) -> Value<'static> {
         let own = |text: Cow<'a, str>| Cow::Owned(text.into_owned());
         match self {
@@ -136,7 +136,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as compact JSON.
+    /// Returns the value as compact JSON.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         self.write(&mut out);
@@ -177,7 +177,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Whether a number has no fraction: `5`, `5.0` and `5e3`, but not `5.5` or `5e-3`.
+/// Reports whether a number has no fraction: `5`, `5.0` and `5e3` have none, `5.5` and `5e-3` have one.
 fn is_integer(digits: &str) -> bool {
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
     let fraction = mantissa.split_once('.').map_or("", |(_, fraction)| fraction);
@@ -185,32 +185,32 @@ fn is_integer(digits: &str) -> bool {
 }
 
 impl<'a> Object<'a> {
-    /// An object without members.
+    /// Creates an empty object.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Reports whether there are no members.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The member of this name.
+    /// Returns the member with this name.
     pub fn get(&self, key: &str) -> Option<&Value<'a>> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// The member of this name, to be changed.
+    /// Returns the member with this name, mutably.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value<'a>> {
         self.0.iter_mut().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// Sets a member: in its old place if there is one, else at the end.
+    /// Sets a member, in its place if it exists, else at the end.
     pub fn set(&mut self, key: impl Into<Cow<'a, str>>, value: Value<'a>) {
         let key = key.into();
         match self.get_mut(&key) {
@@ -219,24 +219,24 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Takes a member out.
+    /// Removes a member and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Value<'a>> {
         let at = self.0.iter().position(|(name, _)| name == key)?;
         Some(self.0.remove(at).1)
     }
 
-    /// The members in order.
+    /// Returns the members, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value<'a>)> {
         self.0.iter().map(|(key, value)| (key.as_ref(), value))
     }
 
-    /// The members in order, their values to be changed.
+    /// Returns the members, in order, with mutable values.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Value<'a>)> {
         self.0.iter_mut().map(|(key, value)| (&**key, value))
     }
 }
 
-/// Builds an object; of members with one key the last wins, in the place of the first.
+/// Builds an object; of several members with one key, the last value takes the place of the first.
 impl<'a> FromIterator<(Cow<'a, str>, Value<'a>)> for Object<'a> {
     fn from_iter<I: IntoIterator<Item = (Cow<'a, str>, Value<'a>)>>(members: I) -> Self {
         let mut members = members.into_iter().collect();
@@ -245,9 +245,9 @@ impl<'a> FromIterator<(Cow<'a, str>, Value<'a>)> for Object<'a> {
     }
 }
 
-/// Makes one member of all that have the same key.
+/// Merges members with the same key.
 fn unite<'a>(members: &mut Vec<(Cow<'a, str>, Value<'a>)>) {
-    /// Up to here, comparing each key with each is quicker than sorting them.
+    /// Up to this many members, comparing all pairs of keys is faster than sorting.
     const FEW: usize = 12;
     if members.len() <= FEW && (1..members.len()).all(|n| members[..n].iter().all(|(key, _)| *key != members[n].0)) {
         return;
@@ -259,7 +259,7 @@ fn unite<'a>(members: &mut Vec<(Cow<'a, str>, Value<'a>)>) {
     if twins.is_empty() {
         return;
     }
-    // The sort is stable: walking the twins backwards carries the last value to the first place.
+    // The sort is stable, so walking backwards carries the last value to the first place.
     for &(earlier, later) in twins.iter().rev() {
         members[earlier].1 = std::mem::replace(&mut members[later].1, Value::Null);
     }
@@ -277,7 +277,7 @@ impl<'a> IntoIterator for Object<'a> {
     }
 }
 
-/// Appends a string with its quotes and escapes.
+/// Appends a string in quotes, escaped.
 pub fn write_string(text: &str, out: &mut String) {
     out.reserve(text.len() + 2);
     out.push('"');

@@ -1,9 +1,9 @@
-//! The decisions of toolgate, as plain Rust: no clock, no socket, no file, no random number.
+//! The decisions of toolgate, in plain Rust: no clock, no socket, no file, no random number.
 //!
-//! Each module is one interface of `wit/`. Built for `wasm32-wasip2` the crate is the component of world `logic`, or, with
-//! the feature `client`, of world `client`; built natively it is the same code without a sandbox, for tests, fuzzing and
-//! benches. Without the feature `component` it exports nothing: so another component is built on it, whose [`brain`] is its
-//! own.
+//! Each module is one interface of `wit/`. Built for `wasm32-wasip2`, the crate is the component of world `logic` or,
+//! with the feature `client`, of world `client`. Built natively, it is the same code without a sandbox, for tests,
+//! fuzzing and benches. Without the feature `component` it exports nothing, so that another crate can build a component
+//! with its own [`decider`] on top of it.
 
 pub mod arguments;
 pub mod backoff;

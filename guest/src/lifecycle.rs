@@ -1,82 +1,82 @@
-//! One server's connection, as a state machine that the host drives: an event in, commands out, no clock of its own.
+//! The connection to one server, as a state machine that the host drives: events in, commands out, no clock of its own.
 //!
-//! The host answers each `Connect` with one `Connected` or `Failed` and each `Probe` with one `ProbeOk` or
-//! `ProbeFailed`, unless a `Stop` came between, and reports `Exited` only of the connection it made last.
+//! The host answers each `Connect` with one `Connected` or `Failed`, and each `Probe` with one `ProbeOk` or
+//! `ProbeFailed`, unless a `Stop` came between. It reports `Exited` only for its newest connection.
 
 use crate::backoff;
 use crate::recovery::wants_authorization;
 use crate::types::{Failure, WaitRange};
 
-/// Where a server stands.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Switched off by configuration or by an operator.
+    /// Disabled by the configuration or by an operator.
     Disabled,
-    /// Not started, because nobody wants it.
+    /// Not started, because no caller needs it.
     Dormant,
-    /// On its way up for the first time; callers wait.
+    /// Starting for the first time; callers wait.
     Connecting,
-    /// Answering.
+    /// Up and answering.
     Ready,
-    /// In doubt: a call timed out or a health check failed, and a probe is under way.
+    /// Possibly broken: a call timed out or a health check failed, and a probe is running.
     Degraded,
-    /// Lost, and being started again; callers wait for the attempt.
+    /// Lost and being restarted; callers wait for the attempt.
     Restarting,
-    /// Down; callers fail at once while attempts go on in the background.
+    /// Down: callers fail at once while attempts continue in the background.
     Failed,
-    /// Waiting for an authorization.
+    /// Waiting for authorization.
     NeedsAuth,
 }
 
-/// All that the machine remembers of a server.
+/// Everything that the state machine remembers about a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Where it stands.
+    /// The current state.
     pub state: State,
-    /// How many callers hold it.
+    /// How many callers use the server.
     pub users: u32,
-    /// How often it was to be brought up again since it last held.
+    /// How many restarts were scheduled since the server last proved stable.
     pub restarts: u32,
-    /// Whether a connection attempt is under way.
+    /// Whether a connection attempt is running.
     pub attempting: bool,
-    /// Since when it is up; before that, when it was first wanted. In milliseconds.
+    /// When the server came up or, while it is starting, when it was first needed, in milliseconds.
     pub since_ms: u64,
-    /// When to try again.
+    /// When to try to connect again.
     pub retry_at_ms: Option<u64>,
-    /// When to look whether it is well; a ready server without one has a health check under way, or none to come.
+    /// When to run the next health check; if a ready server has none, a check is running or checks are off.
     pub probe_at_ms: Option<u64>,
-    /// When to stop it for idleness.
+    /// When to stop the server because it is idle.
     pub idle_at_ms: Option<u64>,
-    /// Whether its last start succeeded.
+    /// Whether the last start succeeded.
     pub proven: bool,
 }
 
-/// What happened.
+/// What happened to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It was switched on.
+    /// The server was enabled.
     Enabled,
-    /// It was switched off.
+    /// The server was disabled.
     Disabled,
-    /// A caller wants it.
+    /// A caller needs the server.
     Wanted,
-    /// A caller is done with it.
+    /// A caller no longer needs the server.
     Released,
     /// The connection attempt succeeded.
     Connected,
     /// The connection attempt failed.
     Failed(Failure),
-    /// The connection ended, or the process did.
+    /// The connection or the process ended.
     Exited,
-    /// A probe was answered.
+    /// A probe succeeded.
     ProbeOk,
-    /// A probe was not answered.
+    /// A probe failed.
     ProbeFailed,
-    /// A call was not answered in time.
+    /// A call timed out.
     CallTimedOut,
-    /// An authorization was given.
+    /// Authorization was granted.
     Authenticated,
-    /// The time asked for with `WaitUntil` has come.
+    /// The time from `WaitUntil` has come.
     Tick,
 }
 
@@ -85,26 +85,26 @@ pub enum Event {
 pub enum Command {
     /// Start a connection attempt and report how it ended.
     Connect,
-    /// Probe the server and report how it ended.
+    /// Probe the server and report the result.
     Probe,
-    /// End the connection, or the attempt, and the process.
+    /// End the connection or the attempt, and the process.
     Stop,
-    /// Report a tick at a time drawn from here; it replaces the timer asked for before.
+    /// Report a tick at a time from this range; this replaces the previous timer.
     WaitUntil(WaitRange),
 }
 
-/// The settings of the machine.
+/// The settings of the state machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Start without being wanted, and never stop for idleness.
+    /// Whether to start without a caller and never stop when idle.
     pub eager: bool,
-    /// How long callers wait for a server to come up for the first time.
+    /// How long callers wait for the first start.
     pub acquire_limit_ms: u64,
     /// The delays before restarts; the last one repeats.
     pub restart_delays_ms: Vec<u64>,
     /// The time between two health checks; zero means none.
     pub health_interval_ms: u64,
-    /// How long a server that nobody wants is kept.
+    /// How long an unused server is kept running.
     pub idle_timeout_ms: u64,
 }
 
@@ -123,14 +123,14 @@ impl Default for Policy {
 /// The outcome of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// What to remember.
+    /// The new state to remember.
     pub server: Server,
-    /// What to do, in this order; without a `WaitUntil` no timer is needed.
+    /// What to do, in this order; without a `WaitUntil`, no timer is needed.
     pub commands: Vec<Command>,
 }
 
 impl Server {
-    /// A server before its first event: dormant, or disabled.
+    /// Returns a server before its first event: dormant or disabled.
     pub fn new(enabled: bool) -> Self {
         Server {
             state: if enabled { State::Dormant } else { State::Disabled },
@@ -145,37 +145,37 @@ impl Server {
         }
     }
 
-    /// Whether there is a connection.
+    /// Reports whether there is a connection.
     fn is_up(&self) -> bool {
         matches!(self.state, State::Ready | State::Degraded)
     }
 
-    /// Whether there is none, and attempts are made to get one.
+    /// Reports whether the server is being connected.
     fn is_coming_up(&self) -> bool {
         matches!(self.state, State::Connecting | State::Restarting | State::Failed)
     }
 }
 
-/// Whether the server counts as ready: it answers, or it sleeps and its last start succeeded.
+/// Reports whether the server counts as ready: it is up, or it is dormant and its last start succeeded.
 pub fn counts_as_ready(server: &Server) -> bool {
     match server.state {
-        // A server in doubt is still sent calls, and one slow call must not make a whole gateway unready.
+        // A degraded server still gets calls, and one slow call must not make a whole gateway unready.
         State::Ready | State::Degraded => true,
         State::Dormant => server.proven,
         _ => false,
     }
 }
 
-/// One step of the machine; `now_ms` is any clock that never goes back.
+/// Takes one step; `now_ms` comes from any clock that never goes back.
 ///
-/// An eager server starts at its first event of any kind, for which `Enabled` will do.
+/// An eager server starts at its first event of any kind, such as `Enabled`.
 pub fn step(server: &Server, event: &Event, policy: &Policy, now_ms: u64) -> Transition {
     let mut step = Step { server: *server, commands: Vec::new(), policy, now: now_ms };
     step.take(event);
     step.finish()
 }
 
-/// A step half done.
+/// A step in progress.
 struct Step<'a> {
     server: Server,
     commands: Vec<Command>,
@@ -193,15 +193,15 @@ impl Step<'_> {
             Event::Disabled => self.rest(State::Disabled),
             Event::Connected => self.connected(),
             Event::Failed(failure) => self.failed(failure),
-            // While an attempt is under way this is the end of an older process, or of the attempt, which will be
-            // reported as failed: counting it here would count it twice.
+            // During an attempt, this is the end of an older process, or of the attempt itself, which will be reported
+            // as failed: counting it here would count it twice.
             Event::Exited if self.server.is_up() => self.restart(),
             Event::ProbeOk if self.server.is_up() => {
                 self.server.state = State::Ready;
                 self.server.restarts = 0;
                 self.plan_probe();
             }
-            // Slow is not dead: there is a second look before a restart.
+            // Slow is not dead: probe again before a restart.
             Event::ProbeFailed | Event::CallTimedOut if state == State::Ready => {
                 self.server.state = State::Degraded;
                 self.commands.push(Command::Probe);
@@ -219,11 +219,11 @@ impl Step<'_> {
     fn connected(&mut self) {
         match self.server.state {
             State::Ready | State::Degraded => {}
-            // Too late: nobody wants it any more.
+            // Too late: no caller needs it any more.
             State::Disabled | State::Dormant => self.commands.push(Command::Stop),
             state => {
-                // A server that starts and dies at once would be restarted without a pause if each start cleared the
-                // count, so a restart counts until a probe or `HOLDS_MS` shows that it holds.
+                // If each start cleared the count, a server that dies right after its start would be restarted without
+                // a pause. So a restart counts until a probe succeeds or the server has lasted `HOLDS_MS`.
                 if state == State::Connecting {
                     self.server.restarts = 0;
                 }
@@ -248,7 +248,7 @@ impl Step<'_> {
             self.server.attempting = false;
             self.server.proven = false;
             if unauthorized {
-                // More attempts would only be refused again.
+                // Further attempts would be refused as well.
                 self.server.state = State::NeedsAuth;
                 return;
             }
@@ -277,7 +277,7 @@ impl Step<'_> {
         }
     }
 
-    /// Brings it up for the first time, or anew after a rest or an authorization.
+    /// Starts the server for the first time, or again after it was dormant or unauthorized.
     fn start(&mut self) {
         self.server.state = State::Connecting;
         self.server.restarts = 0;
@@ -285,7 +285,7 @@ impl Step<'_> {
         self.connect();
     }
 
-    /// Brings it up again after its connection was lost, if there is anybody to do it for.
+    /// Restarts the server after it lost its connection, if a caller needs it.
     fn restart(&mut self) {
         if !self.is_wanted() {
             self.server.state = State::Dormant;
@@ -319,7 +319,7 @@ impl Step<'_> {
         self.server.restarts = 0;
     }
 
-    /// Ends what runs or is being attempted, if anything does.
+    /// Stops the connection or the attempt, if there is one.
     fn stop(&mut self) {
         if self.server.attempting || self.server.is_up() {
             self.commands.push(Command::Stop);
@@ -339,7 +339,7 @@ impl Step<'_> {
         self.server.since_ms.saturating_add(self.policy.acquire_limit_ms)
     }
 
-    /// Settles what holds after every event, so that no event has to think of it.
+    /// Restores what must hold after every event, so that no event handler has to.
     fn finish(mut self) -> Transition {
         let wanted = self.is_wanted();
         if self.server.state == State::Dormant && wanted {
@@ -348,12 +348,12 @@ impl Step<'_> {
         let (up, coming_up) = (self.server.is_up(), self.server.is_coming_up());
         let server = &mut self.server;
         server.attempting &= coming_up;
-        // A server on its way up has an attempt or a time for the next one, so it is never given up for ever.
+        // A starting server always has an attempt or a time for the next one, so it is never given up.
         server.retry_at_ms = (coming_up && !server.attempting).then(|| server.retry_at_ms.unwrap_or(self.now));
         if server.state != State::Ready || self.policy.health_interval_ms == 0 {
             server.probe_at_ms = None;
         }
-        // Set once and cleared by callers only, so that no probe and no attempt puts it off.
+        // Set once and cleared only by callers, so that no probe or attempt postpones it.
         server.idle_at_ms = ((up || coming_up) && !wanted)
             .then(|| server.idle_at_ms.unwrap_or(self.now.saturating_add(self.policy.idle_timeout_ms)));
         if let Some(range) = self.timer() {
@@ -362,14 +362,14 @@ impl Step<'_> {
         Transition { server: self.server, commands: self.commands }
     }
 
-    /// The one timer for all that is pending.
+    /// Returns the one timer for everything that is pending.
     fn timer(&self) -> Option<WaitRange> {
         let server = &self.server;
-        // The first attempt has the host's own limit; the callers' limit matters once it has failed.
+        // The host limits the first attempt itself; the callers' limit matters once that has failed.
         let acquire_end = (server.state == State::Connecting && server.restarts > 0).then(|| self.acquire_end());
         let exact = [server.probe_at_ms, server.idle_at_ms, acquire_end].into_iter().flatten().min();
         match server.retry_at_ms {
-            // Only attempts are spread, so that gates which lost the same server do not return as one.
+            // Only attempts get jitter, so that gates that lost the same server do not reconnect all at once.
             Some(retry_at) if exact.is_none_or(|at| retry_at <= at) => {
                 let delay = backoff::spread(retry_at.saturating_sub(self.now));
                 let latest = retry_at.saturating_add(delay.max_ms - delay.min_ms);
@@ -380,7 +380,7 @@ impl Step<'_> {
     }
 }
 
-/// How long a restarted server must last for its next end to be a new story.
+/// How long a restarted server must last before its restart count is cleared.
 const HOLDS_MS: u64 = 10_000;
 
 #[cfg(test)]

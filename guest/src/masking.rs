@@ -1,7 +1,7 @@
-//! Secrets in any text, replaced: what to look for, where it was found, and what stands in its place.
+//! Replaces secrets in any text: what to look for, where it was found, and what replaces it.
 //!
-//! Every rule reports spans of the text as it came; spans that overlap become one, and all are replaced at once. A text
-//! that was changed is looked at again until nothing is left to be found, so masking twice is masking once.
+//! Every rule reports spans of the original text; overlapping spans are merged, and all are replaced at once. A changed
+//! text is scanned again until nothing is found, so masking twice equals masking once.
 
 use std::borrow::Cow;
 
@@ -21,50 +21,50 @@ mod patterns;
 mod pem;
 mod values;
 
-/// What stands for a text that cannot be masked safely.
+/// The replacement for a text that cannot be masked safely.
 pub const REDACTED: &str = "[REDACTED: data masking failure — tool result could not be safely processed]";
-/// The largest text that is masked by few rules; a larger one is redacted whole.
+/// The largest text that is masked, with few rules; a larger one is redacted whole.
 pub const MAX_BYTES: usize = 32 << 20;
-/// The most bytes that all rules together read, well within the fuel of one call.
+/// The maximum number of bytes that all rules read together, well within the fuel of one call.
 const MAX_WORK: usize = 80 << 20;
 
 /// What to mask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Masks {
-    /// Names of built-in groups.
+    /// The names of built-in groups.
     pub groups: Vec<String>,
-    /// Names of built-in patterns.
+    /// The names of built-in patterns.
     pub patterns: Vec<String>,
-    /// Patterns of one's own.
+    /// Custom patterns.
     pub custom: Vec<CustomMask>,
 }
 
-/// A pattern of one's own.
+/// A custom pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomMask {
-    /// A regular expression; where it has a group named `value`, only that is replaced.
+    /// A regular expression; if it has a group named `value`, only that group is replaced.
     pub pattern: String,
-    /// What stands in its place, taken literally.
+    /// The replacement, taken literally.
     pub replacement: String,
 }
 
-/// Why masks cannot be used.
+/// The reason why masks are not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MaskError {
     /// There is no such group.
     UnknownGroup(UnknownName),
     /// There is no such pattern.
     UnknownPattern(UnknownName),
-    /// A custom pattern does not compile, or matches nothing at all (the empty text).
+    /// A custom pattern does not compile, or matches the empty text.
     BadPattern(BadPattern),
 }
 
-/// A name that names nothing.
+/// A group or pattern name that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
     /// The name as given.
     pub name: String,
-    /// The names that there are.
+    /// The names that exist.
     pub known: Vec<String>,
 }
 
@@ -74,48 +74,48 @@ impl UnknownName {
     }
 }
 
-/// A pattern that cannot be used.
+/// A pattern that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadPattern {
     /// The pattern.
     pub pattern: String,
-    /// What is wrong with it.
+    /// What is wrong with the pattern.
     pub reason: String,
 }
 
-/// The names of the built-in patterns, the most specific first.
+/// Returns the names of the built-in patterns, the most specific first.
 pub fn pattern_names() -> Vec<&'static str> {
     PATTERNS.iter().map(|pattern| pattern.name).collect()
 }
 
-/// The names of the built-in groups.
+/// Returns the names of the built-in groups.
 pub fn group_names() -> Vec<&'static str> {
     patterns::GROUPS.iter().map(|(name, _)| *name).chain([patterns::ALL]).collect()
 }
 
-/// Compiled masks; it holds nothing but what it was built from.
+/// Compiled masks: a cache of the settings that it was built from.
 #[derive(Debug)]
 pub struct Masker {
     custom: Vec<Regex>,
     finders: Vec<(usize, Finder)>,
-    /// Which of them know a token by how it begins, so that it is found in pieces too.
+    /// The finders that recognize a token by its prefix, even if it is split.
     unmistakable: Vec<usize>,
-    /// Which of the finders have something to look for in a text.
+    /// Tells which finders can find something in a text.
     hints: Hints,
-    /// What a rule writes, by its rank: a lower rank names a span that several rules found.
+    /// The replacement of each rule, by rank; if several rules find a span, the lowest rank wins.
     replacements: Vec<String>,
 }
 
-/// A stretch of text to be replaced.
+/// A range of text to replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     start: usize,
     end: usize,
-    /// Which rule found it.
+    /// The rule that found it.
     rank: usize,
-    /// In how many JSON strings it stands, one in another; what is written there is escaped as often.
+    /// How many JSON strings it is nested in; its replacement is escaped as many times.
     level: u32,
-    /// Where a value without quotes must become a string: the backslashes before each of its quotes.
+    /// If an unquoted value must become a string: the number of backslashes before each of its quotes.
     quoted: Option<u32>,
 }
 
@@ -154,12 +154,12 @@ impl Masker {
         Ok(Masker { custom, finders, unmistakable, hints: Hints::new(hints), replacements })
     }
 
-    /// Whether there is nothing to look for.
+    /// Reports whether there are no masks.
     pub fn is_empty(&self) -> bool {
         self.custom.is_empty() && self.finders.is_empty()
     }
 
-    /// Replaces what the masks find; what cannot be masked safely is redacted whole.
+    /// Replaces everything that the masks find; if that is not safe, redacts the whole text.
     pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.is_empty() {
             return Cow::Borrowed(text);
@@ -167,7 +167,7 @@ impl Masker {
         if text.len() > self.max_bytes() {
             return Cow::Borrowed(REDACTED);
         }
-        // A number is no structure worth keeping: `123456` is text that happens to be JSON.
+        // A number has no structure to keep: `123456` is a text that happens to be JSON.
         let is_json = |text: &str| text.trim_start().starts_with(['{', '[', '"']) && json::parse(text).is_ok();
         if text.contains("\\u") && is_json(text) {
             return Cow::Owned(self.mask_until_still(&escapes::plain(text), is_json).into_owned());
@@ -175,7 +175,7 @@ impl Masker {
         self.mask_until_still(text, is_json)
     }
 
-    /// Masks a JSON text and gives JSON: the masked text, or the redaction as a string.
+    /// Masks a JSON text; returns masked JSON, or the redaction as a JSON string.
     pub fn mask_json<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if !self.is_empty() && (text.len() > self.max_bytes() || json::parse(text).is_err()) {
             return redacted_json();
@@ -183,7 +183,7 @@ impl Masker {
         self.mask_parsed(text)
     }
 
-    /// Masks what is known to be JSON.
+    /// Masks a text that is known to be JSON.
     pub fn mask_parsed<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.is_empty() {
             return Cow::Borrowed(text);
@@ -197,7 +197,7 @@ impl Masker {
         }
     }
 
-    /// Masks tokens that are known by how they begin (`ghp_…`) and that line breaks part, as where a server sends one in
+    /// Masks tokens with a known prefix (`ghp_…`) that line breaks split, for example because a server sends them in
     /// several blocks.
     pub fn mask_across_lines<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.unmistakable.is_empty() || text.len() > self.max_bytes() {
@@ -212,10 +212,10 @@ impl Masker {
         if spans.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(self.replace(text, merge(spans))) }
     }
 
-    /// Masks a text again while there is something to mask.
+    /// Masks a text repeatedly until nothing changes.
     ///
-    /// Mostly the second look finds nothing. But a mask can make a value of what was prose before, and what is masked
-    /// must not depend on how often.
+    /// The second pass usually finds nothing. But a mask can turn prose into a value, and masking twice must not change
+    /// the result.
     fn mask_until_still<'a>(&self, text: &'a str, is_json: impl Fn(&str) -> bool) -> Cow<'a, str> {
         let mut masked = Cow::Borrowed(text);
         for _ in 0..MAX_LOOKS {
@@ -233,16 +233,17 @@ impl Masker {
             }
             masked = Cow::Owned(next);
         }
-        // Masks that make new work for one another without end are not to be trusted.
+        // Masks that keep creating new matches cannot be trusted.
         if is_json(text) { redacted_json() } else { Cow::Borrowed(REDACTED) }
     }
 
-    /// The largest text that is masked: each rule reads all of it, and what cannot be paid for is redacted at once.
+    /// Returns the size of the largest text that is masked: each rule reads all of it, and a larger text is redacted at
+    /// once.
     fn max_bytes(&self) -> usize {
         MAX_BYTES.min(MAX_WORK / (self.finders.len() + self.custom.len()).max(1))
     }
 
-    /// All that the masks find in a text and in the JSON strings in it, in no order.
+    /// Returns everything that the masks find in a text and in the JSON strings inside it, in any order.
     fn spans(&self, text: &str, level: u32) -> Vec<Span> {
         if let Some(view) = escapes::View::spelt(text) {
             return self.spans(&view.text, level).into_iter().map(|span| view.within(span)).collect();
@@ -282,7 +283,7 @@ impl Masker {
         spans
     }
 
-    /// What is masked already: masks, redactions and the replacements of custom masks, in order.
+    /// Returns what is already masked: masks, redactions and the replacements of custom masks, in order.
     fn done(&self, text: &str) -> Vec<(usize, usize)> {
         let mut done: Vec<(usize, usize)> = text
             .match_indices('[')
@@ -300,7 +301,7 @@ impl Masker {
         done
     }
 
-    /// Replaces spans of a text that is JSON, and makes sure that it stays JSON.
+    /// Replaces spans in JSON, and makes sure that the result is JSON.
     fn replace_in_json(&self, text: &str, mut spans: Vec<Span>) -> String {
         let mut tokens = escapes::tokens(text).peekable();
         spans.sort_unstable_by_key(|span| span.start);
@@ -309,11 +310,12 @@ impl Masker {
             let token = tokens.peek().filter(|token| token.start <= span.start);
             match token {
                 Some(token) if token.string && span.end <= token.end => span.level = span.level.max(1),
-                // Part of a number cannot be replaced; the whole of it can, by a string.
+                // A part of a number cannot be replaced, but the whole number can, by a string.
                 Some(token) if span.end <= token.end => {
                     *span = Span { start: token.start, end: token.end, quoted: Some(0), ..*span };
                 }
-                // The rules for any text take `"password:"` for a key and an opening quote; custom ones mean it.
+                // The built-in rules mistake `"password:"` for a key and an opening quote; custom rules mean what they
+                // match.
                 Some(token) if span.quoted.is_none() && span.rank >= self.custom.len() => span.end = token.end,
                 None if span.quoted.is_none() && span.rank >= self.custom.len() => return false,
                 _ => {}
@@ -327,7 +329,7 @@ impl Masker {
         }
     }
 
-    /// Writes the text anew with its spans, which are in order and apart, replaced.
+    /// Replaces the spans, which are sorted and do not overlap.
     fn replace(&self, text: &str, spans: Vec<Span>) -> String {
         let mut out = String::with_capacity(text.len());
         let mut copied = 0;
@@ -347,14 +349,14 @@ impl Masker {
     }
 }
 
-/// How often a text is looked at; each look but the last leaves less to be masked.
+/// The maximum number of passes over a text.
 const MAX_LOOKS: usize = 6;
-/// How deep JSON strings in JSON strings are looked into; each level doubles the backslashes.
+/// The maximum nesting of JSON strings in JSON strings that is searched; each level doubles the backslashes.
 const MAX_LEVEL: u32 = 8;
-/// The most memory that one custom pattern may take when compiled.
+/// The maximum size of a compiled custom pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// The redaction as JSON.
+/// Returns the redaction as JSON.
 fn redacted_json() -> Cow<'static, str> {
     Cow::Owned(json::Value::string(REDACTED).to_json())
 }
@@ -363,7 +365,7 @@ fn compile(pattern: &str) -> Result<Regex, MaskError> {
     let bad = |reason: String| MaskError::BadPattern(BadPattern { pattern: pattern.to_owned(), reason });
     let regex = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(limit) => bad(format!("takes more than {limit} bytes when compiled")),
-        // The parser draws a picture of several lines; its last line says what is wrong.
+        // The parser's message has several lines; the last one says what is wrong.
         other => {
             let text = other.to_string();
             let last = text.lines().last().unwrap_or_default();
@@ -373,7 +375,7 @@ fn compile(pattern: &str) -> Result<Regex, MaskError> {
     if regex.is_match("") { Err(bad("matches the empty text".to_owned())) } else { Ok(regex) }
 }
 
-/// Keeps a span from cutting an escape such as `\n` in two, which would break the JSON string it stands in.
+/// Keeps a span from splitting an escape such as `\n`, which would break the JSON string around it.
 fn keep_escapes(text: &str, span: &mut Span) {
     let bytes = text.as_bytes();
     if span.start > 0 && bytes[span.start - 1] == b'\\' {
@@ -391,13 +393,13 @@ fn keep_escapes(text: &str, span: &mut Span) {
     }
 }
 
-/// Whether a span lies within one of the sorted ranges.
+/// Reports whether a span lies within one of the sorted ranges.
 fn covered(done: &[(usize, usize)], span: &Span) -> bool {
     let next = done.partition_point(|(start, _)| *start <= span.start);
     next > 0 && span.end <= done[next - 1].1
 }
 
-/// Puts spans in order and makes one of those that overlap.
+/// Sorts spans and merges those that overlap.
 fn merge(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable_by_key(|span| (span.start, span.end, span.rank));
     let mut merged: Vec<Span> = Vec::with_capacity(spans.len());

@@ -9,7 +9,7 @@ use crate::types::ToolRef;
 pub use fit::{Audience, Candidate, FitError, FittedTool, Target, fit, names};
 pub use lower::lower;
 
-/// The longest name that is looked at; MCP allows 128 for the tool alone.
+/// The maximum length of a name in bytes; MCP allows 128 for the tool alone.
 const MAX_NAME: usize = 1_024;
 
 /// What is wrong with a name.
@@ -17,24 +17,24 @@ const MAX_NAME: usize = 1_024;
 pub enum NameProblem {
     /// The name has no form that could mean a tool.
     InvalidName,
-    /// The name means a server that is not there.
+    /// The name refers to a server that does not exist.
     UnknownServer,
-    /// The name means a tool that its server does not have.
+    /// The name refers to a tool that its server does not have.
     UnknownTool,
-    /// The name means several tools.
+    /// The name matches several tools.
     Ambiguous,
 }
 
-/// Why a name leads to no tool.
+/// The reason why a name leads to no tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameError {
-    /// What is wrong.
+    /// The kind of problem.
     pub problem: NameProblem,
-    /// The same in words, for the model to read and try again.
+    /// A message that tells the model how to correct the name.
     pub message: String,
 }
 
-/// How a tool's name is shown.
+/// How tool names are written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NamingStyle {
     /// `server.tool`
@@ -43,16 +43,16 @@ pub enum NamingStyle {
     DoubleUnderscore,
     /// `mcp__server__tool`
     McpPrefix,
-    /// `server__tool`, made to fit an audience; schemas are lowered for it too.
+    /// `server__tool`, adapted to an audience; schemas are adapted as well.
     Fitted(Audience),
 }
 
-/// Turns the first `__` into `.` where the name has no dot.
+/// Replaces the first `__` by `.` if the name has no dot.
 pub fn normalize(name: &str) -> String {
     if name.contains('.') { name.to_owned() } else { name.replacen("__", ".", 1) }
 }
 
-/// Splits `server.tool`, without a catalog.
+/// Splits `server.tool` without a catalog.
 pub fn split(name: &str) -> Result<ToolRef, NameError> {
     match name.split_once('.') {
         Some((server, tool)) if is_word(server) && is_word(tool) => Ok(ToolRef::new(server, tool)),
@@ -60,14 +60,14 @@ pub fn split(name: &str) -> Result<ToolRef, NameError> {
     }
 }
 
-/// `[\w][\w-]*`, in ASCII.
+/// Reports whether a text is `[\w][\w-]*`, in ASCII.
 fn is_word(part: &str) -> bool {
     !part.is_empty()
         && !part.starts_with('-')
         && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Every pair of server and tool that the name could mean, in any form; most of them do not exist, and one with an
+/// Returns every pair of server and tool that the name could mean, in any form; most do not exist, and a pair with an
 /// empty tool never does.
 pub fn readings(name: &str) -> Vec<(&str, &str)> {
     if name.len() > MAX_NAME {
@@ -87,7 +87,7 @@ pub fn readings(name: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// Splits at every place where the separator stands, overlapping ones included: `a___b` is `a` + `_b` and `a_` + `b`.
+/// Splits at every occurrence of the separator, also overlapping ones: `a___b` is `a` + `_b` and `a_` + `b`.
 fn splits<'a>(name: &'a str, separator: &str, found: &mut Vec<(&'a str, &'a str)>) {
     for (at, _) in name.char_indices() {
         if let Some(tool) = name[at..].strip_prefix(separator)
@@ -98,7 +98,7 @@ fn splits<'a>(name: &'a str, separator: &str, found: &mut Vec<(&'a str, &'a str)
     }
 }
 
-/// The server that a name most plausibly means, where it has a separator at all.
+/// Returns the server that a name most likely means, if it contains a separator.
 pub fn likely_server(name: &str) -> Option<&str> {
     let name = match name.strip_prefix("mcp__") {
         Some(rest) if rest.contains("__") => rest,
@@ -108,10 +108,10 @@ pub fn likely_server(name: &str) -> Option<&str> {
     Some(server)
 }
 
-/// Whether a name that was made to fit a provider could be of this server: signs it does not accept became `_`,
-/// `mcp` or `_` may stand before it, and a long id may have been cut.
+/// Reports whether a name that was fitted for a provider could belong to this server: other characters became `_`,
+/// `mcp` or `_` may precede it, and a long id may have been cut.
 pub fn begins_like(name: &str, server: &str) -> bool {
-    /// Names are cut below this only where an outer prefix leaves hardly any room.
+    /// Names are cut shorter than this only if a prefix leaves hardly any room.
     const KEPT: usize = 12;
     let flat = |text: &str| -> String {
         text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect()
@@ -134,7 +134,7 @@ impl NameError {
         NameError { problem: NameProblem::InvalidName, message }
     }
 
-    /// The name means a server that is not there.
+    /// The name refers to a server that does not exist.
     pub fn unknown_server(server: &str, available: &[&str]) -> Self {
         let message = format!(
             "MCP server {} is not available for this execution. Available servers: {}",
@@ -144,7 +144,7 @@ impl NameError {
         NameError { problem: NameProblem::UnknownServer, message }
     }
 
-    /// The name means a tool that its server does not have.
+    /// The name refers to a tool that its server does not have.
     pub fn unknown_tool(tool: &str, server: &str, available: &[&str]) -> Self {
         let message = format!(
             "tool {} is not available on server {}. Available tools: {}",
@@ -155,7 +155,7 @@ impl NameError {
         NameError { problem: NameProblem::UnknownTool, message }
     }
 
-    /// The name means several tools.
+    /// The name matches several tools.
     pub fn ambiguous(name: &str, meanings: &[String]) -> Self {
         let shown: Vec<&str> = meanings.iter().map(String::as_str).collect();
         let message = format!("tool name {} is ambiguous. It could mean: {}", quote(name), nearest(&shown, name));
@@ -163,12 +163,12 @@ impl NameError {
     }
 }
 
-/// How many names a message lists before it leaves some out.
+/// The maximum number of names in a message.
 const LISTED: usize = 20;
-/// How much of a name a message shows, and how much counts for likeness.
+/// How many characters of a name a message shows, and how many count for similarity.
 const SHOWN: usize = 128;
 
-/// A name in quotes, control characters escaped, cut where it is endless.
+/// Quotes a name, escapes control characters, and cuts it if it is very long.
 fn quote(name: &str) -> String {
     match name.char_indices().nth(SHOWN) {
         Some((cut, _)) => format!("{:?}", format!("{}…", &name[..cut])),
@@ -176,7 +176,7 @@ fn quote(name: &str) -> String {
     }
 }
 
-/// The names as a list; a long one is shortened to those most like the one wanted.
+/// Joins the names; a long list is shortened to those most similar to the wanted one.
 fn nearest(names: &[&str], wanted: &str) -> String {
     if names.is_empty() {
         return "none".to_owned();
@@ -191,7 +191,7 @@ fn nearest(names: &[&str], wanted: &str) -> String {
     format!("{}, … ({} more)", shown.join(", "), names.len() - LISTED)
 }
 
-/// The number of letters to change, add or drop to get from one name to the other.
+/// Returns the edit distance between two names.
 pub(crate) fn distance(name: &str, wanted: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=wanted.len()).collect();
     for (n, letter) in name.chars().take(SHOWN).flat_map(char::to_lowercase).enumerate() {

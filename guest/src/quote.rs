@@ -1,6 +1,6 @@
-//! Names in quotes, as `{:?}` writes them, without its cost where nothing needs an escape.
+//! Quotes names as `{:?}` does, without its cost if nothing needs an escape.
 
-/// A name in quotes, between two texts.
+/// Writes a quoted name between two texts.
 pub fn quoted_between(before: &str, name: &str, after: &str) -> String {
     if !is_plain(name) {
         return format!("{before}{name:?}{after}");
@@ -14,7 +14,7 @@ pub fn quoted_between(before: &str, name: &str, after: &str) -> String {
     out
 }
 
-/// Whether `{:?}` adds nothing but the quotes; of what is not ASCII that is not worth knowing.
+/// Reports whether `{:?}` would only add quotes; any name that is not ASCII counts as false.
 fn is_plain(name: &str) -> bool {
     name.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\')
 }

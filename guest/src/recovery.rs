@@ -1,44 +1,44 @@
-//! Whether a failed operation may be tried again, so that no tool is ever silently executed twice.
+//! Whether a failed operation may be retried, so that no tool is ever silently executed twice.
 
 use crate::types::{Failure, HttpFailure, Phase, Trace};
 
 /// What to do about a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Tell the caller.
+    /// Report the failure to the caller.
     Surface,
-    /// Send it again on the same session.
+    /// Send the request again on the same session.
     RetrySameSession,
-    /// Open a new session and send it again.
+    /// Open a new session and send the request again.
     RetryNewSession,
-    /// Get a new authorization and send it again.
+    /// Get a new authorization and send the request again.
     Reauthenticate,
-    /// Tell the caller that nobody knows whether it ran.
+    /// Tell the caller that it is unknown whether the tool ran.
     OutcomeUnknown,
 }
 
 /// Which operations may be repeated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetryPolicy {
-    /// Those that cannot have run, and those that are safe to repeat.
+    /// Operations that cannot have run, and operations that are safe to repeat.
     #[default]
     Safe,
-    /// All.
+    /// All operations.
     Always,
-    /// None.
+    /// No operations.
     Never,
 }
 
-/// What is known of the operation that failed.
+/// What is known about the operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// How far it came.
+    /// How far the operation got.
     pub phase: Phase,
-    /// Which attempt it was, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// The tool declares that it changes nothing.
     pub read_only: bool,
-    /// The tool declares that repeating it does no harm.
+    /// The tool declares that it is safe to repeat.
     pub idempotent: bool,
     /// Which operations may be repeated.
     pub retry: RetryPolicy,
@@ -49,18 +49,18 @@ pub struct Context {
 pub struct Decision {
     /// What to do.
     pub action: Action,
-    /// Why.
+    /// The reasons.
     pub trace: Trace,
 }
 
-/// Decides on kinds and codes, never on texts.
+/// Decides what to do about a failure, by its kind and code and never by its text.
 ///
-/// Only this attempt is judged. Under [`RetryPolicy::Always`] the first attempt of an unsafe tool may have run although
-/// the second one, refused say, did not: whoever made both asks [`may_have_run`] after each and reports the outcome as
-/// unknown.
+/// It only looks at this attempt. With [`RetryPolicy::Always`], the first attempt of an unsafe tool may have run
+/// although the second did not, for example because it was refused. So the caller checks [`may_have_run`] after each
+/// attempt and reports the outcome as unknown.
 pub fn classify(failure: &Failure, context: &Context) -> Decision {
     let safe = context.read_only || context.idempotent;
-    // There is one retry per operation, and reauthenticating is one.
+    // There is one retry per operation, and a new authorization counts as one.
     let may_retry = context.attempt < 2 && context.retry != RetryPolicy::Never;
     let meaning = examine(failure, context.phase);
     let action = match meaning {
@@ -75,16 +75,16 @@ pub fn classify(failure: &Failure, context: &Context) -> Decision {
     if meaning.may_have_run() {
         trace.push(safety_note(context).to_string());
     }
-    trace.push(format!("attempt {}, retry: {}: {}", context.attempt, context.retry.name(), action.name()));
+    trace.push(format!("attempt {} with `retry: {}`: {}", context.attempt, context.retry.name(), action.name()));
     Decision { action, trace }
 }
 
-/// Whether a tool whose request failed so may have run all the same.
+/// Reports whether the tool may have run although its request failed in this way.
 pub fn may_have_run(failure: &Failure, phase: Phase) -> bool {
     examine(failure, phase).may_have_run()
 }
 
-/// Whether the failure says that an authorization is missing or no longer good.
+/// Reports whether the failure means that an authorization is missing or no longer valid.
 pub fn wants_authorization(failure: &Failure) -> bool {
     match failure {
         Failure::NeedsAuth(_) => true,
@@ -93,16 +93,16 @@ pub fn wants_authorization(failure: &Failure) -> bool {
     }
 }
 
-/// What a failure says about the tool.
+/// What a failure means for the tool.
 #[derive(Clone, Copy)]
 enum Meaning {
-    /// There is nothing to repeat: the server answered, or nobody waits, or nothing was asked.
+    /// A retry is pointless: the server answered, the caller is gone, or nothing was sent.
     Final,
-    /// The tool did not run, and this may help.
+    /// The tool did not run, and this action may help.
     NotRun(Action),
-    /// The connection was lost on the way: the tool may have run, and a new connection may help.
+    /// The connection was lost: the tool may have run, and a new connection may help.
     Lost,
-    /// No answer, or none that can be read: the tool may have run, and asking again would not help.
+    /// No response, or an unreadable one: the tool may have run, and a retry would not help.
     Unanswered,
 }
 
@@ -110,7 +110,7 @@ fn examine(failure: &Failure, phase: Phase) -> Meaning {
     let sent = phase == Phase::Sent;
     match failure {
         Failure::Cancelled | Failure::Rpc(_) => Meaning::Final,
-        // These end an operation before anything is sent, and the host has already tried what could be tried.
+        // These end an operation before anything is sent, and the host has already tried everything.
         Failure::QueueFull(_) | Failure::NeedsAuth(_) | Failure::RestartInProgress | Failure::RestartFailed(_) => {
             Meaning::Final
         }
@@ -120,14 +120,14 @@ fn examine(failure: &Failure, phase: Phase) -> Meaning {
         Failure::Closed | Failure::Exited(_) => lost(sent),
         Failure::Http(http) if is_challenge(http) => Meaning::NotRun(Action::Reauthenticate),
         Failure::Http(http) => match http.status {
-            // The server does not know the session, so it turned the request away unread.
+            // The server does not know the session, so it rejected the request unread.
             400 | 404 if http.session => Meaning::NotRun(Action::RetryNewSession),
             429 => Meaning::NotRun(Action::RetrySameSession),
             400..=499 => Meaning::Final,
-            // A gateway's 5xx says nothing about the server behind it. If the request was not sent, the answer was to
-            // something before it (the initialization), and the connection broke before the request was written.
+            // A gateway's 5xx says nothing about the server behind it. If the request was not sent, the response
+            // belongs to an earlier step (the initialization), and the connection broke before the request was written.
             500..=599 => lost(sent),
-            // No HTTP error at all, and yet no MCP answer: the server broke the protocol.
+            // Not an HTTP error, but not an MCP response either: the server violated the protocol.
             _ => unanswered(sent),
         },
     }
@@ -145,13 +145,13 @@ fn is_challenge(http: &HttpFailure) -> bool {
     http.status == 401 || (http.status == 403 && http.challenge)
 }
 
-/// What failed, without the texts of others: they may hold secrets, and nothing is decided on them.
+/// Describes the failure without quoting texts of others: they may contain secrets, and no decision depends on them.
 fn describe(failure: &Failure) -> String {
     match failure {
-        Failure::Cancelled => "the caller gave up".into(),
+        Failure::Cancelled => "the caller cancelled".into(),
         Failure::Timeout => "no answer in time".into(),
-        Failure::Connect(_) => "no connection".into(),
-        Failure::Closed => "the connection ended".into(),
+        Failure::Connect(_) => "could not connect".into(),
+        Failure::Closed => "the connection closed".into(),
         Failure::Exited(Some(code)) => format!("the process ended with exit code {code}"),
         Failure::Exited(None) => "the process was killed".into(),
         Failure::Http(http) => {
@@ -162,7 +162,7 @@ fn describe(failure: &Failure) -> String {
         Failure::Rpc(rpc) => format!("JSON-RPC error {}", rpc.code),
         Failure::Protocol(_) => "the server broke the protocol".into(),
         Failure::QueueFull(_) => "the server's queue is full".into(),
-        Failure::NeedsAuth(_) => "the server wants an authorization that the host does not have".into(),
+        Failure::NeedsAuth(_) => "the server requires authorization".into(),
         Failure::RestartInProgress => "the server is being restarted".into(),
         Failure::RestartFailed(_) => "the server could not be restarted".into(),
     }
@@ -183,18 +183,18 @@ impl Meaning {
 
     fn note(self, phase: Phase) -> &'static str {
         match (self, phase) {
-            (Meaning::Final, Phase::NotSent) => "nothing was sent, and trying again would not help",
-            (Meaning::Final, Phase::Sent) => "this is final: trying again would not help",
+            (Meaning::Final, Phase::NotSent) => "nothing was sent, and a retry would not help",
+            (Meaning::Final, Phase::Sent) => "a retry would not help",
             (Meaning::NotRun(_), Phase::NotSent) => "nothing was sent: the tool did not run",
-            (Meaning::NotRun(_), Phase::Sent) => "the request was not accepted: the tool did not run",
-            (Meaning::Lost, _) => "the request was sent and the answer was lost: the tool may have run",
-            (Meaning::Unanswered, _) => "the request was sent and not answered: the tool may have run",
+            (Meaning::NotRun(_), Phase::Sent) => "the server rejected the request: the tool did not run",
+            (Meaning::Lost, _) => "the request was sent and the response was lost: the tool may have run",
+            (Meaning::Unanswered, _) => "the request was sent and got no response: the tool may have run",
         }
     }
 }
 
 impl Action {
-    /// The name of the case in the contract.
+    /// Returns the case's name in the WIT.
     pub fn name(self) -> &'static str {
         match self {
             Action::Surface => "surface",
@@ -207,7 +207,7 @@ impl Action {
 }
 
 impl RetryPolicy {
-    /// The name of the case in the contract.
+    /// Returns the case's name in the WIT.
     pub fn name(self) -> &'static str {
         match self {
             RetryPolicy::Safe => "safe",

@@ -1,6 +1,6 @@
-//! A small JSON Schema: what the schema of a tool says of its arguments, as far as a model can be helped with it.
+//! A small JSON Schema validator: it covers what helps a model to correct its arguments.
 //!
-//! Known are `type`, `nullable`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`,
+//! It knows `type`, `nullable`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`,
 //! `prefixItems`, `minLength`, `maxLength`, `minimum`, `maximum` and their exclusive forms, `minItems`, `maxItems`,
 //! `anyOf`, `oneOf`, `allOf` and local `$ref`. Everything else passes: the server has the last word.
 
@@ -18,18 +18,18 @@ use crate::naming::distance;
 use std::cell::Cell;
 use std::fmt;
 
-/// One place in a schema; it shares the whole schema and the work that may be spent on it.
+/// A position in a schema, with the whole schema and the remaining work budget.
 #[derive(Clone, Copy)]
 pub struct Schema<'s> {
     walk: &'s Walk<'s>,
     here: &'s Value<'s>,
-    /// There may be keywords here that most schemas do without; where there are none, none are looked for.
+    /// Whether there are keywords here that most schemas lack; if not, they are not looked up.
     rare: bool,
 }
 
-/// A whole schema, and how much work may still be spent on it.
+/// A whole schema, and the remaining work budget.
 ///
-/// Alternatives within alternatives grow without bound, so a walk that has used up its steps lets the rest pass.
+/// Nested alternatives grow without bound, so a walk without steps left accepts the rest.
 pub struct Walk<'s> {
     root: &'s Value<'s>,
     steps: Cell<usize>,
@@ -41,19 +41,19 @@ impl<'s> Walk<'s> {
         Walk { root, steps: Cell::new(MAX_STEPS) }
     }
 
-    /// The place where a walk begins.
+    /// Returns the position where a walk begins.
     pub fn top(&'s self) -> Schema<'s> {
         Schema::new(self, self.root).resolved()
     }
 
-    /// Spends steps; false when none are left.
+    /// Spends steps; returns false when none are left.
     fn spend(&self, steps: usize) -> bool {
         let left = self.steps.get().saturating_sub(steps);
         self.steps.set(left);
         left > 0
     }
 
-    /// Whether the walk has let something pass for want of steps.
+    /// Reports whether the walk ran out of steps and accepted something unchecked.
     fn is_spent(&self) -> bool {
         self.steps.get() == 0
     }
@@ -65,26 +65,26 @@ impl<'s> Schema<'s> {
         Schema { walk, here, rare }
     }
 
-    /// The kinds of values that may stand here.
+    /// Returns the kinds of values that are allowed here.
     pub fn kinds(self) -> Kinds {
         self.kinds_within(0)
     }
 
-    /// The schema of a member of an object that may stand here.
+    /// Returns the schema for a member of an object here.
     pub fn property(self, name: &str) -> Option<Schema<'s>> {
         self.find(MAX_NESTING, &|schema| {
             let named = schema.properties().and_then(|all| schema.lookup(all, name));
-            // `false` forbids unknown members and says nothing of their type.
+            // `false` forbids unknown members and says nothing about their type.
             named.or_else(|| schema.keyword("additionalProperties").filter(|rest| rest.as_object().is_some()))
         })
     }
 
-    /// The schema of the items of a list that may stand here.
+    /// Returns the schema for the items of a list here.
     pub fn items(self) -> Option<Schema<'s>> {
         self.find(MAX_NESTING, &|schema| schema.keyword("items"))
     }
 
-    /// The one property that a bare value must mean: the only one, or the only one required, that `accepts` it.
+    /// Returns the one property that a bare value must mean: the only one, or the only required one, that `accepts` it.
     pub fn sole_property(self, accepts: impl Fn(Kinds) -> bool) -> Option<&'s str> {
         let properties = self.properties()?;
         let fitting = |name: &&'s str| self.property(name).is_some_and(|property| accepts(property.kinds()));
@@ -96,12 +96,12 @@ impl<'s> Schema<'s> {
         all.next().filter(fitting).filter(|_| properties.len() == 1)
     }
 
-    /// Whether an object that may stand here names a property so.
+    /// Reports whether an object here has a property with this name.
     pub fn names(self, name: &str) -> bool {
         self.find(MAX_NESTING, &|schema| schema.lookup(schema.properties()?, name)).is_some()
     }
 
-    /// Whether a name is that of a property but for a slip of the pen.
+    /// Reports whether a name looks like a misspelt property.
     pub fn resembles(self, name: &str) -> bool {
         let letters: Vec<char> = name.chars().collect();
         let near =
@@ -109,14 +109,14 @@ impl<'s> Schema<'s> {
         self.properties().is_some_and(|properties| properties.iter().any(|(known, _)| near(known)))
     }
 
-    /// Whether an object here can have no properties but those that are named.
+    /// Reports whether an object here may only have the named properties.
     pub fn is_closed(self) -> bool {
-        // Without regular expressions it is unknown which names `patternProperties` would allow.
+        // Without regular expressions, it is unknown which names `patternProperties` allows.
         self.keyword("additionalProperties") == Some(&Value::Bool(false)) && self.keyword("patternProperties").is_none()
     }
 
     fn kinds_within(self, nesting: usize) -> Kinds {
-        // The first level is part of the step that asks for it.
+        // The caller's step covers the first level.
         if nesting == MAX_NESTING || !self.walk.spend(nesting.min(1)) {
             return Kinds::ALL;
         }
@@ -148,7 +148,7 @@ impl<'s> Schema<'s> {
         self.branches("allOf").map(|branch| branch.kinds_within(nesting + 1)).fold(kinds, Kinds::and)
     }
 
-    /// Looks here, then in the alternatives, for a schema.
+    /// Searches for a schema here, then in the alternatives.
     fn find(self, nesting: usize, look: &dyn Fn(Schema<'s>) -> Option<&'s Value<'s>>) -> Option<Schema<'s>> {
         if nesting == 0 || !self.walk.spend(1) {
             return None;
@@ -160,12 +160,12 @@ impl<'s> Schema<'s> {
         branches.find_map(|branch| branch.find(nesting - 1, look))
     }
 
-    /// The same walk at another place.
+    /// Returns another position in the same walk.
     fn at(self, here: &'s Value<'s>) -> Schema<'s> {
         Schema::new(self.walk, here).resolved()
     }
 
-    /// Follows local references, through no more of them than could make sense.
+    /// Follows local references, up to a limit.
     fn resolved(mut self) -> Schema<'s> {
         for _ in 0..MAX_NESTING {
             let Some(reference) = self.keyword("$ref").and_then(Value::as_str) else { break };
@@ -175,7 +175,7 @@ impl<'s> Schema<'s> {
         self
     }
 
-    /// The place that `#/a/b` points to (RFC 6901).
+    /// Returns the position that `#/a/b` points to (RFC 6901).
     fn pointed(self, reference: &str) -> Option<&'s Value<'s>> {
         let pointer = reference.strip_prefix('#')?;
         pointer.split('/').skip(1).try_fold(self.walk.root, |at, step| {
@@ -205,14 +205,14 @@ impl<'s> Schema<'s> {
         self.keyword(keyword).and_then(Value::as_array).into_iter().flatten().map(move |branch| self.at(branch))
     }
 
-    /// Finds a member, and spends what the search costs.
+    /// Finds a member, and spends the cost of the search.
     fn lookup<'v>(self, members: &'v Object<'_>, name: &str) -> Option<&'v Value<'v>> {
-        // A step is about as much work as comparing eight names.
+        // One step is about as much work as comparing eight names.
         if self.walk.spend(members.len() / 8) { members.get(name) } else { None }
     }
 }
 
-/// Whether a keyword is none of those that most schemas consist of.
+/// Reports whether a keyword is uncommon in schemas.
 #[inline]
 fn is_rare(keyword: &str) -> bool {
     let common = matches!(
@@ -222,7 +222,7 @@ fn is_rare(keyword: &str) -> bool {
     !common
 }
 
-/// A set of the kinds of values that JSON Schema knows.
+/// A set of the kinds of values in JSON Schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds(u8);
 
@@ -246,7 +246,7 @@ impl Kinds {
     /// Every value.
     pub const ALL: Kinds = Kinds((1 << 7) - 1);
 
-    /// The kind of a value.
+    /// Returns the kind of a value.
     pub fn of(value: &Value<'_>) -> Kinds {
         match value {
             Value::Null => Kinds::NULL,
@@ -259,7 +259,7 @@ impl Kinds {
         }
     }
 
-    /// Whether one kind of the other set is in this one.
+    /// Reports whether the two sets overlap.
     pub fn has(self, other: Kinds) -> bool {
         self.0 & other.0 != 0
     }
@@ -300,7 +300,7 @@ impl fmt::Display for Kinds {
     }
 }
 
-/// How many values there are in a value, itself included, and how deep they are nested.
+/// Returns the number of values in a value, including itself, and its nesting depth.
 pub fn measure(value: &Value<'_>) -> (usize, usize) {
     let sum = |(count, depth): (usize, usize), inner: &Value<'_>| {
         let (more, deeper) = measure(inner);
@@ -313,9 +313,9 @@ pub fn measure(value: &Value<'_>) -> (usize, usize) {
     }
 }
 
-/// Where a value stands among the arguments, as a prefix for a note about it.
+/// The position of a value in the arguments, written as a prefix of a note.
 ///
-/// Each step borrows the one before: most walks have nothing to note, and then no path is ever spelled.
+/// Each step borrows the one before: most walks have no notes, and then no path is ever written.
 #[derive(Clone, Copy)]
 enum Path<'p> {
     Top,
@@ -350,7 +350,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A value with its kind, short enough for a note.
+/// Describes a value and its kind, short enough for a note.
 fn shown(value: &Value<'_>) -> String {
     match value {
         Value::Null => "null".into(),
@@ -361,7 +361,7 @@ fn shown(value: &Value<'_>) -> String {
     }
 }
 
-/// The beginning of a text.
+/// Returns the beginning of a text.
 fn short(text: &str) -> String {
     let mut letters = text.chars();
     let mut start: String = letters.by_ref().take(MAX_SHOWN).collect();
@@ -371,15 +371,15 @@ fn short(text: &str) -> String {
     start
 }
 
-/// How much work one walk may take: two steps for each of the most values there can be, or about 0.1 s.
+/// The work budget of one walk: two steps for each of the maximum number of values, or about 0.1 s.
 const MAX_STEPS: usize = 500_000;
-/// How many alternatives and references within one another are looked through.
+/// The maximum nesting of alternatives and references.
 const MAX_NESTING: usize = 16;
-/// How deep a walk follows values and alternatives together.
+/// The maximum depth of values and alternatives together.
 const MAX_WALK: usize = MAX_DEPTH;
-/// How many notes of one kind are worth reading.
+/// The maximum number of notes of one kind.
 const MAX_NOTES: usize = 20;
-/// How many letters of a value are shown.
+/// The maximum number of characters of a value in a note.
 const MAX_SHOWN: usize = 40;
 
 #[cfg(test)]

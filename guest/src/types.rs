@@ -1,11 +1,11 @@
-//! Words that every other module shares; each mirrors an item of `types.wit`.
+//! Types that all modules share; each mirrors an item of `types.wit`.
 
 use std::borrow::Cow;
 
-/// Short notes on how a decision was reached, in the order of the reasoning.
+/// Short notes on how a decision was made, in order.
 pub type Trace = Vec<String>;
 
-/// A note on its way into a trace; most are fixed texts, copied only for who reads them.
+/// A note for a trace; most are static texts, which are copied only if somebody reads them.
 pub type Note = Cow<'static, str>;
 
 /// One tool of one server.
@@ -24,21 +24,21 @@ impl ToolRef {
     }
 }
 
-/// What a tool says of itself, or what the configuration says of it; `None` says nothing.
+/// What a tool declares about itself, or what the configuration declares about it; `None` means no statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Annotations {
     /// The tool changes nothing (`readOnlyHint`).
     pub read_only: Option<bool>,
     /// The tool may delete or overwrite (`destructiveHint`).
     pub destructive: Option<bool>,
-    /// Calling the tool twice is calling it once (`idempotentHint`).
+    /// Calling the tool twice has the same effect as calling it once (`idempotentHint`).
     pub idempotent: Option<bool>,
-    /// The tool reaches beyond a closed world (`openWorldHint`).
+    /// The tool reaches beyond a closed environment (`openWorldHint`).
     pub open_world: Option<bool>,
 }
 
 impl Annotations {
-    /// These annotations where they say something, else the others.
+    /// Returns these annotations, with the others as defaults.
     pub fn or(self, other: Annotations) -> Annotations {
         Annotations {
             read_only: self.read_only.or(other.read_only),
@@ -54,33 +54,33 @@ impl Annotations {
 pub struct Tool {
     /// The name of the tool on its server.
     pub name: String,
-    /// What the tool does, for the model.
+    /// The description, for the model.
     pub description: Option<String>,
-    /// The JSON Schema of its arguments, as JSON.
+    /// The JSON Schema of the tool's arguments, as JSON.
     pub input_schema: Option<String>,
-    /// What the server says of it.
+    /// The annotations that the server gives.
     pub annotations: Annotations,
 }
 
-/// Whether a request had been handed to the transport when it failed.
+/// How far a request got before it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Not one byte can have reached the server.
+    /// No byte can have reached the server.
     NotSent,
-    /// The server may have acted on it.
+    /// The server may have acted on the request.
     Sent,
 }
 
-/// An HTTP answer that is no MCP answer.
+/// An HTTP response that is not an MCP response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpFailure {
     /// The status code.
     pub status: u16,
     /// The request carried a session id.
     pub session: bool,
-    /// The answer carried an authentication challenge.
+    /// The response carried an authentication challenge.
     pub challenge: bool,
-    /// The answer's Retry-After, in milliseconds.
+    /// The response's Retry-After, in milliseconds.
     pub retry_after_ms: Option<u64>,
 }
 
@@ -89,40 +89,40 @@ pub struct HttpFailure {
 pub struct RpcFailure {
     /// The error code.
     pub code: i64,
-    /// The error text, shown to the model and never decided on.
+    /// The error text: it is shown to the model, and no decision depends on it.
     pub message: String,
 }
 
 /// How an operation on a server failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The caller gave up.
+    /// The caller cancelled.
     Cancelled,
-    /// No answer in time.
+    /// No response in time.
     Timeout,
     /// No connection: refused, unknown host, or a program that does not start.
     Connect(String),
-    /// The connection ended.
+    /// The connection closed.
     Closed,
-    /// The server's process ended, with this exit code if it was not killed.
+    /// The server's process ended, with this exit code unless it was killed.
     Exited(Option<i32>),
     /// The server answered with an HTTP error.
     Http(HttpFailure),
     /// The server answered with a JSON-RPC error.
     Rpc(RpcFailure),
-    /// The server broke the protocol.
+    /// The server violated the protocol.
     Protocol(String),
-    /// A queue of the server is full; nothing was sent.
+    /// A queue of the server is full, and nothing was sent.
     QueueFull(String),
-    /// The server wants an authorization that the host does not have.
+    /// The server requires an authorization that the host does not have.
     NeedsAuth(String),
-    /// The server is being restarted and the caller's limit ended first.
+    /// The server is being restarted, and the caller's time limit passed first.
     RestartInProgress,
     /// The server could not be restarted.
     RestartFailed(String),
 }
 
-/// A span of time from which the host draws.
+/// A time range from which the host draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitRange {
     /// The shortest wait, in milliseconds.

@@ -1,4 +1,4 @@
-//! A brain of one's own: toolgate's, and one rule more. A tool that may change things is given no path outside of one folder.
+//! Your own decisions: toolgate's, plus one rule. A tool that may change things gets no path outside one folder.
 
 use toolgate_guest::decider::{Decider, Execution, Gate};
 use toolgate_guest::catalog::ExposedTool;
@@ -9,20 +9,20 @@ use toolgate_guest::types::Trace;
 
 toolgate_guest::export!(Fenced);
 
-/// The folder; a component sees no environment, so it is chosen when this is built.
+/// The folder, chosen at build time, because a component sees no environment.
 const FOLDER: &str = match option_env!("BRAIN_FOLDER") {
     Some(folder) => folder,
     None => "/srv/agent",
 };
 
-/// The brain: only its gates are its own.
+/// The decider: only its gates differ from toolgate's.
 pub struct Fenced;
 
 impl Decider for Fenced {
     type Gate = FencedGate;
 }
 
-/// A gate of toolgate's that says what the rule is, and begins calls that are watched.
+/// A toolgate gate that tells the model about the rule, and checks the calls that it begins.
 pub struct FencedGate(execution::Gate);
 
 impl Gate for FencedGate {
@@ -32,13 +32,13 @@ impl Gate for FencedGate {
         execution::Gate::new(settings).map(FencedGate)
     }
 
-    fn within(&self) -> &execution::Gate {
+    fn inner(&self) -> &execution::Gate {
         &self.0
     }
 
     fn tools(&self, style: &NamingStyle) -> Vec<ExposedTool> {
         let mut tools = self.0.tools(style);
-        // A model that knows the rule need not run into it.
+        // A model that knows the rule need not break it.
         for tool in tools.iter_mut().filter(|tool| tool.annotations.read_only != Some(true)) {
             let own = tool.description.take().unwrap_or_default();
             tool.description = Some(format!("{own} (paths: only in {FOLDER})").trim_start().to_owned());
@@ -54,7 +54,7 @@ impl Gate for FencedGate {
     }
 }
 
-/// A call of toolgate's, of which every directive is looked at before the host sees it.
+/// A toolgate call, whose directives are checked before the host sees them.
 pub struct Watched(execution::Execution);
 
 impl Execution for Watched {
@@ -69,7 +69,7 @@ impl Execution for Watched {
 }
 
 impl Watched {
-    /// Lets a directive pass, or ends the call before a person is asked or a byte is sent.
+    /// Passes a directive on, or ends the call before a person is asked or a byte is sent.
     fn look(&mut self, directive: Directive) -> Directive {
         let about_to_act = matches!(directive, Directive::Ask(_) | Directive::Request(_));
         match about_to_act.then(|| self.0.intent()).flatten().and_then(|intent| breach(&intent)) {
@@ -79,7 +79,7 @@ impl Watched {
     }
 }
 
-/// The first path that a tool must not be given.
+/// Returns the first path that the tool must not get.
 fn breach(intent: &Intent<'_>) -> Option<String> {
     if intent.annotations.read_only == Some(true) {
         return None;
@@ -98,7 +98,8 @@ fn first_outside(value: &Value<'_>) -> Option<String> {
     }
 }
 
-/// Whether a text is a path out of the folder. By its letters alone: a component sees no disk, and follows no link.
+/// Reports whether a text is a path out of the folder. It looks only at the text: a component sees no disk and follows
+/// no link.
 fn leads_out(text: &str) -> bool {
     let path = text.trim();
     let path = path.strip_prefix("file://").unwrap_or(path);

@@ -1,4 +1,4 @@
-//! A host of the component with a transport of its own: a server that is a struct in the same process.
+//! A host with its own transport: the server is a struct in the same process.
 
 use wasmtime::component::{Component, Linker, ResourceAny};
 use wasmtime::{Config, Engine, Error, Result, Store, StoreLimits, StoreLimitsBuilder};
@@ -11,7 +11,7 @@ mod logic {
     wasmtime::component::bindgen!({ path: "../../wit", world: "logic" });
 }
 
-/// What one question may cost, about one unit an instruction.
+/// The fuel for one question, about one unit per instruction.
 const FUEL: u64 = 20_000_000_000;
 
 /// A server with one tool, whose connection breaks now and then.
@@ -24,7 +24,7 @@ impl Clock {
     fn request(&mut self, method: &str, params: &str) -> Event {
         self.requests += 1;
         match (method, self.requests) {
-            // Not one byte has left, so the component may try again.
+            // No byte was sent, so the component may retry.
             (_, 2) => Event::Failed(Failed { failure: Failure::Closed, phase: Phase::NotSent }),
             ("tools/call", _) => {
                 println!("  the clock is asked {params}");
@@ -43,7 +43,7 @@ fn main() -> Result<()> {
     let engine = Engine::new(Config::new().consume_fuel(true))?;
     let component = Component::from_file(&engine, file)?;
     let mut linker = Linker::new(&engine);
-    // What Rust's standard library drags in, and calls only to say why it panics.
+    // Rust's standard library imports these, and calls them only to report a panic.
     linker.define_unknown_imports_as_traps(&component)?;
     let mut store = Store::new(&engine, StoreLimitsBuilder::new().memory_size(256 << 20).build());
     store.limiter(|limits| limits);
@@ -67,7 +67,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The whole loop: the component says what to do, the host does it and reports.
+/// The whole loop: the component says what to do, and the host does it and reports.
 fn run(
     store: &mut Store<StoreLimits>,
     logic: &Guest,

@@ -1,4 +1,4 @@
-//! A wasmtime host with an engine of its own: a plugin that calls tools through toolgate, and an agent on world `client`.
+//! A wasmtime host with its own engine: a plugin that calls tools through toolgate, and an agent on world `client`.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -18,7 +18,7 @@ use toolgate::{ToolgateCtx, ToolgateView};
 use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Store, StoreLimits, StoreLimitsBuilder};
 
-/// What a store holds: what it may reach, and how large it may become.
+/// The data of a store: what it may reach, and how much memory it may use.
 struct State {
     toolgate: ToolgateCtx,
     limits: StoreLimits,
@@ -47,8 +47,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The servers, which only toolgate reaches. Here both are the demo server within this process; without the last line the
-/// commands would be run.
+/// The servers, which only toolgate reaches. Here both are the demo server in this process; without the last line,
+/// toolgate would run the commands.
 fn servers() -> Result<Arc<Registry>, Box<dyn Error>> {
     let text = "
         servers:
@@ -63,7 +63,7 @@ fn servers() -> Result<Arc<Registry>, Box<dyn Error>> {
     Ok(Registry::new(&component, config, registry::RegistryOptions { transports, ..Default::default() })?)
 }
 
-/// Runs a plugin of somebody else's: it has the tools of its gate, some fuel, some memory, some time, and nothing else.
+/// Runs somebody else's plugin: it gets the tools of its gate and limited fuel, memory and time, and nothing else.
 async fn plugin(
     engine: &Engine,
     linker: &Linker<State>,
@@ -72,7 +72,7 @@ async fn plugin(
 ) -> Result<String, Box<dyn Error>> {
     let component = Component::from_file(engine, file)?;
     let mut linker = linker.clone();
-    // A plugin in Rust imports WASI for its panics; it gets none.
+    // A Rust plugin imports WASI for its panics; it gets none.
     linker.define_unknown_imports_as_traps(&component)?;
     // The allow list: two tools of one server.
     let allowed = SelectedServer { id: "demo".to_owned(), tools: vec!["forecast".to_owned(), "add".to_owned()] };
@@ -95,7 +95,7 @@ async fn agent(engine: &Engine, linker: &Linker<State>, registry: &Arc<Registry>
     let mut store = store(engine, ToolgateCtx::new().with_servers(registry, ["demo"])?)?;
     let client = client.instantiate_async(&mut store).await?;
     let executor = client.toolgate_client_tool_executor();
-    // It is told of both servers, and can reach one.
+    // It knows both servers, and can reach one.
     let servers = ["demo".to_owned(), "vault".to_owned()];
     let settings = Supervisor::new(registry.component().clone())?.default_settings(&servers)?;
     let calls = [("demo__add", "a: 1, b: 2"), ("vault__echo", "text: all your secrets")];

@@ -1,28 +1,28 @@
-//! Arguments read from text without quotes, in which the schema has yet to say what a word means.
+//! Arguments from text without quotes, whose words get their types from the schema later.
 
 use super::yaml;
 use crate::json::{Value, is_number};
 use crate::schema::{Kinds, Schema};
 use std::borrow::Cow;
 
-/// A value in which unquoted words are still both what they say and what they mean.
+/// A value whose unquoted words keep both their text and their default meaning.
 #[derive(Clone, Debug)]
 pub enum Draft<'a> {
-    /// An unquoted word as it was written, and what it means where no schema decides.
+    /// An unquoted word, and its meaning if no schema decides.
     Word(Cow<'a, str>, Value<'a>),
-    /// A text that was quoted, and so is nothing but a string.
+    /// A quoted text, which is always a string.
     Text(Cow<'a, str>),
     /// A list.
     List(Vec<Draft<'a>>),
-    /// Members in order.
+    /// A mapping, with its members in order.
     Map(Members<'a>),
 }
 
-/// The members of an object that is still a draft.
+/// The members of a draft object.
 pub type Members<'a> = Vec<(Cow<'a, str>, Draft<'a>)>;
 
 impl<'a> Draft<'a> {
-    /// An unquoted word with its usual meaning: `true`, `null`, `none`, a number of JSON's grammar, else a string.
+    /// Returns a word with its default meaning: `true`, `false`, `null`, `none`, a JSON number, or a string.
     pub fn word(text: Cow<'a, str>) -> Self {
         let is = |word: &str| text.eq_ignore_ascii_case(word);
         let value = if is("true") || is("false") {
@@ -37,11 +37,11 @@ impl<'a> Draft<'a> {
         Draft::Word(text, value)
     }
 
-    /// The value, once the schema of its place is known or known to be missing.
+    /// Returns the value, with the schema for it if there is one.
     pub fn settle(self, schema: Option<Schema<'_>>) -> Value<'a> {
         match self {
             Draft::Word(text, value) => {
-                // Among pairs a list stands in brackets, and is a text until the schema says that it is a list.
+                // In pairs, `[a, b]` is a text until the schema says that it is a list.
                 if let Some(schema) = schema
                     && text.starts_with('[')
                     && schema.kinds().has(Kinds::ARRAY)
@@ -69,12 +69,12 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Whether the schema wants a word as it was written, and not what it means.
+/// Reports whether the schema wants the word as written instead of its meaning.
 fn is_literal(meaning: &Value<'_>, schema: Schema<'_>) -> bool {
     let meaning = Kinds::of(meaning);
     let wants_text = |kinds: Kinds| kinds.has(Kinds::STRING) && !kinds.has(meaning);
     let kinds = schema.kinds();
-    // One word for a list becomes a list of one, and then the schema of the items counts.
+    // A single word becomes a list of one, so the schema of the items counts.
     let is_item = kinds.has(Kinds::ARRAY) && !kinds.has(meaning);
     wants_text(kinds) || is_item && schema.items().is_some_and(|items| wants_text(items.kinds()))
 }

@@ -1,15 +1,15 @@
-//! The code fence that models like to put around what they were asked for.
+//! The code fence that models like to put around arguments.
 
-/// What stands in the one code fence of a text.
+/// The content of the only code fence in a text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fenced<'a> {
-    /// The text inside, trimmed.
+    /// The text inside the fence, trimmed.
     pub inside: &'a str,
     /// Whether there are words before or after the fence.
     pub prose: bool,
 }
 
-/// Finds the code fence in a trimmed text; `None` where there is none, or more than one.
+/// Finds the code fence in a trimmed text; returns `None` if there is none or more than one.
 pub fn find(text: &str) -> Option<Fenced<'_>> {
     let start = first_fence(text)?;
     let fence = &text[start..];
@@ -19,7 +19,7 @@ pub fn find(text: &str) -> Option<Fenced<'_>> {
         (Some(at), _) => (&body[..at], body[at..].trim_start().trim_start_matches(&marker[..1])),
         // A fence on one line, such as ```{"a": 1}```
         (None, Some(inside)) => (inside, ""),
-        // A fence that was never closed: the text may have broken off.
+        // The fence was never closed: the text may be incomplete.
         (None, None) => (body, ""),
     };
     if first_fence(after).is_some() {
@@ -29,7 +29,7 @@ pub fn find(text: &str) -> Option<Fenced<'_>> {
     Some(Fenced { inside: inside.trim(), prose })
 }
 
-/// Where the first line that begins with a fence begins it.
+/// Returns the position of the first fence at the start of a line.
 fn first_fence(text: &str) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -42,11 +42,11 @@ fn first_fence(text: &str) -> Option<usize> {
     None
 }
 
-/// Where the line begins that consists of the marker.
+/// Returns the position of the line that closes the fence.
 fn closing_line(body: &str, marker: &str) -> Option<usize> {
     let mut at = 0;
     for line in body.split_inclusive('\n') {
-        // The first line still belongs to the opening.
+        // The first line belongs to the opening fence.
         if at > 0 && line.trim_start().starts_with(marker) {
             return Some(at);
         }
@@ -55,7 +55,7 @@ fn closing_line(body: &str, marker: &str) -> Option<usize> {
     None
 }
 
-/// The rest after a language word, which ends its line or stands before a bracket.
+/// Returns the text after a language word, if the word ends its line or stands before a bracket.
 fn without_language(text: &str) -> &str {
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '+' | '-' | '.');
     let rest = text.trim_start_matches([' ', '\t']).trim_start_matches(is_word);

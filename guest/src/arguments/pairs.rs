@@ -6,23 +6,24 @@ use crate::json::{self, MAX_VALUES, Value};
 use crate::schema::{Kinds, Schema, measure};
 use std::borrow::Cow;
 
-/// Pairs that were read, and whether a value took in parts that are no pairs of the tool.
+/// Pairs that were read, and whether a value took in text after a separator.
 #[derive(Debug)]
 pub struct Pairs<'a> {
     pub members: Members<'a>,
     pub joined: bool,
 }
 
-/// Reads a text that is nothing but pairs; `None` where one part of it is none.
+/// Reads a text that consists of pairs; returns `None` if any part is not a pair.
 ///
-/// Where the schema knows the first key, a text before such a part takes it in. It also takes in a pair whose key could
-/// only be refused, unless it is one of the tool's that was misspelt: that is for whoever wrote it to mend.
+/// If the schema knows the first key, a string value takes in such a part. It also takes in a pair whose key the schema
+/// forbids, unless the key looks like a misspelt property: the author should correct that.
 pub fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Pairs<'a>>, Refusal> {
     let schema = schema.filter(|schema| split(text).is_some_and(|(key, _)| schema.names(key)));
     let closed = schema.is_some_and(Schema::is_closed);
     let mut found: Vec<(&str, usize, usize)> = Vec::new();
     let mut joined = false;
-    // Whether the last value is a text, and one in quotes, once that matters: a long text has many separators.
+    // Whether the last value is a string, and a quoted one; computed on demand, because a long text has many
+    // separators.
     let mut last = None;
     let mut parts = Parts { text, at: 0, plain: false };
     loop {
@@ -47,7 +48,7 @@ pub fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Pair
         {
             let before = || (is_text(schema, key), is_quoted(text[*from..*to].trim()));
             let (text, quoted) = *last.get_or_insert_with(before);
-            // A pair behind a closing quote is no part of what stands in the quotes.
+            // A pair after a closing quote does not belong to the quoted text.
             if text && (pair.is_none() || !quoted) {
                 (*to, last, joined) = (end, Some((true, false)), true);
                 continue;
@@ -73,22 +74,22 @@ pub fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Pair
     Ok((!members.is_empty()).then_some(Pairs { members, joined }))
 }
 
-/// Reads a text that begins with this key as one pair, whatever stands in its value.
+/// Reads a text that begins with this key as one pair, whatever its value contains.
 pub fn sole<'a>(text: &'a str, key: &str) -> Result<Option<Draft<'a>>, Refusal> {
     let rest = text.strip_prefix(key).map(str::trim_start).filter(|rest| !rest.starts_with("://"));
     rest.and_then(|rest| rest.strip_prefix([':', '='])).map(|rest| value(rest.trim())).transpose()
 }
 
-/// Whether the value of a key is a text, and no list of texts either.
+/// Reports whether the value of a key is a string and cannot be a list or an object.
 fn is_text(schema: Schema<'_>, key: &str) -> bool {
     let kinds = schema.property(key).map_or(Kinds::NONE, Schema::kinds);
     kinds.has(Kinds::STRING) && !kinds.has(Kinds::ARRAY) && !kinds.has(Kinds::OBJECT)
 }
 
-/// The key and the value of one pair.
+/// Splits a pair into its key and its value.
 fn split(part: &str) -> Option<(&str, &str)> {
     let bytes = part.as_bytes();
-    // A key may hold neither separator, so that `://` can only stand before the first one that splits.
+    // A key contains neither separator, so `://` can only follow the scheme of a URL, which is not a key.
     let at = bytes.iter().position(|byte| matches!(byte, b':' | b'='))?;
     if part[at..].starts_with("://") {
         return None;
@@ -97,7 +98,7 @@ fn split(part: &str) -> Option<(&str, &str)> {
     is_key(key).then(|| (key, part[at + 1..].trim()))
 }
 
-/// Whether a text is `[A-Za-z_][\w.-]*`, all ASCII.
+/// Reports whether a text is `[A-Za-z_][\w.-]*`, all ASCII.
 fn is_key(text: &str) -> bool {
     let starts = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
     let goes_on = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
@@ -116,7 +117,7 @@ fn value(text: &str) -> Result<Draft<'_>, Refusal> {
     }
 }
 
-/// Whether a value is nothing but a text in quotes; one that only begins with a quote, such as `"a" or "b"`, is not.
+/// Reports whether a value is one quoted text; `"a" or "b"` is not.
 fn is_quoted(text: &str) -> bool {
     match text.as_bytes() {
         [quote @ (b'"' | b'\''), .., _] => end_of_quote(&text[1..], *quote) == Some(text.len() - 2),
@@ -124,7 +125,7 @@ fn is_quoted(text: &str) -> bool {
     }
 }
 
-/// The content of a value in quotes; a backslash escapes in double quotes alone.
+/// Returns the content of a quoted value; backslashes escape only in double quotes.
 fn unquoted(text: &str, quote: u8) -> Cow<'_, str> {
     let inside = &text[1..text.len() - 1];
     if quote == b'\'' || !inside.contains('\\') {
@@ -133,7 +134,7 @@ fn unquoted(text: &str, quote: u8) -> Cow<'_, str> {
     if let Ok(Value::String(content)) = json::parse(text) {
         return content;
     }
-    // Not a string of JSON, because of a raw newline or a backslash that escapes nothing: read what can be read.
+    // Not a JSON string, because of a raw newline or an invalid escape: read what is readable.
     let mut content = String::with_capacity(inside.len());
     let mut letters = inside.chars();
     while let Some(letter) = letters.next() {
@@ -153,7 +154,7 @@ fn unquoted(text: &str, quote: u8) -> Cow<'_, str> {
     content.into()
 }
 
-/// Where the quote closes, in the text after it has opened.
+/// Returns the position of the closing quote, given the text after the opening one.
 fn end_of_quote(text: &str, quote: u8) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -168,15 +169,15 @@ fn end_of_quote(text: &str, quote: u8) -> Option<usize> {
     None
 }
 
-/// The parts between separators that stand outside of quotes and brackets.
+/// The parts of a text between separators outside quotes and brackets.
 struct Parts<'a> {
     text: &'a str,
     at: usize,
-    /// One was left open: from here on quotes and brackets are letters, and every separator splits.
+    /// A quote or bracket was never closed: treat both as letters from here on, and split at every separator.
     plain: bool,
 }
 
-/// A quote or bracket was left open, and there are separators behind it whose meaning is therefore unknown.
+/// A quote or bracket was never closed, so the separators after it are ambiguous.
 struct LeftOpen;
 
 impl<'a> Iterator for Parts<'a> {
@@ -195,7 +196,7 @@ impl<'a> Iterator for Parts<'a> {
         while let Some(&byte) = bytes.get(self.at) {
             match byte {
                 b'"' | b'\'' | b'(' | b'[' | b'{' if self.plain => {}
-                // The quote in `don't` opens nothing; one at the start of a value does.
+                // The quote in `don't` opens nothing; a quote at the start of a value does.
                 b'"' | b'\'' if opens_quote(before) => {
                     let inside = &self.text[self.at + 1..];
                     let end = end_of_quote(inside, byte);

@@ -1,13 +1,13 @@
-//! JSON as models write it when they get it slightly wrong, read with a note of each repair.
+//! Reads slightly broken JSON, as models write it, and notes each repair.
 
 use super::Refusal;
 use crate::json::{self, MAX_DEPTH, MAX_VALUES, Value};
 use std::borrow::Cow;
 
-/// A value that could be read, and what had to be repaired for it.
+/// A value, and the repairs that were needed to read it.
 pub type Repaired<'a> = (Value<'a>, Vec<&'static str>);
 
-/// Reads a text that begins like an object or a list; `None` where it is neither, even after repairs.
+/// Reads a text that begins like an object or a list; returns `None` if repairs do not make it JSON.
 pub fn read(text: &str) -> Result<Option<Repaired<'_>>, Refusal> {
     if !text.starts_with(['{', '[']) {
         return Ok(None);
@@ -40,7 +40,7 @@ enum Repair {
     ExtraBrackets,
 }
 
-/// What is said of each repair.
+/// The note for each repair.
 const NOTES: [&str; 10] = [
     "removed comments",
     "replaced single or typographic quotes by double quotes",
@@ -54,11 +54,11 @@ const NOTES: [&str; 10] = [
     "removed closing brackets that close nothing",
 ];
 
-/// Why reading stops.
+/// The reason why reading stops.
 enum Stop {
-    /// Not even repairs make this JSON.
+    /// Repairs do not make this JSON.
     NotJson,
-    /// There is too much of it.
+    /// The text exceeds a limit.
     Limit(Refusal),
 }
 
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         Ok(Value::Array(items))
     }
 
-    /// Goes to the next member or item; false at the end of them, which is then behind.
+    /// Moves to the next member or item; returns false at the end, after the closing bracket.
     fn entry(&mut self, closer: char, is_first: bool) -> Read<bool> {
         let new_line = self.blanks();
         let comma = !is_first && self.accept(',');
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
         Ok(key.into())
     }
 
-    /// Reads what stands without quotes, up to a comma, a bracket, a comment or the end of the line.
+    /// Reads a bare word, up to a comma, a bracket, a comment or the end of the line.
     fn word(&mut self, is_member: bool) -> Read<Value<'a>> {
         let rest = &self.text[self.at..];
         let mut before = ' ';
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
                 if word == "None" { Value::Null } else { Value::Bool(word == "True") }
             }
             word if json::is_number(word) => Value::Number(word.into()),
-            // A word in a list could as well be the text of a regular expression or of a link.
+            // In a list, a bare word could be part of a regular expression or a link.
             word if is_member && is_plain(word) => {
                 self.note(Repair::BareWords);
                 Value::string(word)
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads a string in any quotes: mends its text into that of a JSON string, and has it read as one.
+    /// Reads a string in any quotes: rewrites it as a JSON string and parses that.
     fn string(&mut self) -> Read<Cow<'a, str>> {
         let Some((quote, closing)) = self.peek().and_then(|quote| Some((quote, closers(quote)?))) else {
             return Err(Stop::NotJson);
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
             let plain = plain.unwrap_or(rest.len());
             mended.push_str(&rest[..plain]);
             self.at += plain;
-            // A text that breaks off is not closed here: half a path or half a query would be sent as a whole one.
+            // Do not close a text that breaks off: half a path or half a query would be sent as if it were whole.
             let Some(letter) = self.peek() else { return Err(Stop::NotJson) };
             self.at += letter.len_utf8();
             if closing.contains(letter) && (letter == '"' || self.closes_here()) {
@@ -212,13 +212,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Mends what follows a backslash.
+    /// Rewrites an escape sequence after its backslash.
     fn escape(&mut self, mended: &mut String) {
         let rest = &self.text.as_bytes()[self.at..];
         let length = match rest {
             [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 1,
             [b'u', digits @ ..] if digits.len() >= 4 && digits[..4].iter().all(u8::is_ascii_hexdigit) => 5,
-            // Escaped in Python and JavaScript, and only themselves in JSON.
+            // Python and JavaScript escape these; JSON does not.
             [b'\'' | b'`', ..] => {
                 mended.push(char::from(rest[0]));
                 self.at += 1;
@@ -238,13 +238,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a single quote that was just read closes its string: the one in `'don't'` is followed by more of it.
+    /// Reports whether the single quote just read closes its string; the one in `'don't'` does not.
     fn closes_here(&self) -> bool {
         let rest = self.text[self.at..].trim_start_matches([' ', '\t']);
         rest.is_empty() || rest.starts_with([',', ':', '}', ']', '\n', '\r', '#']) || starts_comment(rest)
     }
 
-    /// Skips blanks and comments; true if a line ended among them.
+    /// Skips blanks and comments; returns true if they contain a line break.
     fn blanks(&mut self) -> bool {
         let start = self.at;
         loop {
@@ -263,7 +263,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips closing brackets up to the end of the text.
+    /// Skips extra closing brackets at the end of the text.
     fn closers(&mut self) -> Read<()> {
         self.blanks();
         while self.accept('}') || self.accept(']') {
@@ -298,7 +298,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The quotes that close what this one opens.
+/// Returns the quotes that close this opening quote.
 fn closers(quote: char) -> Option<&'static str> {
     Some(match quote {
         '"' => "\"",
@@ -314,7 +314,7 @@ fn starts_comment(text: &str) -> bool {
     text.starts_with("//") || text.starts_with("/*")
 }
 
-/// Whether a bare word is nothing but a word or a few: it begins with a letter and has no syntax in it.
+/// Reports whether a bare word is plain: it begins with a letter and contains no syntax.
 fn is_plain(word: &str) -> bool {
     word.starts_with(|letter: char| letter.is_alphabetic() || letter == '_')
         && !word.contains(['"', '\'', '`', ':', '=', '(', ')', '<', '>', '\\', '“', '”', '‘', '’'])

@@ -1,4 +1,4 @@
-//! YAML, where it says what pairs cannot: one mapping that has a list, a mapping or a block of text in it.
+//! Reads YAML that pairs cannot express: one mapping that contains a list, a mapping or a block of text.
 
 use super::draft::{Draft, Members};
 use super::{MAX_TEXT, Refusal};
@@ -8,10 +8,10 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Reads a text that is one mapping with a list or a mapping among its values, or with a block of text (`|` or `>`) for a
-/// property that the schema names; `None` where it is not.
+/// Reads a text that is one mapping and contains a list or mapping, or a block of text (`|` or `>`) for a property that
+/// the schema names; returns `None` otherwise.
 ///
-/// Tags other than `!!str` are ignored and a merge key is a key like any other, as in the core schema of YAML 1.2.
+/// Tags other than `!!str` are ignored, and a merge key is an ordinary key, as in the core schema of YAML 1.2.
 pub fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Members<'a>>, Refusal> {
     if text.len() > MAX_YAML || !may_nest(text) {
         return Ok(None);
@@ -33,14 +33,14 @@ pub fn read<'a>(text: &'a str, schema: Option<Schema<'_>>) -> Result<Option<Memb
     Ok((nested || has_block).then_some(members))
 }
 
-/// Reads a list in brackets, such as `[a, b]`, that stands for a property of this schema.
+/// Reads a list in brackets, such as `[a, b]`, for a property with this schema.
 pub fn list(text: &str, schema: Schema<'_>) -> Option<Value<'static>> {
     let document = format!("list: {text}");
     let (_, list) = read(&document, None).ok()??.pop()?;
     Some(list.settle(Some(schema)).into_owned())
 }
 
-/// Whether there can be a list or a mapping within a mapping: most texts need no parser to be told that there is none.
+/// Reports whether the text can contain a nested list or mapping; most texts cannot, and need no parser.
 fn may_nest(text: &str) -> bool {
     text.contains(':')
         && (text.contains(['[', '{']) || text.split(['\n', '\r']).skip(1).any(|line| line.starts_with([' ', '-', ':'])))
@@ -52,7 +52,7 @@ enum Verdict {
     Reject,
 }
 
-/// A list or mapping that has begun and not ended.
+/// A list or mapping that is not closed yet.
 struct Open<'a> {
     anchor: usize,
     before: Size,
@@ -64,7 +64,7 @@ enum Node<'a> {
     Map(Members<'a>, Option<Cow<'a, str>>),
 }
 
-/// How much has been built: an alias of a few bytes can stand for very much.
+/// The size of what has been built: an alias of a few bytes can stand for a large value.
 #[derive(Clone, Copy, Default)]
 struct Size {
     values: usize,
@@ -108,7 +108,7 @@ impl<'a> Builder<'a> {
                 Ok(self.put(draft))
             }
             Event::Alias(anchor) => {
-                // An anchor that is still open would contain itself.
+                // A value whose anchor is still open would contain itself.
                 let Some((draft, size, depth)) = self.anchors.get(&anchor) else { return Ok(Verdict::Reject) };
                 grow(&mut self.size, *size)?;
                 if self.stack.len() + depth > MAX_DEPTH {
@@ -121,14 +121,14 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Whether an event is a block of text for a property that the schema names.
+    /// Reports whether an event is a block of text for a property that the schema names.
     fn is_block(&self, event: &Event<'_>, schema: Schema<'_>) -> bool {
         let block = matches!(event, Event::Scalar(_, ScalarStyle::Literal | ScalarStyle::Folded, ..));
         block && matches!(&*self.stack, [Open { node: Node::Map(_, Some(key)), .. }] if schema.names(key))
     }
 
     fn open(&mut self, anchor: usize, node: Node<'a>) -> Result<Verdict, Refusal> {
-        // The whole text must be a mapping, and a key must be a word.
+        // The top level must be a mapping, and a key must be a word.
         let misplaced = match self.stack.last() {
             None => matches!(node, Node::List(_)),
             Some(open) => matches!(open.node, Node::Map(_, None)),
@@ -145,13 +145,13 @@ impl<'a> Builder<'a> {
         Ok(Verdict::Continue)
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a finished value to the list or mapping that contains it.
     fn put(&mut self, draft: Draft<'a>) -> Verdict {
         match self.stack.last_mut().map(|open| &mut open.node) {
             None => self.root = Some(draft),
             Some(Node::List(items)) => items.push(draft),
             Some(Node::Map(members, key)) => match (key.take(), draft) {
-                // `{app="nginx"}` is no mapping of a strange key to nothing, but a selector.
+                // `{app="nginx"}` is a selector, not a mapping with a key and no value.
                 (Some(key), Draft::Word(word, _)) if word.is_empty() && key.contains('=') => return Verdict::Reject,
                 (Some(key), draft) => members.push((key, draft)),
                 (None, Draft::Word(word, _) | Draft::Text(word)) if !word.is_empty() => *key = Some(word),
@@ -161,7 +161,7 @@ impl<'a> Builder<'a> {
         Verdict::Continue
     }
 
-    /// Remembers a value that aliases may repeat; what is remembered is bounded like what is built.
+    /// Stores a value that aliases may repeat, within the same limits as the built value.
     fn keep(&mut self, anchor: usize, draft: &Draft<'a>, before: Size) -> Result<(), Refusal> {
         if anchor == 0 {
             return Ok(());
@@ -185,7 +185,7 @@ fn grow(size: &mut Size, more: Size) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// How deep a value is nested.
+/// Returns the nesting depth of a value.
 fn depth(draft: &Draft<'_>) -> usize {
     match draft {
         Draft::List(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -194,7 +194,7 @@ fn depth(draft: &Draft<'_>) -> usize {
     }
 }
 
-/// The parser keeps every token of an unclosed bracket, some hundred bytes for each byte of text.
+/// The parser keeps every token of an unclosed bracket, which takes some hundred bytes per byte of text.
 const MAX_YAML: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The names and schemas under which tools are shown, and the way back from a name to its tool.
+//! The names and schemas under which tools are shown, and the lookup from a name to its tool.
 
 use std::rc::Rc;
 
@@ -9,15 +9,15 @@ use crate::types::{Annotations, ToolRef};
 /// A tool as the model sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExposedTool {
-    /// The name to show and to call.
+    /// The name that the model sees and calls.
     pub name: String,
-    /// The tool it means.
+    /// The tool that the name means.
     pub tool: ToolRef,
-    /// What the tool does.
+    /// The description of the tool.
     pub description: Option<String>,
-    /// The schema of its arguments, lowered where the style is fitted.
+    /// The schema of its arguments, adapted to the provider if the naming style is `fitted`.
     pub input_schema: Option<String>,
-    /// What is said of it, the configuration's overrides included.
+    /// The tool's annotations, with overrides from the configuration.
     pub annotations: Annotations,
 }
 
@@ -28,7 +28,7 @@ type Tool<'a> = (&'a Rc<str>, &'a Rc<Entry>);
 pub struct Exposure(Vec<(String, Rc<str>, Rc<Entry>)>);
 
 impl Exposure {
-    /// The table for these tools.
+    /// Builds the table for these tools.
     pub fn new<'a>(style: &NamingStyle, tools: impl Iterator<Item = Tool<'a>>) -> Self {
         let tools: Vec<_> = tools.collect();
         let named = names(style, &tools).into_iter().zip(tools);
@@ -38,7 +38,7 @@ impl Exposure {
         Exposure(table)
     }
 
-    /// The tool of this very name.
+    /// Finds the tool with exactly this name.
     pub fn find(&self, name: &str) -> Option<(Rc<str>, Rc<Entry>)> {
         let at = self.0.binary_search_by(|(exposed, ..)| exposed.as_str().cmp(name)).ok()?;
         let (_, server, tool) = &self.0[at];
@@ -46,17 +46,17 @@ impl Exposure {
     }
 }
 
-/// A name for each tool, no two alike.
+/// Returns a unique name for each tool.
 pub fn names(style: &NamingStyle, tools: &[Tool<'_>]) -> Vec<String> {
     let fitted = |target, prefix: &str| {
         let pairs: Vec<(&str, &str)> = tools.iter().map(|(server, tool)| (&***server, &*tool.tool.name)).collect();
         let audience = Audience { target, prefix: prefix.to_owned() };
-        // A prefix that leaves no room cannot be honoured; names without it are the best there is.
+        // If the prefix leaves no room for a name, leave it out: that is the best that can be done.
         let unprefixed = || naming::names(&pairs, &Audience { prefix: String::new(), ..audience.clone() });
         naming::names(&pairs, &audience).or_else(|_| unprefixed()).unwrap_or_default()
     };
     match style {
-        // No server id holds a dot, so these are unique as they are.
+        // Server ids contain no dots, so these names are unique.
         NamingStyle::Dot => tools.iter().map(|(server, tool)| format!("{server}.{}", tool.tool.name)).collect(),
         NamingStyle::DoubleUnderscore => fitted(Target::Mcp, ""),
         NamingStyle::McpPrefix => fitted(Target::Mcp, "mcp__").into_iter().map(|name| format!("mcp__{name}")).collect(),
@@ -64,11 +64,11 @@ pub fn names(style: &NamingStyle, tools: &[Tool<'_>]) -> Vec<String> {
     }
 }
 
-/// The schema to show: lowered for an audience, else as the server wrote it.
+/// Returns the schema to show: adapted to an audience, or as the server wrote it.
 pub fn schema(style: &NamingStyle, entry: &Entry) -> Option<String> {
     let schema = entry.tool.input_schema.as_deref();
     match style {
-        // A schema that is no JSON is shown as no schema: the tool stays usable.
+        // If the schema is not JSON, show an empty one, so that the tool stays usable.
         NamingStyle::Fitted(Audience { target, .. }) => {
             naming::lower(schema, *target).or_else(|_| naming::lower(None, *target)).ok()
         }

@@ -1,15 +1,15 @@
-//! One text for the model: what servers say of themselves, notes on tools, and which servers failed.
+//! One text for the model: the servers' instructions, notes about tools, and the servers that failed.
 
-/// A note on one tool, for the model.
+/// A note about one tool, for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolNote {
-    /// The name that the model knows the tool by.
+    /// The name under which the model sees the tool.
     pub name: String,
     /// The note.
     pub text: String,
 }
 
-/// What the model is told of one server.
+/// What the model is told about one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerNotes {
     /// The id of the server.
@@ -18,20 +18,20 @@ pub struct ServerNotes {
     pub instructions: Option<String>,
     /// The descriptions of its prompts.
     pub prompts: Vec<String>,
-    /// Notes on its tools.
+    /// Notes about its tools.
     pub tools: Vec<ToolNote>,
 }
 
-/// A server that cannot be used now.
+/// A server that is currently unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedServer {
     /// The id of the server.
     pub server: String,
-    /// Why, in words.
+    /// The reason, as a short sentence.
     pub reason: String,
 }
 
-/// The text; empty where there is nothing to say.
+/// Writes the text; it is empty if there is nothing to say.
 pub fn instructions(servers: &[ServerNotes], failed: &[FailedServer]) -> String {
     let mut blocks: Vec<String> = Vec::new();
     for notes in servers {
@@ -55,7 +55,7 @@ pub fn instructions(servers: &[ServerNotes], failed: &[FailedServer]) -> String 
     blocks.join("\n\n")
 }
 
-/// A reason must not be able to add lines, and so items, to the list.
+/// Joins lines, so that a reason cannot add items to the list.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! A gate and what its servers offer: each server is asked once for all who want to know.
+//! A gate and its servers' tools: each server is asked once for all callers.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,25 +9,25 @@ use std::task::{Poll, Waker};
 use super::{Transport, listing};
 use crate::execution::{Failed, Gate, Settings, SettingsError};
 
-/// A gate, and the servers that are being asked for their tools.
+/// A gate, and the servers that are currently listing their tools.
 #[derive(Debug)]
 pub struct ToolDiscovery {
     gate: Gate,
     pending: RefCell<BTreeMap<String, Rc<PendingListing>>>,
 }
 
-/// A server is being asked; who comes meanwhile waits for what comes of it.
+/// A `tools/list` in progress; other callers wait for its outcome.
 #[derive(Debug, Default)]
 struct PendingListing(RefCell<ListingState>);
 
 #[derive(Debug, Default)]
 struct ListingState {
-    /// Set at the end; none within where whoever asked gave up.
+    /// Set at the end; the inner option is empty if the asking call was cancelled.
     ended: Option<Option<Result<(), Failed>>>,
     waiting: Vec<Waker>,
 }
 
-/// The right to ask a server; when it is dropped, those who wait are told.
+/// The right to ask a server; dropping it wakes all waiters.
 struct ListingGuard<'a> {
     offers: &'a ToolDiscovery,
     server: &'a str,
@@ -36,30 +36,30 @@ struct ListingGuard<'a> {
 }
 
 impl ToolDiscovery {
-    /// A gate whose servers have offered nothing yet.
+    /// Creates a gate whose servers have not listed their tools yet.
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         Ok(ToolDiscovery { gate: Gate::new(settings)?, pending: RefCell::default() })
     }
 
-    /// The gate.
+    /// Returns the gate.
     pub fn gate(&self) -> &Gate {
         &self.gate
     }
 
-    /// Sees to it that the server has offered its tools.
+    /// Makes sure that the server has listed its tools.
     pub async fn ensure_offer(&self, transport: &impl Transport, server: &str) -> Result<(), Failed> {
         while !self.gate.has_offer(server) {
             let asking = self.pending.borrow().get(server).cloned();
             if let Some(asking) = asking {
                 match asking.ended().await {
                     Some(outcome) => return outcome,
-                    // Whoever asked gave up, or the server's offer was withdrawn meanwhile.
+                    // The asking call was cancelled, or the server's tools were withdrawn meanwhile.
                     None => continue,
                 }
             }
             let mut turn = ListingGuard::take(self, server);
             let listed = listing::fetch(transport, server).await;
-            // What was asked before the last offer was withdrawn may be older than the reason for that.
+            // If the tools were withdrawn during the request, its result may be outdated.
             if turn.is_current() {
                 let outcome = listed.map(|tools| drop(self.gate.offer(server, tools)));
                 turn.outcome = Some(outcome.clone());
@@ -69,7 +69,7 @@ impl ToolDiscovery {
         Ok(())
     }
 
-    /// Forgets what a server offers, also what it is being asked.
+    /// Forgets the tools of a server, and the result of a request in progress.
     pub fn withdraw(&self, server: &str) {
         self.pending.borrow_mut().remove(server);
         self.gate.withdraw(server);
@@ -77,7 +77,7 @@ impl ToolDiscovery {
 }
 
 impl PendingListing {
-    /// What came of it; none where nothing did.
+    /// Waits for the outcome; returns `None` if the request was dropped.
     async fn ended(&self) -> Option<Result<(), Failed>> {
         poll_fn(|context| {
             let mut progress = self.0.borrow_mut();
@@ -100,7 +100,7 @@ impl<'a> ListingGuard<'a> {
         ListingGuard { offers, server, asking, outcome: None }
     }
 
-    /// Whether nobody has withdrawn the server's offer since.
+    /// Reports whether the server's tools have not been withdrawn since.
     fn is_current(&self) -> bool {
         self.offers.pending.borrow().get(self.server).is_some_and(|asking| Rc::ptr_eq(asking, &self.asking))
     }

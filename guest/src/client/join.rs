@@ -1,10 +1,10 @@
-//! Futures that run side by side until all have ended.
+//! Runs futures concurrently until all have ended.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// Waits for all, and gives what came of each, in their order.
+/// Waits for all futures and returns their outputs, in order.
 pub async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut ended: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();

@@ -1,4 +1,4 @@
-//! What a server offers, page by page.
+//! The tools of a server, page by page.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::execution::Failed;
 use crate::json::{self, Value};
 use crate::types::{Annotations, Failure, Phase, Tool};
 
-/// Asks a server for all its tools; one that knows no tools has none.
+/// Asks a server for all its tools; a server that does not know the method has none.
 pub async fn fetch(transport: &impl Transport, server: &str) -> Result<Vec<Tool>, Failed> {
     let mut tools = Vec::new();
     let mut cursors = BTreeSet::new();
@@ -21,10 +21,10 @@ pub async fn fetch(transport: &impl Transport, server: &str) -> Result<Vec<Tool>
         let page =
             json::parse(&page).map_err(|error| broken(format!("the result of {METHOD} is unreadable: {error}")))?;
         if page.as_object().is_none() {
-            return Err(broken(format!("the result of {METHOD} is no object")));
+            return Err(broken(format!("the result of {METHOD} is not an object")));
         }
         if page.get("resultType").is_some_and(|kind| kind.as_str() != Some("complete")) {
-            return Err(broken(format!("the result of {METHOD} is of a type that nobody knows")));
+            return Err(broken(format!("the result of {METHOD} has an unknown resultType")));
         }
         tools.extend(page.get("tools").and_then(Value::as_array).unwrap_or_default().iter().filter_map(read));
         if tools.len() > MAX_TOOLS {
@@ -36,17 +36,17 @@ pub async fn fetch(transport: &impl Transport, server: &str) -> Result<Vec<Tool>
             Some(cursor) => {
                 let cursor = cursor.to_json();
                 params = format!(r#"{{"cursor":{cursor}}}"#);
-                // All pages up to here are there; the one that would follow has been seen.
+                // The cursor repeats, so all pages have been read.
                 if !cursors.insert(cursor) {
                     return Ok(tools);
                 }
             }
         }
     }
-    Err(broken(format!("{METHOD} has more than {MAX_PAGES} pages, and no end")))
+    Err(broken(format!("{METHOD} has more than {MAX_PAGES} pages")))
 }
 
-/// A tool as its server lists it; one without a name is none. Hints of a wrong type say nothing.
+/// Reads a tool from its server's list; an entry without a name is skipped, and hints of a wrong type are ignored.
 fn read(item: &Value<'_>) -> Option<Tool> {
     let hint = |name: &str| item.get("annotations")?.get(name)?.as_bool();
     Some(Tool {
@@ -67,7 +67,7 @@ fn broken(how: String) -> Failed {
 }
 
 const METHOD: &str = "tools/list";
-/// The JSON-RPC code for a method that there is not.
+/// The JSON-RPC code for an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
 const MAX_PAGES: usize = 1_000;
 const MAX_TOOLS: usize = 100_000;

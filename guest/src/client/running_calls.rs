@@ -1,4 +1,4 @@
-//! The calls under way, each of which can be given up.
+//! The running calls, each of which can be cancelled.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -7,11 +7,11 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// All calls under way, by the id that their caller gave them; an id may be given twice.
+/// All running calls, by their caller's id, which may repeat.
 #[derive(Debug, Default)]
 pub struct RunningCalls(RefCell<BTreeMap<String, Vec<Rc<CancelFlag>>>>);
 
-/// A call under way; it is struck out when this is dropped.
+/// A running call; dropping it removes it from the list.
 #[derive(Debug)]
 pub struct RunningCall<'a> {
     calls: &'a RunningCalls,
@@ -19,7 +19,7 @@ pub struct RunningCall<'a> {
     flag: Rc<CancelFlag>,
 }
 
-/// Whether a call was given up, and whom to tell.
+/// Whether a call was cancelled, and the waker of its task.
 #[derive(Debug, Default)]
 struct CancelFlag {
     cancelled: Cell<bool>,
@@ -27,14 +27,14 @@ struct CancelFlag {
 }
 
 impl RunningCalls {
-    /// Enters a call.
+    /// Adds a call.
     pub fn enter(&self, id: &str) -> RunningCall<'_> {
         let flag = Rc::<CancelFlag>::default();
         self.0.borrow_mut().entry(id.to_owned()).or_default().push(Rc::clone(&flag));
         RunningCall { calls: self, id: id.to_owned(), flag }
     }
 
-    /// Gives up the calls of this id, and says whether there were any.
+    /// Cancels the calls with this id and reports whether there were any.
     pub fn cancel(&self, id: &str) -> bool {
         let flags = self.0.borrow().get(id).cloned().unwrap_or_default();
         for flag in &flags {
@@ -48,7 +48,7 @@ impl RunningCalls {
 }
 
 impl RunningCall<'_> {
-    /// What a future comes to; none where the call is given up, and then the future is dropped.
+    /// Awaits a future; if the call is cancelled, drops the future and returns `None`.
     pub async fn unless_cancelled<F: Future>(&self, future: F) -> Option<F::Output> {
         let mut future = pin!(future);
         poll_fn(|context| {

@@ -163,9 +163,9 @@ fn a_server_without_tools_has_none_and_one_that_talks_nonsense_has_failed() {
     for (answer, reason) in [
         (rpc(-32601), None),
         (rpc(-32603), Some("no (code -32603)")),
-        (Ok("[]".to_owned()), Some("no object")),
+        (Ok("[]".to_owned()), Some("not an object")),
         (Ok("{".to_owned()), Some("unreadable")),
-        (Ok(r#"{"resultType":"input_required"}"#.to_owned()), Some("of a type that nobody knows")),
+        (Ok(r#"{"resultType":"input_required"}"#.to_owned()), Some("unknown resultType")),
     ] {
         let mut office = office(&["a"]);
         let list = office.list();
@@ -205,7 +205,7 @@ fn what_wants_a_person_is_declined() {
     assert!(office.run().is_empty());
     let result = office.result(call);
     assert_eq!(result.code, Code::Declined);
-    assert!(result.text.contains("nobody could be asked"), "{}", result.text);
+    assert!(result.text.contains("could not ask its user"), "{}", result.text);
 }
 
 #[test]

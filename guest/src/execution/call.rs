@@ -1,4 +1,4 @@
-//! One call under way: what it waits for, what it knows, and what comes next.
+//! One running call: what it knows, what it waits for, and what it does next.
 
 mod intent;
 mod words;
@@ -25,18 +25,18 @@ use crate::types::{Failure, Note, Phase, ToolRef, Trace};
 pub use intent::Intent;
 use words::{describe_tool, name_of, stage_note};
 
-/// A call under way. What it decides on is fixed when it begins, but for servers that it asks to connect.
+/// A running call. Later offers do not affect it, except from servers that it asks to connect.
 #[derive(Debug)]
 pub struct Execution {
     gate: Rc<RefCell<Inner>>,
     call: ToolCall,
     notes: Vec<Note>,
-    /// The tool that is meant, once the name has led to one.
+    /// The tool, once the name is resolved.
     tool: Option<ResolvedTool>,
-    /// Set once the arguments are read too.
+    /// Set once the arguments are read as well.
     plan: Option<Plan>,
     attempts: u32,
-    /// An attempt was given up of which nobody knows whether it ran.
+    /// Whether a failed attempt may have run.
     may_have_run: bool,
     state: State,
 }
@@ -57,31 +57,31 @@ impl ResolvedTool {
 /// What the execution waits for.
 #[derive(Debug)]
 enum State {
-    /// For these servers to come up.
+    /// Waits until these servers have listed their tools.
     Connecting(Vec<String>),
     Asking,
     Requesting,
     Waiting(AfterWait),
     Reconnecting,
     Reauthenticating,
-    /// For what becomes of the text of this answer.
+    /// Waits until the text of this result is saved or summarized.
     Condensing(LongAnswer),
-    /// For nothing more.
+    /// Waits for nothing.
     Done(ResultSource),
 }
 
-/// What the result is made of beside what the execution knows anyway: it is seldom asked for twice, so no copy is kept.
+/// What the result is built from. `Done` is seldom requested twice, so the result itself is not kept.
 #[derive(Debug)]
 enum ResultSource {
-    /// This code, with this text.
+    /// A code and a text.
     Text(Code, String),
-    /// This answer of the server.
+    /// The server's result.
     Answered(String),
-    /// This answer, whose text was too long, with what became of it.
+    /// The server's result, whose text was too long, and what was done with it.
     Condensed(LongAnswer, Condensed),
 }
 
-/// What follows a wait.
+/// The step after a wait.
 #[derive(Clone, Copy, Debug)]
 enum AfterWait {
     Request,
@@ -104,7 +104,7 @@ impl Execution {
         (execution, directive)
     }
 
-    /// Takes what happened and says what to do next. After `Done` it says `Done` again.
+    /// Takes an event and returns the next directive; after `Done`, it returns `Done` again.
     pub fn next(&mut self, event: Event) -> Directive {
         match (&self.state, event) {
             (State::Done(ending), _) => Directive::Done(self.result_again(ending)),
@@ -118,7 +118,9 @@ impl Execution {
                 self.request()
             }
             (State::Asking, Event::Approved(false)) => self.declined("a person declined it"),
-            (State::Asking, Event::Unasked) => self.declined("nobody could be asked"),
+            (State::Asking, Event::Unasked) => {
+                self.declined("the client could not ask its user: use one that supports elicitation, or a terminal")
+            }
             (State::Requesting, Event::Answered(answer)) => self.answered(answer),
             (State::Requesting, Event::Forwarded(Summary { is_error })) => self.forwarded(is_error),
             (State::Requesting, Event::Failed(Failed { failure, phase })) => self.request_failed(&failure, phase),
@@ -134,9 +136,9 @@ impl Execution {
                 other => self.give_up(&Failure::NeedsAuth(outcome::describe(&other, &self.server()))),
             },
             (State::Condensing(_), Event::Condensed(condensed)) => self.condensed(condensed),
-            // The tool has answered, whatever became of the text.
+            // The tool has answered, so the call succeeds without the saved text or the summary.
             (State::Condensing(_), Event::Failed(_)) => {
-                self.note("the text could not be condensed");
+                self.note("condensing failed");
                 self.condensed(Condensed::default())
             }
             (_, Event::Failed(Failed { failure, .. })) => self.give_up(&failure),
@@ -150,7 +152,7 @@ impl Execution {
         }
     }
 
-    /// What lies ahead, where this is to be done first.
+    /// Returns the whole outcome at once if this directive allows it, else the running call.
     pub(super) fn outlook(mut self, directive: Directive) -> Outlook<Execution> {
         match (directive, &self.tool) {
             (Directive::Request(Request { params, forward_up_to: Some(forward_up_to), .. }), Some(meant)) => {
@@ -170,7 +172,7 @@ impl Execution {
         }
     }
 
-    /// How it was decided so far.
+    /// Returns the trace so far.
     pub fn trace(&self) -> Trace {
         self.notes.iter().map(|note| String::from(&**note)).collect()
     }
@@ -179,7 +181,7 @@ impl Execution {
         self.notes.push(note.into());
     }
 
-    /// Finds the tool, asking for servers that have not spoken yet where `may_connect`.
+    /// Finds the tool; if `may_connect`, first connects servers whose tools are unknown.
     fn route(&mut self, may_connect: bool) -> Directive {
         let gate = Rc::clone(&self.gate);
         let gate = gate.borrow();
@@ -187,7 +189,7 @@ impl Execution {
         if may_connect {
             let missing = gate.missing(&self.call.name, &route);
             if !missing.is_empty() {
-                self.note(format!("servers that have not been asked yet: {}", missing.join(", ")));
+                self.note(format!("connecting to list tools: {}", missing.join(", ")));
                 self.state = State::Connecting(missing.clone());
                 return Directive::Connect(missing);
             }
@@ -203,7 +205,7 @@ impl Execution {
     }
 
     fn no_route(&mut self, NameError { problem, message }: NameError) -> Directive {
-        self.note(quoted_between("name ", &self.call.name, " leads to no tool"));
+        self.note(quoted_between("name ", &self.call.name, " does not identify a tool"));
         let code = match problem {
             NameProblem::InvalidName | NameProblem::Ambiguous => Code::InvalidName,
             NameProblem::UnknownServer => Code::UnknownServer,
@@ -212,17 +214,17 @@ impl Execution {
         self.fail(code, &message)
     }
 
-    /// A server did not come up; the name may still mean a tool of another one.
+    /// Handles a server that is not available: the name may still mean a tool of another server.
     fn connect_failed(&mut self, failure: &Failure) -> Directive {
         let found = self.gate.borrow().resolve(&self.call.name).is_ok();
         if found {
-            self.note("a server that could be meant too did not come up");
+            self.note("another server that the name could mean is not available");
             return self.route(false);
         }
         self.give_up(failure)
     }
 
-    /// The tool is known: asks the rules, reads the arguments, and then sends or asks.
+    /// Checks the rules, reads the arguments, and then asks for approval or sends the request.
     fn plan(&mut self, gate: &Inner, route: Route) -> Directive {
         self.note(route.note);
         let meant = self.tool.insert(ResolvedTool { server: route.server, entry: route.tool });
@@ -233,12 +235,12 @@ impl Execution {
             Ok(parsed) => parsed,
             Err(refusal) => {
                 let text = format!("invalid arguments for {}: {refusal}", describe_tool(meant));
-                self.note("arguments: refused");
+                self.note("arguments: over a size limit");
                 return self.fail(Code::InvalidArguments, &text);
             }
         };
         self.notes.push(stage_note(parsed.stage).into());
-        // Notes quote values, and a trace is logged.
+        // Notes quote values, and the trace is logged.
         let masker = gate.masker(server);
         self.notes.extend(parsed.notes.iter().map(|note| format!("arguments: {}", masker.mask(&note.text)).into()));
         let problems: Vec<&str> =
@@ -265,11 +267,11 @@ impl Execution {
             summarize_above_tokens: gate.settings.summarize_above_tokens,
         });
         match question {
-            // A person who is shown half of it would approve what they have not seen.
+            // A person must see all of the arguments that they approve.
             Some(question) if question.arguments.len() as u64 > gate.settings.ask_max_bytes => {
                 let (bytes, most) = (question.arguments.len(), gate.settings.ask_max_bytes);
                 self.declined(&format!(
-                    "its arguments have {bytes} bytes, of which a person is shown at most {most} (ask_max_bytes)"
+                    "its arguments have {bytes} bytes, more than a person is shown (ask_max_bytes: {most})"
                 ))
             }
             Some(question) => {
@@ -298,7 +300,7 @@ impl Execution {
         params.push_str(",\"arguments\":");
         params.push_str(&plan.arguments);
         params.push('}');
-        // With nothing to mask, an answer that is short as a whole has a short text: nothing is left to decide.
+        // Without masks, a response that is short as a whole has a short text, so nothing is left to decide.
         let unread = plan.masker.is_empty();
         Directive::Request(Request {
             server: String::from(&*meant.server),
@@ -325,12 +327,12 @@ impl Execution {
                 self.state = State::Condensing(long);
                 Directive::Condense(oversize)
             }
-            // The tool ran, and what it said cannot be read: that is for the rules of recovery.
+            // The tool ran, but its result is unreadable: the recovery rules decide.
             Err(why) => self.request_failed(&Failure::Protocol(why), Phase::Sent),
         }
     }
 
-    /// The text was kept or shortened, or neither; with that the answer is finished.
+    /// Finishes the result after its text was saved or summarized, or neither.
     fn condensed(&mut self, condensed: Condensed) -> Directive {
         let State::Condensing(long) = std::mem::replace(&mut self.state, State::Requesting) else {
             return self.fail(Code::Internal, "there is no text to condense");
@@ -373,7 +375,7 @@ impl Execution {
         Directive::Wait(backoff::retry_wait(retry_after))
     }
 
-    /// Nothing more is tried. Where an earlier attempt may have run, that is what the caller must know.
+    /// Ends the call; if an earlier attempt may have run, the caller must know that.
     fn give_up(&mut self, failure: &Failure) -> Directive {
         let why = outcome::describe(failure, &self.server());
         if self.may_have_run && !self.is_safe() && *failure != Failure::Cancelled {
@@ -390,7 +392,7 @@ impl Execution {
         self.fail(Code::OutcomeUnknown, &text)
     }
 
-    /// Whether running the tool twice does no harm.
+    /// Reports whether running the tool twice does no harm.
     fn is_safe(&self) -> bool {
         self.plan.as_ref().is_some_and(|plan| plan.read_only || plan.idempotent)
     }
@@ -398,10 +400,10 @@ impl Execution {
     fn declined(&mut self, why: &str) -> Directive {
         self.note(format!("not approved: {why}"));
         let tool = self.tool.as_ref().map(describe_tool).unwrap_or_default();
-        self.fail(Code::Declined, &format!("MCP tool execution failed: {tool} needs a person's approval, and {why}"))
+        self.fail(Code::Declined, &format!("MCP tool execution failed: {tool} needs a person's approval, but {why}"))
     }
 
-    /// Ends with an error; its text may hold words of a server, so it is masked and cut like any other.
+    /// Ends the call with an error; its text may quote a server, so it is masked and cut like any other.
     fn fail(&mut self, code: Code, text: &str) -> Directive {
         let text = {
             let gate = self.gate.borrow();
@@ -415,7 +417,7 @@ impl Execution {
         Directive::Done(self.result(code, text))
     }
 
-    /// The result of a call that is over, made anew.
+    /// Builds the result of a finished call again.
     fn result_again(&self, ending: &ResultSource) -> ToolResult {
         let plan = || self.plan.as_ref().expect("an answer follows a request, and that follows a plan");
         match ending {
@@ -428,7 +430,7 @@ impl Execution {
         }
     }
 
-    /// The result that an answer came to.
+    /// Returns the result for this outcome.
     fn result_of(&self, outcome: Outcome) -> ToolResult {
         ToolResult {
             text: outcome.text,
@@ -441,7 +443,7 @@ impl Execution {
         }
     }
 
-    /// A result that says nothing but how the call ended.
+    /// Returns a result that only says how the call ended.
     fn result(&self, code: Code, text: String) -> ToolResult {
         ToolResult {
             call_id: self.call.id.clone(),
@@ -460,7 +462,7 @@ impl Execution {
         }
     }
 
-    /// The server that is meant; before it is known, those that are waited for.
+    /// Returns the server of the tool, or the servers that the call waits for.
     fn server(&self) -> String {
         match (&self.tool, &self.state) {
             (Some(meant), _) => String::from(&*meant.server),
@@ -470,7 +472,7 @@ impl Execution {
     }
 }
 
-/// How many notes the trace of a call has where all goes well.
+/// The number of notes in the trace of a successful call.
 const USUAL_NOTES: usize = 8;
-/// The note on an answer that nobody read.
-const FORWARDED: &str = "answer forwarded unread";
+/// The note for a result that was forwarded without being read.
+const FORWARDED: &str = "result passed through (nothing to mask)";

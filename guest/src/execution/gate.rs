@@ -1,4 +1,4 @@
-//! What one agent session may use: its settings, the offers of its servers, and the calls it begins.
+//! What one agent session may use: its settings, its servers' tools, and the calls that it begins.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,11 +11,11 @@ use crate::masking::{Masker, Masks};
 use crate::naming::NamingStyle;
 use crate::types::{Annotations, Failure, Tool};
 
-/// A gate; it holds nothing but its settings and offers.
+/// A gate: a cache of its settings and its servers' tools.
 #[derive(Debug)]
 pub struct Gate(Rc<RefCell<Inner>>);
 
-/// What a gate and the executions that still ask for servers share.
+/// What a gate shares with the executions that wait for servers.
 #[derive(Debug)]
 pub(super) struct Inner {
     pub settings: Settings,
@@ -48,7 +48,7 @@ impl Gate {
         Ok(Gate(Rc::new(RefCell::new(Inner { settings, access, catalog, masker, server_maskers }))))
     }
 
-    /// Takes what `tools/list` said; it replaces the server's last offer.
+    /// Stores the result of `tools/list`; it replaces the server's last offer.
     pub fn offer(&self, server: &str, tools: Vec<Tool>) -> Vec<OfferNote> {
         let Inner { access, catalog, .. } = &mut *self.0.borrow_mut();
         if !access.knows(server) {
@@ -64,14 +64,14 @@ impl Gate {
         changes.chain(left_out).chain(ambiguous.into_iter().map(OfferNote::AmbiguousGrant)).collect()
     }
 
-    /// Forgets the server's offer.
+    /// Forgets the server's tools.
     pub fn withdraw(&self, server: &str) {
         let Inner { access, catalog, .. } = &mut *self.0.borrow_mut();
         catalog.withdraw(server);
         access.learn(|server, tool| catalog.has(server, tool));
     }
 
-    /// The tools that may be used, in the given style, in the order of the servers.
+    /// Lists the tools that may be used, in the given naming style and in the order of the servers.
     pub fn tools(&self, style: &NamingStyle) -> Vec<ExposedTool> {
         let inner = self.0.borrow();
         let describe = |server: &str, tool: &Tool| -> (Option<String>, Annotations) {
@@ -85,23 +85,23 @@ impl Gate {
         inner.catalog.tools(style, &|server, tool| inner.may_use(server, tool), &describe)
     }
 
-    /// Whether the gate may have what a server has beside its tools.
+    /// Reports whether the gate may use what a server has besides tools.
     pub fn admits(&self, server: &str) -> bool {
         self.0.borrow().access.admits(server)
     }
 
-    /// The servers that this gate may use and that have offered nothing yet, in their order.
+    /// Lists the servers that this gate may use and whose tools are unknown, in order.
     pub fn servers_without_offer(&self) -> Vec<String> {
         let inner = self.0.borrow();
         inner.catalog.without_offer(&|server| inner.access.selects(server)).map(str::to_owned).collect()
     }
 
-    /// Whether the server has offered its tools.
+    /// Reports whether the server has listed its tools.
     pub fn has_offer(&self, server: &str) -> bool {
         self.0.borrow().catalog.has_offer(server)
     }
 
-    /// A failure of a server in words, masked and cut as its answers are.
+    /// Describes a server's failure, masked and cut like its results.
     pub fn describe(&self, server: &str, failure: &Failure) -> String {
         let inner = self.0.borrow();
         let text = outcome::describe(failure, server);
@@ -113,14 +113,14 @@ impl Gate {
         Execution::begin(Rc::clone(&self.0), call)
     }
 
-    /// Begins a call, and says all of it at once where its answer may be forwarded unread.
+    /// Begins a call, and returns the whole outcome at once if its result may be forwarded without being read.
     pub fn foresee(&self, call: ToolCall) -> Outlook<Execution> {
         let (execution, directive) = self.begin(call);
         execution.outlook(directive)
     }
 
-    /// Masks any JSON that a server wrote as its results are masked; what cannot be masked safely becomes the
-    /// redaction, as a JSON string.
+    /// Masks any JSON from a server in the way that its results are masked; if that is not safe, returns the redaction
+    /// as a JSON string.
     pub fn mask_json(&self, server: &str, text: &str) -> String {
         self.0.borrow().masker(server).mask_json(text).into_owned()
     }
@@ -137,7 +137,7 @@ impl Inner {
         self.catalog.resolve(name, &may_use, &|server| self.access.selects(server))
     }
 
-    /// Which servers must be connected before the name can be said to mean what it means now, or nothing.
+    /// Lists the servers that must be connected before it is certain what the name means.
     pub fn missing(&self, name: &str, route: &Result<Route, NoRoute>) -> Vec<String> {
         let selects = |server: &str| self.access.selects(server);
         let contenders = self.catalog.contenders(name, &selects);
@@ -147,7 +147,7 @@ impl Inner {
         }
     }
 
-    /// What masks the answers of a server.
+    /// Returns the masker for a server's results.
     pub fn masker(&self, server: &str) -> Rc<Masker> {
         Rc::clone(self.server_maskers.get(server).unwrap_or(&self.masker))
     }

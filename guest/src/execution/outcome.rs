@@ -1,4 +1,4 @@
-//! What an answer or a failure comes to: code, text, and what is kept of the answer.
+//! What a result or a failure becomes: its code, its text, and the parts of the result to keep.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::masking::{Masker, REDACTED};
 use crate::recovery::RetryPolicy;
 use crate::types::Failure;
 
-/// All that is decided on a call before it is sent, but for its tool.
+/// All decisions about a call before it is sent, except its tool.
 #[derive(Debug)]
 pub struct Plan {
     pub arguments: String,
@@ -26,7 +26,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The longest text to which nothing happens, masks aside.
+    /// Returns the length of the longest text that stays unchanged, apart from masking.
     pub fn max_untouched(&self) -> u64 {
         let uncut = if self.max_result_bytes == 0 { u64::MAX } else { self.max_result_bytes };
         let tokens = self.summarize_above_tokens.unwrap_or(u64::MAX);
@@ -34,16 +34,16 @@ impl Plan {
     }
 }
 
-/// An answer that has been read.
+/// A result that has been read.
 #[derive(Debug)]
 pub enum Answer {
-    /// It has come to this.
+    /// The result is finished.
     Finished(Outcome),
-    /// Its text is too long, and the host can do something about it.
+    /// The text is too long, and the host can save or summarize it.
     TooLong(LongAnswer),
 }
 
-/// What an answer came to.
+/// The parts of a finished result.
 #[derive(Debug)]
 pub struct Outcome {
     pub code: Code,
@@ -58,13 +58,12 @@ pub struct Outcome {
 
 impl Outcome {
     fn refused(code: Code, text: String) -> Self {
-        let note = format!("answer withheld: {text}");
+        let note = format!("result withheld: {text}");
         Outcome { code, text, content: Vec::new(), structured: None, more: None, answer: None, truncated: false, note }
     }
 }
 
-/// Reads the `result` of an answer: masked first, then cut, unless it is to be condensed before. The error says why it
-/// cannot be read.
+/// Reads a `result`: masks it and cuts it, unless the host condenses it first. The error says why it cannot be read.
 pub fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
     let refused = |code, text| Ok(Answer::Finished(Outcome::refused(code, text)));
     if plan.form == ResultForm::PassThrough
@@ -86,9 +85,9 @@ pub fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
         Cow::Owned(masked) => content::extract(masked),
     };
     let Ok(mut extracted) = extracted else { return refused(Code::MaskingFailed, REDACTED.to_owned()) };
-    // Once more over the whole: a key may stand in one block and its secret in the next.
+    // Mask the whole text again: a key may be in one block and its secret in the next.
     let text = plan.masker.mask(&extracted.text);
-    // A token in pieces is found by how it begins, however many blocks it was spread over.
+    // A token is recognized by its prefix, even if it is split over several blocks.
     let text = match plan.masker.mask_across_lines(&text) {
         Cow::Owned(text) if extracted.blocks.len() > 1 => Cow::Owned(text),
         _ => text,
@@ -99,9 +98,10 @@ pub fn answered(plan: &Plan, result: &str) -> Result<Answer, String> {
     Ok(finish_or_condense(plan, extracted, &masked, spans_blocks))
 }
 
-/// An answer that wants input of the caller, who gets it masked and asks again. It cannot be cut: half a question is none.
+/// Reads a result that asks the caller for input, masks it, and passes it on. It cannot be cut, because half a question
+/// is useless.
 fn wants_input(plan: &Plan, result: &str) -> Option<Outcome> {
-    // Nearly no answer does, and to find out is to read all of it.
+    // Very few results do, so avoid parsing the others.
     if !result.contains("\"input_required\"") || result.len() > content::MAX_RESULT {
         return None;
     }
@@ -112,7 +112,7 @@ fn wants_input(plan: &Plan, result: &str) -> Option<Outcome> {
     let answer = if plan.masker.is_empty() {
         result.to_owned()
     } else {
-        // The state is for the server alone, which knows it again only as it was.
+        // The state belongs to the server, which needs it unchanged.
         let state = object.remove("requestState");
         let stateless = Value::Object(object).to_json();
         let masked = plan.masker.mask_parsed(&stateless);
@@ -126,11 +126,13 @@ fn wants_input(plan: &Plan, result: &str) -> Option<Outcome> {
         }
     };
     if is_longer(&answer, plan.max_result_bytes) {
-        let text =
-            format!("MCP tool execution failed: the server wants input with more than {} bytes", plan.max_result_bytes);
+        let text = format!(
+            "MCP tool execution failed: the server asks for input with more than {} bytes",
+            plan.max_result_bytes
+        );
         return Some(Outcome::refused(Code::ResultTooLarge, text));
     }
-    let note = "answer: the server wants input".to_owned();
+    let note = "result: the server asks for input".to_owned();
     Some(Outcome { answer: Some(answer), note, ..Outcome::refused(Code::Ok, String::new()) })
 }
 
@@ -143,15 +145,15 @@ fn finish_or_condense(plan: &Plan, extracted: Extracted<'_>, result: &str, rewri
     }
 }
 
-/// What a long answer comes to with what was taken of its condensing.
+/// Finishes a long result with what the host did to its text.
 pub fn condensed(plan: &Plan, long: &LongAnswer, taken: &Condensed) -> Outcome {
     let extracted = content::extract(&long.result).expect("what was read once can be read again");
     let extracted = Extracted { text: long.text.clone(), ..extracted };
     finish(plan, extracted, &long.result, long.rewritten, taken)
 }
 
-/// Masks a result with these blocks, but for its pictures and sounds, which any mask for base64 would destroy. What is
-/// borrowed is the result as it came.
+/// Masks a result except for images and audio, which any mask for base64 would destroy. The result is borrowed if
+/// nothing changed.
 fn mask<'a>(masker: &Masker, result: &'a str, blocks: &[Value<'_>]) -> Cow<'a, str> {
     let is_media = |block: &Value<'_>| matches!(block.get("type").and_then(Value::as_str), Some("image" | "audio"));
     if !blocks.iter().any(is_media) {
@@ -180,7 +182,7 @@ fn mask<'a>(masker: &Masker, result: &'a str, blocks: &[Value<'_>]) -> Cow<'a, s
     Cow::Owned(Value::Object(object).to_json())
 }
 
-/// What is kept of a result; `rewritten` says that its text is no longer that of its blocks.
+/// Builds the outcome; `rewritten` says that the text differs from that of the blocks.
 fn finish(
     plan: &Plan,
     extracted: Extracted<'_>,
@@ -192,7 +194,7 @@ fn finish(
     let size = extracted.text.len();
     let note = size_note(size);
     let whole = match extracted.structured {
-        // The text has it already.
+        // The text already contains it.
         Some(_) if extracted.told > 0 && !rewritten => Some(extracted.text[..extracted.told].to_owned()),
         ref structured => structured.as_ref().map(Value::to_json),
     };
@@ -235,17 +237,17 @@ fn finish(
     }
 }
 
-/// What the trace says of a text.
+/// Returns the note about the size of a text.
 pub fn size_note(bytes: usize) -> String {
-    format!("answer: {bytes} bytes of text")
+    format!("result: {bytes} bytes of text")
 }
 
-/// Whether a text is to be cut.
+/// Reports whether a text must be cut.
 pub fn is_longer(text: &str, max_bytes: u64) -> bool {
     max_bytes > 0 && text.len() as u64 > max_bytes
 }
 
-/// The text cut to size, and whether it was.
+/// Cuts a text to size, and reports whether it was cut.
 pub fn fit(max_bytes: u64, text: Cow<'_, str>) -> (String, bool) {
     match is_longer(&text, max_bytes) {
         true => (content::truncate(&text, max_bytes, "result exceeded the size limit"), true),
@@ -253,7 +255,7 @@ pub fn fit(max_bytes: u64, text: Cow<'_, str>) -> (String, bool) {
     }
 }
 
-/// The cut text in place of all text blocks, and the other blocks as they are.
+/// Replaces all text blocks by the cut text, and keeps the other blocks.
 fn cut_blocks<'a>(blocks: Vec<Value<'a>>, text: &str) -> Vec<Value<'a>> {
     let mut block = Object::new();
     block.set("type", Value::string("text"));
@@ -262,7 +264,7 @@ fn cut_blocks<'a>(blocks: Vec<Value<'a>>, text: &str) -> Vec<Value<'a>> {
     std::iter::once(Value::Object(block)).chain(others).collect()
 }
 
-/// The result with other content blocks, everything else in its place.
+/// Replaces the content blocks of a result, and keeps everything else.
 fn cut_answer(result: &str, blocks: Vec<Value<'_>>, without_structured: bool) -> String {
     let mut object = match json::parse(result) {
         Ok(Value::Object(object)) => object,
@@ -275,7 +277,7 @@ fn cut_answer(result: &str, blocks: Vec<Value<'_>>, without_structured: bool) ->
     Value::Object(object).to_json()
 }
 
-/// The code of a call that ended with a failure.
+/// Returns the code of a call that ended with this failure.
 pub fn code(failure: &Failure) -> Code {
     match failure {
         Failure::Cancelled => Code::Cancelled,
@@ -296,7 +298,7 @@ pub fn code(failure: &Failure) -> Code {
     }
 }
 
-/// A failure in words, for the model.
+/// Describes a failure, for the model.
 pub fn describe(failure: &Failure, server: &str) -> String {
     let with = |text: String, why: &str| if why.is_empty() { text } else { format!("{text}: {why}") };
     match failure {
@@ -313,6 +315,6 @@ pub fn describe(failure: &Failure, server: &str) -> String {
         Failure::QueueFull(why) => with(format!("too many calls are waiting for server {server:?}"), why),
         Failure::NeedsAuth(why) => with(format!("server {server:?} needs authorization"), why),
         Failure::RestartInProgress => format!("mcp_restart_in_progress: server {server:?} is being restarted"),
-        Failure::RestartFailed(why) => with(format!("mcp_restart_failed: server {server:?} did not come up"), why),
+        Failure::RestartFailed(why) => with(format!("mcp_restart_failed: server {server:?} did not restart"), why),
     }
 }

@@ -1,4 +1,4 @@
-//! The second door: `tool-executor`, over the transport that the host gives.
+//! The exports of world `client`: `tool-executor`, over the host's transport.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::execution::Failed;
 use crate::types::{Failure, HttpFailure, Phase, RpcFailure, WaitRange};
 
 thread_local! {
-    /// There is one thread, and one client in an instance.
+    /// An instance has one thread and one client.
     static CLIENT: Rc<Client<Host>> = Rc::new(Client::new(Host));
 }
 
@@ -44,7 +44,7 @@ impl wit::Guest for Component<DefaultDecider> {
     }
 }
 
-/// The transport of the host.
+/// The host's transport.
 struct Host;
 
 impl Transport for Host {
@@ -61,7 +61,7 @@ impl Transport for Host {
     }
 }
 
-/// What is imported has types of its own, though they come from the same words.
+/// Converts the imported failure type, which differs from the exported one although the WIT is the same.
 fn failed(failed: transport::Failed) -> Failed {
     let failure = match failed.failure {
         given::Failure::Cancelled => Failure::Cancelled,

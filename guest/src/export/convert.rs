@@ -1,13 +1,13 @@
-//! The one map between the plain types of this crate (`logic`) and those generated from the WIT (`wit`).
+//! The one conversion between this crate's types (`logic`) and the types generated from WIT (`wit`).
 //!
-//! Both names come from the module around it: the tests compile this file a second time against the host's generated
-//! types, so that the plain code and the component can be compared on the same values.
+//! The parent module defines both names: the tests compile this file again with the host's generated types, to compare
+//! the plain code and the component on the same values.
 
 use super::{logic, wit};
 
-/// Turns a value of one side into the same value of the other.
+/// Converts a value to the corresponding type of the other side.
 pub trait Convert<T> {
-    /// The same value on the other side.
+    /// Returns the value in the other type.
     fn convert(self) -> T;
 }
 

@@ -1,7 +1,7 @@
-//! The heap of the component: lists of small blocks, ready to be taken again, before the allocator of the system.
+//! The component's allocator: free lists of small blocks in front of the system allocator.
 //!
-//! A call takes and frees some two dozen small blocks, and the general allocator of WASI needs a hundred instructions and
-//! more for each of them: that was two fifths of all that a call did here.
+//! A call allocates and frees about two dozen small blocks, and WASI's general allocator takes over a hundred
+//! instructions for each: two fifths of all the work of a call.
 
 #![allow(unsafe_code, reason = "an allocator hands out raw memory")]
 
@@ -14,19 +14,19 @@ static HEAP: Heap = Heap;
 
 static SHELVES: Shelves = Shelves(UnsafeCell::new([Shelf { first: ptr::null_mut(), blocks: 0 }; COUNT]));
 
-/// Blocks are multiples of this, so that what is freed as one size may be taken as another of the same shelf.
+/// Blocks are multiples of this size, so that a free list serves every size that rounds up to its own.
 const GRAIN: usize = 16;
-/// The largest block on a shelf has this many grains.
+/// The number of free lists; the largest block has this many grains.
 const COUNT: usize = 32;
-/// What is freed beyond this many goes back to the system, where neighbours grow together again.
+/// The maximum length of a free list; further blocks go back to the system, which can join neighbours.
 const BLOCKS: u32 = 64;
 
-/// It is nothing itself: so the thousand places that allocate need not name it.
+/// A zero-sized type, so that allocation sites need no pointer to it.
 struct Heap;
 
 struct Shelves(UnsafeCell<[Shelf; COUNT]>);
 
-/// Free blocks of one size, each with the address of the next in its first bytes.
+/// The free blocks of one size, each with the address of the next in its first bytes.
 #[derive(Clone, Copy)]
 struct Shelf {
     first: *mut u8,
@@ -37,19 +37,19 @@ struct Shelf {
 unsafe impl Sync for Shelves {}
 
 impl Heap {
-    /// The shelf for blocks of this layout, and their whole size; large and oddly aligned ones are none of ours.
+    /// Returns the free list for this layout and its block size; large or unusually aligned layouts have none.
     fn shelf(layout: Layout) -> Option<(usize, Layout)> {
         let index = layout.size().wrapping_sub(1) / GRAIN;
         (index < COUNT && layout.align() <= ALIGN)
-            // SAFETY: a power of two, and a size that is small.
+            // SAFETY: the alignment is a power of two, and the size is small.
             .then(|| (index, unsafe { Layout::from_size_align_unchecked((index + 1) * GRAIN, ALIGN) }))
     }
 }
 
-/// What the system aligns every block to.
+/// The alignment of every block from the system.
 const ALIGN: usize = 8;
 
-// SAFETY: a block on a shelf came from the system with the shelf's size, and nobody else has it.
+// SAFETY: a block on a free list came from the system with the list's block size, and nobody else uses it.
 unsafe impl GlobalAlloc for Heap {
     #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -99,7 +99,7 @@ unsafe impl GlobalAlloc for Heap {
     }
 }
 
-/// Makes room for what the host hands in; it must be of this heap, since it is freed as what Rust owns.
+/// Allocates memory for values from the host; it must come from this allocator, because Rust frees it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cabi_realloc(block: *mut u8, size: usize, align: usize, wanted: usize) -> *mut u8 {
     unsafe {
@@ -110,7 +110,7 @@ unsafe extern "C" fn cabi_realloc(block: *mut u8, size: usize, align: usize, wan
             _ => HEAP.realloc(block, layout(size), wanted),
         };
         if block.is_null() {
-            // Without a word: not every host has somewhere to write.
+            // Trap without a message: not every host has an output to write to.
             core::arch::wasm32::unreachable();
         }
         block

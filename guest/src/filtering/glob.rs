@@ -1,43 +1,43 @@
-//! Lists of names with `*` and `?`, trimmed and case-insensitive.
+//! Lists of name patterns with `*` and `?`, trimmed and case-insensitive.
 
-/// A list of patterns; one that fits is enough.
+/// A list of patterns, of which one must match.
 #[derive(Debug)]
 pub struct Globs(Vec<Glob>);
 
 #[derive(Debug)]
 struct Glob {
-    /// As written, for the trace.
+    /// The pattern as written, for the trace.
     text: String,
-    /// In lower case.
+    /// The pattern in lower case.
     pattern: String,
 }
 
 impl Globs {
-    /// The patterns of a list that lets tools through; blank ones are dropped.
+    /// Compiles a list that allows tools; blank patterns are dropped.
     pub fn permitting(patterns: &[String]) -> Self {
         let glob = |text: &str| Glob { text: text.to_owned(), pattern: text.to_lowercase() };
         Globs(patterns.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).map(glob).collect())
     }
 
-    /// The patterns of a list that keeps tools back. The word `any` is `*` here: who writes it means more than a tool of
-    /// that name, and to take it at its word would leave all others open.
+    /// Compiles a list that restricts tools. Here `any` means `*`: taken literally, it would leave all other tools
+    /// open.
     pub fn restricting(patterns: &[String]) -> Self {
         let mut globs = Self::permitting(patterns);
         globs.0.iter_mut().filter(|glob| glob.pattern == "any").for_each(|glob| glob.pattern = "*".to_owned());
         globs
     }
 
-    /// One pattern that fits everything, and that nobody wrote.
+    /// Returns a list that matches everything, for a key that is not configured.
     pub fn all() -> Self {
         Globs(vec![Glob { text: String::new(), pattern: "*".to_owned() }])
     }
 
-    /// Whether everything fits, by one pattern alone.
+    /// Reports whether a single pattern matches everything.
     pub fn fit_all(&self) -> bool {
         self.0.iter().any(|glob| glob.pattern == "*")
     }
 
-    /// The first pattern that fits, as it was written.
+    /// Returns the first pattern that matches, as written.
     pub fn find(&self, name: &str) -> Option<&str> {
         if let [Glob { text, pattern }] = &self.0[..]
             && pattern == "*"
@@ -52,12 +52,12 @@ impl Globs {
     }
 }
 
-/// Whether a name that was written down means this one: it is trimmed, and case is nothing.
+/// Reports whether a configured name means this one, ignoring case and surrounding blanks.
 pub fn is_same(written: &str, name: &str) -> bool {
     written.trim().to_lowercase() == name.to_lowercase()
 }
 
-/// Whether the pattern fits the whole name: on a mismatch, the last `*` takes one byte more.
+/// Reports whether the pattern matches the whole name: on a mismatch, the last `*` takes one more byte.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
     let mut star = None;

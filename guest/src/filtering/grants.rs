@@ -1,4 +1,4 @@
-//! What a principal has been granted, and which servers and tools that covers.
+//! What a principal has been granted, and which servers and tools the grants cover.
 
 use super::AmbiguousGrant;
 
@@ -9,9 +9,9 @@ pub struct Grants(Vec<Grant>);
 #[derive(Debug)]
 struct Grant {
     text: String,
-    /// Everything the text could mean with these servers; a tool may turn out not to exist.
+    /// All meanings that the text could have with these servers; a tool may turn out not to exist.
     meanings: Vec<Meaning>,
-    /// More than one of the meanings exists, so the grant grants nothing.
+    /// Whether several of the meanings exist, so that the grant grants nothing.
     ambiguous: bool,
 }
 
@@ -23,13 +23,13 @@ enum Meaning {
 }
 
 impl Grants {
-    /// Reads the capabilities; one that means no server or tool may still be required by name.
+    /// Reads the capabilities; one that names no server or tool can still be required by name.
     pub fn new(capabilities: &[String], servers: &[&str]) -> Self {
         let grant = |text: &String| Grant { text: text.clone(), meanings: meanings(text, servers), ambiguous: false };
         Grants(capabilities.iter().map(grant).collect())
     }
 
-    /// Looks again at what each grant means, and gives those that mean two things which exist.
+    /// Updates the meaning of each grant, and returns the grants that are ambiguous.
     pub fn learn(&mut self, exists: impl Fn(&str, &str) -> bool) -> Vec<AmbiguousGrant> {
         let mut found = Vec::new();
         for grant in &mut self.0 {
@@ -46,12 +46,12 @@ impl Grants {
         found
     }
 
-    /// The first grant that covers the tool.
+    /// Returns the first grant that covers the tool.
     pub fn covering(&self, server: &str, tool: &str) -> Option<&str> {
         self.0.iter().find(|grant| !grant.ambiguous && grant.covers(server, tool)).map(|grant| &*grant.text)
     }
 
-    /// Whether a grant covers the server, or a tool of it.
+    /// Reports whether a grant covers the server or one of its tools.
     pub fn touch(&self, server: &str) -> bool {
         let touches = |meaning: &Meaning| match meaning {
             Meaning::Everything => true,
@@ -60,7 +60,7 @@ impl Grants {
         self.0.iter().any(|grant| !grant.ambiguous && grant.meanings.iter().any(touches))
     }
 
-    /// Whether a grant covers the server as a whole.
+    /// Reports whether a grant covers the whole server.
     pub fn cover_server(&self, server: &str) -> bool {
         let whole = |meaning: &Meaning| match meaning {
             Meaning::Everything => true,
@@ -70,19 +70,19 @@ impl Grants {
         self.0.iter().any(|grant| !grant.ambiguous && grant.meanings.iter().any(whole))
     }
 
-    /// The first of these very capabilities that the principal does not have.
+    /// Returns the first required capability that the principal does not have.
     pub fn lacking<'a>(&self, needed: &'a [String]) -> Option<&'a String> {
         needed.iter().find(|needed| !self.0.iter().any(|grant| grant.text == **needed))
     }
 
-    /// Why nothing covers the tool.
+    /// Explains why no grant covers the tool.
     pub fn refusal(&self, server: &str, tool: &str) -> String {
         match self.0.iter().find(|grant| grant.ambiguous && grant.covers(server, tool)) {
             Some(grant) => {
                 let meanings: Vec<String> = grant.meanings.iter().map(Meaning::spell).collect();
-                format!("capability: {:?} names two things and grants neither: {}", grant.text, meanings.join(", "))
+                format!("denied: capability {:?} is ambiguous and grants nothing: {}", grant.text, meanings.join(", "))
             }
-            None => format!("capability: none grants it, such as \"server:{server}\" or \"tool:{server}/{tool}\""),
+            None => format!("denied: no capability such as \"server:{server}\" or \"tool:{server}/{tool}\""),
         }
     }
 }
@@ -109,7 +109,7 @@ impl Meaning {
 
 fn meanings(text: &str, servers: &[&str]) -> Vec<Meaning> {
     if let Some(id) = text.strip_prefix("server:") {
-        // No server is called so: the one way to say "everything" that nothing else can mean.
+        // No server has this id, so `server:*` can only mean everything.
         return vec![if id == "*" { Meaning::Everything } else { Meaning::Server(id.to_owned()) }];
     }
     if let Some((id, tool)) = text.strip_prefix("tool:").and_then(|rest| rest.split_once('/')) {

@@ -182,7 +182,7 @@ fn a_tool_on_the_ask_list_needs_a_person() {
     let access = Access::new(&policy).unwrap();
     let decision = access.decide(&ToolRef::new("a", "drop_table"), READ_ONLY);
     assert_eq!(decision.verdict, Verdict::Ask);
-    assert_eq!(decision.trace.last().unwrap(), "ask: \"drop_*\" wants a person's approval");
+    assert_eq!(decision.trace.last().unwrap(), "needs approval: matches `ask: drop_*`");
 }
 
 #[test]

@@ -1,36 +1,36 @@
-//! Patterns of a policy that fit no tool: a slip of the pen there leaves a tool open, or all tools closed, without a word.
+//! Finds patterns of a policy that match no tool: a typing error there would silently open a tool or close all tools.
 
 use super::Policy;
 use super::glob::{Globs, is_same};
 
-/// Which list of a policy a pattern is in.
+/// The list of a policy that a pattern is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleList {
-    /// `allow` of the server.
+    /// The server's `allow`.
     Allow,
-    /// `deny` of the server.
+    /// The server's `deny`.
     Deny,
-    /// `ask` of the server.
+    /// The server's `ask`.
     Ask,
-    /// What is said of single tools of the server.
+    /// The server's rules for single tools.
     Tools,
-    /// The tools of the server in the selection.
+    /// The server's tools in the selection.
     Selection,
     /// The capabilities of the form `tool:server/tool`.
     Capabilities,
 }
 
-/// A pattern or name in a policy that fits no tool, so that it does nothing.
+/// A pattern or name in a policy that matches no tool and therefore does nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmatched {
-    /// The list that it is in.
+    /// The list that contains the pattern.
     pub list: RuleList,
-    /// As it is written.
+    /// The pattern, as written.
     pub pattern: String,
 }
 
-/// What a policy says about a server that fits none of the tools which the server lists, in the order of the lists. A
-/// server that lists no tool at all shows nothing about the rules.
+/// Finds the patterns of a policy that match none of a server's tools, in the order of the lists. If the server lists
+/// no tools, nothing is reported.
 pub fn find_unmatched(policy: &Policy, server: &str, tools: &[String]) -> Vec<Unmatched> {
     let mut found = Vec::new();
     if tools.is_empty() {
@@ -63,7 +63,7 @@ pub fn find_unmatched(policy: &Policy, server: &str, tools: &[String]) -> Vec<Un
         look(RuleList::Tools, &rules.tool, &|tool| is_same(&rules.tool, tool));
     }
     for grant in policy.capabilities.iter().flatten() {
-        // The short form may mean a tool of another server, so nobody can tell that it fits none.
+        // The short form may mean a tool of another server, so it cannot be called unmatched.
         let named = grant.strip_prefix("tool:").and_then(|rest| rest.split_once('/'));
         if let Some((_, name)) = named.filter(|(id, _)| *id == server) {
             look(RuleList::Capabilities, grant, &|tool| tool == name);

@@ -1,29 +1,29 @@
-//! From text to value, within limits and without recursion.
+//! The JSON parser, with limits and without recursion.
 
 use std::borrow::Cow;
 
 use super::{Error, MAX_DEPTH, MAX_VALUES, Object, Value, plain_run, unite};
 
-/// A text, and how far it has been read.
+/// A text, and the position of the reader.
 pub struct Reader<'a> {
     text: &'a str,
     at: usize,
     values: usize,
 }
 
-/// A list or object that has been opened and not yet closed.
+/// A list or object that is not closed yet.
 enum Open<'a> {
     Array(Vec<Value<'a>>),
     Object(Vec<(Cow<'a, str>, Value<'a>)>, Cow<'a, str>),
 }
 
 impl<'a> Reader<'a> {
-    /// Begins at the beginning.
+    /// Starts at the beginning of the text.
     pub fn new(text: &'a str) -> Self {
         Reader { text, at: 0, values: 0 }
     }
 
-    /// Reads one value that is the whole text.
+    /// Parses a text that is exactly one value.
     pub fn document(mut self) -> Result<Value<'a>, Error> {
         let value = self.value()?;
         self.blanks();
@@ -33,12 +33,12 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Whether the whole text is a number.
+    /// Reports whether the whole text is a number.
     pub fn reads_number(mut self) -> bool {
         self.number().is_ok() && self.at == self.text.len()
     }
 
-    /// Reads one value, with a stack of its own so that depth costs memory and never the call stack.
+    /// Reads one value with an explicit stack, so that depth costs memory but no call stack.
     fn value(&mut self) -> Result<Value<'a>, Error> {
         let mut stack: Vec<Open<'a>> = Vec::new();
         loop {
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
                 Some(b'-' | b'0'..=b'9') => Value::Number(self.number()?),
                 _ => return Err(Error::Syntax("a JSON value", self.at)),
             };
-            // The value is complete: put it where it belongs and close what it closes.
+            // The value is complete: add it to its container, and close the containers that end here.
             loop {
                 let Some(open) = stack.last_mut() else { return Ok(value) };
                 self.blanks();
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Refuses one more level where there are too many.
+    /// Returns an error if there are too many levels.
     fn push(&self, stack: &[Open<'a>]) -> Result<(), Error> {
         if stack.len() < MAX_DEPTH { Ok(()) } else { Err(Error::TooDeep) }
     }
@@ -200,11 +200,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How long a string with escapes mostly is at most; a longer one grows.
+/// The initial capacity for a string with escapes; longer ones grow.
 const USUAL_LENGTH: usize = 64;
 
-/// Reads the inside of a string with escapes up to and with its closing quote; gives the text and how many bytes were read,
-/// or where it broke off. A lone surrogate becomes U+FFFD, since a Rust string cannot hold it.
+/// Unescapes the inside of a string through its closing quote; returns the text and the number of bytes read, or the
+/// position of the error. A lone surrogate becomes U+FFFD, because a Rust string cannot contain it.
 fn unescape(text: &str) -> Result<(String, usize), usize> {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len().min(USUAL_LENGTH));
@@ -230,7 +230,7 @@ fn unescape(text: &str) -> Result<(String, usize), usize> {
     }
 }
 
-/// Reads what follows a backslash: the character it stands for and how many bytes it took.
+/// Reads an escape after its backslash; returns the character and the number of bytes read.
 fn escape(bytes: &[u8]) -> Option<(char, usize)> {
     let letter = match bytes.first()? {
         b'"' => '"',

@@ -1,6 +1,6 @@
-//! How far a text can be copied into a JSON string, or out of one, as it is.
+//! How many bytes can be copied into a JSON string, or out of one, unchanged.
 
-/// How many bytes at the start stand for themselves in a JSON string: no quote, no backslash, no control character.
+/// Counts the bytes at the start that need no escape: no quote, backslash or control character.
 pub fn plain_run(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (n, word) in words.iter().enumerate() {
@@ -15,14 +15,14 @@ pub fn plain_run(bytes: &[u8]) -> usize {
 
 /// Sets the high bit of the lowest byte that is a quote, a backslash or a control character.
 ///
-/// A borrow can mark bytes above that one by mistake, which is why only the lowest mark counts.
+/// A borrow can wrongly mark bytes above that one, so only the lowest mark counts.
 fn marks(word: u64) -> u64 {
     let below = |word: u64, limit: u8| word.wrapping_sub(repeated(limit)) & !word;
     let equal = |byte: u8| below(word ^ repeated(byte), 1);
     (below(word, 0x20) | equal(b'"') | equal(b'\\')) & repeated(0x80)
 }
 
-/// A word of eight equal bytes.
+/// Repeats a byte eight times.
 const fn repeated(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }

@@ -1,17 +1,17 @@
-//! The JSON strings in a text: where they are, and what they say once their escapes are read.
+//! The JSON strings in a text: where they are, and their text without escapes.
 
 use std::borrow::Cow;
 
 use super::Span;
 use super::fold::{Fold, as_seen};
 
-/// A JSON text in which no letter, digit or common sign is written as `\\u` and its number, nor what stands for one or is not
-/// seen: a key or a kind that is spelt so means the same, and must be found.
+/// Unescapes letters, digits and common signs in JSON that are written as `\\u` escapes, as well as invisible
+/// characters and look-alikes: a key that is written that way means the same and must be found.
 pub fn plain(json: &str) -> Cow<'_, str> {
     View::spelt(json).map_or(Cow::Borrowed(json), |view| Cow::Owned(view.text))
 }
 
-/// The letter that a text begins with, where it is written as `\\u` and its number.
+/// Returns the first character of a text if it is written as a `\\u` escape.
 fn spelt_letter(text: &str) -> Option<char> {
     let number = text.get(..SPELT)?.strip_prefix("\\u")?;
     u32::from_str_radix(number, 16).ok().and_then(char::from_u32).filter(|letter| is_plain(*letter))
@@ -21,23 +21,23 @@ fn is_plain(letter: char) -> bool {
     matches!(letter, ' '..='~') && !matches!(letter, '"' | '\\') || as_seen(letter) != Fold::Keep
 }
 
-/// How many bytes a letter has that is written as `\\u` and its number.
+/// The length of a `\\u` escape in bytes.
 const SPELT: usize = 6;
-/// Stands between two strings in a view; no rule matches across it.
+/// Separates two strings in a view; no rule matches across it.
 pub const BREAK: char = '\0';
 
-/// The contents of all strings with escapes in a text, each read once and parted by breaks.
+/// The unescaped contents of all strings with escapes in a text, separated by breaks.
 #[derive(Debug)]
 pub struct View {
-    /// What the strings say.
+    /// The unescaped text.
     pub text: String,
-    /// Where the view and the text part ways: from the first offset on the view continues at the second one.
+    /// Where offsets diverge: from the first offset on, the view continues at the second one in the text.
     turns: Vec<(usize, usize)>,
 }
 
 impl View {
-    /// The text with all letters read that are written as `\\u` and their numbers, if there are any. They mean the same in a
-    /// string within a string, and in a text that is no JSON as a whole.
+    /// Unescapes all `\\u` escapes in a text, if there are any. They mean the same in nested strings and in text that
+    /// is not JSON as a whole.
     pub fn spelt(text: &str) -> Option<View> {
         if !text.contains("\\u") {
             return None;
@@ -52,7 +52,7 @@ impl View {
                 copied = at;
                 view.turns.push((view.text.len(), at));
             } else {
-                // The backslash and what it escapes stay together, so that `\\\\u0041` is not misread.
+                // Skip the backslash together with the character that it escapes, so that `\\\\u0041` is not misread.
                 at = slash + 1 + text[slash + 1..].chars().next().map_or(0, char::len_utf8);
             }
         }
@@ -63,17 +63,17 @@ impl View {
         Some(view)
     }
 
-    /// Where a span of a view of [`Self::spelt`] stands in the text.
+    /// Maps a span of a view from [`Self::spelt`] back to the text.
     pub fn within(&self, span: Span) -> Span {
         Span { start: self.place(span.start), end: self.place(span.end), ..span }
     }
 
-    /// Reads the strings of a text that have escapes, if there are any.
+    /// Reads the strings with escapes in a text, if there are any.
     pub fn of(text: &str) -> Option<View> {
         let bytes = text.as_bytes();
         let mut view = View { text: String::new(), turns: Vec::new() };
         let mut at = bytes.iter().position(|byte| *byte == b'\\')?;
-        // The first backslash stands in a string that began on its line.
+        // The first backslash is in a string that began on the same line.
         at = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let mut outside = at;
         while at < bytes.len() {
@@ -82,7 +82,7 @@ impl View {
                 b'\\' => {
                     let slashes = bytes[at..].iter().take_while(|byte| **byte == b'\\').count();
                     if bytes.get(at + slashes) == Some(&b'"') {
-                        // Escaped quotes outside of a string: the middle of one whose beginning was cut off.
+                        // Escaped quotes outside a string: the beginning of the string was cut off.
                         view.read(text, outside) + 1
                     } else {
                         at + slashes
@@ -99,7 +99,7 @@ impl View {
         (!view.text.is_empty()).then_some(view)
     }
 
-    /// Reads one string up to its closing quote, the end of the line or of the text, and gives that place.
+    /// Reads one string up to its closing quote, or the end of the line or text, and returns that position.
     fn read(&mut self, text: &str, start: usize) -> usize {
         let bytes = text.as_bytes();
         let mut end = start;
@@ -108,7 +108,7 @@ impl View {
             escaped |= bytes[end] == b'\\';
             end += if bytes[end] == b'\\' && bytes.get(end + 1).is_some_and(|next| *next != b'\n') { 2 } else { 1 };
         }
-        // Two bytes were skipped where the second may begin a longer character.
+        // Two bytes were skipped, and the second may begin a longer character.
         while !text.is_char_boundary(end) {
             end += 1;
         }
@@ -116,7 +116,7 @@ impl View {
             return end;
         }
         let stop = end;
-        // An escape that the text breaks off in says nothing.
+        // Ignore an escape that is cut off.
         let slashes = text[start..end].len() - text[start..end].trim_end_matches('\\').len();
         if slashes % 2 == 1 {
             end -= 1;
@@ -144,7 +144,7 @@ impl View {
         stop
     }
 
-    /// Where a span of the view stands in the text; a span across a break is one for each string.
+    /// Maps a span of the view back to the text; a span across a break becomes one span per string.
     pub fn outside(&self, span: Span) -> impl Iterator<Item = Span> + '_ {
         let mut start = span.start;
         self.text[span.start..span.end].split(BREAK).filter_map(move |piece| {
@@ -168,7 +168,7 @@ impl View {
     }
 }
 
-/// Reads what follows a backslash: the character and how many bytes it took.
+/// Reads an escape after its backslash; returns the character and the number of bytes read.
 fn escape(bytes: &[u8]) -> Option<(char, usize)> {
     let letter = match bytes.first()? {
         letter @ (b'"' | b'\\' | b'/') => char::from(*letter),
@@ -177,7 +177,7 @@ fn escape(bytes: &[u8]) -> Option<(char, usize)> {
         b't' => '\t',
         b'u' => {
             let digits = std::str::from_utf8(bytes.get(1..5)?).ok()?;
-            // A surrogate stays as it is written: no rule asks for letters beyond the first plane.
+            // Keep surrogates as written: no rule looks for characters beyond the first plane.
             return Some((char::from_u32(u32::from_str_radix(digits, 16).ok()?)?, 5));
         }
         _ => return None,
@@ -185,7 +185,7 @@ fn escape(bytes: &[u8]) -> Option<(char, usize)> {
     Some((letter, 1))
 }
 
-/// A string without its quotes, or a number or word, of a JSON text.
+/// A string without its quotes, a number or a word in a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     /// The first byte.
@@ -196,7 +196,7 @@ pub struct Token {
     pub string: bool,
 }
 
-/// The strings, numbers and words of a text that is known to be JSON.
+/// Returns the strings, numbers and words of a text that is known to be JSON.
 pub fn tokens(text: &str) -> impl Iterator<Item = Token> + '_ {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -1,18 +1,18 @@
-//! A text as a reader sees it: without characters that nobody sees, and with plain letters in place of look-alikes that
-//! Unicode itself calls the same (`ｐａｓｓｗｏｒｄ`). Rules look at it beside the text as it is written.
+//! A text as a reader sees it: without invisible characters, and with plain letters instead of look-alikes that Unicode
+//! treats as equal (`ｐａｓｓｗｏｒｄ`). Rules search it in addition to the original text.
 
 use super::Span;
 
-/// A text of which some characters were left out or replaced, and where the others stood.
+/// A text with some characters removed or replaced, and the original offsets of the others.
 #[derive(Debug)]
 pub struct Folded {
-    /// What is left.
+    /// The folded text.
     pub text: String,
-    /// Where this text and the one before part ways: from the first offset on this one continues at the second.
+    /// Where offsets diverge: from the first offset on, this text continues at the second one in the original.
     turns: Vec<(usize, usize)>,
 }
 
-/// What becomes of a character.
+/// What happens to a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
     Keep,
@@ -21,12 +21,12 @@ pub enum Fold {
 }
 
 impl Folded {
-    /// The text as a reader sees it, where that is another one.
+    /// Returns the text as a reader sees it, if that differs.
     pub fn as_seen(text: &str) -> Option<Folded> {
         if text.is_ascii() { None } else { Folded::of(text, as_seen) }
     }
 
-    /// The text without its line breaks, where it has any.
+    /// Returns the text without line breaks, if it has any.
     pub fn as_one_line(text: &str) -> Option<Folded> {
         Folded::of(text, |c| if matches!(c, '\n' | '\r') { Fold::Drop } else { Fold::Keep })
     }
@@ -55,7 +55,7 @@ impl Folded {
         self.turns.push((self.text.len(), to));
     }
 
-    /// Where a span of this text stands in the one before.
+    /// Maps a span of this text back to the original.
     pub fn outside(&self, span: Span) -> Span {
         let place = |at: usize| {
             let next = self.turns.partition_point(|(here, _)| *here <= at);
@@ -66,7 +66,7 @@ impl Folded {
     }
 }
 
-/// What a reader sees in place of a character.
+/// Returns what a reader sees instead of a character.
 pub fn as_seen(c: char) -> Fold {
     let from = |first: u32, becomes: u8| {
         let at = u8::try_from(u32::from(c) - first).expect("a range of letters is short");
@@ -74,7 +74,7 @@ pub fn as_seen(c: char) -> Fold {
     };
     match c {
         '\0'..='\u{ac}' => Fold::Keep,
-        // Soft hyphens, joiners, marks of direction, selectors and tags are not seen; accents that stand alone join a letter.
+        // Soft hyphens, joiners, direction marks, selectors and tags are invisible; combining accents join a letter.
         '\u{ad}'
         | '\u{300}'..='\u{36f}'
         | '\u{180e}'
@@ -84,13 +84,13 @@ pub fn as_seen(c: char) -> Fold {
         | '\u{fe00}'..='\u{fe0f}'
         | '\u{feff}'
         | '\u{e0000}'..='\u{e007f}' => Fold::Drop,
-        // Full width. Its punctuation is ordinary in Chinese and Japanese, and stays.
+        // Full-width letters and digits. Full-width punctuation is normal in Chinese and Japanese, and stays.
         '\u{ff10}'..='\u{ff19}' => from(0xff10, b'0'),
         '\u{ff21}'..='\u{ff3a}' => from(0xff21, b'A'),
         '\u{ff41}'..='\u{ff5a}' => from(0xff41, b'a'),
         '\u{ff3f}' => Fold::As('_'),
         '\u{ff0d}' => Fold::As('-'),
-        // In circles, and bold, italic and the like for mathematics.
+        // Circled letters, and mathematical bold, italic and so on.
         '\u{24b6}'..='\u{24cf}' => from(0x24b6, b'A'),
         '\u{24d0}'..='\u{24e9}' => from(0x24d0, b'a'),
         '\u{1d400}'..='\u{1d6a3}' => {

@@ -1,20 +1,20 @@
-//! Words without which a rule finds nothing in a text, looked for on behalf of all rules in one pass.
+//! Words that a text must contain for a rule to find anything, searched for all rules in one pass.
 //!
-//! Most texts hold none of them, and each rule that need not read such a text saves a pass of its own.
+//! Most texts contain none of them, which saves one pass per rule.
 
 /// The words of all rules.
 #[derive(Debug)]
 pub struct Hints {
-    /// Each word, in lower case, and the rule that wants it, in the order of the words.
+    /// Each word, in lower case, and its rule, in the order of the words.
     words: Vec<(&'static str, usize)>,
-    /// A bit for each pair of bytes with which a word may begin, as far as their last five bits tell.
+    /// One bit for each pair of bytes that a word can begin with, by their lowest five bits.
     pairs: [u64; 16],
-    /// Which rules have no words, and read any text.
+    /// The rules without words, which read every text.
     always: Vec<bool>,
 }
 
 impl Hints {
-    /// The hints of rules with these words, in their order; a rule without words may find something in any text.
+    /// Builds the hints from the words of each rule, in order; a rule without words may match any text.
     pub fn new(rules: impl IntoIterator<Item = &'static [&'static str]>) -> Hints {
         let mut hints = Hints { words: Vec::new(), pairs: [0; 16], always: Vec::new() };
         for (rule, words) in rules.into_iter().enumerate() {
@@ -30,7 +30,7 @@ impl Hints {
         hints
     }
 
-    /// Which rules may find something in a text.
+    /// Reports which rules may find something in a text.
     pub fn in_text(&self, text: &str) -> Vec<bool> {
         let mut wanted = self.always.clone();
         let bytes = text.as_bytes();
@@ -50,7 +50,7 @@ impl Hints {
     }
 }
 
-/// Where the bit of a pair is: one for both cases of a letter, which differ in the bits above.
+/// Returns the position of a pair's bit, which both cases of a letter share.
 fn place(first: u8, second: u8) -> (usize, u64) {
     let pair = usize::from(first & 31) << 5 | usize::from(second & 31);
     (pair >> 6, 1 << (pair & 63))

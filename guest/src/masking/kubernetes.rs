@@ -1,7 +1,7 @@
-//! The data of Kubernetes Secrets, wherever they stand in a text and even where it breaks off.
+//! The data of Kubernetes Secrets anywhere in a text, even if the text is cut off.
 //!
-//! No parser: JSON and YAML are scanned side by side for objects, and each object remembers its `data` until its kind
-//! is known, which may come after.
+//! This is not a parser: it scans JSON and YAML for objects, and each object keeps its `data` until its kind is known,
+//! which may come later.
 
 use super::Span;
 
@@ -16,30 +16,30 @@ pub fn find(text: &str, report: &mut dyn FnMut(Span)) {
     flow::scan(text).into_iter().chain(block::scan(text)).for_each(report);
 }
 
-/// The objects that are open at one place of a text, outermost first.
+/// The open objects at one position of a text, outermost first.
 #[derive(Debug, Default)]
 struct Objects {
     open: Vec<Object>,
-    /// Values under `data` that belong to an object whose kind is not known yet.
+    /// Values under `data` of an object whose kind is not known yet.
     waiting: Vec<Waiting>,
-    /// Values of Secrets.
+    /// The values of Secrets.
     found: Vec<Span>,
 }
 
-/// One object, or in JSON one list.
+/// An object, or a list in JSON.
 #[derive(Debug, Default)]
 struct Object {
     is_list: bool,
-    /// Where it begins, if it is in braces.
+    /// Where the object begins, if it is in braces.
     start: Option<usize>,
-    /// The member that is being read.
+    /// The current member.
     member: Member,
     kind: Kind,
-    /// Its `type` is one that Secrets have.
+    /// Whether its `type` is one that Secrets have.
     secret_type: bool,
     /// Whether its `apiVersion`, if it has one, is that of Secrets.
     core: Option<bool>,
-    /// It is itself the `data` of the object that it stands in.
+    /// Whether it is the `data` of the object around it.
     is_data: bool,
     /// How many values were waiting when it began.
     waiting: usize,
@@ -50,7 +50,7 @@ struct Waiting {
     span: Span,
     /// The index of the object whose kind decides.
     owner: usize,
-    /// It was handed up once from an item of a list to the list.
+    /// Whether it was already passed up from a list item to the list.
     handed_up: bool,
 }
 
@@ -92,24 +92,24 @@ impl Member {
 /// How an object ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// As it should.
+    /// At its closing bracket or its last line.
     Closed,
-    /// The text broke off before.
+    /// Where the text breaks off.
     Cut,
 }
 
 impl Objects {
-    /// Begins an object or list as the value of the member that is being read.
+    /// Begins an object or list as the value of the current member.
     fn begin(&mut self, start: Option<usize>, is_list: bool) {
         let is_data = !is_list && self.open.last().is_some_and(|parent| parent.member == Member::Data);
         self.open.push(Object { is_list, start, is_data, waiting: self.waiting.len(), ..Object::default() });
     }
 
-    /// Takes note of a scalar value of the member that is being read; `whole` is false where the text broke off in it.
+    /// Records a scalar value of the current member; `whole` is false if the text breaks off inside it.
     fn value(&mut self, value: &str, span: Span, whole: bool) {
         let Some(object) = self.open.last_mut() else { return };
         match object.member {
-            // A Secret stays one: what follows may be forged or belong to the next object.
+            // Once a Secret, always a Secret: later members may be forged or belong to the next object.
             Member::Kind if !matches!(object.kind, Kind::Secret | Kind::SecretList) => {
                 object.kind = match value {
                     "Secret" => Kind::Secret,
@@ -126,7 +126,7 @@ impl Objects {
         self.wait(span);
     }
 
-    /// Lets a value wait that is `data`, or stands in it, for the kind of the object that it belongs to.
+    /// Adds a value that is `data`, or inside it, to the values that wait for the kind of their object.
     fn wait(&mut self, span: Span) {
         self.wait_in_data(span);
         if self.open.last().is_some_and(|object| object.member == Member::Data) {
@@ -134,7 +134,7 @@ impl Objects {
         }
     }
 
-    /// The same for a value that is not `data` itself.
+    /// Adds a value inside `data`, but not `data` itself, to the values that wait for the kind of their object.
     fn wait_in_data(&mut self, span: Span) {
         if self.open.last().is_some_and(|object| object.is_data) {
             self.wait_for(self.open.len().saturating_sub(2), span);
@@ -147,14 +147,15 @@ impl Objects {
         }
     }
 
-    /// Ends the innermost object: what waits for it is found, dropped, or handed up to the list whose item it is.
+    /// Ends the innermost object: its waiting values are reported, dropped, or passed up to the list that contains it.
     fn end(&mut self, end: usize, ending: Ending) {
         let Some(object) = self.open.pop() else { return };
         let index = self.open.len();
         let is_secret = match object.kind {
             Kind::Secret | Kind::SecretList => true,
             Kind::Other => false,
-            // `kubectl` writes the kind after the data, so a cut object of the core API may be a Secret: mask it.
+            // `kubectl` writes the kind after the data, so an incomplete object of the core API may be a Secret: mask
+            // it.
             Kind::Unknown => object.secret_type || (object.core == Some(true) && ending == Ending::Cut),
         };
         let parents = self.open.iter().enumerate().rev();
@@ -178,13 +179,13 @@ impl Objects {
             }
         }
         self.waiting.truncate(kept);
-        // An object or list as a value under `data` is one value; as `data` itself only a list is.
+        // An object or list under `data` is one value; as `data` itself, only a list is.
         let Some(start) = object.start else { return };
         let whole = Span { quoted: Some(0), ..Span::new(start, end) };
         if object.is_data { self.wait_in_data(whole) } else { self.wait(whole) }
     }
 
-    /// Ends all objects from this depth on because the text broke off.
+    /// Ends all objects from this depth on, because the text breaks off.
     fn cut(&mut self, depth: usize, end: usize) {
         while self.open.len() > depth {
             self.end(end, Ending::Cut);

@@ -1,5 +1,5 @@
-//! Names and values that do not stand side by side: the members of an entry (`{"name":"password","value":"x"}`), a pair in a
-//! list, the columns of a table, and a value on the line below its name.
+//! Names and values that are not side by side: members of an entry (`{"name":"password","value":"x"}`), pairs in a
+//! list, columns of a table, and a value on the line below its name.
 
 mod lists;
 mod tables;
@@ -8,31 +8,31 @@ use std::ops::Range;
 
 use super::Span;
 
-/// A name, and what may be its value.
+/// A name, and a possible value for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedValue {
-    /// Where the name stands.
+    /// The position of the name.
     pub name: Range<usize>,
-    /// Where the value stands.
+    /// The position of the value.
     pub value: Span,
-    /// How they belong together.
+    /// How the two are related.
     pub bond: NameRelation,
 }
 
-/// How a name and a value belong together.
+/// How a name and a value are related.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRelation {
-    /// One object says that they do.
+    /// Members of the same object.
     Entry,
-    /// A column of a table whose cells are data.
+    /// A column header and a data cell.
     Column,
-    /// The line below, which may also be prose.
+    /// A name and the line below it, which may also be prose.
     Below,
-    /// They may be two names, so that the value must look like a secret.
+    /// Possibly two names, so the value must look like a secret.
     Loose,
 }
 
-/// Names that may be those of secrets, with what stands for their values.
+/// Returns the names that may be those of secrets, with their values.
 pub fn find(text: &str) -> Vec<NamedValue> {
     let mut found = Vec::new();
     lists::find(text, &mut found);
@@ -40,8 +40,8 @@ pub fn find(text: &str) -> Vec<NamedValue> {
     found
 }
 
-/// Whether a value looks like a secret that somebody chose or a machine made, and not like a word, a name, a path, a date, a
-/// version or an amount.
+/// Reports whether a value looks like a password or a generated secret, not like a word, name, path, date, version or
+/// amount.
 pub fn looks_secret(value: &str) -> bool {
     let value = value.trim_end_matches(['!', '?', '.', ',', ';', ':']);
     let bytes = value.as_bytes();
@@ -68,12 +68,12 @@ pub fn looks_secret(value: &str) -> bool {
         && (long_number || !(is_path || is_file || is_amount || is_date_or_version || is_number))
 }
 
-/// Small letters alone, and more than ordinary words have.
+/// Reports whether a value consists of lower-case letters only and is longer than ordinary words.
 pub fn is_long_word(value: &str) -> bool {
     value.len() >= 12 && value.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// Whether a text may name a secret, whatever the rule; the rules decide.
+/// Reports whether a text may name a secret for any rule; the rules decide.
 fn may_name(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.iter().enumerate().any(|(at, byte)| {
@@ -95,7 +95,7 @@ fn may_name(text: &str) -> bool {
 
 /// No rule takes a shorter value for a secret.
 const MIN_VALUE: usize = 6;
-/// Longer names are sentences.
+/// Longer texts are sentences, not names.
 const MAX_NAME: usize = 64;
 
 #[cfg(test)]

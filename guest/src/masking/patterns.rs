@@ -10,20 +10,21 @@ use super::{Span, kubernetes, pem, values};
 /// One built-in pattern.
 #[derive(Debug)]
 pub struct Pattern {
-    /// Its name, as configured.
+    /// The name in the configuration.
     pub name: &'static str,
     rules: &'static [Rule],
 }
 
-/// Words, one of which a text must hold in some case for a rule to find anything in it; none where it may hold anything.
+/// Words of which a text must contain one, in any case, for a rule to find anything; empty if the rule reads any text.
 type Words = &'static [&'static str];
 
 /// One way in which a pattern finds values.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
-    /// Values of at least so many bytes that follow a key; the expression ignores case and may begin anywhere in a name.
+    /// Values of at least this many bytes after a key; the expression ignores case and may match inside a name.
     Key(Words, &'static str, usize),
-    /// Values that are known by their looks: the group `value` of the expression or all of it, if the function agrees.
+    /// Values recognized by their form: the group `value` of the expression, or the whole match, if the function
+    /// agrees.
     Shape(Words, &'static str, fn(&str, Span) -> bool),
     /// Any PEM block.
     Pem,
@@ -34,7 +35,7 @@ enum Rule {
 }
 use Rule::{Key, KubernetesSecret, Pem, PrivatePem, Shape};
 
-/// All patterns, the more specific first: the first one that finds a value gives the mask its name.
+/// All patterns, the most specific first: the first one that finds a value names its mask.
 pub const PATTERNS: &[Pattern] = &[
     Pattern { name: "kubernetes_secret", rules: &[KubernetesSecret] },
     Pattern {
@@ -157,7 +158,7 @@ pub const PATTERNS: &[Pattern] = &[
     },
 ];
 
-/// The groups but for `all`, and their patterns.
+/// The groups except `all`, and their patterns.
 pub const GROUPS: &[(&str, &[&str])] = &[
     ("basic", &["api_key", "password"]),
     ("secrets", &["api_key", "password", "token", "private_key", "secret_key"]),
@@ -169,7 +170,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
 /// The group of all patterns.
 pub const ALL: &str = "all";
 
-/// The patterns of a group.
+/// Returns the patterns of a group.
 pub fn group(name: &str) -> Option<Vec<&'static str>> {
     if name == ALL {
         return Some(super::pattern_names());
@@ -178,7 +179,7 @@ pub fn group(name: &str) -> Option<Vec<&'static str>> {
 }
 
 impl Pattern {
-    /// What stands in place of a value.
+    /// Returns the replacement for a value.
     pub fn replacement(&self) -> String {
         match self.name {
             "kubernetes_secret" => "[MASKED_SECRET_DATA]".to_owned(),
@@ -186,7 +187,7 @@ impl Pattern {
         }
     }
 
-    /// Its rules, compiled, and the words of each.
+    /// Compiles its rules; returns each with its words.
     pub fn finders(&self) -> impl Iterator<Item = (Finder, Words)> {
         self.rules.iter().map(|rule| match *rule {
             Key(words, keys, least) => {
@@ -202,11 +203,11 @@ impl Pattern {
     }
 }
 
-/// What stands in the first line of each PEM block; its dashes stand in many texts.
+/// A word in the first line of each PEM block; the dashes alone are too common.
 const PEM_WORD: &str = "begin ";
 
-/// What parts a key from its value: a sign, an element's end, `, "value":` after the name of a variable, and after a
-/// flag also a blank or the next item of a list.
+/// What separates a key from its value: a sign, the end of an element, `, "value":` after a variable's name, and after
+/// a flag also a blank or the next item of a list.
 const SEPARATOR: &str = concat!(
     r#"(?:(?:\\*["'`]\]?)?[ \t]*(?:===?|:=|=>|[:=])[ \t]*|>"#,
     r#"|\\*["']?,?(?:\s|\\+[nr])*\\*["']?value\\*["']?[ \t]*:[ \t]*"#,
@@ -214,20 +215,20 @@ const SEPARATOR: &str = concat!(
 );
 
 fn built_in(pattern: &str) -> Regex {
-    // ASCII alone: keys and tokens are, and it is several times faster.
+    // Keys and tokens are ASCII, and ASCII matching is several times faster.
     RegexBuilder::new(pattern).unicode(false).build().expect("the built-in patterns compile, as a test shows")
 }
 
-/// A rule, compiled.
+/// A compiled rule.
 #[derive(Debug)]
 pub enum Finder {
-    /// A key before its value, and the shortest value that counts.
+    /// A key before its value, and the minimum length of the value.
     Key(Regex, usize),
-    /// A value by its looks, whether it is the group `value`, and what else it must be.
+    /// A value recognized by its form, whether it is the group `value`, and a further check.
     Shape(Regex, bool, fn(&str, Span) -> bool),
     /// PEM blocks.
     Pem {
-        /// Private keys only.
+        /// Whether to find private keys only.
         private_only: bool,
     },
     /// The data of Kubernetes Secrets.
@@ -235,15 +236,15 @@ pub enum Finder {
 }
 
 impl Finder {
-    /// Whether what it finds is known by how it begins alone.
+    /// Reports whether it recognizes values by their prefix alone.
     pub fn is_unmistakable(&self) -> bool {
         matches!(self, Finder::Shape(_, false, _))
     }
 
-    /// Reports the values of these that belong to names which it looks for.
+    /// Reports those of the named values whose names match.
     pub fn find_named(&self, text: &str, named: &[NamedValue], report: &mut dyn FnMut(Span)) {
         let Finder::Key(regex, least) = self else { return };
-        // All cells of a column have one name.
+        // All cells of a column share one name.
         let mut keys: BTreeMap<usize, Option<String>> = BTreeMap::new();
         for NamedValue { name, value: span, bond } in named {
             let key = keys.entry(name.start).or_insert_with(|| {
@@ -268,7 +269,7 @@ impl Finder {
         }
     }
 
-    /// Reports what is found in a text.
+    /// Reports everything that it finds in a text.
     pub fn find(&self, text: &str, report: &mut dyn FnMut(Span)) {
         match self {
             Finder::Key(regex, least) => find_keys(regex, *least, text, report),
@@ -314,20 +315,20 @@ fn find_keys(regex: &Regex, least: usize, text: &str, report: &mut dyn FnMut(Spa
         let in_quotes = text[at..span.start].ends_with(['"', '\'', '`']);
         let behind = text[span.end..].trim_start_matches('\\');
         let closed = !in_quotes || behind.starts_with(['"', '\'', '`']);
-        // The next string in an object is a key, and no value of a flag that ends the string before it.
+        // The next string in an object is a key, not the value of a flag at the end of the string before.
         if !by_sign && in_quotes && closed && behind[1..].trim_start().starts_with(':') {
             continue;
         }
         if !is_password {
             let credential = after_scheme(text, span.start);
-            // A bare value ends at the blank behind its scheme: what counts is the word after that.
+            // A bare value ends at the blank after its scheme; the word after that is the credential.
             if !in_quotes && credential > span.start {
                 span.end = values::after(text, "", credential).map_or(credential, |rest| rest.end);
             }
             span.start = credential.min(span.end);
         }
         let value = &text[span.start..span.end];
-        // What is given to a flag is meant, however short; a placeholder such as `<TOKEN>` has ended before it began.
+        // The value of a flag counts even if it is short; a placeholder such as `<TOKEN>` is already excluded.
         let least = if flag && !value.starts_with(['-', '$', '%']) { 1 } else { least };
         // `Token::Value(x)` is a name in code.
         let is_path_of_code = !is_password && value.starts_with(':');
@@ -341,8 +342,8 @@ fn find_keys(regex: &Regex, least: usize, text: &str, report: &mut dyn FnMut(Spa
         if is_secret {
             report(span);
         }
-        // What stands in quotes and is no secret may still hold one, and so may the rest of the line behind a quote that
-        // never closes; a bare value was read to its end.
+        // Quoted text that is no secret may still contain one, and so may the rest of the line after an unclosed quote;
+        // a bare value has been read completely.
         if closed && (is_secret || !in_quotes) {
             at = at.max(span.end);
         }
@@ -353,22 +354,22 @@ fn is_password(key: &str) -> bool {
     ["pass", "pwd", "_pass"].iter().any(|start| key.starts_with(start))
 }
 
-/// The token of a page is for going on, and no secret.
+/// Reports whether a key is a page token, which is not a secret.
 fn is_cursor(key: &str) -> bool {
     key.starts_with("page") || key.starts_with("continuation")
 }
 
-/// Whether a key belongs to a command line flag, as in `--db-password`.
+/// Reports whether a key belongs to a command-line flag such as `--db-password`.
 fn is_flag(text: &str, key: usize) -> bool {
     let before = &text.as_bytes()[key.saturating_sub(MAX_FLAG)..key];
     let name = before.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte)).count();
     before[before.len() - name..].starts_with(b"-")
 }
 
-/// The longest part of a flag before its key.
+/// The maximum length of a flag before its key.
 const MAX_FLAG: usize = 48;
 
-/// Where the credential begins that stands here, perhaps behind `Bearer`, `Basic` or the like.
+/// Returns the position of the credential, after `Bearer`, `Basic` or the like.
 fn after_scheme(text: &str, at: usize) -> usize {
     let rest = &text[at..];
     for scheme in ["bearer", "basic", "token", "digest", "apikey", "negotiate"] {
@@ -380,7 +381,8 @@ fn after_scheme(text: &str, at: usize) -> usize {
     at
 }
 
-/// Code that fetches the value from elsewhere: `os.environ`, `process.env.TOKEN`, `getPassword()`.
+/// Reports whether a value is code that reads the secret from elsewhere: `os.environ`, `process.env.TOKEN`,
+/// `getPassword()`.
 fn is_accessor(value: &str) -> bool {
     let is_name = |part: &str| {
         part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
@@ -392,7 +394,7 @@ fn is_accessor(value: &str) -> bool {
     (call || environment) && path.split('.').all(is_name)
 }
 
-/// A type, an absence, or the name of a variable whose value stands elsewhere.
+/// Reports whether a value is a type, an absence, or a variable whose value is elsewhere.
 fn is_word_or_reference(value: &str) -> bool {
     let word = value.to_ascii_lowercase();
     let inside = |open: &str, close: &str| {
@@ -407,7 +409,7 @@ fn is_word_or_reference(value: &str) -> bool {
         || inside("{{", "}}")
 }
 
-/// A word that is followed by another one on its line: `unexpected token: identifier expected`.
+/// Reports whether a value is a word followed by another one: `unexpected token: identifier expected`.
 fn is_prose(value: &str, rest: &str) -> bool {
     let mut following = rest.chars().take(2);
     value.bytes().all(|byte| byte.is_ascii_alphabetic())
@@ -420,37 +422,37 @@ fn any(_: &str, _: Span) -> bool {
     true
 }
 
-/// Long, or with a sign that words do not have: `basic authentication` is no credential.
+/// Reports whether a text is long or contains signs that words lack: `basic authentication` is no credential.
 fn looks_like_a_credential(text: &str, span: Span) -> bool {
     let value = &text[span.start..span.end];
     value.len() >= 24 || value.bytes().any(|byte| byte.is_ascii_digit() || b"=_~+".contains(&byte))
 }
 
-/// An address, and not the user of a URL such as `ssh://git@example.com`.
+/// Reports whether this is an e-mail address, not the user of a URL such as `ssh://git@example.com`.
 fn is_not_of_a_url(text: &str, span: Span) -> bool {
     let before = &text.as_bytes()[span.start.saturating_sub(MAX_USER)..span.start];
     let user = before.iter().rev().take_while(|byte| !byte.is_ascii_whitespace() && !b"/\"'<>".contains(byte)).count();
-    // Pictures for dense screens are called `icon@2x.png`.
+    // Images for dense screens have names such as `icon@2x.png`.
     let picture = text[span.start..span.end]
         .split_once('@')
         .is_some_and(|(_, host)| host.starts_with("2x.") || host.starts_with("3x."));
     !picture && !before[..before.len() - user].ends_with(b"//")
 }
 
-/// The longest user name in a URL that is looked at.
+/// The maximum length of a user name in a URL.
 const MAX_USER: usize = 128;
 
-/// Mixed as base64 is: not a hash, an identifier, or a path with a slash every few letters.
+/// Reports whether a text is mixed like base64: not a hash, an identifier or a path.
 fn looks_like_base64(text: &str, span: Span) -> bool {
     let value = &text.as_bytes()[span.start..span.end];
     let slashes = value.iter().filter(|byte| **byte == b'/').count();
     let padded = value.ends_with(b"=") && value.len().is_multiple_of(4);
-    // Of random text one sign in 64 is a slash and one in six is a digit; paths and the names of classes are not like that.
+    // In random base64, one character in 64 is a slash and one in six is a digit; paths and class names differ.
     let digits = value.iter().filter(|byte| byte.is_ascii_digit() || **byte == b'+').count();
     (padded || is_mixed(value) && digits + slashes >= 2) && slashes <= 1 + value.len() / 24
 }
 
-/// A whole value in groups of four letters, padded or mixed.
+/// Reports whether a text is a whole value in groups of four characters, padded or mixed.
 fn looks_like_short_base64(text: &str, span: Span) -> bool {
     let value = &text.as_bytes()[span.start..span.end];
     let ends =

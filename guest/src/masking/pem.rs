@@ -1,6 +1,6 @@
-//! PEM blocks: whole, cut off before their end, or on one line with `\n` written out.
+//! PEM blocks: complete, cut off, or on one line with `\n` written out.
 
-/// Reports each PEM block, or each private key only.
+/// Reports each PEM block, or only private keys.
 pub fn find(text: &str, private_only: bool, report: &mut dyn FnMut(usize, usize)) {
     let mut at = 0;
     while let Some(found) = text[at..].find(BEGIN) {
@@ -20,12 +20,12 @@ pub fn find(text: &str, private_only: bool, report: &mut dyn FnMut(usize, usize)
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
-/// The longest label, as in `-----BEGIN RSA PRIVATE KEY-----`.
+/// The maximum length of a label, as in `-----BEGIN RSA PRIVATE KEY-----`.
 const MAX_LABEL: usize = 64;
-/// The largest body that is searched for its end; the lines of a larger one are still recognised one by one.
+/// The largest body that is searched for its end; the lines of a larger one are still recognized one by one.
 const MAX_BODY: usize = 1 << 16;
 
-/// Where the marker that continues with this label ends.
+/// Returns the end of the marker with this label.
 fn marker_end(text: &str, label: usize) -> Option<usize> {
     let rest = &text.as_bytes()[label..];
     let length =
@@ -33,9 +33,9 @@ fn marker_end(text: &str, label: usize) -> Option<usize> {
     rest[length..].starts_with(DASHES.as_bytes()).then_some(label + length + DASHES.len())
 }
 
-/// Where the block ends that has this body, if its end is there and nothing but PEM can stand before it.
+/// Returns the end of the block with this body, if it has an end with only PEM before it.
 fn whole(text: &str, body: usize) -> Option<usize> {
-    // What closes a string or an element, or begins another block, means that the end belongs to something else.
+    // The end of a string or an element, or another block, means that the END marker belongs to something else.
     let foreign = |byte: &u8| matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'{' | b'}' | b'-' | 0);
     let bytes = text.as_bytes();
     let mut at = body;
@@ -53,7 +53,7 @@ fn whole(text: &str, body: usize) -> Option<usize> {
     None
 }
 
-/// Where the lines of a block that has no end stop looking like base64 or a header.
+/// Returns the position where the lines of an unfinished block stop looking like base64 or a header.
 fn cut(text: &str, body: usize) -> usize {
     let mut end = body;
     let mut at = body;
@@ -71,7 +71,7 @@ fn cut(text: &str, body: usize) -> usize {
             end = at;
         } else {
             let length = rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(byte)).count();
-            // A word and then a blank is prose after the cut.
+            // A word followed by a blank is prose after the cut.
             if length == 0 || (rest[length..].starts_with([' ', ',', ':']) && length < 16) {
                 break;
             }

@@ -1,10 +1,10 @@
-//! The value that follows a key: quoted, quoted inside a JSON string, bare, or a YAML block.
+//! The value after a key: quoted, quoted inside a JSON string, bare, or a YAML block.
 
 use super::Span;
 
-/// Finds the value that begins here; `None` where there is none that could be a secret.
+/// Finds the value that begins here; returns `None` if none could be a secret.
 ///
-/// `key` is the key with its separator, which ends where the value begins.
+/// `key` includes its separator and ends where the value begins.
 pub fn after(text: &str, key: &str, at: usize) -> Option<Span> {
     let rest = &text[at..];
     let slashes = rest.bytes().take_while(|byte| *byte == b'\\').count();
@@ -12,7 +12,7 @@ pub fn after(text: &str, key: &str, at: usize) -> Option<Span> {
         quote @ (b'"' | b'\'' | b'`') => Some(quoted(text, at + slashes + 1, *quote, slashes)),
         b'|' | b'>' if slashes == 0 => block(text, at),
         b'{' | b'\n' | b'\r' => {
-            // A quoted value may stand on the next line.
+            // A quoted value may be on the next line.
             let below = rest.trim_start();
             let quoted_below = below.starts_with(['"', '\'']) && rest.starts_with(['\n', '\r']);
             if quoted_below { after(text, key, text.len() - below.len()) } else { None }
@@ -20,7 +20,7 @@ pub fn after(text: &str, key: &str, at: usize) -> Option<Span> {
         b'[' if mask_length(rest).is_none() => None,
         _ => {
             let span = bare(text, at);
-            // After a quoted key a bare value is a number or a word of JSON: its mask needs the quotes of a string.
+            // After a quoted key, a bare value is a JSON number or word, so its mask needs quotes.
             let quote = key.trim_end().trim_end_matches([':', ' ', '\t']);
             let slashes = quote.strip_suffix('"').map(|key| key.len() - key.trim_end_matches('\\').len());
             Some(Span { quoted: slashes.map(|slashes| slashes as u32), ..span })
@@ -28,7 +28,7 @@ pub fn after(text: &str, key: &str, at: usize) -> Option<Span> {
     }
 }
 
-/// How many bytes of a value are not masked yet.
+/// Returns how many bytes of a value are not masked yet.
 pub fn unmasked_length(value: &str) -> usize {
     let mut length = value.len();
     let mut at = 0;
@@ -40,7 +40,7 @@ pub fn unmasked_length(value: &str) -> usize {
     length
 }
 
-/// The length of the mask or redaction that a text begins with.
+/// Returns the length of the mask or redaction at the start of a text.
 pub fn mask_length(text: &str) -> Option<usize> {
     if let Some(rest) = text.strip_prefix("[MASKED_") {
         let name = rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
@@ -52,13 +52,13 @@ pub fn mask_length(text: &str) -> Option<usize> {
         .map(|redaction| redaction.len())
 }
 
-/// A value up to the quote that closes it, or to the end of the line.
+/// Reads a value up to its closing quote or the end of the line.
 fn quoted(text: &str, start: usize, quote: u8, slashes: usize) -> Span {
     let mut before = 0;
     for (at, byte) in text.as_bytes().iter().enumerate().skip(start) {
         match *byte {
             b'\\' => before += 1,
-            // One string deeper a quote has twice as many backslashes and one more; it does not close this one.
+            // A quote one string deeper has twice as many backslashes plus one, and does not close this one.
             byte if byte == quote && (before / (slashes + 1)).is_multiple_of(2) => {
                 return Span::new(start, at - before.min(slashes));
             }
@@ -72,7 +72,7 @@ fn quoted(text: &str, start: usize, quote: u8, slashes: usize) -> Span {
     Span::new(start, start + text[start..].trim_end().len())
 }
 
-/// A value up to a blank, a quote, an escape, or a sign that ends it.
+/// Reads a value up to a blank, a quote, an escape, or a sign that ends it.
 fn bare(text: &str, start: usize) -> Span {
     let bytes = text.as_bytes();
     let mut at = start;
@@ -107,7 +107,7 @@ fn bare(text: &str, start: usize) -> Span {
     Span::new(start, at)
 }
 
-/// Whether a comma, semicolon or ampersand before this parts two members, and does not belong to a password.
+/// Reports whether the comma, semicolon or ampersand before this separates two members and is not part of a password.
 fn ends_member(rest: &[u8]) -> bool {
     let name = rest.iter().take(MAX_NAME).take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.%".contains(byte));
     match rest.get(name.count()) {
@@ -116,10 +116,10 @@ fn ends_member(rest: &[u8]) -> bool {
     }
 }
 
-/// The longest name of the next member that is looked for.
+/// The maximum length of the next member's name.
 const MAX_NAME: usize = 64;
 
-/// The lines of a YAML block scalar (`|`, `>-`, …), which are indented more than the line of its key.
+/// Reads the lines of a YAML block scalar (`|`, `>-`, …), which are indented more than the line of its key.
 fn block(text: &str, at: usize) -> Option<Span> {
     let indicator = text[at..].trim_start_matches(['|', '>', '+', '-', '1', '2', '3', '4']);
     let below = indicator.trim_start_matches([' ', '\t', '\r']);

@@ -1,18 +1,18 @@
-//! Gives every tool a name that a model's provider accepts, the same one whatever the order of the tools.
+//! Gives every tool a name that a model's provider accepts, independent of the order of the tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::lower::lower;
 use crate::types::ToolRef;
 
-/// Who will read the names and schemas.
+/// The provider or client that reads the names and schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// Any MCP client.
     Mcp,
     /// Anthropic's API.
     Anthropic,
-    /// OpenAI's API, and clients with its limits.
+    /// OpenAI's API, and clients with the same limits.
     Openai,
     /// Gemini's API.
     Gemini,
@@ -24,7 +24,7 @@ impl Target {
     /// Every target.
     pub const ALL: [Target; 5] = [Target::Mcp, Target::Anthropic, Target::Openai, Target::Gemini, Target::Cursor];
 
-    /// The longest name it accepts, in characters.
+    /// Returns the maximum length of a name, in characters.
     fn limit(self) -> usize {
         match self {
             Target::Mcp | Target::Anthropic => 128,
@@ -33,7 +33,7 @@ impl Target {
         }
     }
 
-    /// Whether a name may contain this character.
+    /// Reports whether a name may contain this character.
     fn accepts(self, letter: char) -> bool {
         letter.is_ascii_alphanumeric()
             || match letter {
@@ -45,12 +45,12 @@ impl Target {
     }
 }
 
-/// A target, and what its client will put before every name.
+/// A target, and the prefix that its client puts before every name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Audience {
-    /// Whose limits hold.
+    /// The target whose limits apply.
     pub target: Target,
-    /// The outer prefix, which counts against the limit.
+    /// The client's prefix, which counts against the length limit.
     pub prefix: String,
 }
 
@@ -68,18 +68,18 @@ pub struct Candidate {
 pub struct FittedTool {
     /// The name to show.
     pub name: String,
-    /// The tool it means.
+    /// The tool that the name means.
     pub tool: ToolRef,
     /// The schema to show.
     pub schema: String,
 }
 
-/// Why no names can be made.
+/// The reason why no names can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FitError {
-    /// The outer prefix leaves fewer than this many characters, the least a name needs.
+    /// The prefix leaves fewer than this many characters, the minimum for a name.
     PrefixTooLong(u32),
-    /// The schema of this tool is no JSON.
+    /// The schema of this tool is not JSON.
     BadSchema(ToolRef),
 }
 
@@ -90,7 +90,7 @@ impl std::fmt::Display for FitError {
                 write!(f, "the outer prefix leaves fewer than {least} characters for a name")
             }
             FitError::BadSchema(ToolRef { server, tool }) => {
-                write!(f, "server {server:?}: the schema of tool {tool:?} is no JSON")
+                write!(f, "server {server:?}: the schema of tool {tool:?} is not JSON")
             }
         }
     }
@@ -98,7 +98,7 @@ impl std::fmt::Display for FitError {
 
 impl std::error::Error for FitError {}
 
-/// Gives each tool, in the order given, a name and a schema that the audience accepts.
+/// Gives each tool, in the given order, a name and a schema that the audience accepts.
 pub fn fit(tools: &[Candidate], audience: &Audience) -> Result<Vec<FittedTool>, FitError> {
     let pairs: Vec<(&str, &str)> = tools.iter().map(|c| (c.tool.server.as_str(), c.tool.tool.as_str())).collect();
     names(&pairs, audience)?
@@ -111,21 +111,21 @@ pub fn fit(tools: &[Candidate], audience: &Audience) -> Result<Vec<FittedTool>, 
         .collect()
 }
 
-/// Gives each (server, tool), in the order given, a name that the audience accepts.
+/// Gives each (server, tool), in the given order, a name that the audience accepts.
 pub fn names(tools: &[(&str, &str)], audience: &Audience) -> Result<Vec<String>, FitError> {
     let room = audience.target.limit().saturating_sub(audience.prefix.chars().count());
     if room < LEAST_ROOM {
         return Err(FitError::PrefixTooLong(LEAST_ROOM as u32));
     }
-    // A sorted map makes the result independent of the order given, and folds the same tool named twice into one.
+    // A sorted map makes the result independent of the given order, and merges a tool that is listed twice.
     let mut named: BTreeMap<(&str, &str), String> =
         tools.iter().map(|&(server, tool)| ((server, tool), plain(server, tool, audience))).collect();
     let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
     for name in named.values() {
         *wanted.entry(name.clone()).or_default() += 1;
     }
-    // A suffixed name must not be any plain one, not even one that several tools wanted and none got: who writes
-    // that one means one of those tools.
+    // A suffixed name must differ from every plain one, even from one that several tools wanted and none got: a model
+    // that writes it means one of those tools.
     let mut suffixed: BTreeSet<String> = BTreeSet::new();
     for (&(server, tool), name) in &mut named {
         if name.len() <= room && wanted[name] == 1 {
@@ -144,11 +144,11 @@ pub fn names(tools: &[(&str, &str)], audience: &Audience) -> Result<Vec<String>,
     Ok(tools.iter().map(|pair| named[pair].clone()).collect())
 }
 
-/// `server__tool` in characters that the target accepts, however long; it is all ASCII.
+/// Returns `server__tool` in characters that the target accepts, of any length; it is ASCII.
 fn plain(server: &str, tool: &str, audience: &Audience) -> String {
     let clean = |letter: char| if audience.target.accepts(letter) { letter } else { '_' };
     let mut name: String = server.chars().chain("__".chars()).chain(tool.chars()).map(clean).collect();
-    // Behind an outer prefix the name is not what comes first.
+    // After a prefix, the first character of the name is not the first character overall.
     let first = audience.prefix.is_empty() && audience.target == Target::Gemini;
     if first && !name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_') {
         name.insert(0, '_');
@@ -156,16 +156,16 @@ fn plain(server: &str, tool: &str, audience: &Audience) -> String {
     name
 }
 
-/// FNV-1a of the server and the tool, folded to 32 bits: short, without a dependency, and the same for ever.
+/// Hashes the server and the tool with FNV-1a, folded to 32 bits: short, stable, and without a dependency.
 fn hash(server: &str, tool: &str, salt: u64) -> u32 {
-    // 0xff is no byte of UTF-8, so that `a`, `bc` is never `ab`, `c`. The salt comes first, because two texts that
-    // collide would collide again with anything behind them.
+    // 0xff never occurs in UTF-8, so `a`, `bc` differs from `ab`, `c`. The salt comes first, because two texts that
+    // collide would collide again with any suffix.
     let bytes = server.bytes().chain([0xff]).chain(tool.bytes());
     let state = bytes.fold(FNV_OFFSET ^ salt, |state, byte| (state ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
     (state >> 32) as u32 ^ state as u32
 }
 
-/// How long a suffix is: `_` and eight hexadecimal digits.
+/// The length of a suffix: `_` and eight hexadecimal digits.
 const SUFFIX: usize = 9;
 /// The shortest name that can carry a suffix.
 const LEAST_ROOM: usize = SUFFIX + 1;
@@ -257,7 +257,7 @@ mod tests {
             ["{}", "{"].map(|schema| Candidate { tool: ToolRef::new("a", schema), schema: Some(schema.into()) });
         let refused = fit(&candidates, &audience(Target::Mcp, "")).unwrap_err();
         assert_eq!(refused, FitError::BadSchema(ToolRef::new("a", "{")));
-        assert_eq!(refused.to_string(), r#"server "a": the schema of tool "{" is no JSON"#);
+        assert_eq!(refused.to_string(), r#"server "a": the schema of tool "{" is not JSON"#);
     }
 
     /// A small generator of numbers (xorshift), so that a failure comes again.

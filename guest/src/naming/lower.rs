@@ -1,4 +1,4 @@
-//! Rewrites the schema of a tool's arguments into what a model's provider accepts, and changes no more than that.
+//! Rewrites the schema of a tool's arguments into what a model's provider accepts, and changes nothing else.
 
 mod facts;
 mod gemini;
@@ -14,7 +14,7 @@ use self::reference::Document;
 use super::fit::Target;
 use crate::json::{self, Object, Value};
 
-/// The schema as the target accepts it; lowering it again changes nothing.
+/// Returns the schema in a form that the target accepts; lowering it again changes nothing.
 pub fn lower(schema: Option<&str>, target: Target) -> Result<String, json::Error> {
     let root = schema.map(json::parse).transpose()?.unwrap_or(Value::Bool(true));
     let start = Trail { target: &root, up: 0, depth: 0 };
@@ -27,7 +27,7 @@ pub fn lower(schema: Option<&str>, target: Target) -> Result<String, json::Error
     Ok(lowered.to_json())
 }
 
-/// The same schema with the `type` that MCP asks for.
+/// Returns the schema with the `type` that MCP requires.
 fn typed<'v>(root: &Value<'v>) -> Value<'v> {
     let Value::Object(mut members) = root.clone() else { return no_arguments() };
     if members.get("type").is_none() {
@@ -36,16 +36,16 @@ fn typed<'v>(root: &Value<'v>) -> Value<'v> {
     Value::Object(members)
 }
 
-/// One schema being lowered.
+/// A schema that is being lowered.
 struct Lowering<'v> {
     document: Document<'v>,
     trails: Vec<Trail<'v>>,
-    /// How much may still be written more than once.
+    /// How many values may still be duplicated.
     room: usize,
 }
 
 impl<'v> Lowering<'v> {
-    /// The schema as one object without a choice at the top; what is below stays as it is.
+    /// Returns the schema as one object without a choice at the top; the rest stays as it is.
     fn one_object(&mut self) -> Value<'v> {
         let Value::Object(members) = self.document.root else { return no_arguments() };
         let mut facts = Facts::default();
@@ -72,7 +72,7 @@ impl<'v> Lowering<'v> {
         out.push(("type", Value::string("object")));
         let properties = facts.properties.iter().map(|(name, shape)| (Cow::Borrowed(*name), joined(shape)));
         out.push(("properties", Value::Object(properties.collect())));
-        // A name may be required without being described: that is no reason to forget that it is required.
+        // Keep a name that is required but not described.
         let required = facts.required(&facts.required.iter().copied().collect());
         if !required.is_empty() {
             out.push(("required", Value::Array(required)));
@@ -80,7 +80,7 @@ impl<'v> Lowering<'v> {
         self.relinked(facts.ordered(out))
     }
 
-    /// Moves what a reference can no longer reach, since the choice around it is gone, into `$defs`.
+    /// Moves definitions that references can no longer reach, because the choice around them is gone, into `$defs`.
     fn relinked(&mut self, mut schema: Value<'v>) -> Value<'v> {
         let mut moved: BTreeMap<String, &'v Value<'v>> = BTreeMap::new();
         let mut pending: Vec<String> = Vec::new();
@@ -108,7 +108,7 @@ impl<'v> Lowering<'v> {
         schema
     }
 
-    /// Takes something to be written once more out of what is left; the last one may be too big.
+    /// Spends some of the room for duplicates; reports whether any was left, so the last duplicate may exceed it.
     fn spend(&mut self, cost: usize) -> bool {
         let any_left = self.room > 0;
         self.room = self.room.saturating_sub(cost);
@@ -116,7 +116,7 @@ impl<'v> Lowering<'v> {
     }
 }
 
-/// One schema that says what a shape says.
+/// Returns one schema that says what a shape says.
 fn joined<'v>(shape: &Shape<'v>) -> Value<'v> {
     let (word, parts) = if shape.any.is_empty() { ("allOf", &shape.all) } else { ("anyOf", &shape.any) };
     let mut schemas: Vec<Value> = parts.iter().map(|part| part.schema.clone()).collect();
@@ -136,7 +136,7 @@ fn references(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Points the references of a schema at the definitions of these names.
+/// Redirects the references of a schema to the definitions with these names.
 fn relink(value: &mut Value, names: &BTreeMap<&str, String>) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| relink(item, names)),
@@ -166,9 +166,9 @@ fn no_arguments() -> Value<'static> {
     Value::Object(members.into_iter().map(|(key, value)| (Cow::Borrowed(key), value)).collect())
 }
 
-/// How many values may be written more than once, so that references to references stay small.
+/// The maximum number of duplicated values, so that nested references stay small.
 const ROOM: usize = 10_000;
-/// How deep schemas may lie in schemas for Gemini, and references in references for all.
+/// The maximum nesting of schemas for Gemini, and of references for all targets.
 const MAX_DEPTH: usize = 32;
-/// Keywords that OpenAI and Anthropic refuse at the top of a schema.
+/// Keywords that OpenAI and Anthropic reject at the top of a schema.
 const MERGED: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "enum", "const", "not"];

@@ -147,23 +147,23 @@ fn the_trace_tells_the_reasoning_without_the_texts_of_others() {
         (
             Failure::Closed,
             &[
-                "the connection ended",
-                "the request was sent and the answer was lost: the tool may have run",
+                "the connection closed",
+                "the request was sent and the response was lost: the tool may have run",
                 "the tool is neither read-only nor idempotent: not safe to repeat",
-                "attempt 1, retry: safe: outcome-unknown",
+                "attempt 1 with `retry: safe`: outcome-unknown",
             ][..],
         ),
         (
             with_session(404),
             &[
                 "HTTP 404 to a request with a session",
-                "the request was not accepted: the tool did not run",
-                "attempt 1, retry: safe: retry-new-session",
+                "the server rejected the request: the tool did not run",
+                "attempt 1 with `retry: safe`: retry-new-session",
             ],
         ),
         (
             rpc(-32602, "token=hunter2"),
-            &["JSON-RPC error -32602", "this is final: trying again would not help", "attempt 1, retry: safe: surface"],
+            &["JSON-RPC error -32602", "a retry would not help", "attempt 1 with `retry: safe`: surface"],
         ),
     ] {
         assert_eq!(classify(&failure, &context).trace, expected);

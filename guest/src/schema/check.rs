@@ -1,10 +1,10 @@
-//! What is wrong with a value, in words that a model can act on.
+//! What is wrong with a value, in words that help a model to correct it.
 
 use super::{Kinds, MAX_NOTES, MAX_SHOWN, MAX_WALK, Path, Schema, Walk, decimal, short, shown};
 use crate::json::{Object, Value};
 use std::cmp::Ordering;
 
-/// The ways in which a value breaks a schema, each with its place; a long list is cut.
+/// Returns what is wrong with a value, each problem with its position; a long list is cut.
 pub fn check(value: &Value<'_>, schema: &Value<'_>) -> Vec<String> {
     let walk = Walk::new(schema);
     let mut check = Check { problems: Vec::new() };
@@ -12,14 +12,14 @@ pub fn check(value: &Value<'_>, schema: &Value<'_>) -> Vec<String> {
     check.problems
 }
 
-/// Whether a value was seen to satisfy a schema in every part. Then there is nothing to coerce either, since that is
-/// done only to values of a kind that the schema does not accept.
+/// Reports whether a value was found to satisfy a schema completely. Then there is nothing to coerce either, because
+/// only values of a wrong kind are coerced.
 pub fn satisfies(value: &Value<'_>, schema: &Value<'_>) -> bool {
     let walk = Walk::new(schema);
     fits(value, walk.top(), 0) && !walk.is_spent()
 }
 
-/// Whether nothing is wrong with a value that stands this deep.
+/// Reports whether nothing is wrong with a value at this depth.
 pub(super) fn fits(value: &Value<'_>, schema: Schema<'_>, depth: usize) -> bool {
     let mut check = Check { problems: Vec::new() };
     check.value(value, schema, Path::Top, depth);
@@ -37,7 +37,7 @@ impl Check {
         }
         let kinds = schema.kinds();
         if !kinds.has(Kinds::of(value)) {
-            // Nothing else that could be said of a value of the wrong kind would help.
+            // For a value of the wrong kind, further problems would not help.
             return self.problem(path, format!("expected {kinds}, found {}", shown(value)));
         }
         self.choice(value, schema, path);
@@ -60,7 +60,7 @@ impl Check {
             self.value(value, branch, path, depth + 1);
         }
         self.alternatives(value, schema, path, "anyOf", depth);
-        // Two that fit are not held against `oneOf`: what tells them apart may be a keyword that passes here.
+        // Accept two matches of `oneOf`: the keyword that distinguishes them may be one that is not checked here.
         self.alternatives(value, schema, path, "oneOf", depth);
     }
 
@@ -86,7 +86,7 @@ impl Check {
     }
 
     fn range(&mut self, digits: &str, schema: Schema<'_>, path: Path<'_>) {
-        // Each keyword, the orders that it forbids, and its words.
+        // Each keyword, the orderings that it forbids, and its words.
         for (keyword, wrong, also_wrong, words) in [
             ("minimum", Ordering::Less, Ordering::Less, "at least"),
             ("maximum", Ordering::Greater, Ordering::Greater, "at most"),
@@ -165,7 +165,7 @@ fn quoted(name: &str) -> String {
     Value::string(short(name)).to_json()
 }
 
-/// The first few of the values that were possible.
+/// Lists the first few allowed values.
 fn listed(values: &[Value<'_>]) -> String {
     let mut list = String::new();
     for (n, value) in values.iter().enumerate() {

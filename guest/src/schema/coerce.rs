@@ -1,10 +1,10 @@
-//! Values turned into what the schema asks for, where there is exactly one thing that they can mean.
+//! Converts values to what the schema asks for, if they can mean only one thing.
 
 use super::check::fits;
 use super::{Kinds, MAX_NOTES, MAX_WALK, Path, Schema, Walk, measure, shown};
 use crate::json::{self, Value, is_number};
 
-/// Where the values come from, which decides how freely they may be read.
+/// The source of the values, which decides how freely they are converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// JSON, in which a list is written as a list.
@@ -13,9 +13,9 @@ pub enum Source {
     Text,
 }
 
-/// Turns values of the wrong kind into the kind that the schema asks for; gives a note of each change.
+/// Converts values of the wrong kind to the kind that the schema asks for; returns a note for each change.
 ///
-/// A value whose kind is accepted stays as it is, so nothing is over-parsed.
+/// A value of an accepted kind stays as it is, so nothing is over-parsed.
 pub fn coerce(value: &mut Value<'_>, schema: &Value<'_>, source: Source) -> Vec<String> {
     let walk = Walk::new(schema);
     let mut coercion = Coercion { source, notes: Vec::new() };
@@ -23,7 +23,7 @@ pub fn coerce(value: &mut Value<'_>, schema: &Value<'_>, source: Source) -> Vec<
     coercion.notes
 }
 
-/// Whether a value is of one of these kinds, or would be after coercion.
+/// Reports whether a value is of one of these kinds, or would be after coercion.
 pub fn coercible(value: &Value<'_>, kinds: Kinds) -> bool {
     kinds.has(Kinds::of(value)) || converted(value, kinds).is_some()
 }
@@ -40,7 +40,7 @@ impl Coercion {
         }
         let kinds = schema.kinds();
         if !kinds.has(Kinds::of(value)) {
-            // Opening a string costs what reading it costs.
+            // Parsing a string costs as much as reading it.
             let length = value.as_str().map_or(0, str::len);
             if !schema.walk.spend(length / 8) {
                 return;
@@ -64,7 +64,7 @@ impl Coercion {
         }
     }
 
-    /// Goes on with the items or members of a value.
+    /// Continues with the items or members of a value.
     fn inside(&mut self, value: &mut Value<'_>, schema: Schema<'_>, path: Path<'_>, depth: usize) {
         match value {
             Value::Array(items) => {
@@ -89,9 +89,9 @@ impl Coercion {
         }
     }
 
-    /// Leaves a value that fits one alternative; else takes the first alternative that it fits once coerced.
+    /// Keeps a value that matches one alternative; otherwise uses the first alternative that it matches after coercion.
     fn alternatives(&mut self, value: &mut Value<'_>, schema: Schema<'_>, path: Path<'_>, keyword: &str, depth: usize) {
-        // A scalar has its kind already, and only what is inside a list or an object can still change.
+        // A scalar already has an accepted kind; only the inside of a list or an object can still change.
         if is_scalar(value) || schema.branches(keyword).any(|branch| fits(value, branch, depth + 1)) {
             return;
         }
@@ -117,7 +117,7 @@ impl Coercion {
     }
 }
 
-/// What else a value can mean, where it is of none of these kinds.
+/// Returns what else a value of a wrong kind can mean.
 fn converted<'a>(value: &Value<'a>, kinds: Kinds) -> Option<Value<'a>> {
     match value {
         Value::String(text) => {
@@ -147,12 +147,12 @@ fn converted<'a>(value: &Value<'a>, kinds: Kinds) -> Option<Value<'a>> {
     }
 }
 
-/// Whether a value is no list, object or null.
+/// Reports whether a value is a string, a number or a boolean.
 fn is_scalar(value: &Value<'_>) -> bool {
     matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_))
 }
 
-/// Whether a value can be the one item of a list; a text in brackets is a list that could not be read.
+/// Reports whether a value can be the only item of a list; a text in brackets is a list that could not be read.
 fn is_item(value: &Value<'_>) -> bool {
     is_scalar(value) && !value.as_str().is_some_and(|text| text.starts_with(['[', '{']))
 }

@@ -1,9 +1,9 @@
-//! Numbers as their digits: compared exactly, however long they are.
+//! Compares numbers by their digits, exactly and at any length.
 
 use crate::json::{Object, Value};
 use std::cmp::Ordering;
 
-/// Which of two numbers of JSON's grammar is the larger.
+/// Compares two JSON numbers.
 pub fn compare(left: &str, right: &str) -> Ordering {
     let (left, right) = (Decimal::read(left), Decimal::read(right));
     left.sign.cmp(&right.sign).then_with(|| {
@@ -12,7 +12,7 @@ pub fn compare(left: &str, right: &str) -> Ordering {
     })
 }
 
-/// Whether two values are equal as JSON Schema sees it: `1` is `1.0`, and the order of members does not count.
+/// Reports whether two values are equal in JSON Schema: `1` equals `1.0`, and the order of members does not matter.
 pub fn same(left: &Value<'_>, right: &Value<'_>) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => compare(left, right).is_eq(),
@@ -54,7 +54,7 @@ impl Decimal {
         if digits.is_empty() {
             return Decimal { sign: 0, magnitude: 0, digits };
         }
-        // An exponent beyond 64 bits is as good as the largest: no text is long enough to make up for it.
+        // An exponent beyond 64 bits counts as the largest: no text is long enough to make a difference.
         let far = if exponent.starts_with('-') { -FAR } else { FAR };
         let exponent = exponent.parse::<i64>().unwrap_or(far).clamp(-FAR, FAR);
         let magnitude = exponent + whole.len() as i64 - zeros as i64;

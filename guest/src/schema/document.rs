@@ -1,4 +1,4 @@
-//! A whole schema, and what can be seen of it at a glance: most are a list of names, each with a kind of value.
+//! A whole schema, with a quick check for the most common kind: a list of names and types.
 
 use super::{Kinds, Schema, Walk, check};
 use crate::json::{Object, Value};
@@ -11,32 +11,32 @@ pub struct Document<'s> {
 }
 
 impl<'s> Document<'s> {
-    /// Looks a schema over.
+    /// Reads a schema and prepares the quick check.
     pub fn new(root: Value<'s>) -> Self {
         let outline = Outline::of(&root);
         Document { root, outline }
     }
 
-    /// The schema as it is written.
+    /// Returns the schema as written.
     pub fn root(&self) -> &Value<'s> {
         &self.root
     }
 
-    /// Whether an object was seen to satisfy the schema in every part. Then there is nothing to coerce either, since that
-    /// is done only to values of a kind that the schema does not accept.
+    /// Reports whether an object was found to satisfy the schema completely. Then there is nothing to coerce either,
+    /// because only values of a wrong kind are coerced.
     pub fn is_satisfied_by(&self, object: &Value<'_>) -> bool {
         let at_a_glance = |outline: &Outline| object.as_object().is_some_and(|members| outline.accepts(members));
         self.outline.as_ref().is_some_and(at_a_glance) || check::satisfies(object, &self.root)
     }
 }
 
-/// The members that an object may have, as far as names and kinds tell.
+/// The allowed members of an object, by name and kind only.
 #[derive(Debug)]
 struct Outline {
     members: Vec<Member>,
-    /// How many of them there must be.
+    /// The number of required members.
     required: usize,
-    /// There may be others.
+    /// Whether other members are allowed.
     open: bool,
 }
 
@@ -44,12 +44,12 @@ struct Outline {
 struct Member {
     name: String,
     required: bool,
-    /// The kinds that are right whatever else is known of the value: none, where its schema says more than kinds.
+    /// The kinds that are certainly right; none if the member's schema says more than that.
     kinds: Kinds,
 }
 
 impl Outline {
-    /// The outline of a schema; none where it says anything else of an object.
+    /// Returns the outline of a schema, or `None` if the schema says anything else about the object.
     fn of(root: &Value<'_>) -> Option<Outline> {
         let walk = Walk::new(root);
         let schema = Schema::new(&walk, root);
@@ -82,7 +82,7 @@ impl Outline {
         Some(Outline { members, required, open })
     }
 
-    /// Whether an object is right at a glance; where it is not, it may still be.
+    /// Reports whether an object is certainly right; if this returns false, it may still be.
     fn accepts(&self, object: &Object<'_>) -> bool {
         let mut required = 0;
         let mut is_right = |(name, value): (&str, &Value<'_>)| {
@@ -99,12 +99,12 @@ fn says_kinds_alone(schema: &Value<'_>) -> bool {
     schema.as_object().is_some() && keywords.into_iter().all(|(keyword, _)| keyword == "type" || is_remark(keyword))
 }
 
-/// Whether a keyword forbids nothing, as far as this crate knows the keywords.
+/// Reports whether a keyword forbids nothing, as far as this crate knows keywords.
 fn is_remark(keyword: &str) -> bool {
     matches!(keyword, "$schema" | "title" | "description" | "default" | "examples" | "format")
 }
 
-/// Of more members, each is looked for as in any schema.
+/// Objects with more members go through the general check.
 const MOST: usize = 64;
 
 #[cfg(test)]

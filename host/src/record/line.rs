@@ -203,7 +203,7 @@ pub(super) mod tests {
                 "name \"demo__add\" is exactly that of a tool".to_owned(),
                 "arguments: read as key-value".to_owned(),
                 "request 1 to server \"demo\"".to_owned(),
-                "answer forwarded unread".to_owned(),
+                "result passed through (nothing to mask)".to_owned(),
             ],
         };
         let mut forwarded = ForwardedAnswer::default();

@@ -144,20 +144,20 @@ fn the_rule_that_decided_is_named() {
         format!("{} {}", row["verdict"].as_str().unwrap(), row["rule"].as_str().unwrap())
     };
     let expected = [
-        ("ann", "demo__echo", "allow allow: no list, so every tool passes"),
-        ("ann", "demo__fail", r#"deny deny: "fail" keeps it out"#),
-        ("ann", "demo__add", r#"ask ask: "add" wants a person's approval"#),
-        ("ann", "disk__wipe", "ask destructive: ask, and the tool is not declared harmless"),
-        ("bob", "demo__forecast", r#"deny selection: tool "forecast" is not in it"#),
-        ("bob", "disk__wipe", r#"deny selection: server "disk" is not in it"#),
-        ("cat", "demo__echo", r#"allow capability: "tool:demo/echo" grants it"#),
-        ("cat", "files__look", r#"allow capability: "server:files" grants it"#),
-        ("eve", "files__look", r#"deny requires: "office" is missing"#),
+        ("ann", "demo__echo", "allow allowed: no allow list"),
+        ("ann", "demo__fail", "deny denied by `deny: fail`"),
+        ("ann", "demo__add", "ask needs approval: matches `ask: add`"),
+        ("ann", "disk__wipe", "ask needs approval: the tool may delete or overwrite"),
+        ("bob", "demo__forecast", r#"deny denied: tool "forecast" is not selected"#),
+        ("bob", "disk__wipe", r#"deny denied: server "disk" is not selected"#),
+        ("cat", "demo__echo", r#"allow allowed by capability "tool:demo/echo""#),
+        ("cat", "files__look", r#"allow allowed by capability "server:files""#),
+        ("eve", "files__look", r#"deny denied: required capability "office" is missing"#),
     ];
     for (principal, tool, words) in expected {
         assert_eq!(rule(principal, tool), words, "{principal}, {tool}");
     }
-    assert!(rule("dan", "demo__echo").starts_with("deny capability"), "{}", rule("dan", "demo__echo"));
+    assert!(rule("dan", "demo__echo").starts_with("deny denied: no capability"), "{}", rule("dan", "demo__echo"));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn values_and_pages_say_the_same_without_a_secret() {
         ran.stdout
     );
     assert!(
-        ran.stdout.contains("ann,demo__fail,demo,fail,deny,\"deny: \"\"fail\"\" keeps it out\",true,false\r\n"),
+        ran.stdout.contains("ann,demo__fail,demo,fail,deny,denied by `deny: fail`,true,false\r\n"),
         "{}",
         ran.stdout
     );

@@ -56,7 +56,7 @@ fn route_ends_with_a_code_for_each_kind_of_failure() {
     for (arguments, expected, says) in [
         (&["route", "nope.x"][..], 5, "Available servers: demo"),
         (&["route", "demo.nope"], 5, "Available tools: echo, add, sleep, picture, fail, forecast"),
-        (&["route", "a.y", "--servers", &servers], 5, "deny: \"y\" keeps it out"),
+        (&["route", "a.y", "--servers", &servers], 5, "denied by `deny: y`"),
         (&["route", "demo.add", "a: 1"], 2, "missing required property \"b\""),
         (&["route", "a.x", "--servers", &bad], 2, "unknown field `tols`"),
         (&["route", "a.x", "--servers", "/nowhere"], 2, "/nowhere"),

@@ -54,7 +54,7 @@ fn what_the_candidate_would_decide_is_logged_and_shown_and_follows_its_file() {
     assert_eq!(web.greet().status, 200);
     assert_eq!(call(&web, "demo__echo")["result"]["content"][0]["text"], "[REDACTED]", "the call is made");
     let line = serving.logged(&["the shadow would decide \"demo__echo\" otherwise"]);
-    for part in ["deny: \"echo\" keeps it out", "principal=\"ann\"", "kind=\"denied\"", "call=\""] {
+    for part in ["denied by `deny: echo`", "principal=\"ann\"", "kind=\"denied\"", "call=\""] {
         assert!(line.contains(part), "no {part} in {line}");
     }
     assert!(!line.contains(SECRET), "{line}");
@@ -121,7 +121,11 @@ fn a_component_of_its_own_is_tried_beside_the_built_in_one() {
     serving.logged(&["in the shade", "with next.yaml"]);
     let answer = serving.ask("tools/call", json!({"name": "demo__fail", "arguments": {"message": "no luck"}}));
     assert_eq!(answer["result"]["content"][0]["text"], "no luck");
-    serving.logged(&["the shadow would decide \"demo__fail\" otherwise", "keeps it out", "principal=\"local\""]);
+    serving.logged(&[
+        "the shadow would decide \"demo__fail\" otherwise",
+        "denied by `deny: fail`",
+        "principal=\"local\"",
+    ]);
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl bindings::Guest for Reporter {
         lines.push(format!("I may use: {}", names.join(", ")));
         for (name, arguments) in [
             ("demo.forecast", "city: Bern, days: 1"),
-            // A tool of a server that is granted, and a server that is not.
+            // A tool of a granted server, and a server that is not granted.
             ("demo.fail", "message: hello"),
             ("vault.echo", "text: all your secrets"),
         ] {

@@ -1,4 +1,4 @@
-//! What somebody who watches over a call may know of it before anything is sent, and how to stop it then.
+//! Lets a wrapper see what a call is about to do, and stop it before anything is sent.
 
 use super::{Execution, ResolvedTool, State};
 use crate::execution::{Code, Directive, Event};
@@ -7,16 +7,17 @@ use crate::types::{Annotations, ToolRef};
 /// What a call is about to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent<'a> {
-    /// The tool that is meant.
+    /// The tool that the name means.
     pub tool: ToolRef,
-    /// What is said of it: by the configuration, else by its server.
+    /// The tool's annotations, from the configuration or else from its server.
     pub annotations: Annotations,
-    /// The arguments that it gets, as JSON.
+    /// The arguments that the tool gets, as JSON.
     pub arguments: &'a str,
 }
 
 impl Execution {
-    /// What the call is about to do, once its name and its arguments are read: from the first `Ask` or `Request` on.
+    /// Returns what the call is about to do, once its name and arguments are read: from the first `Ask` or `Request`
+    /// on.
     pub fn intent(&self) -> Option<Intent<'_>> {
         let (meant, plan) = (self.tool.as_ref()?, self.plan.as_ref()?);
         let tool = &meant.entry.tool;
@@ -24,8 +25,8 @@ impl Execution {
         Some(Intent { tool: meant.tool(), annotations, arguments: &plan.arguments })
     }
 
-    /// Ends the call as `NotAllowed`, for a reason that the model and the trace are told. In place of a `Request` it means
-    /// that the request is not sent.
+    /// Ends the call as `NotAllowed`, with a reason for the model and the trace; if a `Request` was about to be sent,
+    /// it is not.
     pub fn refuse(&mut self, why: &str) -> Directive {
         match self.state {
             State::Done(_) => return self.next(Event::Cancelled),
@@ -38,7 +39,7 @@ impl Execution {
         if self.may_have_run && !self.is_safe() {
             return self.outcome_unknown(why);
         }
-        // A reason may quote arguments, and a trace is logged.
+        // The reason may quote arguments, and the trace is logged.
         let note = self.gate.borrow().masker(&self.server()).mask(why).into_owned();
         self.note(note);
         let whom = self

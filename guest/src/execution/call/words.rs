@@ -1,15 +1,15 @@
-//! How texts and traces name what a call is about.
+//! The words that texts and traces use for the parts of a call.
 
 use super::{ResolvedTool, State};
 use crate::arguments::Stage;
 use crate::execution::Event;
 
-/// A tool as texts name it.
+/// Names a tool, for texts.
 pub fn describe_tool(meant: &ResolvedTool) -> String {
     format!("tool {:?} of server {:?}", meant.entry.tool.name, meant.server)
 }
 
-/// The note of the stage that read the arguments.
+/// Returns the note for the reading that succeeded.
 pub fn stage_note(stage: Stage) -> &'static str {
     match stage {
         Stage::Empty => "arguments: read as empty",
@@ -23,22 +23,22 @@ pub fn stage_note(stage: Stage) -> &'static str {
 }
 
 impl State {
-    /// What was to happen next.
+    /// Describes what the call was waiting for.
     pub fn awaits(&self) -> &'static str {
         match self {
-            State::Connecting(_) => "servers were to be connected",
-            State::Asking => "a person was to be asked",
-            State::Requesting => "an answer was awaited",
-            State::Waiting(_) => "a wait was under way",
-            State::Reconnecting => "a new session was to be opened",
-            State::Reauthenticating => "an authorization was to be got",
-            State::Condensing(_) => "a long text was to be condensed",
-            State::Done(_) => "the call was over",
+            State::Connecting(_) => "connecting servers",
+            State::Asking => "waiting for approval",
+            State::Requesting => "waiting for a response",
+            State::Waiting(_) => "waiting to retry",
+            State::Reconnecting => "opening a new session",
+            State::Reauthenticating => "getting a new authorization",
+            State::Condensing(_) => "waiting for a long text to be saved or summarized",
+            State::Done(_) => "the call was done",
         }
     }
 }
 
-/// What the host reported.
+/// Names the event that the host reported.
 pub fn name_of(event: &Event) -> &'static str {
     match event {
         Event::Connected => "connected",

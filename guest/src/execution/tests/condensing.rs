@@ -212,27 +212,24 @@ fn only_an_answer_to_which_nothing_happens_is_forwarded_unread() {
 fn each_step_leaves_a_note() {
     let notes = |event: Event| {
         let result = ended(limits(10, true, Some(2)), vec![answer("line 1\nline 2"), event]);
-        let at = result.trace.iter().position(|note| note == "answer: 13 bytes of text").unwrap();
+        let at = result.trace.iter().position(|note| note == "result: 13 bytes of text").unwrap();
         result.trace[at + 1..].join("; ")
     };
-    let asked = "the whole text is to be kept; the text is to be summarized";
+    let asked = "saving the full text; summarizing the text";
     for (event, expected) in [
-        (condensed(Some("/k"), Some("two")), "the whole text is kept; the text is summarized in 3 bytes"),
-        (
-            condensed(Some("/k"), Some("two lines, in all")),
-            "the whole text is kept; the text is summarized in 17 bytes; the text is cut to 10 bytes",
-        ),
-        (condensed(None, None), "the whole text is not kept; there is no summary; the text is cut to 10 bytes"),
+        (condensed(Some("/k"), Some("two")), "full text saved; summarized to 3 bytes"),
+        (condensed(Some("/k"), Some("two lines, in all")), "full text saved; summarized to 17 bytes; cut to 10 bytes"),
+        (condensed(None, None), "full text not saved; not summarized; cut to 10 bytes"),
         (
             failed(Failure::Timeout, Phase::Sent),
-            "the text could not be condensed; the whole text is not kept; there is no summary; the text is cut to 10 bytes",
+            "condensing failed; full text not saved; not summarized; cut to 10 bytes",
         ),
     ] {
         assert_eq!(notes(event), format!("{asked}; {expected}"));
     }
     let (mut execution, _) = gate(limits(10, true, None)).begin(call("k8s.get", ""));
     execution.next(answer("line 1\nline 2"));
-    assert_eq!(execution.trace().last().unwrap(), "the whole text is to be kept", "while it is being kept");
+    assert_eq!(execution.trace().last().unwrap(), "saving the full text", "while it is being kept");
 }
 
 #[test]

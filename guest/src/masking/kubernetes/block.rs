@@ -1,9 +1,9 @@
-//! Objects by indentation: the block style of YAML, line by line.
+//! Objects by indentation: YAML's block style, line by line.
 
 use super::{Ending, Kind, Member, Objects, Span, flow};
 use crate::masking::escapes::BREAK;
 
-/// The values of Secrets in all block mappings of a text.
+/// Returns the values of Secrets in all block mappings of a text.
 pub fn scan(text: &str) -> Vec<Span> {
     let mut scanner = Scanner { text, objects: Objects::default(), columns: Vec::new(), last_line: 0, is_cut: false };
     let mut start = 0;
@@ -19,24 +19,24 @@ pub fn scan(text: &str) -> Vec<Span> {
 struct Scanner<'a> {
     text: &'a str,
     objects: Objects,
-    /// The column of each open mapping, ever further right, and its value that may go on below.
+    /// The column of each open mapping, each further right than the last, and its value that may continue below.
     columns: Vec<(usize, Option<Value>)>,
-    /// The end of the last line that had something on it.
+    /// The end of the last line that was not blank.
     last_line: usize,
-    /// The text ends on this line, perhaps too early.
+    /// Whether the text ends on this line and may be incomplete.
     is_cut: bool,
 }
 
-/// A value under `data` that may go on in the lines below.
+/// A value under `data` that may continue on the lines below.
 #[derive(Clone, Copy)]
 struct Value {
-    /// Where it begins; `None` if its first line is still to come.
+    /// Where the value begins; `None` if its first line is still to come.
     start: Option<usize>,
-    /// Where it ends if it does not go on, without a comma or comment.
+    /// Where the value ends if it does not continue, without a comma or comment.
     end: usize,
-    /// The end of the line that it begins on.
+    /// The end of the line on which the value begins.
     line_end: usize,
-    /// It begins with a quote that this line does not close.
+    /// Whether it begins with a quote that is not closed on this line.
     open_quote: bool,
 }
 
@@ -53,7 +53,7 @@ impl Scanner<'_> {
             return;
         }
         self.begin_values(start + column, column);
-        // Each dash begins a new item, whose mapping is as far right as its first key.
+        // Each dash begins a new item, whose mapping starts at the column of its first key.
         let mut content = content;
         while let Some(item) = content.strip_prefix("- ") {
             self.close(column + 1, Ending::Closed);
@@ -63,13 +63,13 @@ impl Scanner<'_> {
         }
         match key(content) {
             Some((key, value)) => self.member(start + line.len(), column, key, content, value),
-            // A comment ends nothing, and belongs to a value only where it stands in its lines.
+            // A comment ends nothing, and belongs to a value only if it is inside its lines.
             None if content.starts_with('#') => {
                 if self.columns.last().is_none_or(|(own, _)| column <= *own) {
                     return;
                 }
             }
-            // Prose, or what goes on from above: it ends what stands further right, and too early but for a brace.
+            // Prose, or the continuation of a value: it ends what is further right, prematurely unless it is a brace.
             None => {
                 let ending = if content.starts_with(['}', ']']) { Ending::Closed } else { Ending::Cut };
                 self.close(column + 1, ending);
@@ -79,13 +79,14 @@ impl Scanner<'_> {
         self.last_line = start + line.len();
     }
 
-    /// Reads a key and what stands behind it, at `value` in the content, on its line.
+    /// Reads a key and its value on one line; `value` is the value's position in the content.
     fn member(&mut self, line_end: usize, column: usize, key: &str, content: &str, value: usize) {
         self.close(column + 1, Ending::Closed);
         self.finish_value(column);
         let member = Member::named(key);
         let is_open = self.columns.last().is_some_and(|(open, _)| *open == column);
-        // A second kind or version of one mapping is the next manifest, which nothing parted from the last one.
+        // A second kind or version in one mapping belongs to the next manifest, which nothing separates from the last
+        // one.
         let again = is_open
             && self.objects.open.last().is_some_and(|object| match member {
                 Member::Kind => object.kind != Kind::Unknown,
@@ -124,7 +125,7 @@ impl Scanner<'_> {
         if !(is_data || member == Member::Data && is_scalar) || word == "null" || word == "~" {
             return;
         }
-        // In JSON that is spread over lines each line ends with a comma, and a number must become a string.
+        // In JSON over several lines each line ends with a comma, and a number must become a string.
         if content.starts_with('"') && !word.is_empty() && quote.is_none() && !word.starts_with(['|', '>']) {
             let span = Span { quoted: Some(0), ..Span::new(start, start + word.len()) };
             self.objects.wait(span);
@@ -141,7 +142,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Values whose first line is this one, which stands below their key, begin here.
+    /// Begins the values whose first line is this one, below their key.
     fn begin_values(&mut self, at: usize, column: usize) {
         if let Some((own, Some(value))) = self.columns.last_mut()
             && value.start.is_none()
@@ -158,12 +159,12 @@ impl Scanner<'_> {
             return;
         }
         if let Some(Value { start: Some(start), end, line_end, open_quote }) = value.take() {
-            // What begins below its key is a mapping, whose own values wait if it is `data`.
+            // A value that begins below its key is a mapping, whose own values wait if it is `data`.
             let below = end == start;
             let span = if self.last_line > line_end {
                 Span::new(start, self.last_line)
             } else {
-                // A quote that is never closed stays, so that only what is behind it goes.
+                // Keep an unclosed quote, and replace only what follows it.
                 Span::new(if open_quote { start + 1 } else { start }, end)
             };
             if below { self.objects.wait_in_data(span) } else { self.objects.wait(span) }
@@ -180,7 +181,7 @@ impl Scanner<'_> {
     }
 }
 
-/// The key of a line and where its value begins.
+/// Returns the key of a line, and the position of its value.
 fn key(line: &str) -> Option<(&str, usize)> {
     let quote = line.chars().next().filter(|first| matches!(first, '"' | '\''));
     let (key, end) = match quote {
@@ -200,25 +201,25 @@ fn key(line: &str) -> Option<(&str, usize)> {
     (is_key && (blanks > 0 || value.is_empty())).then(|| (key, line.len() - value.len() + blanks))
 }
 
-/// A value without the comment behind it.
+/// Returns a value without the comment after it.
 fn uncomment(value: &str) -> &str {
     if value.starts_with('#') {
         return "";
     }
-    // In quotes a `#` is a letter, and the closing quote is looked for anyway.
+    // In quotes, `#` is an ordinary character, and the closing quote is found anyway.
     if value.starts_with(['"', '\'']) {
         return value;
     }
     value.find(" #").map_or(value, |comment| value[..comment].trim_end())
 }
 
-/// Where the quote closes that a value begins with.
+/// Returns the position of the quote that closes a value.
 fn closing(value: &str, quote: char) -> Option<usize> {
     let bytes = value.as_bytes();
     let mut at = 1;
     while at < bytes.len() {
         if char::from(bytes[at]) == quote {
-            // In single quotes a doubled one stands for itself.
+            // In single quotes, a doubled quote stands for one.
             if quote == '"' || bytes.get(at + 1) != Some(&b'\'') {
                 return Some(at);
             }

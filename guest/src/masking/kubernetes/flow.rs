@@ -1,15 +1,15 @@
-//! Objects in braces: JSON, its look-alike in Python, and the flow style of YAML.
+//! Objects in braces: JSON, Python literals, and YAML's flow style.
 
 use super::{Ending, Member, Objects, Span};
 use crate::masking::escapes::BREAK;
 
-/// The values of Secrets in all objects of a text.
+/// Returns the values of Secrets in all objects of a text.
 pub fn scan(text: &str) -> Vec<Span> {
     let mut objects = Objects::default();
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
-        // Outside of objects there is prose: nothing in it means anything.
+        // Outside objects there is only prose.
         match bytes[at..].iter().position(|byte| matches!(byte, b'{' | b'[')) {
             Some(found) => at = object(text, at + found, text.len(), &mut objects),
             None => break,
@@ -18,7 +18,7 @@ pub fn scan(text: &str) -> Vec<Span> {
     objects.found
 }
 
-/// Reads the object or list that begins at `start`, up to where it closes or to `end`; gives where it stopped.
+/// Reads the object or list at `start`, up to its end or to `end`; returns the position after it.
 pub fn object(text: &str, start: usize, end: usize, objects: &mut Objects) -> usize {
     let bytes = &text.as_bytes()[..end];
     let base = objects.open.len();
@@ -29,7 +29,7 @@ pub fn object(text: &str, start: usize, end: usize, objects: &mut Objects) -> us
                 objects.begin(Some(at), bytes[at] == b'[');
                 at += 1;
             }
-            // Deeper than any manifest: it is no JSON, and what it has opened is forgotten.
+            // Deeper than any manifest: this is not JSON, so forget what it has opened.
             b'{' | b'[' => break,
             b'}' | b']' => {
                 at += 1;
@@ -48,7 +48,7 @@ pub fn object(text: &str, start: usize, end: usize, objects: &mut Objects) -> us
             quote @ (b'"' | b'\'') => {
                 let close = closing_quote(bytes, at + 1, quote);
                 let after = (close + 1).min(end);
-                // A quote before a letter closes nothing: it opens the next string, after a stray one in prose.
+                // A quote before a letter opens the next string, after a stray quote in prose.
                 let opens = bytes.get(close) == Some(&quote) && bytes.get(after).is_some_and(u8::is_ascii_alphanumeric);
                 if opens {
                     at = close;
@@ -70,7 +70,7 @@ pub fn object(text: &str, start: usize, end: usize, objects: &mut Objects) -> us
     at.max(start + 1)
 }
 
-/// The deepest nesting that is followed.
+/// The maximum nesting that is followed.
 const MAX_DEPTH: usize = 512;
 
 fn finish_member(objects: &mut Objects) {
@@ -79,7 +79,7 @@ fn finish_member(objects: &mut Objects) {
     }
 }
 
-/// Takes a string or word as a key if a colon follows it, else as a value; gives where to go on.
+/// Records a string or word as a key if a colon follows, else as a value; returns the position after it.
 fn token(text: &str, span: Span, after: usize, quoted: Option<u32>, objects: &mut Objects) -> usize {
     let word = &text[span.start..span.end];
     if is_key(text.as_bytes(), after, objects) {
@@ -97,7 +97,7 @@ fn is_key(bytes: &[u8], after: usize, objects: &Objects) -> bool {
     is_free && bytes[after..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':')
 }
 
-/// Where a string ends: at its quote, at the end of the line (JSON strings have one), or of the text.
+/// Returns the end of a string: its quote, the end of the line (JSON strings have only one), or the end of the text.
 fn closing_quote(bytes: &[u8], start: usize, quote: u8) -> usize {
     let mut at = start;
     while at < bytes.len() && bytes[at] != quote && !matches!(bytes[at], b'\n' | 0) {

@@ -1,11 +1,11 @@
-//! Names and values in lists and objects, as JSON and Python write them.
+//! Names and values in lists and objects, in JSON and Python syntax.
 
 use std::ops::Range;
 
 use super::{MAX_NAME, MIN_VALUE, NameRelation, NamedValue, may_name};
 use crate::masking::Span;
 
-/// Reports the entries, pairs and rows of a text. It need not be JSON as a whole, nor complete.
+/// Reports the entries, pairs and rows of a text, which need be neither JSON as a whole nor complete.
 pub fn find(text: &str, found: &mut Vec<NamedValue>) {
     let mut reader = Reader { text, frames: Vec::new(), found };
     let bytes = text.as_bytes();
@@ -24,7 +24,7 @@ pub fn find(text: &str, found: &mut Vec<NamedValue>) {
             b'{' => reader.open(Kind::Object),
             b'[' => reader.open(Kind::List),
             b'(' => {
-                // A tuple of Python stands in a list; other brackets are those of calls and of prose.
+                // A Python tuple is an item of a list; other parentheses belong to calls and prose.
                 let in_list = text[..at - 1].trim_end().ends_with(['[', ',', '(']);
                 reader.open(if in_list { Kind::List } else { Kind::Other });
             }
@@ -42,7 +42,7 @@ pub fn find(text: &str, found: &mut Vec<NamedValue>) {
         }
     }
     while !reader.frames.is_empty() {
-        // What was cut off has said what it said.
+        // Use what was read before the text broke off.
         reader.comma();
         reader.pop(false);
     }
@@ -62,24 +62,24 @@ struct Scalar {
     string: bool,
 }
 
-/// A list or an object that is being read.
+/// A list or an object in progress.
 struct Frame {
     kind: Kind,
-    /// The key that it stands under.
+    /// The key of this list or object.
     key: Option<Range<usize>>,
-    /// What was said last, and is neither a key nor a value yet.
+    /// The last scalar, which is neither a key nor a value yet.
     last_scalar: Option<Scalar>,
     /// The key whose value follows.
     member: Option<Range<usize>>,
-    /// How many items there are, and the first of them.
+    /// The number of items, and the first of them.
     count: usize,
     items: Vec<Option<Scalar>>,
-    /// What an entry is called and what it holds.
+    /// The name and the value of an entry.
     name: Option<Scalar>,
     value: Option<Scalar>,
-    /// The names of the columns, for the lists in this one.
+    /// The column names, for the lists inside this one.
     columns: Vec<Option<Scalar>>,
-    /// A list or object was the last item.
+    /// Whether the last item was a list or object.
     nested: bool,
 }
 
@@ -90,7 +90,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Whether a single quote here begins a string, and is no apostrophe.
+    /// Reports whether a single quote begins a string here and is not an apostrophe.
     fn may_begin_string(&self, at: usize) -> bool {
         self.text[..at].trim_end().ends_with(['{', '[', '(', ',', ':'])
     }
@@ -164,7 +164,7 @@ impl Reader<'_> {
         self.comma();
         match self.frames.last() {
             Some(frame) if (frame.kind == Kind::Object) == (kind == Kind::Object) => self.pop(true),
-            // What does not fit together is no list.
+            // Brackets that do not match are not a list.
             _ => self.frames.clear(),
         }
     }
@@ -216,13 +216,13 @@ impl Reader<'_> {
             return;
         }
         let span = Span::new(value.place.start, value.place.end);
-        // The mask of a number needs the quotes of a string.
+        // The mask for a number must be a string in quotes.
         let quoted = (!value.string).then_some(0);
         self.found.push(NamedValue { name: name.place.clone(), value: Span { quoted, ..span }, bond });
     }
 }
 
-/// Where a string ends that begins here; one that the text breaks off in ends with it.
+/// Returns the end of the string that begins here, or the end of the text if it is cut off.
 fn string_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     let mut at = start;
     while at < bytes.len() {
@@ -236,7 +236,7 @@ fn string_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     Some(bytes.len())
 }
 
-/// The members that say what an entry is called.
+/// The members that contain the name of an entry.
 const NAMES: &[&str] = &[
     "name",
     "key",
@@ -254,9 +254,9 @@ const NAMES: &[&str] = &[
     "env",
     "option",
 ];
-/// The members that say what it holds.
+/// The members that contain its value.
 const VALUES: &[&str] = &["value", "val", "v"];
-/// Lists of names, whatever they name.
+/// Keys of lists that contain names.
 const LISTS: &[&str] = &[
     "required",
     "enum",

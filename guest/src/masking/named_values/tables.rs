@@ -24,13 +24,13 @@ pub fn find(text: &str, found: &mut Vec<NamedValue>) {
     }
 }
 
-/// A line without its break, and where the next one begins.
+/// Returns a line without its line break, and the position of the next line.
 fn line_at(text: &str, start: usize) -> (&str, usize) {
     let end = text[start..].find('\n').map_or(text.len(), |at| start + at);
     (text[start..end].trim_end_matches('\r'), (end + 1).min(text.len()))
 }
 
-/// A value alone on the line below `name:`, perhaps with an empty line between them.
+/// Finds a value alone on the line below `name:`, possibly after an empty line.
 fn below(text: &str, start: usize, line: &str, next: usize, found: &mut Vec<NamedValue>) {
     let shown = line.trim_end().trim_end_matches(['*', '_', '`']);
     let Some(name) = shown.strip_suffix([':', '=']).map(str::trim_end) else { return };
@@ -46,7 +46,7 @@ fn below(text: &str, start: usize, line: &str, next: usize, found: &mut Vec<Name
     let value = candidate.trim().trim_matches(['`', '*']);
     let at = at + (candidate.len() - candidate.trim_start().len());
     let at = at + text[at..].bytes().take_while(|byte| b"`*".contains(byte)).count();
-    // What is quoted is found as any value is.
+    // The other rules find quoted values.
     let begins = value.starts_with(['"', '\'', '-', '#', '/', '<', '{', '[', '(', '|', '>', '$', '%', '@', '=']);
     if value.len() < MIN_VALUE || begins || value.contains(char::is_whitespace) || is_member(value) {
         return;
@@ -56,7 +56,7 @@ fn below(text: &str, start: usize, line: &str, next: usize, found: &mut Vec<Name
     found.push(NamedValue { name: start + from..start + name.len(), value, bond: NameRelation::Below });
 }
 
-/// `name:`, `name=value`, `name: value`; the signs that end base64 are none.
+/// Reports whether a text is `name:`, `name=value` or `name: value`; the padding of base64 does not count.
 fn is_member(value: &str) -> bool {
     let name = value.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte)).count();
     match &value.as_bytes()[name..] {
@@ -66,7 +66,7 @@ fn is_member(value: &str) -> bool {
     }
 }
 
-/// The names of the columns of a table.
+/// The column names of a table.
 struct Header {
     delimiter: char,
     names: Vec<Range<usize>>,
@@ -90,18 +90,18 @@ impl Header {
         }
         let ruled = is_rule(line_at(text, next).0);
         let bond = match delimiter {
-            // Pipes that part cells begin the line, or have a rule below them; in a table of Markdown a cell may be prose.
+            // Pipes between cells begin the line or have a rule below them; a cell of a Markdown table may be prose.
             '|' if line.trim_start().starts_with('|') => NameRelation::Loose,
             '|' if ruled => NameRelation::Column,
             '|' => return None,
-            // Prose has a blank behind its commas.
+            // In prose, a blank follows a comma.
             ',' | ';' if line.contains(' ') => NameRelation::Loose,
             _ => NameRelation::Column,
         };
         Some(Header { delimiter, names, bond })
     }
 
-    /// Reports the cells of a line, if it is a row of the table.
+    /// Reports the cells of a line if it is a row of the table.
     fn row(&self, text: &str, start: usize, line: &str, found: &mut Vec<NamedValue>) -> bool {
         if is_rule(line) {
             return true;
@@ -120,12 +120,12 @@ impl Header {
     }
 }
 
-/// `|---|:--:|` or `-----+-----`.
+/// Reports whether a line is a rule such as `|---|:--:|` or `-----+-----`.
 fn is_rule(line: &str) -> bool {
     line.contains("--") && line.bytes().all(|byte| b"-+|: ".contains(&byte))
 }
 
-/// The cells of a line, without blanks and quotes around them.
+/// Returns the cells of a line, without surrounding blanks and quotes.
 fn cells(start: usize, line: &str, delimiter: char) -> Vec<Range<usize>> {
     let mut cells = Vec::new();
     let (mut from, mut quoted) = (0, false);
@@ -147,7 +147,7 @@ fn cells(start: usize, line: &str, delimiter: char) -> Vec<Range<usize>> {
         }
     }
     if delimiter == '|' {
-        // A pipe before the first cell and behind the last.
+        // Drop the empty cells outside the first and last pipe.
         cells.pop_if(|cell| cell.start == cell.end);
         if cells.first().is_some_and(|cell| cell.start == cell.end) {
             cells.remove(0);
@@ -158,5 +158,5 @@ fn cells(start: usize, line: &str, delimiter: char) -> Vec<Range<usize>> {
 
 const MAX_CELL: usize = 40;
 const MAX_COLUMNS: usize = 64;
-/// Headers are short; of longer lines only the end may be a name.
+/// Headers are short; in longer lines, only the end may be a name.
 const MAX_LINE: usize = 1024;

@@ -1,4 +1,4 @@
-//! What a schema says together with all that it refers to: references, `allOf` and choices read into one table.
+//! Everything that a schema says, including its references, `allOf` and choices, in one table.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Lowering, MAX_DEPTH};
 use crate::json::Value;
 
-/// One schema, and whether it stands where it was written or where a `$ref` brought it.
+/// A schema, and the reference that led to it, if any.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'v> {
     pub(super) schema: &'v Value<'v>,
-    /// The last of the references followed to get here; 0 is none.
+    /// The index of the last reference that led here; 0 means none.
     pub(super) trail: usize,
 }
 
-/// A schema in pieces: all of the first must hold, and one of the second if there are any.
+/// A schema in parts: all parts in the first list must hold, and one in the second if it is not empty.
 #[derive(Clone, Default)]
 pub(super) struct Shape<'v> {
     pub(super) all: Vec<Part<'v>>,
@@ -27,39 +27,39 @@ impl Shape<'_> {
     }
 }
 
-/// A reference that was followed, and the one followed before it.
+/// A reference that was followed, and the one before it.
 pub(super) struct Trail<'v> {
     pub(super) target: &'v Value<'v>,
     pub(super) up: usize,
     pub(super) depth: usize,
 }
 
-/// What a schema says together with its `$ref` and `allOf`; of two words on one matter the outer one stands.
+/// Everything that a schema, its `$ref` and its `allOf` say; if two disagree, the outer one wins.
 #[derive(Clone, Default)]
 pub(super) struct Facts<'v> {
-    /// Where each keyword was first met.
+    /// The order in which keywords were first found.
     pub(super) order: BTreeMap<&'v str, usize>,
-    /// The references that are in already.
+    /// The references that are already included.
     pub(super) seen: BTreeSet<*const Value<'v>>,
-    /// What the value may be besides null; nothing means null alone.
+    /// The possible types of the value besides null; an empty list means only null.
     pub(super) kinds: Option<Vec<&'static str>>,
     pub(super) null: bool,
     /// The values of `enum` or `const` besides null.
     pub(super) values: Option<Vec<&'v Value<'v>>>,
     pub(super) properties: Vec<(&'v str, Shape<'v>)>,
-    /// Where each property is in `properties`.
+    /// The index of each property in `properties`.
     pub(super) places: BTreeMap<&'v str, usize>,
     pub(super) required: Vec<&'v str>,
     pub(super) items: Shape<'v>,
-    /// The branches of each `anyOf` and `oneOf` that leaves a choice.
+    /// The branches of each `anyOf` and `oneOf` with more than one possibility.
     pub(super) choices: Vec<Vec<Part<'v>>>,
-    /// A reference could not be followed.
+    /// Whether a reference could not be resolved.
     pub(super) unknown: bool,
     pub(super) plain: BTreeMap<&'v str, &'v Value<'v>>,
 }
 
 impl<'v> Facts<'v> {
-    /// Takes in a `type`; a word that is no type says nothing.
+    /// Adds a `type`; an unknown type is ignored.
     pub(super) fn narrow(&mut self, value: &Value) {
         let words = if let Value::Array(words) = value { words } else { std::slice::from_ref(value) };
         let null = words.iter().any(|word| word.as_str() == Some("null"));
@@ -84,7 +84,7 @@ impl<'v> Facts<'v> {
         }
     }
 
-    /// Takes in an `enum` or `const`.
+    /// Adds an `enum` or `const`.
     fn limit(&mut self, values: &'v [Value<'v>]) {
         self.null |= values.contains(&Value::Null);
         let mut rest: Vec<&Value> = values.iter().filter(|value| **value != Value::Null).collect();
@@ -100,7 +100,7 @@ impl<'v> Facts<'v> {
         self.values = Some(rest);
     }
 
-    /// The shape of a property, new if need be.
+    /// Returns the shape of a property, and creates it if needed.
     fn property(&mut self, name: &'v str) -> &mut Shape<'v> {
         let place = *self.places.entry(name).or_insert(self.properties.len());
         if place == self.properties.len() {
@@ -109,7 +109,7 @@ impl<'v> Facts<'v> {
         &mut self.properties[place].1
     }
 
-    /// What the value may be, as far as `type` or the values allowed say so.
+    /// Returns the possible types according to `type` or the allowed values.
     fn stated_kinds(&self) -> Option<Vec<&'static str>> {
         let of_values = || {
             let kinds: BTreeSet<&str> = self.values.as_ref()?.iter().map(|value| value.kind()).collect();
@@ -118,7 +118,7 @@ impl<'v> Facts<'v> {
         self.kinds.clone().or_else(of_values)
     }
 
-    /// What the value may be, as far as anything gives it away.
+    /// Returns the possible types according to any keyword that implies them.
     pub(super) fn likely_kinds(&self) -> Option<Vec<&'static str>> {
         let hinted = |(kind, words): &(&'static str, &[&str])| {
             words.iter().any(|word| self.order.contains_key(word)).then(|| vec![*kind])
@@ -130,14 +130,14 @@ impl<'v> Facts<'v> {
         self.stated_kinds().is_none_or(|kinds| kinds.contains(&"object"))
     }
 
-    /// The required names that are properties, each once.
+    /// Returns the required names that are properties, each once.
     pub(super) fn required(&self, offered: &BTreeSet<&str>) -> Vec<Value<'v>> {
         let mut met = BTreeSet::new();
         let wanted = self.required.iter().filter(|name| offered.contains(*name) && met.insert(**name));
         wanted.map(|name| Value::string(*name)).collect()
     }
 
-    /// An object of these members, in the order in which their keywords were met, new ones last.
+    /// Builds an object of these members, in the order in which their keywords were found, new ones last.
     pub(super) fn ordered(&self, mut members: Vec<(&'v str, Value<'v>)>) -> Value<'v> {
         members.sort_by_key(|(key, _)| self.order.get(key).copied().unwrap_or(usize::MAX));
         Value::Object(members.into_iter().map(|(key, value)| (Cow::Borrowed(key), value)).collect())
@@ -145,13 +145,13 @@ impl<'v> Facts<'v> {
 }
 
 impl<'v> Lowering<'v> {
-    /// Takes in what all these parts say, with their references and `allOf`, in the order of reading.
+    /// Adds everything that these parts say, including their references and `allOf`, in reading order.
     pub(super) fn gather(&mut self, facts: &mut Facts<'v>, parts: &[Part<'v>]) {
         let mut pending: Vec<Part> = parts.iter().rev().copied().collect();
         let mut unknown_text = None;
         while let Some(Part { schema, trail }) = pending.pop() {
             let Value::Object(members) = schema else { continue };
-            // Saying it twice says no more, and this keeps a pyramid of `allOf` from being climbed by every path.
+            // A second visit adds nothing, and skipping it keeps nested `allOf` from growing exponentially.
             if trail != 0 && !facts.seen.insert(schema) {
                 continue;
             }
@@ -187,13 +187,13 @@ impl<'v> Lowering<'v> {
                     ("required", _) => {
                         facts.required.extend(value.as_array().unwrap_or_default().iter().filter_map(Value::as_str));
                     }
-                    // A tuple: Gemini knows one schema for all items, so each may be any of them.
+                    // A tuple: Gemini has one schema for all items, so each item may be any of them.
                     ("prefixItems", _) | ("items", Value::Array(_)) => facts.items.any.extend(list(value)),
                     ("items", Value::Object(_)) if members.get("prefixItems").is_some() => {
                         facts.items.any.push(part(value))
                     }
                     ("items", Value::Object(_) | Value::Bool(true)) => facts.items.all.push(part(value)),
-                    // What names a schema names only that one.
+                    // A keyword that identifies a schema applies only to that schema.
                     _ if key.starts_with('$') && !std::ptr::eq(schema, self.document.root) => {}
                     _ => {
                         facts.plain.entry(key).or_insert(value);
@@ -207,7 +207,7 @@ impl<'v> Lowering<'v> {
         }
     }
 
-    /// What a reference means; else, where it is known but goes round in circles or too deep, its description.
+    /// Resolves a reference; if it is circular or too deep, returns its description instead.
     fn follow(&mut self, reference: &str, trail: usize) -> Result<Part<'v>, Option<&'v Value<'v>>> {
         let target = self.document.resolve(reference).filter(|_| self.room > 0).ok_or(None)?;
         let depth = self.trails[trail].depth + 1;
@@ -222,7 +222,8 @@ impl<'v> Lowering<'v> {
         Ok(Part { schema: target, trail: self.trails.len() - 1 })
     }
 
-    /// Makes one object of a choice of objects: it has the properties of all, and requires what all require.
+    /// Merges a choice of objects into one object: it has the properties of all branches, and requires what all
+    /// branches require.
     pub(super) fn merge_choices(&mut self, facts: &mut Facts<'v>, depth: usize) {
         for branches in std::mem::take(&mut facts.choices) {
             let known = facts.properties.len();
@@ -239,7 +240,7 @@ impl<'v> Lowering<'v> {
                 let required: BTreeSet<&str> = branch_facts.required.iter().copied().collect();
                 common.get_or_insert(branch_facts.required).retain(|name| required.contains(name));
                 for (name, shape) in branch_facts.properties {
-                    // What is said outside the choice holds in every branch.
+                    // What is said outside the choice applies to every branch.
                     if facts.places.get(name).is_none_or(|place| *place >= known) {
                         facts.property(name).any.extend(shape.all.into_iter().take(1).chain(shape.any));
                     }
@@ -250,7 +251,7 @@ impl<'v> Lowering<'v> {
     }
 }
 
-/// Takes in a choice: what can never be is left out, null becomes a flag, and a single branch is no choice.
+/// Adds a choice: impossible branches are dropped, null becomes a flag, and a single branch is no choice.
 pub(super) fn choose<'v>(facts: &mut Facts<'v>, branches: impl Iterator<Item = Part<'v>>, only: &mut Vec<Part<'v>>) {
     let (null, mut rest): (Vec<Part>, Vec<Part>) =
         branches.filter(|part| *part.schema != Value::Bool(false)).partition(|part| is_null(part.schema));
@@ -271,7 +272,7 @@ fn is_null(schema: &Value) -> bool {
     one("type", &Value::string("null")) || one("enum", &Value::Null) || schema.get("const") == Some(&Value::Null)
 }
 
-/// What taking in one keyword of a referenced schema costs; schemas inside it are paid for when they are reached.
+/// Returns the cost of adding one keyword of a referenced schema; nested schemas are counted when they are reached.
 pub(super) fn cost(key: &str, value: &Value) -> usize {
     match (key, value) {
         ("enum" | "const" | "default" | "title" | "description" | "pattern" | "propertyOrdering", _) => weight(value),
@@ -281,7 +282,7 @@ pub(super) fn cost(key: &str, value: &Value) -> usize {
     }
 }
 
-/// How much there is to write: the values, and long texts by their length.
+/// Returns the size of a value: the number of values in it, plus the length of long texts.
 pub(super) fn weight(value: &Value) -> usize {
     match value {
         Value::String(text) | Value::Number(text) => 1 + text.len() / 64,
@@ -291,9 +292,9 @@ pub(super) fn weight(value: &Value) -> usize {
     }
 }
 
-/// What a value can be, besides null.
+/// The types of values, besides null.
 pub(super) const KINDS: [&str; 6] = ["string", "number", "integer", "boolean", "object", "array"];
-/// Keywords that give away the kind where `type` is missing.
+/// Keywords that imply the type if `type` is missing.
 const HINTS: [(&str, &[&str]); 4] = [
     (
         "object",

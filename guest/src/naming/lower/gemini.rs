@@ -1,4 +1,4 @@
-//! A schema in the words that Gemini knows: a subset of OpenAPI 3.0, without references and with one type each.
+//! Schemas for Gemini: a subset of OpenAPI 3.0, without references and with a single type each.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use super::{Lowering, MAX_DEPTH, schema_of, without_twins};
 use crate::json::{Object, Value};
 
 impl<'v> Lowering<'v> {
-    /// The schema in the subset of OpenAPI 3.0 that Gemini reads.
+    /// Returns the schema in the subset of OpenAPI 3.0 that Gemini reads.
     pub(super) fn openapi(&mut self) -> Value<'v> {
         let mut facts = Facts::default();
         self.gather(&mut facts, &[Part { schema: self.document.root, trail: 0 }]);
@@ -20,7 +20,7 @@ impl<'v> Lowering<'v> {
         self.of_kind(&facts, "object", 0)
     }
 
-    /// A schema below the top, for Gemini.
+    /// Lowers a schema below the top, for Gemini.
     fn shape(&mut self, shape: &Shape<'v>, depth: usize) -> Value<'v> {
         let mut facts = Facts::default();
         self.gather(&mut facts, &shape.all);
@@ -30,7 +30,7 @@ impl<'v> Lowering<'v> {
         self.finish(facts, depth)
     }
 
-    /// The schema that says these facts, for Gemini.
+    /// Returns the schema that states these facts, for Gemini.
     fn finish(&mut self, mut facts: Facts<'v>, depth: usize) -> Value<'v> {
         if depth >= MAX_DEPTH {
             return bare_object();
@@ -38,7 +38,8 @@ impl<'v> Lowering<'v> {
         if !facts.properties.is_empty() {
             self.merge_choices(&mut facts, 0);
         }
-        // The values or items say more than a choice beside them, and copying them into each branch would not be small.
+        // Values or items say more than the choice beside them, and copying them into each branch would make the schema
+        // large.
         let settled = facts.values.is_some() || !facts.items.is_empty();
         let choice = std::mem::take(&mut facts.choices).into_iter().next().filter(|_| !settled);
         if let Some(branches) = choice {
@@ -54,8 +55,8 @@ impl<'v> Lowering<'v> {
             }
             return alternatives(lowered, description);
         }
-        // Gemini has no word for "anything", so a schema that says nothing becomes a choice of all kinds: longer than a
-        // mere string, but no value that the tool takes is lost.
+        // Gemini has no word for "anything", so an empty schema becomes a choice of all types: longer than a mere
+        // string, but it loses no value that the tool accepts.
         let mut kinds = facts.likely_kinds().unwrap_or_else(|| ANYTHING.to_vec());
         if kinds.contains(&"number") {
             kinds.retain(|kind| *kind != "integer");
@@ -64,7 +65,7 @@ impl<'v> Lowering<'v> {
             kinds.retain(|kind| values.iter().any(|value| is_of(value, kind)));
         }
         match kinds[..] {
-            // Null alone: the kind does not matter, but there has to be one.
+            // Only null: any type will do, but there must be one.
             [] => self.of_kind(&facts, "string", depth),
             [kind] => self.of_kind(&facts, kind, depth),
             _ => {
@@ -75,7 +76,7 @@ impl<'v> Lowering<'v> {
         }
     }
 
-    /// The schema of one kind that says these facts, for Gemini.
+    /// Returns the schema of one type that states these facts, for Gemini.
     fn of_kind(&mut self, facts: &Facts<'v>, kind: &'static str, depth: usize) -> Value<'v> {
         if depth >= MAX_DEPTH {
             return bare_object();
@@ -127,14 +128,14 @@ impl<'v> Lowering<'v> {
     }
 }
 
-/// Takes out what is said of a choice as a whole, and gives its description.
+/// Removes what is said about the choice as a whole, and returns its description.
 fn take_description<'v>(facts: &mut Facts<'v>) -> Option<&'v str> {
     facts.plain.remove("title");
     facts.plain.remove("default");
     facts.plain.remove("description").and_then(Value::as_str)
 }
 
-/// A choice of these schemas. Gemini refuses any word beside `anyOf`, so the description goes into the first.
+/// Builds a choice of these schemas. Gemini rejects any keyword beside `anyOf`, so the description goes into the first.
 fn alternatives<'v>(branches: Vec<Value<'v>>, description: Option<&'v str>) -> Value<'v> {
     let mut flat: Vec<Value> = Vec::new();
     for branch in branches {
@@ -155,7 +156,7 @@ fn alternatives<'v>(branches: Vec<Value<'v>>, description: Option<&'v str>) -> V
     if flat.len() == 1 { flat.remove(0) } else { schema_of("anyOf", Value::Array(flat)) }
 }
 
-/// Says which values are allowed: Gemini takes an `enum` of strings, none of them empty; others go into the text.
+/// States the allowed values: Gemini accepts an `enum` of non-empty strings, and other values go into the description.
 fn limit_values<'v>(out: &mut Vec<(&'v str, Value<'v>)>, values: &[&'v Value<'v>], kind: &str) {
     let mut fitting: Vec<&Value> = values.iter().copied().filter(|value| is_of(value, kind)).collect();
     if fitting.is_empty() {
@@ -176,7 +177,7 @@ fn is_of(value: &Value, kind: &str) -> bool {
     value.kind() == kind || kind == "number" && value.kind() == "integer"
 }
 
-/// Whether Gemini takes this keyword in a schema of this kind.
+/// Reports whether Gemini accepts this keyword in a schema of this type.
 pub(super) fn keeps(key: &str, value: &Value, kind: &str) -> bool {
     let number = matches!(value, Value::Number(_));
     match key {

@@ -1,13 +1,13 @@
-//! Finds what a local `$ref` points at.
+//! Resolves local `$ref`s.
 
 use std::collections::BTreeMap;
 
 use crate::json::Value;
 
-/// A schema in which references are looked up.
+/// A schema in which references are resolved.
 pub(super) struct Document<'v> {
     pub(super) root: &'v Value<'v>,
-    /// The members of the large objects that were looked into, since an object finds a member by reading all of them.
+    /// Indexes of the large objects that were searched, because finding a member of an object is linear.
     large: BTreeMap<*const Value<'v>, BTreeMap<&'v str, &'v Value<'v>>>,
 }
 
@@ -16,7 +16,7 @@ impl<'v> Document<'v> {
         Document { root, large: BTreeMap::new() }
     }
 
-    /// What a local reference points at: `#`, or `#/` and a JSON pointer (RFC 6901, section 6).
+    /// Resolves a local reference: `#`, or `#/` and a JSON pointer (RFC 6901, section 6).
     pub(super) fn resolve(&mut self, reference: &str) -> Option<&'v Value<'v>> {
         let pointer = unescaped(reference.strip_prefix('#')?)?;
         let mut steps = pointer.split('/');
@@ -37,7 +37,7 @@ impl<'v> Document<'v> {
     }
 }
 
-/// The text without its %-escapes.
+/// Decodes %-escapes.
 fn unescaped(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();

@@ -294,7 +294,7 @@ mod tests {
         let rows = [
             ("plain", "plain"),
             ("a,b", "\"a,b\""),
-            ("deny: \"x_*\" keeps it out", "\"deny: \"\"x_*\"\" keeps it out\""),
+            ("denied: tool \"x\" is not selected", "\"denied: tool \"\"x\"\" is not selected\""),
             ("=cmd|'/c calc'!A1", "'=cmd|'/c calc'!A1"),
             ("a\r\nb", "ab"),
         ];

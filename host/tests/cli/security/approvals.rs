@@ -309,7 +309,7 @@ fn nobody_approves_a_call_through_the_api_or_from_another_session() {
     let address = serving.address();
     let web = || Web { address: &address, token: Some("ann-0123456789-token"), session: None };
     let tried = web().request("POST /api/v1/mcp/call", "localhost", &[], r#"{"name":"x__do","arguments":{}}"#);
-    assert!(tried.body.contains("nobody could be asked") && tried.body.contains("\"declined\""), "{tried:?}");
+    assert!(tried.body.contains("could not ask its user") && tried.body.contains("\"declined\""), "{tried:?}");
 
     // A client whose question waits, and another session of the same principal that answers every id it could have.
     let mut one = web();

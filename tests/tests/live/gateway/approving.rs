@@ -112,8 +112,8 @@ fn text(called: &CallToolResult) -> &str {
 }
 
 const WAYS: [(&str, &str); 4] = [("legacy", "stdio"), ("modern", "stdio"), ("legacy", "http"), ("modern", "http")];
-const DECLINED: &str = "needs a person's approval, and a person declined it";
-const NOBODY: &str = "needs a person's approval, and nobody could be asked";
+const DECLINED: &str = "needs a person's approval, but a person declined it";
+const NOBODY: &str = "needs a person's approval, but the client could not ask its user";
 
 #[tokio::test]
 async fn the_person_of_the_client_says_yes_or_no() {

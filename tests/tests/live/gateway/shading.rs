@@ -159,11 +159,11 @@ async fn what_another_configuration_would_decide_is_told_and_no_call_is_touched(
     let counts = counted(&gateway, 8).await;
     let expected = [
         (DifferenceKind::Denied, "cat two__picture", "no such principal"),
-        (DifferenceKind::Denied, "ann one__picture", r#"deny: "picture" keeps it out"#),
-        (DifferenceKind::Approval, "ann one__forecast", r#"ask: "forecast" wants a person's approval"#),
+        (DifferenceKind::Denied, "ann one__picture", "denied by `deny: picture`"),
+        (DifferenceKind::Approval, "ann one__forecast", "needs approval: matches `ask: forecast`"),
         (DifferenceKind::Masking, "ann one__echo", "its answer is masked otherwise"),
         (DifferenceKind::Arguments, "ann one__add", "they are no longer refused"),
-        (DifferenceKind::Allowed, "bob two__picture", r#"name "two__picture" leads to no tool"#),
+        (DifferenceKind::Allowed, "bob two__picture", r#"name "two__picture" does not identify a tool"#),
     ];
     let expected: Vec<_> =
         expected.map(|(kind, call, rule)| (kind, call.to_owned(), rule.to_owned())).into_iter().collect();
