@@ -198,7 +198,7 @@ fn compare_ends(was: &Course<'_>, now: &Course<'_>) -> Option<Difference> {
         return differ(kind, &other_end(was.code(), now.code()), describe_end(before), describe_end(after));
     }
     if before.truncated != after.truncated || before.text != after.text || before.attempts != after.attempts {
-        return differ(DifferenceKind::Result, "the result is different", describe_end(before), describe_end(after));
+        return differ(DifferenceKind::Result, "the result differs", describe_end(before), describe_end(after));
     }
     // A result that was passed through has no recorded content here; `Replayer::differences` compares it.
     if before.content != after.content && before.content.is_some() && is_answer(&after.code) {

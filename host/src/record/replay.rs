@@ -193,9 +193,7 @@ impl Replayer {
         let masked = self.mask_json(settings, ended.server.as_deref().unwrap_or_default(), answer)?;
         let (kind, rule) = match masked == *answer {
             false => (DifferenceKind::Masking, "the result is masked differently"),
-            true if settings.value.form == ResultForm::PassThrough => {
-                (DifferenceKind::Result, "the result is different")
-            }
+            true if settings.value.form == ResultForm::PassThrough => (DifferenceKind::Result, "the result differs"),
             // The parts of the result have no recorded digest to compare with.
             true => return Ok(None),
         };
