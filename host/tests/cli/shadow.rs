@@ -121,7 +121,11 @@ fn a_component_of_its_own_is_tried_beside_the_built_in_one() {
     serving.logged(&["in the shade", "with next.yaml"]);
     let answer = serving.ask("tools/call", json!({"name": "demo__fail", "arguments": {"message": "no luck"}}));
     assert_eq!(answer["result"]["content"][0]["text"], "no luck");
-    serving.logged(&["the shadow policy would decide \"demo__fail\" differently", "keeps it out", "principal=\"local\""]);
+    serving.logged(&[
+        "the shadow policy would decide \"demo__fail\" differently",
+        "keeps it out",
+        "principal=\"local\"",
+    ]);
 }
 
 #[test]
