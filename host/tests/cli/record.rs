@@ -1,4 +1,4 @@
-//! `toolgate replay` and `toolgate explain`, on what `call --record` and `serve --record` leave behind.
+//! Tests `toolgate replay` and `toolgate explain` on records of `call --record` and `serve --record`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! A gateway with a candidate in the shade, as its operator meets it: the log, the pages, and a candidate that changes.
+//! Tests a gateway with a shadow policy as its operator sees it: the log, the pages, and a policy that changes.
 
 use serde_json::{Value, json};
 

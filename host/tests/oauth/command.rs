@@ -1,4 +1,4 @@
-//! `toolgate auth`, as a person meets it, and the other commands before and after it.
+//! Tests `toolgate auth`, and other commands before and after it.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Child;

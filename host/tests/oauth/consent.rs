@@ -1,4 +1,4 @@
-//! A person gives consent: who we are at the authorization server, and what is checked before anything is trusted.
+//! Tests consent by a person: the client registration, and the checks before anything is trusted.
 
 use serde_json::json;
 use toolgate::logic::types::lifecycle::State;

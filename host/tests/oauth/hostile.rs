@@ -1,4 +1,5 @@
-//! Servers and authorization servers that want tokens and secrets of others, or lead where they must not.
+//! Tests servers and authorization servers that try to get other tokens and secrets, or redirect to forbidden
+//! addresses.
 
 use std::os::unix::fs::PermissionsExt as _;
 

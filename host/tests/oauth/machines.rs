@@ -1,4 +1,4 @@
-//! Client credentials: a token for us ourselves, however the authorization server wants it proved.
+//! Tests client credentials with each way to authenticate at the authorization server.
 
 use serde_json::{Value, json};
 

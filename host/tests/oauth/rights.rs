@@ -1,4 +1,4 @@
-//! Rights: more are asked for when a tool wants them, and no more often than it can help.
+//! Tests scopes: more are requested when a tool needs them, and no more often than necessary.
 
 use serde_json::json;
 use toolgate::logic::types::lifecycle::State;

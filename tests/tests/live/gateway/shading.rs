@@ -1,4 +1,4 @@
-//! A gateway with a candidate in the shade: what that would decide is told, and no call is touched.
+//! Tests a gateway with a shadow policy: its decisions are reported, and no call is affected.
 
 use std::collections::HashMap;
 use std::path::Path;

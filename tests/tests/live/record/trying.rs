@@ -1,4 +1,4 @@
-//! Recorded calls tried on another configuration or component: what would be decided otherwise, and for whom.
+//! Tests recorded calls on another configuration or component: what would be decided differently, and for whom.
 
 use std::path::Path;
 use std::sync::Arc;
