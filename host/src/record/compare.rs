@@ -165,7 +165,7 @@ fn compare_ends(was: &Course<'_>, now: &Course<'_>) -> Option<Difference> {
         if was.result.is_some() == now.result.is_some() {
             return None;
         }
-        // What would happen to the long text is not recorded, so only the directives can be compared.
+        // The end is not recorded, so compare how the long text is handled.
         if describe_long_text(was.long) != describe_long_text(now.long) {
             return differ(
                 DifferenceKind::Result,
